@@ -1,4 +1,4 @@
-"""A live table under another primary key, and back: plan, create, start, verify, cut over."""
+"""Move a live table to another primary key, and back: plan, create, start, verify, cut over."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ __all__ = ["Router"]
 
 
 def __getattr__(name: str) -> Any:
-    """Only when it is asked for: pure modules of this package are imported without AWS."""
+    """Import Router on first use, so that the pure modules of this package do not import AWS."""
     if name != "Router":
         raise AttributeError(name)
     from keyhop.rekey.routing.router import Router

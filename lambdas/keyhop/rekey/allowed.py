@@ -1,6 +1,6 @@
-"""Which pairs of tables a deployment may re-key: its setting `rekey`. Pure.
+"""The pairs of tables that a deployment may re-key: its setting `rekey`. Pure.
 
-The same shape is read from the context, where the roles are made of it, and by the functions.
+The context, from which the roles are built, and the functions read the same shape.
 """
 
 import hashlib
@@ -15,14 +15,18 @@ from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 
 
 def code_digest(code: str) -> str:
-    """Of the text of a file with functions, as hexadecimal SHA-256."""
+    """Return the SHA-256 digest, in hexadecimal, of the text of a file with functions."""
     return hashlib.sha256(code.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """One pair, by the names of its tables. code: the digest of the one file whose functions may
-    run for it; empty: none may.
+    """One pair of tables that may be re-keyed.
+
+    Attributes:
+        source: The name of the source table.
+        destination: The name of the destination table.
+        code: The digest of the only file whose functions may run for the pair; empty if none may.
     """
 
     source: str
@@ -31,18 +35,22 @@ class Allowed:
 
     @property
     def side(self) -> str:
-        """The side table's name."""
+        """Return the side table's name."""
         return self.destination + SIDE_SUFFIX
 
     def to_json(self) -> dict[str, Any]:
-        """What a function is told."""
-        told = {"source": self.source, "destination": self.destination}
-        return {**told, "code": self.code} if self.code else told
+        """Return the pair as JSON, for a function's settings."""
+        names = {"source": self.source, "destination": self.destination}
+        return {**names, "code": self.code} if self.code else names
 
     def check(self, pair: Pair) -> None:
-        """Raises CannotStart for a plan of other tables, or with functions that are not deployed.
+        """Check that a plan belongs to this pair.
 
-        The text of functions lies in the side table; what runs is what was there at synth.
+        The side table holds the text of the plan's functions, but the code that runs is the file
+        that was deployed at synth.
+
+        Raises:
+            CannotStart: The plan is for other tables, or its functions are not deployed.
         """
         if (pair.source, pair.destination) != (self.source, self.destination):
             raise CannotStart(
@@ -59,19 +67,19 @@ class Allowed:
 
 
 def allowed_pair(pairs: Sequence[Allowed], table: str) -> Allowed:
-    """The pair that the table is the source or the destination of; raises CannotStart."""
+    """Return the pair that has the table as its source or destination, or raise CannotStart."""
     for pair in pairs:
         if table in (pair.source, pair.destination):
             return pair
-    known = [name for pair in pairs for name in (pair.source, pair.destination)]
-    meant = hint(table, known) or "it has " + ", ".join(known) if known else "it has none"
+    names = [name for pair in pairs for name in (pair.source, pair.destination)]
+    suggestion = hint(table, names) or "it has " + ", ".join(names) if names else "it has none"
     raise CannotStart(
-        f"The table {table} is in no pair of the field rekey of this deployment; {meant}"
+        f"The table {table} is in no pair of the field rekey of this deployment; {suggestion}"
     )
 
 
 def pair_of_stream(pairs: Sequence[Allowed], stream: str) -> tuple[Allowed, Direction]:
-    """Of a stream's ARN: its pair, and the direction that replicates from its table."""
+    """Return the pair of a stream's ARN, and the direction that replicates from its table."""
     table = stream.partition("/stream/")[0].rpartition("/")[2]
     pair = allowed_pair(pairs, table)
     return pair, "forward" if table == pair.source else "reverse"

@@ -1,14 +1,15 @@
-"""The task `rekey_backfill`: put every item of the source into the destination where nothing is.
+"""The task `rekey_backfill`: put every item of the source into the destination if its place is
+empty.
 
-What stands there already was brought by the stream, which is newer, or by this backfill before it
-was killed. If it is of another owner, the item is noted as a claim before its page counts: the
-worker of the stream settles those.
+An item that already exists there was brought by the stream, which is newer, or by this backfill
+before it was killed. If it has another owner, the source item is recorded as a claim before its
+page counts as done. The worker of the stream settles these claims.
 
 An item may move to another place, or be deleted, between the moment when the backfill reads it and
 the moment when it puts it. The stream's worker may have cleared the old place by then, and nothing
-would clear it again. So after the puts of a page the backfill looks at their source items once
-more, and claims each place that its item has left. A backfill that is killed between a put and its
-look leaves that place to verify (docs/rekey-protocol.md).
+would clear it again. So after the puts of a page, the backfill reads their source items a second
+time, and claims each place that its item has left. A backfill that is killed between a put and this
+second read leaves the place to verify (docs/rekey-protocol.md).
 """
 
 import math
@@ -53,19 +54,21 @@ from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 
 ITEMS_AT_ONCE = 250
-"""Of a page: of items of 1 KB its last, half-used block is less than a hundredth of it, and not
-many items are in memory, or have to be put again if the worker is killed."""
+"""Items of a page. For items of 1 KB, the last, half-used block of a page is less than a hundredth
+of it, and only a few items are in memory or are put again if the worker is killed.
+"""
 
 MOST_TRIES = 5
-"""Of an item whose place was taken, and free again before it could be seen by what."""
+"""Tries to put an item whose place was taken, and was free again before the owner could be read."""
 
 COPIED, THERE, CLAIMED = "copied", "there", "claimed"
 LEFT_OUT, OURS, UNMAPPED = "left_out", "ours", "unmappable"
-"""What becomes of an item (Commit.counts): ours are sentinels of a key index, and markers."""
+"""The outcomes of an item (Commit.counts). `ours` are sentinels of a key index, and markers."""
 
 MOST_EXAMPLES = 100
-"""Of items without a form under the other key, of each worker: so many are listed in the side
-table, and named, by digests of their keys, in the manifest."""
+"""Examples of unmappable items of each worker. They are listed in the side table, and the manifest
+names them by digests of their keys.
+"""
 
 
 class BackfillTask(RekeyTask):
@@ -95,7 +98,7 @@ class BackfillTask(RekeyTask):
         self._pace = Pace()
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Task.plan. Raises CannotStart unless the re-key is one to be backfilled now."""
+        """Plan the run (Task.plan), or raise CannotStart if the re-key cannot be backfilled now."""
         rekey = self._opened()
         control = rekey.side.control()
         if control.serving != "source" or control.stage != "open":
@@ -124,12 +127,14 @@ class BackfillTask(RekeyTask):
         return TaskPlan(source, "scan", "to copy every item", options, rows=rows)
 
     def view(self, source: Source) -> Source:
-        """Task.view: whole items."""
+        """Ask for whole items (Task.view)."""
         return replace(source, whole=True)
 
     def units_per_key(self, source: Source) -> tuple[float, float]:
-        """Task.units_per_key: the put of an item, which is taken to enter each index of the
-        destination, and the second look at it, by a strongly consistent Scan.
+        """Estimate the write and read units for an item (Task.units_per_key).
+
+        The write is the put of the item, which is assumed to enter each index of the destination.
+        The read is the second look at the item, by a strongly consistent Scan.
         """
         item_bytes = math.ceil(source.mean_item_bytes or 1.0)
         return write_units(item_bytes) * (1 + self._indexes), item_bytes / BLOCK_BYTES
@@ -164,15 +169,16 @@ class BackfillTask(RekeyTask):
         return TablePages.of(plan, reader, self.visit, ledger, most_items=ITEMS_AT_ONCE)
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Task.visit: copy the items of a page one by one; the next slice begins with the first
-        item that was not dealt with when this one was over.
+        """Copy the items of a page one by one (Task.visit).
+
+        The next slice begins with the first item that was not processed when this slice was over.
         """
         self._destination.over = self._valve.over = over
-        counts, done = self._copier.copy(page, lambda: is_over(self._stop, over))
-        if done < len(page.items):
-            if not done:
+        counts, count = self._copier.copy(page, lambda: is_over(self._stop, over))
+        if count < len(page.items):
+            if not count:
                 raise Stopped
-            page = replace(page, next=self._rekey.transform.source.of(page.items[done - 1]))
+            page = replace(page, next=self._rekey.transform.source.of(page.items[count - 1]))
         return replace(page, keys=(), runs=(), items=(), counts=counts)
 
     def limit_writes(self, max_rate: float) -> None:
@@ -181,7 +187,7 @@ class BackfillTask(RekeyTask):
         self._limit()
 
     def finish(self, ended: Ended) -> Summary:
-        """Task.finish; tells the side table that nothing is written any more."""
+        """Record in the side table that the backfill writes nothing more (Task.finish)."""
         side = self._side(stop=ended.stop)
         counts, examples = ended.totals.counts, noted_examples(ended.journal).get(UNMAPPED, [])
         at = self._now()
@@ -189,13 +195,16 @@ class BackfillTask(RekeyTask):
             UNMAPPABLE,
             {"count": counts[UNMAPPED], "examples": examples[:10], "at": at, "run": ended.plan.id},
         )
-        told = side.told(BACKFILL)
-        if told is not None and told["run"] == ended.plan.id and told["ended"] is None:
-            side.tell(BACKFILL, {**told, "ended": at, "counts": dict(counts)})
+        backfill = side.told(BACKFILL)
+        if backfill is not None and backfill["run"] == ended.plan.id and backfill["ended"] is None:
+            side.tell(BACKFILL, {**backfill, "ended": at, "counts": dict(counts)})
         return {**ended.summary, "unmappable": examples}
 
     def _note(self, key: Key, why: str) -> None:
-        """The side table's list is what the cutover's gate goes by, and the stream keeps true."""
+        """Record an unmappable item in the side table and as an example.
+
+        The gate of the cutover uses the side table's list, which the stream keeps up to date.
+        """
         named = self.examples.setdefault(UNMAPPED, [])
         if len(named) < MOST_EXAMPLES:
             self._rekey.side.unmapped("forward", key, why)
@@ -207,8 +216,8 @@ class BackfillTask(RekeyTask):
 
     def _limit(self) -> None:
         rate = self.max_write_rate if self._pace.rate is None else self._pace.rate
-        least = max(1.0, (math.inf if rate is None else rate) * self._share * self._pace.share)
-        self._destination.limit_writes(least)
+        rate_limit = max(1.0, (math.inf if rate is None else rate) * self._share * self._pace.share)
+        self._destination.limit_writes(rate_limit)
 
 
 @dataclass(slots=True)
@@ -230,11 +239,11 @@ class Copier:
     Args:
         transform: Maps source items to their destination items.
         destination: Puts items.
-        source: Looks at source items once more; a look must not be refused when a slice is over.
-        side: Notes claims; it must not refuse them when a slice is over.
-        ours: The attributes that tell sentinels of a key index.
-        note: Is told the key of an item without a form under the other key, and the reason.
-        spent: Is told what the looks have used.
+        source: Reads source items a second time; a read must not be refused when a slice is over.
+        side: Records claims; it must not refuse them when a slice is over.
+        ours: The attributes that identify sentinels of a key index.
+        note: Receives the key of an unmappable item, and the reason.
+        spent: Receives the usage of the second reads.
     """
 
     def __init__(
@@ -259,21 +268,21 @@ class Copier:
     def copy(
         self, page: Page, is_over: Callable[[], bool] = lambda: False
     ) -> tuple[Counter[str], int]:
-        """Put the items of a page where nothing is, and look once more at those that were put.
+        """Put the items of a page into empty places, and read their source items a second time.
 
         Args:
             page: Whole items of the source, as they were read.
             is_over: Whether to begin no further item.
 
         Returns:
-            What became of the items, by name, and how many of them were dealt with.
+            The outcomes of the items, by name, and how many items were processed.
 
         Raises:
-            Stopped: The looks would have had to wait, and the run is to stop.
+            Stopped: The second reads would have had to wait, and the run is to stop.
         """
         counts: Counter[str] = Counter()
         puts = _Puts()
-        done = 0
+        count = 0
         for item in page.items:
             if is_over():
                 break
@@ -281,22 +290,22 @@ class Copier:
                 counts[self._copied(item, puts)] += 1
             except Stopped:
                 break
-            done += 1
+            count += 1
         self._look_again(puts, page)
-        return counts, done
+        return counts, count
 
     def _copied(self, item: Item, puts: _Puts) -> str:
-        """Copy an item, and return what became of it."""
+        """Copy an item, and return its outcome."""
         transform = self._transform
         if is_marker(item, transform.source):
             return OURS
         if self._ours is not None and has_values(item, self._ours):
             return OURS
         try:
-            there = transform.forward(item)
-            if there is None:
+            copy = transform.forward(item)
+            if copy is None:
                 return LEFT_OUT
-            return self._put(transform.source.of(item), there, puts)
+            return self._put(transform.source.of(item), copy, puts)
         except (Unmappable, NotTaken) as error:
             self._note(transform.source.of(item), str(error))
             return UNMAPPED
@@ -314,15 +323,15 @@ class Copier:
             old = written.old or self._destination.read(place)
             if old is None:
                 continue
-            other = transform.owner_of(old)
-            if other is not None and key_text(other) == key_text(owner):
+            current_owner = transform.owner_of(old)
+            if current_owner is not None and key_text(current_owner) == key_text(owner):
                 return THERE
             self._side.claim("forward", place, owner)
             return CLAIMED
         raise GaveUp("A place in the destination was taken and left again all the time.")
 
     def _look_again(self, puts: _Puts, page: Page) -> None:
-        """Claim each place that the item that was put there has left, or may have left."""
+        """Claim each place that its source item has left, or may have left, since the put."""
         if puts.is_unsure:
             self._source.pause(WAIT_SECONDS)
         try:
@@ -336,7 +345,7 @@ class Copier:
 
 
 def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:
-    """Raises CannotStart for a table whose keys are spread over shards."""
+    """Raise CannotStart for a table whose keys are spread over shards."""
     if is_sharded(source):
         raise CannotStart(
             f"Table {source.bare_name!r} is sharded: its items lie under physical keys, which "
@@ -347,16 +356,16 @@ def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:
 
 
 def _note_begun(rekey: Rekey, plan: RunPlan, now: float) -> None:
-    """Tell the side table which run is the backfill; never one that was begun before another."""
-    told: Any = rekey.side.told(BACKFILL)
-    if told is None or (told["run"] != plan.id and told["started"] <= plan.started):
+    """Record which run is the backfill, unless the side table has a later run."""
+    backfill: Any = rekey.side.told(BACKFILL)
+    if backfill is None or (backfill["run"] != plan.id and backfill["started"] <= plan.started):
         rekey.side.tell(
             BACKFILL, {"run": plan.id, "started": plan.started, "began": now, "ended": None}
         )
 
 
 def _book(reader: PageReader, used: Usage) -> None:
-    """Count what the looks have used, and hold the pages back for it if there is a read rate."""
+    """Count the usage of the second reads, and delay the pages for it if there is a read rate."""
     reader.usage.add(used)
     reader.book(used.read_units)
 

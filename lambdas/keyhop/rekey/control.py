@@ -1,27 +1,29 @@
-"""The control item: which table serves, and how far a change of that has come. Pure.
+"""The control item: the table that serves, and the progress of a change of it. Pure.
 
-Clients of the router go by it while their lease lasts; the worker looks at it before each batch.
+Clients of the router rely on it while their lease lasts. The worker reads it before each batch.
 
-    open      reads and writes go to the table that serves
-    closing   the same; leases get short
-    frozen    reads go to it, writes wait; then the drain: all records are worked, no claim is left
-    fenced    the same; no batch of any direction writes, and those that do are waited for
-    turned    serving is the other one; reads go to it, writes wait
-    open      and so on: from source to destination that is a cutover, back a rollback
+    open      reads and writes go to the serving table
+    closing   the same, but leases become short
+    frozen    reads go to the serving table and writes wait; the drain ends when all records are
+              processed and no claim remains
+    fenced    the same; no batch of any direction writes, and the change waits for running batches
+    turned    the other table is now the serving one; reads go to it, writes wait
+    open      again; a change from source to destination is a cutover, the reverse a rollback
 
-Until `turned` anybody may go back to `open` (an abort), by a swap of the revision: of an abort and
-a turn only one succeeds. After it there is nothing to wait for but leases, and anybody may open.
+Until `turned`, any process may go back to `open` (an abort) by a swap of the revision. If an abort
+and a turn compete, only one succeeds. After `turned` only leases have to expire, and any process
+may go on to `open`.
 
-Nobody goes on to the next stage before `settle` seconds have passed since he saw this one, nor
-before what the stage is for is done. Clients go by a read of this item that is at most half a lease
-old, and their requests live at most half a lease.
+No process enters the next stage before `settle` seconds have passed since it first saw the current
+one, nor before the purpose of the current stage is fulfilled. Clients use a read of this item for
+at most half a lease, and their requests live at most half a lease.
 
-Replication has one direction at most: from the table that serves, and none in `fenced` and
-`turned`. No event source mapping is switched meanwhile (that takes the service up to a minute): a
-batch notes that it has begun, and then reads this item; whoever has fenced looks for such notes
-afterwards. So a batch either sees the fence, or is seen. A look before the fence would not do, nor
-would one after the turn: a batch that begins in between, with an old record, would write an old
-state where it is read already.
+Replication has at most one direction: from the serving table. It has none in `fenced` and `turned`.
+No event source mapping is switched for that, which would take the service up to a minute. Instead,
+a batch records that it has started and then reads this item, and the process that has set the fence
+looks for such records afterwards. So a batch either sees the fence, or is seen. It would not be
+enough to look before the fence, or after the turn: a batch that starts in between, with an old
+record, would write an old state to a table that is already read.
 """
 
 from collections.abc import Mapping
@@ -35,12 +37,12 @@ Share = Literal["work", "later", "pass"]
 
 
 def other_side(side: Side) -> Side:
-    """Of the two tables, the other one."""
+    """Return the other one of the two tables."""
     return "destination" if side == "source" else "source"
 
 
 def direction_from(serving: Side) -> Direction:
-    """In which batches write while that table serves."""
+    """Return the direction in which batches write while that table serves."""
     return "forward" if serving == "source" else "reverse"
 
 
@@ -55,12 +57,12 @@ def origin_of(direction: Direction) -> Side:
 
 
 LEASE_SECONDS = 30.0
+"""The lease while nothing changes, unless the re-key was created with another one."""
 ALIVE_SECONDS = 2 * LEASE_SECONDS
-"""After its last report a router counts as alive for so long."""
-"""While nothing changes, unless the re-key was created with another one."""
+"""A router counts as alive for this long after its last report."""
 
 SHORT_LEASE_SECONDS = 2.0
-"""From `closing` on, until the change is over."""
+"""The lease from `closing` until the change is over."""
 
 _SETTLES: dict[Stage, float] = {
     "open": 0.0,
@@ -69,7 +71,8 @@ _SETTLES: dict[Stage, float] = {
     "fenced": 0.0,
     "turned": 1.0,
 }
-"""For how many leases of those who go by what was before a stage is waited for."""
+"""How many leases a change waits in each stage, so that no client still uses the stage before it.
+"""
 
 FREEZE_LIMIT_SECONDS = 10.0
 
@@ -80,14 +83,14 @@ Wait = Literal["", "leases", "the drain", "batches", "claims", "stragglers"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the process that makes a change has observed since it first saw the present revision.
+    """The observations of the process that makes a change, since it first saw the current revision.
 
     Attributes:
         seen_for: Seconds since it first saw the revision.
-        drained: Whether each open shard of the serving table's stream has shown a marker that was
-            written after `Control.settle` seconds.
-        open_batches: Batches of the present direction that may be in flight (strongly read).
-        claims: Claims of the present direction (strongly read, after the batches).
+        drained: Whether each open shard of the serving table's stream has returned a marker that
+            was written after `Control.settle` seconds.
+        open_batches: Batches of the current direction that may be in flight (strongly read).
+        claims: Claims of the current direction (strongly read, after the batches).
         stragglers: Unsettled stragglers of either table (strongly read).
     """
 
@@ -100,10 +103,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """revision: goes up by one with each change; a change is a swap of it. freeze_limit: seconds
-    after which a client that still sees the same frozen revision calls the change off itself.
-    long_lease: seconds, while nothing changes; the same from `create` on, as clients go by it.
-    replicating: whether the worker is to work at all (from `start` on, and not while it is paused).
+    """The state of a re-key that routers and workers share.
+
+    Attributes:
+        revision: The number of changes so far; a change is a swap of it.
+        freeze_limit: Seconds after which a client that still sees the same frozen revision aborts
+            the change itself.
+        long_lease: Seconds of a lease while nothing changes. It stays the same after `create`,
+            because clients rely on it.
+        replicating: Whether the worker replicates: from `start` on, except while it is paused.
     """
 
     serving: Side = "source"
@@ -113,7 +121,7 @@ class Control:
     long_lease: float = LEASE_SECONDS
     replicating: bool = False
     shadow: float = 0.0
-    """Share of reads (0 to 1) that the router also makes on the table that does not serve."""
+    """The share of reads (0 to 1) that the router also makes on the table that does not serve."""
     expected_clients: int = 0
     """How many routers must have reported before a cutover; 0: not checked."""
     turns: int = 0
@@ -121,7 +129,7 @@ class Control:
 
     @property
     def lease(self) -> float:
-        """Seconds for which a read of this item may be gone by, in all."""
+        """Return the seconds for which a client may use a read of this item, in all."""
         return self.long_lease if self.stage == "open" else SHORT_LEASE_SECONDS
 
     @property
@@ -130,30 +138,33 @@ class Control:
 
     @property
     def settle(self) -> float:
-        """Seconds that must have passed since this stage was seen first, before the next one.
+        """Return the seconds that must pass after this stage was first seen, before the next one.
 
-        By then nobody goes by a stage before this one that differs from the next in what matters:
-        `frozen` comes when nobody goes by `open` any more, `fenced` when nobody goes by `closing`,
-        `open` when nobody goes by what was before `turned`.
+        By then no client uses an earlier stage that differs from the next one in a way that
+        matters: `frozen` begins when no client uses `open` any more, `fenced` when no client uses
+        `closing`, and `open` when no client uses a stage before `turned`.
         """
         lease = self.long_lease if self.stage == "closing" else SHORT_LEASE_SECONDS
         return _SETTLES[self.stage] * lease
 
     @property
     def direction(self) -> Direction | None:
-        """The one in which batches may write now; None for none."""
+        """Return the direction in which batches may write now; None for no direction."""
         if not self.replicating or self.stage in ("fenced", "turned"):
             return None
         return direction_from(self.serving)
 
     def share_of(self, direction: Direction) -> Share:
-        """What becomes of a batch that has noted that it began, and then read this item.
+        """Decide what happens to a batch that has recorded its start and then read this item.
 
-        work: it is worked. pass: its records are dropped, as the other table serves. later: neither
-        is known to be right, as a fence may be called off: it fails, and comes again; so also
-        while replication is paused. In these two cases nothing is written, and the note is removed;
-        but for `later` not if it was there before: the batch that was killed may have written what
-        it has not looked at, so it is under way until it has been worked.
+        Returns:
+            `work`: The batch is processed. `pass`: Its records are dropped, because the other table
+            serves. `later`: It is not clear which of the two is right, because a fence may be
+            aborted, or replication is paused; the batch fails and is delivered again. With `pass`
+            and `later` nothing is written and the record of the start is removed. There is an
+            exception for `later`: a record that existed before is kept, because the batch that was
+            killed may have written something that it did not check. That batch is in flight until
+            it has been processed.
         """
         if direction != direction_from(self.serving):
             return "pass"
@@ -163,8 +174,9 @@ class Control:
         """Decide whether a change in progress may enter its next stage.
 
         Returns:
-            The next control item, to be swapped in on condition of this revision; or None and what
-            the change waits for. Stragglers go only if both tables come to agree about their items.
+            The next control item, which replaces this one if the revision is unchanged; or None and
+            the thing that the change waits for. Stragglers are settled only when both tables agree
+            about their items.
 
         Raises:
             ValueError: No change is in progress.
@@ -195,7 +207,7 @@ class Control:
         return self._to("closing", "frozen")
 
     def fenced(self) -> "Control":
-        """When the drain is done."""
+        """Return the item that fences off all batches, once the drain is done."""
         return self._to("frozen", "fenced")
 
     def turned(self) -> "Control":
@@ -207,17 +219,17 @@ class Control:
         return replace(turned, serving=other_side(self.serving), turns=self.turns + 1)
 
     def opened(self) -> "Control":
-        """The end of a change."""
+        """Return the item that ends a change."""
         return self._to("turned", "open")
 
     def aborted(self) -> "Control":
-        """Back to where the change began; only before `turned`."""
+        """Return the item that takes a change back to its beginning, before `turned`."""
         if self.stage not in ("closing", "frozen", "fenced"):
             raise ValueError(f"there is nothing to call off: {self.stage}")
         return replace(self, stage="open", revision=self.revision + 1)
 
     def changed(self, **fields: Any) -> "Control":
-        """With other settings, as replicating, shadow or freeze_limit."""
+        """Return the item with other settings, such as replicating, shadow or freeze_limit."""
         return replace(self, revision=self.revision + 1, **fields)
 
     def _to(self, before: Stage, after: Stage) -> "Control":
@@ -229,16 +241,18 @@ class Control:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
-    def from_json(cls, told: Any) -> "Control":
-        """Settings may be missing, of another version. Raises ValueError if it is no control item:
-        nothing is taken for granted of which table serves.
+    def from_json(cls, content: Any) -> "Control":
+        """Return the control item from its JSON form; settings of another version may be missing.
+
+        Raises:
+            ValueError: The content does not say which table serves.
         """
         is_one = (
-            isinstance(told, Mapping)
-            and told.get("serving") in get_args(Side)
-            and told.get("stage") in get_args(Stage)
-            and isinstance(told.get("revision"), int)
+            isinstance(content, Mapping)
+            and content.get("serving") in get_args(Side)
+            and content.get("stage") in get_args(Stage)
+            and isinstance(content.get("revision"), int)
         )
         if not is_one:
             raise ValueError("it does not say which table serves")
-        return cls(**{name: told[name] for name in cls.__dataclass_fields__ if name in told})
+        return cls(**{name: content[name] for name in cls.__dataclass_fields__ if name in content})

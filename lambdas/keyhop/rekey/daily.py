@@ -1,4 +1,6 @@
-"""Whether a comparison that a schedule starts has anything to compare. Pure but for its reads."""
+"""Decide whether a comparison that a schedule starts has anything to compare. Pure but for its
+reads.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +12,14 @@ from keyhop.rekey.side.table import SideTable
 
 
 def why_not_today(control: Control, backfill: Mapping[str, Any] | None) -> str | None:
-    """Why nothing is to be compared; None if it is. backfill: the figure of that name.
+    """Return why there is nothing to compare, or None if there is.
 
-    Before the backfill has ended all items that it has not come to would be told as missing.
+    Before the backfill has ended, a verify would report all items that are not yet copied as
+    missing.
+
+    Args:
+        control: The control item.
+        backfill: The figure `backfill` of the side table.
     """
     if control.serving == "destination":
         return "the destination serves already"
@@ -26,7 +33,7 @@ def why_not_today(control: Control, backfill: Mapping[str, Any] | None) -> str |
 
 
 def nothing_to_compare(side: SideTable) -> str | None:
-    """As why_not_today; of a re-key that is not there, too."""
+    """Return the same as why_not_today, and also report a re-key that does not exist."""
     try:
         return why_not_today(side.control(), side.told(BACKFILL))
     except (TableNotFound, CannotStart):

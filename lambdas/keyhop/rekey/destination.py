@@ -1,4 +1,4 @@
-"""Puts items of the backfill into the destination: each only where nothing is yet."""
+"""Put items of the backfill into the destination, each only if its place is empty."""
 
 from keyhop.dynamodb.item_calls import ItemCalls, Written, write_units
 from keyhop.dynamodb.refusals import error_code
@@ -7,14 +7,19 @@ from keyhop.errors import AwsRefused, CannotStart
 
 
 class NotTaken(ValueError):
-    """The service does not take an item: as it is too large, or an index wants another type."""
+    """DynamoDB rejects an item: it is too large, or an index requires another type."""
 
 
 class Destination(ItemCalls):
-    """For any number of threads; see ItemCalls."""
+    """The destination table of a backfill, for any number of threads; see ItemCalls."""
 
     def put_if_absent(self, item: Item, partition: str) -> Written:
-        """partition: the name of the partition key. Raises NotTaken."""
+        """Put an item if there is none with its key, or raise NotTaken.
+
+        Args:
+            item: The item.
+            partition: The name of the partition key.
+        """
         try:
             return self._write(
                 "put_item",
@@ -32,9 +37,9 @@ class Destination(ItemCalls):
             raise
 
     def read(self, place: Key) -> Item | None:
-        """What is there, strongly consistent."""
-        found: Item | None = self._read("get_item", Key=place).get("Item")
-        return found
+        """Read the item at a place, strongly consistent; None if there is none."""
+        item: Item | None = self._read("get_item", Key=place).get("Item")
+        return item
 
 
 _OF_THE_ITEM = {"ValidationException", "ItemCollectionSizeLimitExceededException"}

@@ -1,6 +1,6 @@
-"""Digests of keys and items: equal ones have equal digests, whatever form a request gave them.
+"""Digests of keys and items: equal values have equal digests, in whatever form a request gave them.
 
-Numbers are hashed by their value, sets in one order, attributes by name. Pure.
+A number is hashed by its value, a set in a fixed order, and attributes by name. Pure.
 """
 
 from hashlib import blake2b
@@ -8,16 +8,16 @@ from hashlib import blake2b
 from keyhop.dynamodb.values import Item, Key, TypedValue, distinct_bytes
 
 DIGEST_BYTES = 16
-"""So among 1e10 items two unequal ones have the same digest with a chance of 1e-19."""
+"""With this size, two unequal items among 1e10 have the same digest with a probability of 1e-19."""
 
 
 def key_digest(key: Key) -> bytes:
-    """Of a primary key: what stands for it where people may look, as keys are personal data."""
+    """Return a digest that can be shown instead of a primary key, as keys are personal data."""
     return _digest(b"".join(_named(name, distinct_bytes(key[name])) for name in sorted(key)))
 
 
 def item_digest(item: Item) -> bytes:
-    """Of a whole item."""
+    """Return the digest of a whole item."""
     return _digest(_members(item))
 
 
@@ -30,19 +30,19 @@ def _members(item: Item) -> bytes:
 
 
 def _named(name: str, content: bytes) -> bytes:
-    own = name.encode()
-    return b"%d:%b%b" % (len(own), own, content)
+    encoded = name.encode()
+    return b"%d:%b%b" % (len(encoded), encoded, content)
 
 
 def _bytes(value: TypedValue) -> bytes:
-    """No bytes of one value are those of another, or begin with them."""
+    """Return an encoding that no other value's encoding is equal to or begins with."""
     ((type_, content),) = value.items()
     if type_ in ("S", "N", "B"):
         return distinct_bytes(value)
     if type_ in ("SS", "NS", "BS"):
-        parts = sorted(distinct_bytes({type_[0]: one}) for one in content)
+        parts = sorted(distinct_bytes({type_[0]: member}) for member in content)
     elif type_ == "L":
-        parts = [_bytes(one) for one in content]
+        parts = [_bytes(member) for member in content]
     elif type_ == "M":
         return b"M%d:%b" % (len(content), _members(content))
     else:

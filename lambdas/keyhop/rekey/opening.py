@@ -1,4 +1,4 @@
-"""A re-key that `create` has made, opened by its destination's name: what both jobs begin with."""
+"""Open a re-key that `create` has made, by its destination's name. Both jobs begin with this."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from keyhop.rekey.transform import Transform
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 
 TransformOf = Callable[[Pair, Table, Table], Transform]
-"""From the plan, the source and the destination; raises CannotStart for what cannot be loaded."""
+"""Load the transform of a plan, its source and its destination, or raise CannotStart."""
 
 OursOf = Callable[[Table], Key | None]
-"""From a table to attributes that tell items of Keyhop's own in it; None if it can have none."""
+"""Return the attributes that identify Keyhop's own items in a table; None if it can have none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rekey:
-    """Both tables as they are described now, and what lies between them."""
+    """A re-key, with the current descriptions of both tables and the transform between them."""
 
     pair: Pair
     side: SideTable
@@ -31,16 +31,16 @@ class Rekey:
     transform: Transform
 
     def identities(self) -> dict[str, str]:
-        """What a run goes by from beginning to end."""
+        """Return the values that must not change from the beginning to the end of a run."""
         return {
             "digest": self.pair.digest,
             "source": self.source.identity,
             "destination": self.destination.identity,
         }
 
-    def check_same(self, begun: Mapping[str, Any]) -> None:
-        """Raises BrokenPromise if these are not the identities that a run was begun with."""
-        changed = [name for name, value in self.identities().items() if begun[name] != value]
+    def check_same(self, identities: Mapping[str, Any]) -> None:
+        """Raise BrokenPromise if a run was started with other identities than these."""
+        changed = [name for name, value in self.identities().items() if identities[name] != value]
         if changed:
             what = "plan" if changed[0] == "digest" else f"{changed[0]} table"
             raise BrokenPromise(
@@ -50,12 +50,12 @@ class Rekey:
 
 
 def side_table(connection: Connection, destination: str, **more: Any) -> SideTable:
-    """The side table of the re-key into that table. more: as of ItemCalls."""
+    """Return the side table of the re-key into that table, with arguments of ItemCalls."""
     return SideTable(connection, destination + SIDE_SUFFIX, **more)
 
 
 def plan_of(side: SideTable, destination: str) -> Pair:
-    """What is re-keyed; raises CannotStart if there is no re-key into that table."""
+    """Return the plan of the re-key into that table, or raise CannotStart if there is none."""
     try:
         return side.plan()
     except TableNotFound as error:
@@ -72,12 +72,12 @@ def opened(
     patience: float = DEFAULT_PATIENCE_SECONDS,
     **more: Any,
 ) -> Rekey:
-    """Reads its plan, and describes both tables; raises CannotStart and its kin.
+    """Read the plan of a re-key and describe both tables, or raise CannotStart or a subclass.
 
-    more: as of ItemCalls.
+    The remaining arguments are those of ItemCalls.
     """
     side = side_table(connection, destination, patience=patience, **more)
     pair = plan_of(side, destination)
     source = look_up(connection, pair.source, patience)
-    there = look_up(connection, pair.destination, patience)
-    return Rekey(pair, side, source, there, transform_of(pair, source, there))
+    target = look_up(connection, pair.destination, patience)
+    return Rekey(pair, side, source, target, transform_of(pair, source, target))

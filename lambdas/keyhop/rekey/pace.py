@@ -1,13 +1,13 @@
-"""How fast a backfill may write at the moment: a person says so, and the stream comes first. Pure.
+"""The current write speed of a backfill: set by a person, and reduced for the stream. Pure.
 
-What is told in the side table, under these names:
+The side table holds these figures:
 
     throttle     {"rate": write units a second of all workers, or null, "paused": true or false}
-    backfill     {"run", "started", "began", "ended": null while it is under way, "counts"}
-    unmappable   {"count", "examples": [{"key": a digest, "why"}], "at", "run"}: as the last
-                 backfill, or verify of everything, has found it
+    backfill     {"run", "started", "began", "ended": null while it is running, "counts"}
+    unmappable   {"count", "examples": [{"key": a digest, "why"}], "at", "run"}: the result of the
+                 last backfill, or of the last verify of everything
 
-Moments are seconds since 1970.
+All times are seconds since 1970.
 """
 
 from collections.abc import Mapping
@@ -18,21 +18,25 @@ THROTTLE, BACKFILL, UNMAPPABLE = "throttle", "backfill", "unmappable"
 """Names of figures (side/table.SideTable.tell)."""
 
 SLOWS_AT_SECONDS = 30.0
-"""Of lag: from here on the backfill writes the slower, the larger it is."""
+"""Above this lag the backfill slows down, and more so for a larger lag."""
 
 PAUSES_AT_SECONDS = 120.0
 
 OLD_LAG_SECONDS = 300.0
-"""A lag that was told so long ago tells nothing: a stream without records has none."""
+"""A lag that was reported longer ago is ignored: a stream without records has none."""
 
 LEAST_SHARE = 0.1
-"""Of the rate, before it pauses."""
+"""The smallest share of the rate before the backfill pauses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """rate: write units a second of all workers, None for what the run was begun with. share: of
-    that, for the stream's sake; 0 for a pause. reason: why it is not the full rate.
+    """The speed that a backfill may have.
+
+    Attributes:
+        rate: Write units a second of all workers; None for the rate that the run was started with.
+        share: The share of the rate that the stream leaves; 0 for a pause.
+        reason: Why it is not the full rate.
     """
 
     rate: float | None = None
@@ -45,7 +49,7 @@ class Pace:
 
 
 def pace_of(throttle: Mapping[str, Any] | None, lag: Mapping[str, Any] | None, now: float) -> Pace:
-    """From what is told; now: seconds since 1970."""
+    """Return the pace that the figures of the side table allow at `now`, in seconds since 1970."""
     rate = None if throttle is None else throttle.get("rate")
     if throttle is not None and throttle.get("paused"):
         return Pace(rate, 0.0, "paused by hand")
@@ -55,14 +59,19 @@ def pace_of(throttle: Mapping[str, Any] | None, lag: Mapping[str, Any] | None, n
     reason = f"the stream is {seconds:.0f} s behind"
     if seconds >= PAUSES_AT_SECONDS:
         return Pace(rate, 0.0, reason)
-    left = (PAUSES_AT_SECONDS - seconds) / (PAUSES_AT_SECONDS - SLOWS_AT_SECONDS)
-    return Pace(rate, max(LEAST_SHARE, left), reason)
+    share = (PAUSES_AT_SECONDS - seconds) / (PAUSES_AT_SECONDS - SLOWS_AT_SECONDS)
+    return Pace(rate, max(LEAST_SHARE, share), reason)
 
 
-def why_not_mine(told: Mapping[str, Any] | None, run: str) -> str | None:
-    """Why a worker of this run may write no more; None if it may. told: of `backfill`."""
-    if told is None or told["run"] != run:
+def why_not_mine(backfill: Mapping[str, Any] | None, run: str) -> str | None:
+    """Return why a worker of this run may not write any more, or None if it may.
+
+    Args:
+        backfill: The figure `backfill` of the side table.
+        run: The identifier of the run.
+    """
+    if backfill is None or backfill["run"] != run:
         return "Another backfill was begun since"
-    if told["ended"] is not None:
+    if backfill["ended"] is not None:
         return "This backfill has ended already"
     return None

@@ -1,6 +1,6 @@
-"""What is re-keyed: two tables, the side table beside them, and the template between them. Pure.
+"""The plan of a re-key: its two tables, its side table and its template. Pure.
 
-It is written down once, by `create`, as the item `plan` of the side table; all else goes by that.
+`create` writes it once, as the item `plan` of the side table, and everything else uses that item.
 """
 
 import hashlib
@@ -12,14 +12,18 @@ from typing import Any
 from keyhop.rekey.control import Side
 
 SIDE_SUFFIX = ".rekey"
-"""The side table is called as the destination, with this at the end."""
+"""The side table is named like the destination, with this suffix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """source, destination: names of tables. template: as its file has it, parsed (a JSON object).
+    """The plan of a re-key.
 
-    code: the text of the file with functions, if the template names one; else empty.
+    Attributes:
+        source: The name of the source table.
+        destination: The name of the destination table.
+        template: The content of the template's file, as a JSON object.
+        code: The text of the file with functions, if the template names one; else empty.
     """
 
     source: str
@@ -29,22 +33,24 @@ class Pair:
 
     @property
     def side(self) -> str:
-        """The side table's name."""
+        """Return the side table's name."""
         return self.destination + SIDE_SUFFIX
 
     def table(self, side: Side) -> str:
-        """The name of the source, or of the destination."""
+        """Return the name of the source or of the destination."""
         return self.source if side == "source" else self.destination
 
     @property
     def digest(self) -> str:
-        """Of the template and its functions: another one is another plan."""
-        whole = json.dumps([self.template, self.code], sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(whole.encode()).hexdigest()
+        """Return the digest of the template and its functions: plans with other ones differ."""
+        text = json.dumps([self.template, self.code], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "digest": self.digest}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> "Pair":
-        return cls(told["source"], told["destination"], told["template"], told.get("code", ""))
+    def from_json(cls, content: Mapping[str, Any]) -> "Pair":
+        return cls(
+            content["source"], content["destination"], content["template"], content.get("code", "")
+        )

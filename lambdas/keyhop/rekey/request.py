@@ -10,18 +10,18 @@ from keyhop.jobs.request import A_TABLE, Request, RunInput, accepting
 from keyhop.rekey.control import Side
 
 BACKFILL, VERIFY, DIGESTS = "rekey_backfill", "rekey_verify", "rekey_digests"
-"""The tasks' names. Digests are made first for a verify."""
+"""The tasks' names. A verify makes the digests first."""
 
 LIKE = '{"rekey": "OrdersByTenant"}'
 
 LEAST_FREEZE_SECONDS, MOST_FREEZE_SECONDS = 6.0, 20.0
-"""The limits of a freeze: it contains two leases and the drain, and routers wait for 25 seconds."""
+"""The limits of a freeze: it includes two leases and the drain, and routers wait for 25 seconds."""
 
 NO_STREAM, SHARDS = "no-stream", "shards"
-"""Accept that a copy misses what is written meanwhile, or that its source is a sharded table."""
+"""Accept that a copy misses concurrent writes, or that its source is a sharded table."""
 
 UNMAPPED, STRAGGLERS = "unmapped", "stragglers"
-"""Accept what a change of the serving table loses."""
+"""Accept the loss of items by a change of the serving table."""
 
 _DESTINATION = "the destination of the re-key"
 
@@ -35,7 +35,7 @@ class _RekeyInput(RunInput):
     rekey: Annotated[str, A_TABLE, _DESTINATION]
 
     def contradictions(self, called: Callable[[str], str]) -> list[str]:
-        """RunInput.contradictions."""
+        """Return the contradictions between the fields (RunInput.contradictions)."""
         if not self.dry_run or self.resume is None:
             return []
         return [f"{called('dry_run')} is for a new run: leave it, or {called('resume')}, out"]
@@ -71,7 +71,7 @@ class BackfillInput(_RekeyInput):
     ] = ()
 
     def _request(self, given: Mapping[str, Any]) -> Request:
-        """RunInput._request."""
+        """Return the request of the run (RunInput._request)."""
         rate, accept = self.max_write_rate, [*self.accept]
         return self._request_for(BACKFILL, given, max_write_rate=rate, accept=accept)
 
@@ -88,7 +88,7 @@ class VerifyInput(_RekeyInput):
     ] = None
 
     def _request(self, given: Mapping[str, Any]) -> Request:
-        """RunInput._request."""
+        """Return the request of the run (RunInput._request)."""
         return self._request_for(VERIFY, given, repair=self.repair, share=self.share)
 
 
@@ -130,11 +130,11 @@ class CutOverInput:
 
 
 def digests_of(request: Request) -> Request:
-    """The run that has to be made first for a verify."""
+    """Return the request of the run that must precede a verify."""
     return replace(request, task=DIGESTS)
 
 
 def with_digests(request: Request, run: str) -> Request:
-    """The verify, when that run is finished: no more is read than what differs."""
+    """Return the request of the verify after the run of digests; it reads only differences."""
     options = {**request.options, "digests": run}
     return replace(request, options=options, max_read_rate=None, max_read_units=None)

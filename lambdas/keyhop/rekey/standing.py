@@ -1,4 +1,4 @@
-"""How far a re-key is, what stands in its way, and what to do next. Pure.
+"""The progress of a re-key, the obstacles, and the next command. Pure.
 
 Figures are those of the side table (side/figures.py).
 """
@@ -17,7 +17,7 @@ from keyhop.wording import counted, duration
 LAG_SECONDS = 2.0
 VERIFY_SECONDS = 24 * 3600.0
 STALE_SECONDS = 120.0
-"""A lag that was told longer ago is none."""
+"""A lag that was reported longer ago is ignored."""
 
 Phase = Literal[
     "creating",
@@ -48,9 +48,13 @@ MEANS: Mapping[Phase, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the side table says. now: seconds since 1970. claims: in the direction that counts.
+    """The state of a re-key, as the side table holds it.
 
-    figures: by their names. open_batches: when those under way have begun.
+    Attributes:
+        now: Seconds since 1970.
+        claims: The claims of the direction that replicates.
+        open_batches: When each batch in flight has started.
+        figures: The figures by name.
     """
 
     pair: Pair
@@ -64,7 +68,7 @@ class Standing:
     unmapped: Sequence[Unmapped] = ()
 
     def figure(self, name: str) -> Mapping[str, Any]:
-        """Empty if it was never told."""
+        """Return a figure of the side table; empty if it was never reported."""
         return self.figures.get(name) or {}
 
     @property
@@ -92,7 +96,7 @@ class Standing:
 
     @property
     def means(self) -> str:
-        """The phase, in words."""
+        """Return the phase in words."""
         if self.phase == "changing":
             waits = "reads and writes go on" if self.control.takes_writes else "writes wait"
             return f"{MEANS['changing']} ({self.control.stage}): {waits}"
@@ -102,7 +106,7 @@ class Standing:
 
     @property
     def differences(self) -> int | None:
-        """The differences that the last verify of everything left; None without one."""
+        """Return the differences that the last verify of everything left; None without one."""
         last = self.figure(VERIFIED)
         if not last.get("finished") or last.get("share", 1) < 1:
             return None
@@ -110,27 +114,28 @@ class Standing:
 
     @property
     def is_verified(self) -> bool:
-        """Whether a cutover may rely on the last verify."""
+        """Return whether a cutover may rely on the last verify."""
         verified, copied = self.figure(VERIFIED), self.figures.get(BACKFILL)
         return not why_not_verified(verified, copied, self.control, self.stragglers, self.now)
 
     @property
     def unsettled(self) -> list[Straggler]:
-        """Stragglers that still have to be settled."""
-        return [one for one in self.stragglers if one.settled is None]
+        """Return the stragglers that still have to be settled."""
+        return [straggler for straggler in self.stragglers if straggler.settled is None]
 
     @property
     def lag(self) -> float | None:
-        """Seconds by which the other table is behind; None if nobody has told lately."""
-        told = self.figure(f"{LAG}.{self.control.direction}")
-        if not told or self.now - float(told.get("at", 0)) > STALE_SECONDS:
+        """Return the seconds by which the other table is behind; None without a recent report."""
+        figure = self.figure(f"{LAG}.{self.control.direction}")
+        if not figure or self.now - float(figure.get("at", 0)) > STALE_SECONDS:
             return None
-        return float(told["seconds"])
+        return float(figure["seconds"])
 
     @property
     def unmappable(self) -> int:
-        """As they are noted now, or as verify has counted them; at least so many. After the
-        cutover: that cannot go back.
+        """Return a lower bound for the unmappable items: those recorded now, or counted by verify.
+
+        After the cutover, it counts the items that cannot be mapped back.
         """
         if self.control.serving == "destination":
             return len(self.unmapped)
@@ -143,60 +148,62 @@ class Standing:
     @property
     def alive(self) -> list[str]:
         """Return the names of the routers whose last report is still valid."""
-        return sorted(name for name, told in self.clients.items() if told["until"] > self.now)
+        return sorted(name for name, report in self.clients.items() if report["until"] > self.now)
 
     @property
     def unguarded(self) -> list[str]:
-        """The names of the routers that are alive and guard no client."""
+        """Return the names of the routers that are alive and do not guard any client."""
         return [name for name in self.alive if not self.clients[name].get("guarded")]
 
     @property
     def shadowed(self) -> dict[str, int]:
-        """Shadow reads of all routers, by what came of them."""
-        told = self.clients.values()
+        """Return the numbers of shadow reads of all routers, by outcome."""
+        reports = self.clients.values()
         return {
-            name.removeprefix("shadow_"): sum(int(one.get(name, 0)) for one in told)
+            name.removeprefix("shadow_"): sum(int(report.get(name, 0)) for report in reports)
             for name in SHADOWED
         }
 
     @property
     def troubles(self) -> list[str]:
         """Return the problems that somebody should solve, a text for each."""
-        found = []
+        problems = []
         if self.failed:
-            found.append(
+            problems.append(
                 f"{counted(self.failed, 'batch', 'batches')} could not be worked and wait in the "
                 "failure queue: keyhop rekey redrive"
             )
         if self.unmappable:
-            found.append(self._about_unmappables())
+            problems.append(self._about_unmappables())
         if self.refused:
-            found.append(refused_items(len(self.refused), self.refused[0].refusal, self._follows))
+            problems.append(
+                refused_items(len(self.refused), self.refused[0].refusal, self._follows)
+            )
         if colliding := len(self.claims) - len(self.refused):
             wants = "wants" if colliding == 1 else "want"
-            found.append(
+            problems.append(
                 f"{counted(colliding, 'item')} {wants} a place that another item has: they "
                 "collide, or are settled within a minute"
             )
         if self.lag is not None and self.lag > LAG_SECONDS:
             behind = f"the other table is {duration(self.lag)} behind"
-            found.append(f"{behind}: {catch_up(self.figures.get(BACKFILL))}")
+            problems.append(f"{behind}: {catch_up(self.figures.get(BACKFILL))}")
         if self.unsettled:
-            found.append(
+            problems.append(
                 f"{counted(len(self.unsettled), 'write')} bypassed the routers: find the writers, "
                 "and make the writes that count again through a router. A verify does not touch "
                 f"these items; a {self._next_change} settles them, with --accept stragglers"
             )
         if self.shadowed["real"]:
-            found.append("shadow reads have found real differences: verify")
+            problems.append("shadow reads have found real differences: verify")
         if self.unguarded:
-            found.append(_about_unguarded(len(self.unguarded)))
-        return found
+            problems.append(_about_unguarded(len(self.unguarded)))
+        return problems
 
     @property
     def refused(self) -> list[Claim]:
         """Return the claims of items that DynamoDB refused in the table that does not serve."""
-        return [one for one in self.claims if one.refusal]
+        return [claim for claim in self.claims if claim.refusal]
 
     @property
     def _follows(self) -> str:
@@ -217,7 +224,7 @@ class Standing:
 
     @property
     def todo(self) -> str:
-        """The command that comes next, with why."""
+        """Return the next command, with the reason for it."""
         act = _COMMANDS[self.phase]
         if self.phase == "ending":
             return f"{act}{self.figure(ENDING)['how']}, again: it goes on"
@@ -246,10 +253,12 @@ def catch_up(backfill: Mapping[str, Any] | None) -> str:
 
 
 def refused_items(count: int, refusal: str, table: str) -> str:
-    """Return what to say of items that DynamoDB refused in a table.
+    """Return the message about items that DynamoDB refused in a table.
 
     Args:
+        count: The number of items.
         refusal: Why it refused one of them.
+        table: The name of the table.
     """
     return (
         f"{counted(count, 'item')} cannot be written to {table} ({refusal}), so it cannot serve "
@@ -269,7 +278,8 @@ def why_not_verified(
     Args:
         verified: The figure of the last verify.
         backfill: The figure of the copy.
-        stragglers: All, also those that are settled.
+        control: The control item.
+        stragglers: All stragglers, including settled ones.
         now: Seconds since 1970.
     """
     last = verified or {}
@@ -285,7 +295,7 @@ def why_not_verified(
         return "items were copied after the tables were compared"
     if int(last.get("turns", 0)) != control.turns:
         return "another table served after the tables were compared"
-    if any(one.at >= int(began) for one in stragglers):
+    if any(straggler.at >= int(began) for straggler in stragglers):
         return "a write has bypassed the routers after the tables were compared"
     age = now - float(last.get("at", 0))
     if differing := int(last.get("left", 0)):

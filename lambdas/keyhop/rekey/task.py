@@ -1,4 +1,4 @@
-"""What the jobs of a re-key have in common: they are given its destination, and read its source."""
+"""The base of a re-key's jobs: they are given the destination's name, and read its source."""
 
 import time
 from collections.abc import Callable
@@ -20,10 +20,13 @@ from keyhop.scan.reader import PageReader
 
 
 class RekeyTask(Task):
-    """options: `rekey`, the destination's name; the others are each task's own.
+    """A job of a re-key.
 
-    transform_of: loads the plan's template. ours_of: from a table to what tells sentinels of a key
-    index. now: seconds since 1970.
+    Args:
+        options: The options of the task; `rekey` is the destination's name.
+        transform_of: Loads the plan's template.
+        ours_of: Returns the attributes that identify sentinels of a key index in a table.
+        now: Returns the seconds since 1970.
     """
 
     visits = True
@@ -44,7 +47,7 @@ class RekeyTask(Task):
         self._now = now
 
     def reads(self, table: Table) -> Table:
-        """Task.reads: the source, of the re-key into this table."""
+        """Return the source of the re-key into this table (Task.reads)."""
         side = side_table(self._connection, table.name)
         return look_up(self._connection, plan_of(side, table.name).source)
 
@@ -53,14 +56,18 @@ class RekeyTask(Task):
         return str(self._options["rekey"])
 
     def _opened(self) -> Rekey:
-        """Raises CannotStart and its kin."""
+        """Open the re-key, or raise CannotStart or a subclass."""
         return opened(self._connection, self._name, self._transform_of)
 
-    def _opened_for(self, reader: PageReader, begun: TaskOptions) -> Rekey:
-        """By a worker: what its requests cost, those about pages have in common.
+    def _opened_for(self, reader: PageReader, options: TaskOptions) -> Rekey:
+        """Open the re-key for a worker, whose requests count together with those of its pages.
 
-        begun: the options of the run's plan. Raises BrokenPromise if it was begun with another
-        plan of a re-key, or other tables.
+        Args:
+            reader: The reader of the worker's pages.
+            options: The options of the run's plan.
+
+        Raises:
+            BrokenPromise: The run was started with another plan of a re-key, or with other tables.
         """
         rekey = opened(
             self._connection,
@@ -70,9 +77,9 @@ class RekeyTask(Task):
             stop=reader.stop,
             usage=reader.usage,
         )
-        rekey.check_same(begun)
+        rekey.check_same(options)
         return rekey
 
     def _side(self, **more: Any) -> SideTable:
-        """more: as of ItemCalls."""
+        """Return the side table, with arguments of ItemCalls."""
         return side_table(self._connection, self._name, **more)

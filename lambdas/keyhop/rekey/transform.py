@@ -1,8 +1,7 @@
-"""From the items of a table to the same under another primary key, and back: what a template or a
-pair of functions comes to.
+"""Map the items of a table to another primary key, and back, by a template or a pair of functions.
 
-Words: a *source* item has its *destination* item; a *place* is a primary key of the destination;
-the *owner* of a destination item is the primary key of the source item that it is made of. Pure.
+A *source* item has its *destination* item. A *place* is a primary key of the destination. The
+*owner* of a destination item is the primary key of the source item from which it is made. Pure.
 """
 
 from abc import ABC, abstractmethod
@@ -16,16 +15,16 @@ from keyhop.dynamodb.values import Item, Key, value_bytes
 Kind = Literal["bijective", "recoverable"]
 
 MOST_KEY_BYTES = (2048, 1024)
-"""Of a partition key and of a sort key (AWS documentation)."""
+"""The maximum bytes of a partition key and of a sort key (AWS documentation)."""
 
 
 class Unmappable(ValueError):
-    """An item that has no form under the other key; the message says why, and holds no value."""
+    """An item that cannot be mapped to the other key; the message says why, and holds no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyNames:
-    """Names of a table's primary key: the partition key's, and the sort key's if it has one."""
+    """The names of a table's primary key: the partition key's, and the sort key's if it has one."""
 
     partition: str
     sort: str | None = None
@@ -40,61 +39,76 @@ class KeyNames:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
     def of(self, item: Item) -> Key:
-        """The primary key of an item; KeyError if it lacks it."""
+        """Return the primary key of an item, or raise KeyError if the item lacks it."""
         return {name: item[name] for name in self.all}
 
 
 class Transform(ABC):
-    """One direction. kind: bijective if the place alone determines the owner, so that no two items
-    contend for a place. Of a recoverable one, the place and `owner_attributes` do.
+    """One direction of a re-key.
 
-    source, destination: the primary keys' names on the two sides.
+    Attributes:
+        source: The names of the source's primary key.
+        destination: The names of the destination's primary key.
+        kind: Bijective if the place alone determines the owner, so that no two items contend for a
+            place; recoverable if the place and `owner_attributes` determine it.
     """
 
     source: KeyNames
     destination: KeyNames
     kind: Kind
     owner_attributes: Sequence[str]
-    """Attributes of a destination item, beside its key, from which its owner is told."""
+    """The attributes of a destination item, beside its key, that identify its owner."""
 
     @abstractmethod
     def forward(self, item: Item) -> Item | None:
-        """The destination item; None if this item is left out on purpose. Raises Unmappable."""
+        """Return the destination item, or None for an item that the template excludes.
+
+        Raises:
+            Unmappable: The item cannot be mapped.
+        """
 
     @abstractmethod
     def back(self, item: Item) -> Item | None:
-        """The source item of a destination item; None if it is none of ours. Raises Unmappable."""
+        """Return the source item of a destination item, or None if it has no source item.
+
+        Raises:
+            Unmappable: The item cannot be mapped back.
+        """
 
     @property
     @abstractmethod
     def reverse(self) -> "Transform":
-        """The other direction: its `forward` is `back`."""
+        """Return the other direction: its `forward` is `back`."""
 
     def place_of(self, item: Item) -> Key | None:
-        """Where a source item lies in the destination; None if nowhere. Raises Unmappable."""
-        there = self.forward(item)
-        return None if there is None else self.destination.of(there)
+        """Return the place of a source item in the destination, or None for an excluded item.
+
+        Raises:
+            Unmappable: The item cannot be mapped.
+        """
+        mapped = self.forward(item)
+        return None if mapped is None else self.destination.of(mapped)
 
     def owner_of(self, item: Item) -> Key | None:
-        """The primary key of the source item of a destination item; None if it is none of ours."""
+        """Return the source item's key of a destination item; None if it has no source item."""
         try:
-            here = self.back(item)
+            source = self.back(item)
         except Unmappable:
             return None
-        return None if here is None else self.source.of(here)
+        return None if source is None else self.source.of(source)
 
 
 def check_key(names: KeyNames, item: Item) -> None:
-    """Raises Unmappable for a key that the service would not take."""
-    for name, most in zip(names.all, MOST_KEY_BYTES, strict=False):
+    """Raise Unmappable for a key that DynamoDB would not accept."""
+    for name, maximum in zip(names.all, MOST_KEY_BYTES, strict=False):
         value = item.get(name, {})
         text = value.get("S")
-        if text and len(text) * 4 <= most:
+        if text and len(text) * 4 <= maximum:
             continue
         if value.keys().isdisjoint(("S", "N", "B")):
             raise Unmappable(f"{name!r} is a key, and would be missing")
         size = value_bytes(value)
         if not size:
             raise Unmappable(f"{name!r} is a key, and would be empty")
-        if size > most:
-            raise Unmappable(f"{name!r} would have {size:,} bytes; {most:,} are most")
+        if size > maximum:
+            raise Unmappable(f"{name!r} would have {size:,} bytes; {maximum:,} are most")

@@ -1,13 +1,14 @@
-"""What holds a worker of the backfill back, looked up in the side table every few seconds.
+"""Pause or stop a worker of the backfill, as the side table says. It is read every few seconds.
 
-No write is begun later than FRESH_SECONDS after a look, so that long and the life of a request
-after a backfill's end was noted, nobody writes for it any more; a verify waits for that
-(SETTLED_SECONDS). What no look helps against is a function that is frozen between its look and its
-write, and thawed after that time: its write is put-if-absent, and the next verify finds it.
+No write begins later than FRESH_SECONDS after a look at the side table. So after the end of a
+backfill was recorded, its last write ends within that time and the life of a request, and a verify
+waits for both (SETTLED_SECONDS). One case remains: a function that is frozen between its look and
+its write, and continues after that time. Its write is conditional on an empty place, and the next
+verify finds it.
 
-The gates of a cutover are shut while a backfill is under way. One that was begun right after they
-were looked at stands still from `closing` on, whose lease is longer than both times: so none
-writes into a table that serves, where the application may have deleted what it would put.
+The gates of a cutover are shut while a backfill is running. A backfill that begins right after the
+gates were checked pauses from `closing` on, whose lease is longer than both times. So no backfill
+writes to a table that serves, where the application may have deleted the item.
 """
 
 import time
@@ -24,19 +25,26 @@ from keyhop.rekey.side.table import SideTable
 
 FRESH_SECONDS = 3.0
 REQUEST_SECONDS = 5.0
-"""A request takes effect within this time of its sending, or never (assumption A2); before that it
-may wait CONNECT_SECONDS for a connection."""
+"""A request takes effect within this time after it is sent, or never (assumption A2). Before that
+it may wait CONNECT_SECONDS for a connection.
+"""
 
 SETTLED_SECONDS = 2.0 + FRESH_SECONDS + CONNECT_SECONDS + REQUEST_SECONDS
-"""After the end of a backfill, until a verify may begin."""
+"""Seconds from the end of a backfill until a verify may begin."""
 
 PAUSE_SECONDS = 1.0
 
 
 class Valve:
-    """For all threads of a worker. run: the backfill's. changed: is told each new pace.
+    """The pause and stop switch of a worker, for all of its threads.
 
-    clock: seconds of any beginning; now: seconds since 1970.
+    Args:
+        side: The side table.
+        run: The identifier of the backfill.
+        changed: Receives each new pace.
+        stop: Is set when the worker is to stop.
+        clock: Returns seconds since any moment.
+        now: Returns the seconds since 1970.
     """
 
     def __init__(
@@ -60,9 +68,11 @@ class Valve:
         self._lock = Lock()
 
     def check(self) -> None:
-        """Before each write: waits while the backfill is paused.
+        """Wait before a write while the backfill is paused.
 
-        Raises RunConflict if this run may write no more, Stopped if it is to stop.
+        Raises:
+            RunConflict: This run may not write any more.
+            Stopped: The run is to stop.
         """
         while self._look().is_paused:
             pause(self._stop, self.over, PAUSE_SECONDS)
@@ -70,11 +80,11 @@ class Valve:
     def _look(self) -> Pace:
         with self._lock:
             while self._looked_at is None or self._clock() - self._looked_at >= FRESH_SECONDS:
-                self._pace, self._looked_at = self._told()
+                self._pace, self._looked_at = self._read_pace()
             return self._pace
 
-    def _told(self) -> tuple[Pace, float]:
-        """The pace, and from when on that may be old: before it was asked for."""
+    def _read_pace(self) -> tuple[Pace, float]:
+        """Return the pace, and the moment before it was read, from which its age counts."""
         looked_at = self._clock()
         why = why_not_mine(self._side.told(BACKFILL), self._run)
         control = self._side.control()

@@ -1,9 +1,9 @@
-"""The pages of a verify: buckets of digests compared, and what differs looked at.
+"""The pages of a verify: compare the buckets of digests, and look at the differences.
 
-A bucket is a segment. It is read in many steps, which are not committed one by one: whoever is
-killed reads it again. Then its candidates are looked at in waves, of which some wait while another
-is looked at or settled. A step makes one look at a wave, or settles some of the first wave; only
-what is settled is committed.
+A bucket is a segment. It is read in many steps, which are not committed one by one: a worker that
+is killed reads it again. Then the worker looks at its candidates in waves; some waves wait while it
+looks at or settles another. A step makes one look at a wave, or settles some candidates of the
+first wave. Only settled candidates are committed.
 """
 
 import math
@@ -27,31 +27,33 @@ from keyhop.scan.in_flight import InFlight
 from keyhop.scan.skip_scan import PageResult, Position
 
 AT_ONCE = 2
-"""Buckets of a worker: each is held in memory, and while one waits for looks, one is read."""
+"""Buckets of a worker. Each is held in memory, and while one waits for looks, another is read."""
 
 ROWS_AT_ONCE = 20_000
-"""A fraction of a second."""
+"""Rows of a step, which take a fraction of a second."""
 
 GATHERED_AT_ONCE = 20_000
-"""Candidates whose keys are held in memory: for so many a bucket is read once more. A wave has at
-most so many; fewer if looking takes long (looks.FIRST_LOOK_SECONDS)."""
+"""Candidates whose keys are held in memory. For each such number of candidates, a bucket is read
+once more. It is also the maximum of a wave, which has fewer if looking takes long
+(looks.FIRST_LOOK_SECONDS).
+"""
 
 WAITING_AT_ONCE = 2
-"""Waves of a bucket that wait for their next look: more work than the quiet times are long."""
+"""Waves of a bucket that wait for their next look: enough work for the quiet times."""
 
 SETTLED_AT_ONCE = 1_000
-"""Candidates of a step, which is committed as a whole: some seconds of repairs."""
+"""Candidates that a step settles; it is committed as a whole, and takes some seconds of repairs."""
 
 ROWS = "rows"
 
 
 class Blocks:
-    """Where the rows of each bucket are: three numbers a block, as there may be millions."""
+    """The locations of each bucket's rows: three numbers for each of maybe millions of blocks."""
 
     def __init__(self, journal: Journal, plan: RunPlan) -> None:
         self._parts: list[str] = []
         self._of = [array("q") for _ in range(plan.buckets)]
-        for first in range(0, plan.groups, READERS):  # and no more commits in memory
+        for first in range(0, plan.groups, READERS):  # so that few commits are in memory
             for commit in journal.commits_of(range(plan.groups)[first : first + READERS]):
                 for part in commit.parts:
                     self._add(part)
@@ -64,7 +66,7 @@ class Blocks:
         self._parts.append(part.name)
 
     def of(self, bucket: int) -> Iterator[tuple[str, int, int]]:
-        """The part of each, where it begins, and its size."""
+        """Yield the part of each block, its offset, and its size."""
         numbers = iter(self._of[bucket])
         for part, offset, size in zip(numbers, numbers, numbers, strict=True):
             yield self._parts[part], offset, size
@@ -72,13 +74,13 @@ class Blocks:
 
 @dataclass(slots=True)
 class _Wave:
-    """Candidates that are looked at together.
+    """Candidates that the worker looks at together.
 
     Attributes:
         first: The number of the first of them in their bucket.
         found: The last look at each.
-        looks: The looks that are left (Looks.look_again).
-        due: When the next look is due; infinite if none is left.
+        looks: The remaining looks (Looks.look_again).
+        due: When the next look is due; infinite if none remains.
     """
 
     first: int
@@ -92,19 +94,19 @@ class _Wave:
         return self.first + len(self.found)
 
     def look_again(self, clock: Callable[[], float]) -> None:
-        """Make the look that is due, and find out when the next one is."""
+        """Make the look that is due, and compute when the next one is due."""
         seconds = next(self.looks, math.inf)
         self.due = clock() + seconds
 
 
 @dataclass(slots=True)
 class _Open:
-    """A bucket under way.
+    """A bucket that is being verified.
 
     Attributes:
-        rows: Those left to read.
+        rows: The remaining rows.
         gathered: Its next candidates, from number `first` on.
-        waves: Those of its candidates that are looked at, or are to be settled.
+        waves: Its candidates that wait for looks or for settling.
     """
 
     rows: Iterator[Key]
@@ -115,7 +117,7 @@ class _Open:
     waves: list[_Wave] = field(default_factory=list)
 
     def found_from(self, number: int) -> list[Found]:
-        """Return what is to be settled next, from this candidate on; empty if it has to wait."""
+        """Return the candidates to settle next, from this one on; empty if they have to wait."""
         if not self.waves or self.waves[0].due < math.inf:
             return []
         at = number - self.waves[0].first
@@ -128,13 +130,13 @@ class _Open:
 
 @dataclass(slots=True)
 class BucketPages:
-    """The buckets of a finished run of digests (pages.Pages); journal, plan: its."""
+    """The buckets of a finished run of digests (pages.Pages), with its journal and plan."""
 
     journal: Journal
     plan: RunPlan
     looks: Looks
     stop: Event
-    note: Callable[[Found], None] = lambda found: None
+    note: Callable[[Found], None] = lambda result: None
     usage: Usage = field(default_factory=Usage)
     in_flight: InFlight = field(default_factory=lambda: InFlight(limit=AT_ONCE))
     _open: dict[int, _Open] = field(default_factory=dict)
@@ -148,22 +150,22 @@ class BucketPages:
         return {}
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
-        """Pages.step; a position's `start` is the number of candidates before it, as a key."""
+        """Make a step (Pages.step); a position's `start` counts the earlier candidates."""
         bucket = self._open.get(segment)
         if bucket is None:
             bucket = self._open[segment] = _Open(self._rows(segment))
         if not bucket.is_read:
             self._read(bucket)
             return PageResult((), position)
-        done = int(position.start[ROWS]["N"]) if position.start else 0
-        bucket.waves = [wave for wave in bucket.waves if wave.end > done]
+        settled_count = int(position.start[ROWS]["N"]) if position.start else 0
+        bucket.waves = [wave for wave in bucket.waves if wave.end > settled_count]
         clock, due = self.looks.clock, bucket.waits_until()
         if due <= clock():
             next(wave for wave in bucket.waves if wave.due == due).look_again(clock)
-        elif self._begins_wave(segment, bucket, done):
+        elif self._begins_wave(segment, bucket, settled_count):
             bucket.waves[-1].look_again(clock)
-        elif found := bucket.found_from(done):
-            return self._settled(found, done)
+        elif results := bucket.found_from(settled_count):
+            return self._settled(results, settled_count)
         elif due < math.inf:
             pause(self.stop, over, due - clock())
         else:
@@ -171,34 +173,36 @@ class BucketPages:
             return PageResult((), None)
         return PageResult((), position)
 
-    def _begins_wave(self, segment: int, bucket: _Open, done: int) -> bool:
-        """Look at the next candidates for the first time, unless enough wait, or none is left.
+    def _begins_wave(self, segment: int, bucket: _Open, settled_count: int) -> bool:
+        """Look at the next candidates for the first time, unless enough waves wait, or none remain.
 
         Args:
-            done: The number of candidates that are settled.
+            segment: The number of the bucket.
+            bucket: The bucket.
+            settled_count: The number of candidates that are settled.
         """
-        first = bucket.waves[-1].end if bucket.waves else done
+        first = bucket.waves[-1].end if bucket.waves else settled_count
         waiting = sum(wave.due < math.inf for wave in bucket.waves)
-        if waiting == WAITING_AT_ONCE or first - done >= GATHERED_AT_ONCE:
+        if waiting == WAITING_AT_ONCE or first - settled_count >= GATHERED_AT_ONCE:
             return False
         candidates = self._next(segment, bucket, first)
         if candidates:
-            found = self.looks.look(candidates)
-            bucket.waves.append(_Wave(first, found, self.looks.look_again(found)))
+            results = self.looks.look(candidates)
+            bucket.waves.append(_Wave(first, results, self.looks.look_again(results)))
         return bool(candidates)
 
-    def _settled(self, found: list[Found], done: int) -> PageResult:
-        counts, real = self.looks.settled(found)
-        for one in real:
-            self.note(one)
-        position = Position({ROWS: {"N": str(done + len(found))}})
-        return PageResult([row_of(one) for one in real], position, counts=counts)
+    def _settled(self, results: list[Found], settled_count: int) -> PageResult:
+        counts, real = self.looks.settled(results)
+        for result in real:
+            self.note(result)
+        position = Position({ROWS: {"N": str(settled_count + len(results))}})
+        return PageResult([row_of(result) for result in real], position, counts=counts)
 
     def _read(self, bucket: _Open) -> None:
-        """On through its rows."""
-        taken = bucket.unmatched.take(islice(bucket.rows, ROWS_AT_ONCE))
-        self.usage.count(items=taken)
-        if taken < ROWS_AT_ONCE:
+        """Read more rows of a bucket."""
+        count = bucket.unmatched.take(islice(bucket.rows, ROWS_AT_ONCE))
+        self.usage.count(items=count)
+        if count < ROWS_AT_ONCE:
             bucket.unmatched.end()
             bucket.is_read = True
 
@@ -220,15 +224,15 @@ class BucketPages:
         return self.journal.pieces(self.plan, self._blocks.of(bucket))
 
 
-def row_of(found: Found) -> dict[str, Any]:
+def row_of(result: Found) -> dict[str, Any]:
     """Return a difference as it is written into the run's parts, with its keys."""
     return {
-        "finding": {"S": found.finding},
-        "place": {"S": key_text(found.candidate.place)},
-        "repaired": {"S": str(found.is_repaired).lower()},
-        **({"straggler": {"S": "true"}} if found.is_bypassed else {}),
+        "finding": {"S": result.finding},
+        "place": {"S": key_text(result.candidate.place)},
+        "repaired": {"S": str(result.is_repaired).lower()},
+        **({"straggler": {"S": "true"}} if result.is_bypassed else {}),
         **{
             f"owner{number}": {"S": key_text(owner)}
-            for number, owner in enumerate(found.candidate.owners)
+            for number, owner in enumerate(result.candidate.owners)
         },
     }

@@ -1,7 +1,7 @@
-"""The task `rekey_digests`: both tables read through, strongly; of each item a row is kept.
+"""The task `rekey_digests`: read both tables, strongly consistent, and keep a row for each item.
 
-It is made first for a verify (task.py), by the same workers: the rows (rows.py) lie in the buckets
-of the items' places, and the verify compares those, bucket by bucket.
+A verify (task.py) makes this run first, with the same workers. The rows (rows.py) are sorted into
+the buckets of the items' places, and the verify compares them bucket by bucket.
 """
 
 import random
@@ -33,15 +33,16 @@ from keyhop.scan.statistics import Interval
 from keyhop.wording import counted
 
 STRONG = 2.0
-"""Times the price of an eventually consistent read."""
+"""The price of a strongly consistent read, as a multiple of an eventually consistent one."""
 
 MOST_EXAMPLES = 100
 
 
 class DigestsTask(RekeyTask):
-    """options: also `repair`, and `sample`, a share of both tables: both of the verify.
+    """Makes the digests of both tables.
 
-    wait: for a backfill that has only just ended. The others: see RekeyTask.
+    Its options are those of RekeyTask, and those of the verify: `repair`, and `share` of both
+    tables. `wait` waits for a backfill that has only just ended.
     """
 
     def __init__(
@@ -57,20 +58,22 @@ class DigestsTask(RekeyTask):
         self._wait = wait
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Task.plan; waits until nothing of a backfill can still be written. Raises CannotStart."""
+        """Plan the run (Task.plan) after the last write of a backfill, or raise CannotStart."""
         rekey = self._opened()
         check_comparable(rekey, bool(self._options.get("repair")))
         if not request.dry_run:
             self._await_the_backfill(rekey)
-        source, other = self.view(rekey.source.source()), self._other(rekey)
+        source, target = self.view(rekey.source.source()), self._other(rekey)
         share = self._options.get("share")
         layouts = [
-            layout_for_scan(one.size_bytes or None, wishes_of_fleet(request, one.size_bytes, False))
-            for one in (source, other)
+            layout_for_scan(
+                side.size_bytes or None, wishes_of_fleet(request, side.size_bytes, False)
+            )
+            for side in (source, target)
         ]
-        drawn = [_drawn(layout.segments, share) for layout in layouts]
-        items = (source.item_count + other.item_count) * (share or 1.0)
-        segments = sum(one.count for one in drawn)
+        samples = [_drawn(layout.segments, share) for layout in layouts]
+        items = (source.item_count + target.item_count) * (share or 1.0)
+        segments = sum(sample.count for sample in samples)
         layout = Layout(
             segments,
             max(layout.threads for layout in layouts),
@@ -80,11 +83,11 @@ class DigestsTask(RekeyTask):
         options = {
             **self._options,
             **rekey.identities(),
-            "drawn": [one.to_json() for one in drawn],
-            "ours": [_told(self._ours_of(each)) for each in (rekey.source, rekey.destination)],
+            "drawn": [sample.to_json() for sample in samples],
+            "ours": [_as_json(self._ours_of(each)) for each in (rekey.source, rekey.destination)],
             "turns": rekey.side.control().turns,
         }
-        units = _units(source.size_bytes + other.size_bytes, segments, share, items)
+        units = _units(source.size_bytes + target.size_bytes, segments, share, items)
         reason = "to compare both tables" if share is None else f"to compare {share:g} of both"
         return TaskPlan(
             source,
@@ -97,7 +100,7 @@ class DigestsTask(RekeyTask):
         )
 
     def view(self, source: Source) -> Source:
-        """Task.view: whole items, strongly consistent."""
+        """Ask for whole items, strongly consistent (Task.view)."""
         return replace(source, whole=True, strong=True)
 
     def settings(self) -> Mapping[str, Any]:
@@ -107,13 +110,13 @@ class DigestsTask(RekeyTask):
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
     ) -> Pages:
         rekey = self._opened_for(reader, plan.options)
-        ours = [one and from_json(one) for one in plan.options["ours"]]
+        ours = [attributes and from_json(attributes) for attributes in plan.options["ours"]]
         rows = Rows(rekey.transform, plan.buckets, ours[0], ours[1], self._note)
         source, destination = map(Drawn.from_json, plan.options["drawn"])
         return BothSides(reader, self._other(rekey), (source, destination), rows)
 
     def finish(self, ended: Ended) -> Summary:
-        """Task.finish: each item that was read has a row."""
+        """Check that each item that was read has a row (Task.finish)."""
         counts = ended.totals.counts
         read = sum(counts[name] for name in IN_ROWS)
         if ended.totals.keys != read:
@@ -128,22 +131,22 @@ class DigestsTask(RekeyTask):
         return self.view(rekey.destination.source())
 
     def _await_the_backfill(self, rekey: Rekey) -> None:
-        told = rekey.side.told(BACKFILL)
-        if told is None:
+        backfill = rekey.side.told(BACKFILL)
+        if backfill is None:
             return
-        if told["ended"] is None:
+        if backfill["ended"] is None:
             raise CannotStart(
-                f"The backfill {told['run']!r} has not ended, so a verify would prove nothing: "
+                f"The backfill {backfill['run']!r} has not ended, so a verify would prove nothing: "
                 "wait for it, or go on with it."
             )
-        self._wait(max(0.0, told["ended"] + SETTLED_SECONDS - self._now()))
+        self._wait(max(0.0, backfill["ended"] + SETTLED_SECONDS - self._now()))
 
     def _note(self, kind: str, example: Mapping[str, Any]) -> None:
         self.note_example(kind, dict(example), MOST_EXAMPLES)
 
 
 def check_comparable(rekey: Rekey, repair: bool) -> None:
-    """Raises CannotStart where a comparison would prove nothing, or could not put right."""
+    """Raise CannotStart if a comparison would prove nothing, or could not repair."""
     control = rekey.side.control()
     if repair and not control.replicating:
         raise CannotStart(
@@ -165,10 +168,10 @@ def _drawn(segments: int, share: float | None) -> Drawn:
 
 
 def _units(size_bytes: int, segments: int, share: float | None, items: float) -> float:
-    """Of both scans; of a sample, each item is looked at too, and what belongs to it."""
+    """Estimate the read units of both scans, and of a sample's looks at each item."""
     scans = STRONG * UNITS_PER_BLOCK * (size_bytes / BLOCK_BYTES * (share or 1.0) + segments)
     return scans if share is None else scans + 2.0 * items
 
 
-def _told(ours: Key | None) -> Any:
+def _as_json(ours: Key | None) -> Any:
     return None if ours is None else to_json(ours)

@@ -9,26 +9,31 @@ from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.transform import Transform, Unmappable
 
 Finding = Literal["equal", "missing", "surplus", "changed", "contended"]
-"""missing: something should be there, and nothing is. surplus: nothing should be there. changed:
-other attributes than should be. contended: several source items want it; one of them has it."""
+"""The findings at a place. `missing`: there should be an item, but there is none. `surplus`:
+there should be none. `changed`: the item has other attributes than it should have.
+`contended`: several source items map to the place, and one of them has it.
+"""
 
 DIFFERENCES: tuple[Finding, ...] = ("missing", "surplus", "changed", "contended")
 
 Verdict = Literal["in flight", "difference", "changing"]
-"""in flight: the place was equal at the last look. difference: it differed at the last two looks,
-and nothing had changed between them. changing: it differed at the last look, and had changed."""
+"""The verdicts on a place. `in flight`: it was equal at the last look. `difference`: it differed
+at the last two looks, and nothing changed between them. `changing`: it differed at the last
+look, and had changed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one strong look found at a place, and which items the source wants there.
+    """The result of one strong look at a place, and the items that the source wants to have there.
 
-    A source item that lies elsewhere is not part of it, however often it changes.
+    A source item that maps to another place is not part of it, however often it changes.
 
     Attributes:
-        there: Stands for the item at the place, and is equal for equal items; None for no item.
-        wanted: Stands, in the same way, for each destination item that a source item wants there.
-        is_foreign: Whether no source key can be told from the item at the place.
+        there: Represents the item at the place, and is equal for equal items; None for no item.
+        wanted: Represents, in the same way, each destination item that a source item maps to the
+            place.
+        is_foreign: Whether the item at the place does not identify a source key.
     """
 
     there: Hashable
@@ -37,7 +42,7 @@ class Look:
 
     @property
     def finding(self) -> Finding:
-        """How the place compares with what the source wants there."""
+        """Return how the place compares with the items that the source wants to have there."""
         if not self.wanted:
             return "equal" if self.there is None else "surplus"
         if self.there is None:
@@ -48,9 +53,9 @@ class Look:
 
 
 def verdict(before: Look, last: Look) -> Verdict:
-    """Decide what becomes of a place that differed at the look before the last.
+    """Decide what happens to a place that differed at the look before the last.
 
-    Everything but "in flight" has to be settled: that the place has changed does not show that the
+    Everything but "in flight" must be settled: a change of the place does not show that the
     stream's worker will ever write it. A foreign surplus is a difference even if it has changed, as
     no repair can settle it.
     """
@@ -61,20 +66,24 @@ def verdict(before: Look, last: Look) -> Verdict:
     return "changing"
 
 
-def look_at(transform: Transform, place: Key, there: Item | None, sources: Sequence[Item]) -> Look:
+def look_at(
+    transform: Transform, place: Key, current: Item | None, sources: Sequence[Item]
+) -> Look:
     """Return the look at a place, from the items that were read.
 
     Args:
         transform: Maps source items to their destination items.
         place: The primary key in the destination.
-        there: The item at `place`; None for no item.
+        current: The item at `place`; None for no item.
         sources: The source items of all owners that may want the place.
     """
-    wanted = [item for source in sources if (item := item_at(transform, place, source)) is not None]
+    expected = [
+        item for source in sources if (item := item_at(transform, place, source)) is not None
+    ]
     return Look(
-        None if there is None else item_digest(there),
-        tuple(sorted(map(item_digest, wanted))),
-        there is not None and transform.owner_of(there) is None,
+        None if current is None else item_digest(current),
+        tuple(sorted(map(item_digest, expected))),
+        current is not None and transform.owner_of(current) is None,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a verify has come to, as the side table is told: the cutover's gate goes by it. Pure."""
+"""The outcome of a verify, as the side table records it for the cutover's gate. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,7 +35,7 @@ _COUNTS = (
 
 
 def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str, Any]:
-    """Return what the side table is told of a verify that has ended.
+    """Return the outcome of a verify that has ended, for the side table.
 
     Args:
         plan: The plan of the comparison.
@@ -43,25 +43,25 @@ def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str,
         ended: Seconds since 1970.
 
     Returns:
-        All counts by name, and beside them `left`: differences that were not repaired, and
-        changing places that were not settled; `began` (of the digests) and `ended`: seconds since
-        1970; `is_clean`: whether everything was compared and nothing is left. Items without a form
-        under the other key, or without a way back, are counted, and make no verify unclean.
+        All counts by name, and these: `left`: differences that were not repaired, and changing
+        places that were not settled; `began` (of the digests) and `ended`: seconds since 1970;
+        `is_clean`: whether everything was compared and no difference remains. Items that cannot be
+        mapped, or mapped back, are counted, but a verify can be clean with them.
     """
-    found = {name: counts.get(name, 0) for name in _COUNTS}
-    found[SOURCE_ITEMS] += found[IRREVERSIBLE]
+    totals = {name: counts.get(name, 0) for name in _COUNTS}
+    totals[SOURCE_ITEMS] += totals[IRREVERSIBLE]
     share = plan.options.get("share")
-    left = sum(found[kind] for kind in NOT_EQUAL) - found[REPAIRED]
+    remaining = sum(totals[kind] for kind in NOT_EQUAL) - totals[REPAIRED]
     return {
         "run": plan.id,
         "began": datetime.fromisoformat(plan.options["began"]).timestamp(),
         "ended": ended,
         "at": ended,
         "finished": True,
-        "items": found[SOURCE_ITEMS],
+        "items": totals[SOURCE_ITEMS],
         "share": 1.0 if share is None else share,
         "repair": bool(plan.options.get("repair")),
-        **found,
-        "left": left,
-        "is_clean": share is None and left == 0,
+        **totals,
+        "left": remaining,
+        "is_clean": share is None and remaining == 0,
     }

@@ -1,7 +1,8 @@
-"""What verify notes of each item, and how the two sides of a bucket are held against each other.
+"""The rows that verify keeps of items, and the comparison of the two sides of a bucket.
 
-A row stands for an item that is, or should be, at a place of the destination: one of the source
-says what should be there and whose it is, one of the destination what is there. Pure.
+A row represents an item that is, or should be, at a place of the destination. A row of the source
+says which item should be there and who owns it; a row of the destination says which item is there.
+Pure.
 """
 
 import json
@@ -14,20 +15,28 @@ from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.side.rows import key_text
 
 ROWS_PER_BUCKET = 1_000_000
-"""About: of both sides. While they are compared, those of one side are in memory: 74 MB were
-measured for 500,000 of each, and 17 s of CPU for all (2026-11-23): less than a slice, which is what
-it costs to be killed."""
+"""The approximate number of rows of both sides. During the comparison, the rows of one side are
+in memory: for 500,000 of each side, 74 MB and 17 s of CPU were measured (2026-11-23). That is
+less than a slice, which is the cost of being killed.
+"""
 
 _HASH, _DIGEST, _PLACE, _OWNER = "hash", "digest", "place", "owner"
 
 
 def buckets_for(items: float) -> int:
-    """How many buckets so many rows make."""
+    """Return the number of buckets for so many rows."""
     return max(1, round(items / ROWS_PER_BUCKET))
 
 
 def row_of(item: Item, place: Key, owner: Key | None, buckets: int) -> Key:
-    """item: as it is, or should be, in the destination. owner: of a row of the source."""
+    """Return the row of an item.
+
+    Args:
+        item: The item as it is, or should be, in the destination.
+        place: Its primary key.
+        owner: The source key, for a row of the source; None for one of the destination.
+        buckets: The number of buckets.
+    """
     hashed = key_digest(place)
     bucket = int.from_bytes(hashed[:8], "big") % buckets
     return {
@@ -41,20 +50,21 @@ def row_of(item: Item, place: Key, owner: Key | None, buckets: int) -> Key:
 
 @dataclass(slots=True)
 class Candidate:
-    """A place where the two sides seem to differ, and who seems to want it."""
+    """A place where the two sides seem to differ, and the owners that seem to want it."""
 
     place: Key
     owners: list[Key]
 
     def add(self, owner: Key) -> None:
-        """Once, whatever form its numbers have."""
+        """Add an owner once, in whatever form its numbers are."""
         if owner not in self.owners and key_text(owner) not in map(key_text, self.owners):
             self.owners.append(owner)
 
 
 class Unmatched:
-    """The places of a bucket of which not exactly one row of each side was seen, with the same
-    digest: once all its rows are taken, in the order in which they were met.
+    """The places of a bucket that do not have exactly one row of each side with the same digest.
+
+    They are complete once all rows are taken, and are in the order of their first rows.
     """
 
     def __init__(self) -> None:
@@ -63,38 +73,42 @@ class Unmatched:
         self._odd: dict[bytes, None] = {}
 
     def take(self, rows: Iterable[Key]) -> int:
-        """Some more rows; returns how many."""
-        taken, once = 0, self._once
+        """Take some more rows, and return how many."""
+        count, once = 0, self._once
         for row in rows:
-            taken += 1
+            count += 1
             place, digest = bytes.fromhex(row[_HASH]["S"]), bytes.fromhex(row[_DIGEST]["S"])
             if place in self._odd:
                 continue
-            mine, theirs = (b"s", b"d") if _OWNER in row else (b"d", b"s")
-            other = once.pop(place, None)
-            if other is None:
-                once[place] = mine + digest
-            elif other != theirs + digest:
+            side, theirs = (b"s", b"d") if _OWNER in row else (b"d", b"s")
+            previous = once.pop(place, None)
+            if previous is None:
+                once[place] = side + digest
+            elif previous != theirs + digest:
                 self._odd[place] = None
-        return taken
+        return count
 
     def end(self) -> None:
-        """There are no more rows."""
+        """Finish the places, when there are no more rows."""
         self.places = [*self._odd, *self._once]
         self._once, self._odd = {}, {}
 
-    def candidates(self, rows: Iterable[Key], first: int, most: int) -> list[Candidate]:
-        """Those of so many places; rows: the same once more."""
-        wanted = {place: number for number, place in enumerate(self.places[first : first + most])}
-        found: list[Candidate | None] = [None] * len(wanted)
+    def candidates(self, rows: Iterable[Key], first: int, maximum: int) -> list[Candidate]:
+        """Return the candidates of so many places, from the same rows, which are read again."""
+        numbers = {
+            place: number for number, place in enumerate(self.places[first : first + maximum])
+        }
+        candidates: list[Candidate | None] = [None] * len(numbers)
         for row in rows:
-            number = wanted.get(bytes.fromhex(row[_HASH]["S"]))
+            number = numbers.get(bytes.fromhex(row[_HASH]["S"]))
             if number is None:
                 continue
-            one = found[number] = found[number] or Candidate(_key(row[_PLACE]["S"]), [])
+            candidate = candidates[number] = candidates[number] or Candidate(
+                _key(row[_PLACE]["S"]), []
+            )
             if _OWNER in row:
-                one.add(_key(row[_OWNER]["S"]))
-        return [one for one in found if one is not None]
+                candidate.add(_key(row[_OWNER]["S"]))
+        return [candidate for candidate in candidates if candidate is not None]
 
 
 def _key(text: str) -> Key:

@@ -1,6 +1,7 @@
-"""The pages of both tables, strongly read, in one run: segments of the source, then of the other.
+"""Read both tables, strongly consistent, in one run: the source's segments, then the destination's.
 
-Of each item a row is kept (rows.py): of the source, of what it should be in the destination.
+Each item becomes a row (rows.py). A row of a source item describes what it should be in the
+destination.
 """
 
 from collections import Counter
@@ -21,18 +22,19 @@ from keyhop.scan.skip_scan import Page, PageResult, Position
 
 SOURCE_ITEMS, DESTINATION_ITEMS = "source_items", "destination_items"
 UNMAPPED, IRREVERSIBLE, LEFT_OUT, OURS = "unmappable", "irreversible", "left_out", "ours"
-"""What is counted of items. irreversible: what the transform makes of it does not lead back to it,
-or not to itself. ours: sentinels of a key index, and markers."""
+"""The counts of items. `irreversible`: the transform of the item does not map back to the same
+item. `ours`: sentinels of a key index, and markers.
+"""
 
 IN_ROWS = (SOURCE_ITEMS, IRREVERSIBLE, DESTINATION_ITEMS)
-"""The counts of those that become rows."""
+"""The counts of the items that become rows."""
 
 Note = Callable[[str, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Segments of a table that are read: all of `total`, or `numbers` of them."""
+    """The segments of a table that are read: all of `total`, or those in `numbers`."""
 
     total: int
     numbers: Sequence[int] | None = None
@@ -45,13 +47,19 @@ class Drawn:
         return {"total": self.total, "numbers": self.numbers and list(self.numbers)}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Self:
-        return cls(told["total"], told["numbers"])
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        return cls(content["total"], content["numbers"])
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """From items to rows. ours: what tells sentinels, of either side. note: keeps an example."""
+    """Makes rows of items.
+
+    Attributes:
+        source_ours: The attributes that identify sentinels in the source.
+        destination_ours: The same in the destination.
+        note: Keeps an example.
+    """
 
     transform: Transform
     buckets: int
@@ -71,9 +79,9 @@ class Rows:
 
     def of_destination(self, items: Sequence[Item]) -> tuple[list[Key], Counter[str]]:
         places = self.transform.destination
-        mine = [item for item in items if not _is(self.destination_ours, item, places)]
-        counts = Counter({DESTINATION_ITEMS: len(mine), OURS: len(items) - len(mine)})
-        return [row_of(item, places.of(item), None, self.buckets) for item in mine], +counts
+        copies = [item for item in items if not _is(self.destination_ours, item, places)]
+        counts = Counter({DESTINATION_ITEMS: len(copies), OURS: len(items) - len(copies)})
+        return [row_of(item, places.of(item), None, self.buckets) for item in copies], +counts
 
     def _of_one(self, item: Item) -> tuple[str, Key | None]:
         transform = self.transform
@@ -81,50 +89,53 @@ class Rows:
             return OURS, None
         owner = transform.source.of(item)
         try:
-            there = transform.forward(item)
+            mapped = transform.forward(item)
         except Unmappable as error:
             self._example(UNMAPPED, owner, str(error))
             return UNMAPPED, None
-        if there is None:
+        if mapped is None:
             return LEFT_OUT, None
-        row = row_of(there, transform.destination.of(there), owner, self.buckets)
-        if (why := self._why_irreversible(item, there)) is not None:
+        row = row_of(mapped, transform.destination.of(mapped), owner, self.buckets)
+        if (why := self._why_irreversible(item, mapped)) is not None:
             self._example(IRREVERSIBLE, owner, why)
             return IRREVERSIBLE, row
         return SOURCE_ITEMS, row
 
-    def _why_irreversible(self, item: Item, there: Item) -> str | None:
+    def _why_irreversible(self, item: Item, mapped: Item) -> str | None:
         try:
-            here = self.transform.back(there)
+            returned = self.transform.back(mapped)
         except Unmappable as error:
             return str(error)
-        if here is not None and same_item(here, item):
+        if returned is not None and same_item(returned, item):
             return None
         names = sorted(
             name
-            for name in {*item, *(here or {})}
-            if here is None or not (name in item and name in here and item[name] == here[name])
+            for name in {*item, *(returned or {})}
+            if returned is None
+            or not (name in item and name in returned and item[name] == returned[name])
         )
-        return f"the way back changes {', '.join(names[:5])}" if here else "there is no way back"
+        return (
+            f"the way back changes {', '.join(names[:5])}" if returned else "there is no way back"
+        )
 
     def _example(self, kind: str, owner: Key, why: str) -> None:
         self.note(kind, {"key": key_digest(owner).hex(), "why": why})
 
 
 class BothSides:
-    """Both tables (pages.Pages): segments are numbered through, those of the source first."""
+    """The pages of both tables (pages.Pages), with the segments of the source numbered first."""
 
     def __init__(
-        self, reader: PageReader, other: Source, drawn: tuple[Drawn, Drawn], rows: Rows
+        self, reader: PageReader, target: Source, samples: tuple[Drawn, Drawn], rows: Rows
     ) -> None:
-        """reader: of the source. other: the destination."""
+        """Take the reader of the source, and the destination as `target`."""
         self.usage = reader.usage
         self.stop = reader.stop
         self.in_flight = reader.in_flight
-        self._first_of_other = drawn[0].count
+        self._first_of_other = samples[0].count
         sides = (
-            (reader, drawn[0], rows.of_source),
-            (reader.beside(other), drawn[1], rows.of_destination),
+            (reader, samples[0], rows.of_source),
+            (reader.beside(target), samples[1], rows.of_destination),
         )
         self._sides = [
             TablePages(
@@ -132,23 +143,23 @@ class BothSides:
                 hop=False,
                 total=segments.total,
                 sample=segments.numbers,
-                visit=_noting(noted),
+                visit=_noting(rows_of),
                 note_of=lambda page, keys: page.items,
             )
-            for side, segments, noted in sides
+            for side, segments, rows_of in sides
         ]
         self._lock = Lock()
 
     def go_on(self, learnt: Learnt | None) -> None:
         if learnt is not None:
-            for side, told in zip(self._sides, learnt["sides"], strict=True):
-                side.go_on(told)
+            for side, progress in zip(self._sides, learnt["sides"], strict=True):
+                side.go_on(progress)
 
     def learnt(self) -> Learnt:
         return {"sides": [side.learnt() for side in self._sides]}
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
-        """Pages.step."""
+        """Read the next page of a segment (Pages.step)."""
         if segment < self._first_of_other:
             return self._sides[0].step(segment, position, over)
         return self._sides[1].step(segment - self._first_of_other, position, over)

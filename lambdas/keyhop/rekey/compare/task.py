@@ -1,9 +1,9 @@
-"""The task `rekey_verify`: the buckets of digests compared, and all that differs looked at.
+"""The task `rekey_verify`: compare the buckets of digests, and look at all differences.
 
-The digests of both tables are a run of their own, which is made first (digests.py). A bucket is a
-segment of this one, so buckets are shared out among workers, and committed, as segments of a table
-are. What differs is looked at until it is equal, or really differs; that is repaired, if asked for,
-as the stream's worker would: from what the source says now.
+The digests of both tables are a separate run, which is made first (digests.py). A bucket is a
+segment of this run, so buckets are distributed among workers and committed like the segments of a
+table. The worker looks at a difference until it has disappeared, or is confirmed. If repair is on,
+it repairs a confirmed difference as the stream's worker would: from the current source item.
 """
 
 import math
@@ -44,15 +44,16 @@ from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 
 BUCKETS_PER_GROUP = 16
-"""Five minutes of a worker, which first finds in the commits of the digests where its buckets are:
-of 1 TB in items of 1 KB some 10 million blocks, of 24 bytes each in memory."""
+"""Five minutes of a worker. First it finds its buckets in the commits of the digests: for 1 TB
+in items of 1 KB these are some 10 million blocks, of 24 bytes each in memory.
+"""
 
 SettleOf = Callable[[Connection, Rekey], Settle]
-"""What repairs."""
+"""Make the function that repairs."""
 
 
 def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
-    """Return what settles as the stream's worker does; for any number of threads."""
+    """Return a function for any number of threads that settles as the stream's worker does."""
 
     def settle(pairs: Sequence[tuple[Key, Key]]) -> list[bool]:
         worker = Replicator.of(  # which serves one caller at a time
@@ -71,25 +72,31 @@ def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
 def without_stragglers(side: SideTable, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates of which neither the place nor an owner has an unsettled straggler.
 
-    A straggler's item is in two versions, of which each may be the one that somebody relies on: so
-    only the person who settles it decides which is overwritten.
+    A straggler's item exists in two versions, and somebody may rely on either of them. So only the
+    person who settles it decides which one is overwritten.
     """
-    known: dict[Side, set[str]] = {"source": set(), "destination": set()}
-    for one in side.unsettled():
-        known[one.side].add(key_text(one.key))
-        known[other_side(one.side)] |= set(map(key_text, one.places))
+    bypassed: dict[Side, set[str]] = {"source": set(), "destination": set()}
+    for straggler in side.unsettled():
+        bypassed[straggler.side].add(key_text(straggler.key))
+        bypassed[other_side(straggler.side)] |= set(map(key_text, straggler.places))
     return [
-        one
-        for one in candidates
-        if key_text(one.place) not in known["destination"]
-        and known["source"].isdisjoint(map(key_text, one.owners))
+        candidate
+        for candidate in candidates
+        if key_text(candidate.place) not in bypassed["destination"]
+        and bypassed["source"].isdisjoint(map(key_text, candidate.owners))
     ]
 
 
 class VerifyTask(RekeyTask):
-    """options: also `repair`; `sample`, a share of both tables; `digests`, the run that has them.
+    """Compares both tables.
 
-    journal_of: from the name of a run to its files. pauses: see Looks. The others: see RekeyTask.
+    Its options are those of RekeyTask, and `repair`; `share` of both tables; and `digests`, the run
+    that made the digests.
+
+    Args:
+        journal_of: Returns the files of a run by its name.
+        settle_of: Makes the function that repairs.
+        pauses: See Looks.
     """
 
     first = "digests"
@@ -111,14 +118,14 @@ class VerifyTask(RekeyTask):
         self._pauses = pauses
 
     def before(self, table: Table, request: Request) -> Request | None:
-        """Task.before: the digests."""
+        """Return the run of the digests (Task.before)."""
         return digests_of(request)
 
     def after(self, request: Request, run: str) -> Request:
         return with_digests(request, run)
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Task.plan: nothing is read but the digests, and what differs. Raises CannotStart."""
+        """Plan the run (Task.plan), which reads only digests and differences."""
         rekey = self._opened()
         check_comparable(rekey, bool(self._options.get("repair")))
         digests, manifest = self._digests(self._options)
@@ -166,21 +173,21 @@ class VerifyTask(RekeyTask):
         return BucketPages(journal, digests, looks, reader.stop, self._note, reader.usage)
 
     def finish(self, ended: Ended) -> Summary:
-        """Task.finish: tells the side table what both runs have counted."""
+        """Record in the side table the counts of both runs (Task.finish)."""
         digests, manifest = self._digests(ended.plan.options)
         counts = Counter(manifest.get("counts", {})) + ended.totals.counts
         examples = {**manifest["examples"], **noted_examples(ended.journal)}
-        told = told_of(ended.plan, counts, self._now()) | {"turns": digests.options["turns"]}
+        outcome = told_of(ended.plan, counts, self._now()) | {"turns": digests.options["turns"]}
         side = self._side(stop=ended.stop)
-        if told["share"] == 1.0:
-            without = {"count": told[UNMAPPED], "examples": examples.get(UNMAPPED, [])[:10]}
-            side.tell(UNMAPPABLE, {**without, "at": told["at"], "run": ended.plan.id})
-        side.tell(VERIFY, told)
+        if outcome["share"] == 1.0:
+            without = {"count": outcome[UNMAPPED], "examples": examples.get(UNMAPPED, [])[:10]}
+            side.tell(UNMAPPABLE, {**without, "at": outcome["at"], "run": ended.plan.id})
+        side.tell(VERIFY, outcome)
         cost = manifest.get("cost", manifest)  # of a fleet, all services
         return {
             **ended.summary,
             "counts": dict(sorted(counts.items())),
-            "verify": told,
+            "verify": outcome,
             "examples": examples,
             "digests": {
                 "run": ended.plan.options["digests"],
@@ -192,7 +199,7 @@ class VerifyTask(RekeyTask):
         }
 
     def _digests(self, options: TaskOptions) -> tuple[RunPlan, dict[str, Any]]:
-        """The plan and the manifest of their run; raises CannotStart if it is not finished."""
+        """Return the plan and the manifest of the digests, or raise CannotStart."""
         journal = self._journal_of(options["digests"])
         plan, manifest = journal.plan(), journal.manifest()
         if plan is None or manifest is None:
@@ -203,12 +210,12 @@ class VerifyTask(RekeyTask):
         return plan, manifest
 
     def _lag(self, rekey: Rekey) -> float:
-        """In seconds; 0 if nobody has told lately."""
-        told = rekey.side.told(f"{LAG}.forward") or {"at": 0.0}
-        return float(told["seconds"]) if self._now() - told["at"] <= STALE_SECONDS else 0.0
+        """Return the stream's lag in seconds; 0 without a recent report."""
+        lag = rekey.side.told(f"{LAG}.forward") or {"at": 0.0}
+        return float(lag["seconds"]) if self._now() - lag["at"] <= STALE_SECONDS else 0.0
 
-    def _note(self, found: Found) -> None:
-        place = key_digest(found.candidate.place).hex()
-        bypassed = {"straggler": True} if found.is_bypassed else {}
-        example = {"place": place, "repaired": found.is_repaired, **bypassed}
-        self.note_example(found.finding, example, MOST_EXAMPLES)
+    def _note(self, result: Found) -> None:
+        place = key_digest(result.candidate.place).hex()
+        bypassed = {"straggler": True} if result.is_bypassed else {}
+        example = {"place": place, "repaired": result.is_repaired, **bypassed}
+        self.note_example(result.finding, example, MOST_EXAMPLES)

@@ -1,4 +1,6 @@
-"""A cutover or a rollback of a re-key that is there: what it is made of, and what the gates see."""
+"""Assemble a cutover or a rollback of an existing re-key, and read the state that its gates
+judge.
+"""
 
 import random
 from collections.abc import Callable, Collection
@@ -18,15 +20,15 @@ from keyhop.rekey.side.figures import LAG, VERIFIED
 from keyhop.rekey.side.table import SideTable
 
 MOST_LISTED = 100
-"""Of claims, and of items that cannot be mapped: more are not counted."""
+"""The limit for counting claims, and items that cannot be mapped."""
 
 REQUEST_SECONDS = 2.0
-"""For an answer: a freeze has no time for requests that take longer."""
+"""The timeout of a request: a freeze has no time for slower ones."""
 
 CONNECTIONS = 32
 
 PATIENCE_SECONDS = 4.0
-"""For requests that are throttled, in a freeze: it is called off rather than to wait for long."""
+"""The time for retries of throttled requests. A freeze is aborted rather than to wait for long."""
 
 
 def change_of(
@@ -49,11 +51,15 @@ def change_of(
     """Make a change of the serving table, of the re-key into `destination`.
 
     Args:
+        connection: The connection to the database.
+        destination: The name of the destination.
+        to: The table that will serve.
         streams: boto3's client `dynamodbstreams`.
         accept: The losses that the caller accepts (gates.ACCEPTABLE).
         expect: How many routers must have reported.
-        told, check: As of Change.
-        more: As of ItemCalls.
+        told: See Change.
+        check: See Change.
+        more: The arguments of ItemCalls.
     """
     clock = clock or SystemClock()
     more = {"patience": PATIENCE_SECONDS, **more}
@@ -61,9 +67,9 @@ def change_of(
     pair = side.plan()
     serving = other_side(to)
 
-    def markers(of: Side) -> Markers:
-        given = (connection, pair.table(of), of, side, streams, clock)
-        return Markers(*given, chance=chance, pool=pool, **more)
+    def markers(role: Side) -> Markers:
+        arguments = (connection, pair.table(role), role, side, streams, clock)
+        return Markers(*arguments, chance=chance, pool=pool, **more)
 
     def look(control: Control) -> list[Gate]:
         return gates_of(seen_of(side, control, to, clock, deployed, expect), to, accept)
@@ -82,7 +88,7 @@ def seen_of(
     deployed: Deployed | NotDeployed,
     expect: int | None = None,
 ) -> Seen:
-    """Read what the gates are judged by, as it is now."""
+    """Read the current state that the gates judge."""
     direction = direction_from(other_side(to))
     verified = side.told(VERIFIED)
     claims = side.claims(direction, MOST_LISTED)
@@ -94,7 +100,7 @@ def seen_of(
         control=control,
         now=clock.time(),
         claims=len(claims),
-        refusals=[one.refusal for one in claims if one.refusal],
+        refusals=[claim.refusal for claim in claims if claim.refusal],
         unmappable=unmappable,
         failed=deployed.failed(),
         verified=verified,

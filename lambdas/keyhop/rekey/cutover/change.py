@@ -1,14 +1,15 @@
-"""A cutover, and a rollback: the same stages in the other direction. Each may be repeated.
+"""A cutover, and a rollback, which has the same stages in the other direction. Both can be
+repeated.
 
-    closing   leases get short                                   until all long leases have ended
-    frozen    writes wait                                        until the drain (drain.py)
-    fenced    no batch writes                                    until no batch and no claim remains
-    turned    the other table serves                             until all leases have ended
+    closing   leases become short            until all long leases have ended
+    frozen    writes wait                    until the drain has ended (drain.py)
+    fenced    no batch writes                until no batch and no claim remains
+    turned    the other table serves         until all leases have ended
     open      writes go to it
 
-`Control.following` decides when a change enters its next stage; this module collects the evidence
+`Control.following` decides when a change enters its next stage. This module collects the evidence
 for it, waits, and swaps the control item. So when one process is killed, another one that asks for
-the same change goes on. A freeze that was left behind is aborted, since nobody knows how long
+the same change continues. A freeze that was abandoned is aborted, since nobody knows how long
 writes have waited. Until `turned`, each router aborts it too.
 """
 
@@ -35,20 +36,23 @@ from keyhop.wording import counted
 
 POLL_SECONDS = 0.2
 LEAST_WAIT_SECONDS = 0.001
-"""Rounding may leave less than a clock can show, and then no time would pass."""
+"""The shortest wait. Rounding may leave less than a clock can show, and then no time would pass."""
 LOOK_SECONDS = 1.0
-"""Between two looks at whether it is to end."""
+"""Seconds between two checks for a request to stop."""
 
 MARGIN_SECONDS = 1.0
-"""Between the turn's lease and the freeze limit: for the routers' own looks."""
+"""Seconds between the turn's lease and the freeze limit, for the routers' own checks."""
 
 MOST_OVERTAKEN = 20
 
 MOST_TIMES_AS_LONG = 5.0
-"""Times the estimate for settling stragglers, after which a change is refused."""
+"""The limit for settling stragglers, as a multiple of the estimate; after it a change is
+refused.
+"""
 
 OPENED_BY_BATCHES = {"claims", "lag"}
-"""Gates that the next batches may open. In a quiet table the markers of the rehearsal cause some.
+"""Gates that the next batches may open. In a quiet table, the markers of the rehearsal cause
+these batches.
 """
 
 SHUT_BY_STRAGGLERS = {"verified"}
@@ -59,64 +63,70 @@ Action = Literal["wait", "done", "called off", "refused", "looked"]
 
 
 class _Overdue(Exception):
-    """Writes would wait for longer than the freeze limit."""
+    """Writes would have to wait longer than the freeze limit."""
 
 
 class _Overtaken(Exception):
-    """Somebody else has changed the control item meanwhile."""
+    """Another process has changed the control item."""
 
 
 OVERTAKEN = "Somebody else has changed the control item meanwhile: called it off, or does the same."
 
 
 class Beside(Protocol):
-    """What a change needs of the side table (side/table.SideTable)."""
+    """The methods of the side table that a change needs (side/table.SideTable)."""
 
     def control(self) -> Control:
-        """Strongly consistent."""
+        """Read the control item, strongly consistent."""
 
     def swap(self, old: Control | None, new: Control) -> bool:
-        """Whether the item had the revision of `old`, and is `new` now."""
+        """Replace the control item if it has the revision of `old`, and return whether it did."""
 
     def open_batches(self, direction: Direction) -> Sequence[Any]:
         """Return the batches that may be in flight."""
 
     def claims(self, direction: Direction, most: int | None = None) -> Sequence[Any]:
-        """Return the claims that remain, or the first `most` of them."""
+        """Return the remaining claims, or the first `most` of them."""
 
     def unsettled(self, most: int | None = None) -> Sequence[Straggler]:
-        """Return the stragglers that remain, or the first `most` of them."""
+        """Return the unsettled stragglers, or the first `most` of them."""
 
     def settle(self, straggler: Straggler, control: Control) -> bool:
-        """Have the workers overwrite a straggler with what the serving table says.
+        """Have the workers overwrite a straggler with the item of the serving table.
 
         Returns False if the control item is no longer `control`.
         """
 
 
 class Drain(Protocol):
-    """What it needs of the table that serves (markers.Markers)."""
+    """The methods of the serving table's markers that a change needs (markers.Markers)."""
 
     def prepare(self) -> Rehearsal:
-        """All that takes long."""
+        """Do everything in advance that takes long."""
 
     def mark(self) -> Sequence[str]:
         """Put a marker into each shard."""
 
     def unseen(self, markers: Sequence[str]) -> int:
-        """Of how many the batch is not done yet."""
+        """Return the number of markers whose batch has not finished yet."""
 
     def check_shards(self) -> None:
-        """Raises if there was a shard without a marker."""
+        """Raise CannotStart if there was a shard without a marker."""
 
     def forget(self, markers: Sequence[str]) -> None:
-        """They are not looked for any more."""
+        """Delete the records of markers that are no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What follows. wait: do the same again in so many seconds, and hand this on. done: the table
-    serves. called off: all is as it was before. refused: a gate is shut. looked: it was a dry run.
+    """The result of a step.
+
+    Attributes:
+        action: `wait`: Repeat after `seconds`, and pass this result on. `done`: The table serves.
+            `called off`: The tables are as they were before. `refused`: A gate is shut. `looked`:
+            It was a dry run.
+        seconds: How long to wait.
+        why: The reason, if the change was called off or refused.
     """
 
     action: Action
@@ -125,13 +135,16 @@ class Next:
     gates: Sequence[Gate] = ()
     why: str = ""
     pause: float | None = None
-    """Seconds for which writes were frozen, of a change that was made."""
+    """Seconds for which writes were frozen, if the change was made."""
 
     def to_json(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"action": self.action, "seconds": self.seconds}
-        told |= {"control": self.control.to_json(), "gates": [one.to_json() for one in self.gates]}
-        told |= {"why": self.why} if self.why else {}
-        return told if self.pause is None else {**told, "pause": round(self.pause, 3)}
+        content: dict[str, Any] = {"action": self.action, "seconds": self.seconds}
+        content |= {
+            "control": self.control.to_json(),
+            "gates": [gate.to_json() for gate in self.gates],
+        }
+        content |= {"why": self.why} if self.why else {}
+        return content if self.pause is None else {**content, "pause": round(self.pause, 3)}
 
 
 @dataclass(slots=True, eq=False)
@@ -139,15 +152,15 @@ class Change:
     """A change of the serving table of one pair.
 
     Attributes:
-        to: The table that is to serve.
-        drain: The drain of the table that serves now.
-        look: Returns the gates as they are now.
+        to: The table that will serve.
+        drain: The drain of the current serving table.
+        look: Returns the current gates.
         told: Receives a sentence about each step.
-        check: Called often before the turn; what it raises aborts the change.
+        check: Called often before the turn; an exception from it aborts the change.
         accept: The losses that the caller accepts (gates.ACCEPTABLE). Settling the stragglers loses
-            either their writes or what they overwrote.
-        examine: Waits until the worker has examined what was written to the table that does not
-            serve, so that stragglers are known; raises GaveUp. None: there are no stragglers.
+            either their writes or the items that they overwrote.
+        examine: Waits until the worker has examined the writes to the table that does not serve, so
+            that stragglers are detected; raises GaveUp. None if stragglers cannot occur.
     """
 
     to: Side
@@ -162,12 +175,12 @@ class Change:
     examine: Callable[[], object] | None = None
 
     def dry_run(self) -> Next:
-        """The gates; nothing is changed."""
+        """Return the gates without changing anything."""
         control = self.side.control()
         return Next("looked", control, gates=self.look(control))
 
     def step(self, last: Mapping[str, Any] | None = None) -> Next:
-        """The next step. last: what the one before has told (Next.to_json), after its wait."""
+        """Make the next step; `last` is the previous result (Next.to_json), after its wait."""
         try:
             return self._step(last or {})
         except _Overtaken:
@@ -191,21 +204,21 @@ class Change:
         return self._freeze(control) if settled else Next("wait", control, control.settle)
 
     def run(self) -> Next:
-        """All steps."""
+        """Make all steps."""
         last: dict[str, Any] | None = None
         while True:
             try:
-                found = self.step(last)
-                if found.action != "wait":
-                    return found
-                self._wait(found.seconds)
+                result = self.step(last)
+                if result.action != "wait":
+                    return result
+                self._wait(result.seconds)
             except BaseException:
                 self.abort()
                 raise
-            last = found.to_json()
+            last = result.to_json()
 
     def abort(self, why: str = "") -> Next:
-        """Back to where it began; what has turned is ended."""
+        """Return to the beginning of the change, or end it if it has turned."""
         for _ in range(MOST_OVERTAKEN):
             control = self.side.control()
             if control.stage == "turned":
@@ -223,7 +236,7 @@ class Change:
     def _close(self, control: Control) -> Next:
         examined = self._examined(control)
         gates, rehearsal = [*self.look(control), *examined], None
-        shut_ones = {one.name for one in gates if not one.is_open}
+        shut_ones = {gate.name for gate in gates if not gate.is_open}
         settled = 0
         if shut_ones <= OPENED_BY_BATCHES | SHUT_BY_STRAGGLERS:
             settled = self._settle_stragglers(control)
@@ -231,12 +244,12 @@ class Change:
             rehearsal = self._rehearse_until_settled(control, settled)
             gates = [*self.look(control), *examined]
         if not are_open(gates):
-            shut = "; ".join(f"{one.name}: {one.says}" for one in gates if not one.is_open)
+            shut = "; ".join(f"{gate.name}: {gate.says}" for gate in gates if not gate.is_open)
             return Next("refused", control, gates=gates, why=shut)
         rehearsal = rehearsal or self.drain.prepare()
         limit = control.freeze_limit if self.freeze_limit is None else self.freeze_limit
-        most = _time_to_turn(limit) - SHORT_LEASE_SECONDS
-        gate = _rehearsed(rehearsal, most)
+        maximum = _time_to_turn(limit) - SHORT_LEASE_SECONDS
+        gate = _rehearsed(rehearsal, maximum)
         self.told(gate.says)
         if not gate.is_open:
             return Next("refused", control, gates=[*gates, gate], why=gate.says)
@@ -247,7 +260,7 @@ class Change:
         return Next("wait", closing, closing.settle, [*gates, gate])
 
     def _examined(self, control: Control) -> list[Gate]:
-        """Return the gate for stragglers that may not be known yet; none before the first turn."""
+        """Return the gate for stragglers that are not detected yet; none before a turn."""
         if not control.turns or self.examine is None:
             return []
         why_not = ""
@@ -258,10 +271,10 @@ class Change:
         return [examined_gate(why_not, self.accept)]
 
     def _settle_stragglers(self, control: Control) -> int:
-        """Have the workers settle all stragglers, if that is accepted; return how many."""
+        """Have the workers settle all stragglers, if the caller accepts that; return how many."""
         if STRAGGLERS not in self.accept:
             return 0
-        stragglers = [one for one in self.side.unsettled() if one.has_form]
+        stragglers = [straggler for straggler in self.side.unsettled() if straggler.has_form]
         for straggler in stragglers:
             if not self.side.settle(straggler, control):
                 raise _Overtaken  # perhaps the other table serves, and is right
@@ -274,7 +287,7 @@ class Change:
         return len(stragglers)
 
     def _rehearse_until_settled(self, control: Control, settled: int) -> Rehearsal:
-        """Rehearse the drain, again and again while its batches settle the claims of stragglers."""
+        """Rehearse the drain repeatedly while its batches settle the claims of stragglers."""
         direction = direction_from(control.serving)
         ends = self.clock.monotonic() + MOST_TIMES_AS_LONG * settling_seconds(settled)
         rehearsal = self.drain.prepare()
@@ -347,7 +360,7 @@ class Change:
                 return Evidence(seen_for), remains
             self.drain.check_shards()
         direction = direction_from(control.serving)
-        # Whoever settles a straggler notes claims, and then marks the row: so rows are read first.
+        # Settling a straggler first records claims and then marks its row, so rows are read first.
         stragglers = len(self.side.unsettled(1)) if control.turns else 0
         batches = len(self.side.open_batches(direction))
         claims = len(self.side.claims(direction, 1))
@@ -361,7 +374,7 @@ class Change:
         return Evidence(seen_for, True, batches, claims, stragglers), remains
 
     def _open(self, turned: Control, began: float | None) -> Next:
-        """End a change that has turned: it cannot be aborted any more. A router may end it too."""
+        """End a change that has turned and cannot be aborted. A router may end it too."""
         self.clock.sleep(turned.settle)
         opened, _ = turned.following(Evidence(turned.settle))
         assert opened is not None
@@ -377,8 +390,8 @@ class Change:
     def _wait(self, seconds: float) -> None:
         ends = self.clock.monotonic() + seconds
         self.check()
-        while (left := ends - self.clock.monotonic()) > 0:
-            self.clock.sleep(min(left, LOOK_SECONDS))
+        while (remaining := ends - self.clock.monotonic()) > 0:
+            self.clock.sleep(min(remaining, LOOK_SECONDS))
             self.check()
 
     def _swap(self, old: Control, new: Control) -> Control:
@@ -388,15 +401,15 @@ class Change:
 
 
 def _time_to_turn(freeze_limit: float) -> float:
-    """Seconds from the freeze to the last moment at which it may turn."""
+    """Return the seconds from the freeze to the last moment for the turn."""
     return freeze_limit - SHORT_LEASE_SECONDS - MARGIN_SECONDS
 
 
-def _rehearsed(rehearsal: Rehearsal, most: float) -> Gate:
+def _rehearsed(rehearsal: Rehearsal, maximum: float) -> Gate:
     says = (
         f"each of {counted(rehearsal.shards, 'shard')} of the stream has shown a marker after "
-        f"{rehearsal.seconds:.1f} seconds; {most:g} are left for it in a freeze"
+        f"{rehearsal.seconds:.1f} seconds; {maximum:g} are left for it in a freeze"
     )
     remedy = "wait until it is quicker, or give a longer --freeze-limit"
-    is_open = rehearsal.seconds <= most
+    is_open = rehearsal.seconds <= maximum
     return Gate("drain", is_open, says, "" if is_open else remedy)

@@ -1,4 +1,6 @@
-"""What a cutover sees of a deployment: the function that follows the streams, its failure queue."""
+"""The parts of a deployment that a cutover checks: the replicating function and its failure
+queue.
+"""
 
 import json
 import time
@@ -17,19 +19,20 @@ from keyhop.retries import repeat
 from keyhop.streams.dead_letters import messages_in
 
 GIVEN_UP = "rekey"
-"""In a message of the failure queue: the pair's destination; beside it `direction`, `key`, and
-`places`, at which its item lay or was to lie. As an event it has Replicate settle these; it answers
-as above, empty if that is done."""
+"""The key of the pair's destination in a message of the failure queue. The message also has
+`direction`, `key` and `places`, where its item was or should be. As an event, the message
+makes Replicate settle these; its answer is as for a probe, and is empty on success.
+"""
 
 
 FIRST_WAIT_SECONDS = 1.0
 TRIES = 15
-"""Of a question to Replicate, which may have been idle: they last about two minutes."""
+"""Tries of a request to Replicate, which may have been idle: they take about two minutes."""
 
 
 @dataclass(slots=True)
 class Redriven:
-    """What became of the messages of a failure queue. others: of other pairs, and any other."""
+    """The outcome of the messages of a failure queue; `others` are not of this pair."""
 
     settled: int = 0
     left: int = 0
@@ -39,8 +42,14 @@ class Redriven:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """functions, queues: boto3's clients of Lambda and SQS. replicate: the function's name or ARN.
-    queue: the ARN of its failure queue. stream_of: a table's stream, by the table's name.
+    """The deployment of a pair.
+
+    Attributes:
+        functions: boto3's client of Lambda.
+        queues: boto3's client of SQS.
+        replicate: The function's name or ARN.
+        queue: The ARN of its failure queue.
+        stream_of: Returns a table's stream by the table's name.
     """
 
     functions: Any
@@ -52,54 +61,57 @@ class Deployed:
     sleep: Callable[[float], None] = time.sleep
 
     def failed(self) -> int | None:
-        """Messages in the failure queue; what came in the last minute may not count yet (AWS
-        documentation).
+        """Return the number of messages in the failure queue.
+
+        Messages of the last minute may not count yet (AWS documentation).
         """
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         try:
-            told = self.queues.get_queue_attributes(QueueUrl=self._url(), AttributeNames=names)
+            answer = self.queues.get_queue_attributes(QueueUrl=self._url(), AttributeNames=names)
         except (BotoCoreError, ClientError):
             return None
-        return sum(int(told["Attributes"][name]) for name in names)
+        return sum(int(answer["Attributes"][name]) for name in names)
 
     def mapped(self) -> dict[Direction, str]:
-        """What is wrong with each direction's event source mapping; empty for nothing."""
+        """Return the problem of each direction's event source mapping; empty if there is none."""
         pages = self.functions.get_paginator("list_event_source_mappings")
-        found = list(pages.paginate(FunctionName=self.replicate).search("EventSourceMappings[]"))
+        mappings = list(pages.paginate(FunctionName=self.replicate).search("EventSourceMappings[]"))
         return {
-            "forward": why_not(found, self.stream_of(self.pair.source)),
-            "reverse": why_not(found, self.stream_of(self.pair.destination)),
+            "forward": why_not(mappings, self.stream_of(self.pair.source)),
+            "reverse": why_not(mappings, self.stream_of(self.pair.destination)),
         }
 
     def way_back(self, side: Side) -> str | None:
-        """Why Replicate could not write this table; empty if it can."""
+        """Return why Replicate could not write this table; empty if it can."""
         return self._asked(json.dumps({PROBE: self.pair.table(side)}))
 
     def redrive(self) -> Redriven:
-        """Have Replicate settle what it gave up of this pair: that leaves the queue. Raises
-        AwsRefused.
+        """Have Replicate settle the items of this pair that it gave up, and delete their messages.
+
+        Raises:
+            AwsRefused: The queue or the function does not answer.
         """
-        done = Redriven()
+        outcome = Redriven()
         try:
             url = self._url()
             for message in messages_in(self.queues, url):
                 if _given_up(message["Body"]) != self.pair.destination:
-                    done.others += 1
+                    outcome.others += 1
                 elif why := self._asked(message["Body"]):
-                    done.left, done.why = done.left + 1, why
+                    outcome.left, outcome.why = outcome.left + 1, why
                 else:
                     self.queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-                    done.settled += 1
+                    outcome.settled += 1
         except (BotoCoreError, ClientError) as error:
             raise AwsRefused(f"The queue or the function does not answer: {error}") from error
-        return done
+        return outcome
 
     def _url(self) -> str:
-        told = self.queues.get_queue_url(QueueName=self.queue.rpartition(":")[2])
-        return str(told["QueueUrl"])
+        answer = self.queues.get_queue_url(QueueName=self.queue.rpartition(":")[2])
+        return str(answer["QueueUrl"])
 
     def _asked(self, event: str) -> str:
-        """Return Replicate's answer: empty if nothing stands against it."""
+        """Return Replicate's answer to an event; empty if it has no objection."""
         answer = repeat(
             lambda: self.functions.invoke(FunctionName=self.replicate, Payload=event.encode()),
             is_transient,
@@ -107,16 +119,18 @@ class Deployed:
             is_enough=lambda error, attempts: attempts >= TRIES,
             sleep=self.sleep,
         )
-        told = json.loads(answer["Payload"].read() or "null") or {}
+        content = json.loads(answer["Payload"].read() or "null") or {}
         if "FunctionError" in answer:
-            return f"the function failed ({told.get('errorType', 'it did not say why')})"
-        return str(told.get("why_not", "the function does not know this question"))
+            return f"the function failed ({content.get('errorType', 'it did not say why')})"
+        return str(content.get("why_not", "the function does not know this question"))
 
 
 @dataclass(frozen=True, slots=True)
 class NotDeployed:
-    """The same where no deployment is known. why: that nobody follows the streams; empty where that
-    is not asked.
+    """A replacement for Deployed if no deployment is known.
+
+    Attributes:
+        why: That nobody follows the streams; empty if that is not checked.
     """
 
     why: str = ""
@@ -132,29 +146,29 @@ class NotDeployed:
 
 
 def _given_up(body: str) -> Any:
-    """The destination of the pair that a message is of; None for any other message."""
+    """Return the destination of the pair that a message belongs to; None for any other message."""
     try:
-        told = json.loads(body)
+        content = json.loads(body)
     except ValueError:
         return None
-    return told.get(GIVEN_UP) if isinstance(told, dict) else None
+    return content.get(GIVEN_UP) if isinstance(content, dict) else None
 
 
 def why_not(mappings: list[Mapping[str, Any]], stream: str | None) -> str:
-    """Why a stream is not followed as it must be; empty if it is. Pure."""
+    """Return why a stream is not followed as it must be; empty if it is. Pure."""
     if not stream:
         return "the table's stream is off"
-    mine = [one for one in mappings if one.get("EventSourceArn") == stream]
-    if not mine:
+    matching = [candidate for candidate in mappings if candidate.get("EventSourceArn") == stream]
+    if not matching:
         return "nobody follows the stream"
-    (one, *others) = mine
-    if others:
+    (mapping, *duplicates) = matching
+    if duplicates:
         return "two mappings follow the stream"
-    if one["State"] != "Enabled":
-        return f"the mapping is {one['State']}"
-    if one.get("ParallelizationFactor", 1) != 1:
-        # A marker would tell of one of a shard's lanes only.
+    if mapping["State"] != "Enabled":
+        return f"the mapping is {mapping['State']}"
+    if mapping.get("ParallelizationFactor", 1) != 1:
+        # A marker would prove nothing about the other parallel batches of its shard.
         return "the mapping has several batches of a shard at once"
-    if str(one.get("LastProcessingResult") or "").startswith("PROBLEM"):
+    if str(mapping.get("LastProcessingResult") or "").startswith("PROBLEM"):
         return "the last batch had a problem"
     return ""

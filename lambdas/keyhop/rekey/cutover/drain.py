@@ -1,15 +1,15 @@
-"""When all that was written to the table that serves has been worked: what markers prove. Pure.
+"""Prove by markers that the worker has processed all writes to the serving table. Pure.
 
 A *marker* is an item with a random key that is put into that table and deleted at once. Its record
-stands in a shard of the table's stream, behind all that was written there before (A4: within a
-shard the order of publication is that of the commits). The worker has one batch of a shard at a
-time and tells of a marker when its batch is done; so once each open shard has shown one that was
-put after the last write, nothing is left. Positions would not do: a shard that has nothing new
-says the same as one of which something is not published yet.
+is in a shard of the table's stream, after all earlier writes of that shard (A4: within a shard the
+order of publication is that of the commits). The worker has one batch of a shard at a time, and
+records a marker when its batch has finished. So once each open shard has returned a marker that was
+put after the last write, nothing remains. Stream positions would not prove that: a shard without
+new records looks the same as a shard with a record that is not published yet.
 
-Which shard a key's records come to is found out before writes are frozen, and stays: records of one
-item come in order, so in one shard and, when that is closed, in one of its children (AWS
-documentation, "How DynamoDB Streams works"). A closed shard is worked before its children.
+The shard of a key's records is determined before writes are frozen, and does not change: records of
+one item come in order, so in one shard and, when that is closed, in one of its children (AWS
+documentation, "How DynamoDB Streams works"). A closed shard is processed before its children.
 """
 
 import random
@@ -28,55 +28,63 @@ NUMBER_DIGITS = 37
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """parent: empty for one that has none, or whose parent is trimmed."""
+    """A shard of a stream.
+
+    Attributes:
+        parent: The parent's identifier; empty if there is none, or it is trimmed.
+    """
 
     id: str
     parent: str = ""
     is_open: bool = True
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "Shard":
-        """From DescribeStream."""
-        is_open = "EndingSequenceNumber" not in told.get("SequenceNumberRange", {})
-        return cls(told["ShardId"], told.get("ParentShardId", ""), is_open)
+    def of(cls, description: Mapping[str, Any]) -> "Shard":
+        """Return the shard of a description by DescribeStream."""
+        is_open = "EndingSequenceNumber" not in description.get("SequenceNumberRange", {})
+        return cls(description["ShardId"], description.get("ParentShardId", ""), is_open)
 
 
-def keys_by_open_shard(shards: Sequence[Shard], known: Mapping[str, Key]) -> dict[str, Key | None]:
-    """A key whose records come to it, of each open shard; None: it is not known of any.
+def keys_by_open_shard(
+    shards: Sequence[Shard], keys_by_shard: Mapping[str, Key]
+) -> dict[str, Key | None]:
+    """Return a key whose records come to each open shard; None for a shard without such a key.
 
-    known: by the shard in which a key's record was seen. An only child has its parent's keys; of
-    two children nobody knows which has them.
+    Args:
+        shards: All shards of the stream.
+        keys_by_shard: Keys by the shard in which a record of the key was seen. An only child has
+            its parent's keys; for two children it is unclear which one has them.
     """
     parents = {shard.id: shard.parent for shard in shards}
     children = Counter(shard.parent for shard in shards)
 
     def key_of(shard: str) -> Key | None:
-        while shard not in known:
+        while shard not in keys_by_shard:
             parent = parents.get(shard, "")
             if not parent or children[parent] > 1:
                 return None
             shard = parent
-        return known[shard]
+        return keys_by_shard[shard]
 
     return {shard.id: key_of(shard.id) for shard in shards if shard.is_open}
 
 
-def uncovered(shards: Sequence[Shard], known: Collection[str]) -> list[str]:
-    """Open shards in which no marker was, if one was put of a key of each of `known`."""
-    keys = keys_by_open_shard(shards, {shard: {} for shard in known})
+def uncovered(shards: Sequence[Shard], marked: Collection[str]) -> list[str]:
+    """Return the open shards that had no marker, if one was put for each shard of `marked`."""
+    keys = keys_by_open_shard(shards, {shard: {} for shard in marked})
     return [shard for shard, key in keys.items() if key is None]
 
 
 def random_key(space: KeySpace, chance: random.Random, partition: Key | None = None) -> Key:
-    """A primary key that nobody has; partition: with this partition key, if there is a sort key."""
-    drawn = {one.name: _random_value(one, chance) for one in space.attributes}
-    return {**drawn, **(partition or {})}
+    """Return a random primary key, with the given partition key if the table has a sort key."""
+    values = {attribute.name: _random_value(attribute, chance) for attribute in space.attributes}
+    return {**values, **(partition or {})}
 
 
 def _random_value(attribute: KeyAttribute, chance: random.Random) -> TypedValue:
-    drawn = chance.randbytes(RANDOM_BYTES)
+    content = chance.randbytes(RANDOM_BYTES)
     if attribute.type == "N":
         return {"N": str(-chance.randrange(10 ** (NUMBER_DIGITS - 1), 10**NUMBER_DIGITS))}
     if attribute.type == "B":
-        return {"B": KEY_PREFIX.encode() + drawn}
-    return {"S": KEY_PREFIX + drawn.hex()}
+        return {"B": KEY_PREFIX.encode() + content}
+    return {"S": KEY_PREFIX + content.hex()}

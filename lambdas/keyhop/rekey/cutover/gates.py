@@ -1,4 +1,4 @@
-"""What must be true before a cutover, or a rollback, begins. Pure."""
+"""The conditions for the beginning of a cutover or a rollback. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,13 +21,15 @@ ACCEPTABLE = {"would lose": UNMAPPED, "stragglers": STRAGGLERS, "examined": STRA
 """The gates that open if the caller accepts a loss, with the word that accepts it."""
 
 MOST_NAMED = 5
-"""Stragglers that a gate names."""
+"""The number of stragglers that a gate names."""
 
 SETTLED_A_SECOND = 20.0
-"""Claims that batches settle in a second: measured on a busy laptop, as a lower end."""
+"""The number of claims that batches settle in a second: a lower bound, measured on a busy
+laptop.
+"""
 
 LEAST_SETTLING_SECONDS = 5.0
-"""For the first batch to come and to end."""
+"""The time until the first batch has come and ended."""
 
 
 def settling_seconds(stragglers: int) -> float:
@@ -37,7 +39,12 @@ def settling_seconds(stragglers: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """says: what was found, in a sentence. remedy: what to do; empty if it is open."""
+    """One condition of a change.
+
+    Attributes:
+        says: A sentence about the state that was found.
+        remedy: What to do about it; empty if the gate is open.
+    """
 
     name: str
     is_open: bool
@@ -45,19 +52,27 @@ class Gate:
     remedy: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        told = {"name": self.name, "open": self.is_open, "says": self.says}
-        return {**told, "remedy": self.remedy} if self.remedy else told
+        content = {"name": self.name, "open": self.is_open, "says": self.says}
+        return {**content, "remedy": self.remedy} if self.remedy else content
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the gates go by. now: seconds since 1970. claims: at most some, in the direction that
-    replicates. unmappable: items that have no form in the table that is to serve, or none back.
-    failed: messages in the failure queue, None if it cannot be seen. verified, backfill, lag: as
-    the side table was told. expected: how many routers; 0: that is not checked.
-    way_back: why the table that serves now could not be written once the other one serves; empty if
-    it can; None if nobody has tried. mapped: of each direction, what is wrong with its event source
-    mapping, empty for nothing; empty as a whole where there are none, as on a laptop.
+    """The state that the gates judge.
+
+    Attributes:
+        now: Seconds since 1970.
+        claims: The number of claims, up to a limit, in the direction that replicates.
+        unmappable: Items that cannot be mapped to the table that will serve, or not back from it.
+        failed: Messages in the failure queue; None if the queue is not accessible.
+        verified: The figure of the last verify.
+        backfill: The figure of the copy.
+        lag: The figure of the lag.
+        expected: The expected number of routers; 0 if it is not checked.
+        way_back: Why the current serving table could not be written after the change; empty if it
+            can; None if that was not tried.
+        mapped: For each direction, the problem of its event source mapping, or an empty text. The
+            mapping itself is empty without event source mappings, as on a laptop.
     """
 
     control: Control
@@ -73,34 +88,36 @@ class Seen:
     way_back: str | None = None
     mapped: Mapping[Direction, str] = field(default_factory=dict)
     stragglers: Sequence[Straggler] = ()
-    """All of both tables, also those that are settled."""
+    """All stragglers of both tables, including settled ones."""
     refusals: Sequence[str] = ()
-    """Of the claims, why DynamoDB refused the items of some."""
+    """The reasons why DynamoDB refused the items of some claims."""
 
 
-def gates_of(seen: Seen, to: Side, accept: Collection[str] = ()) -> list[Gate]:
+def gates_of(state: Seen, to: Side, accept: Collection[str] = ()) -> list[Gate]:
     """Return all gates of a change that makes `to` serve.
 
     Args:
+        state: The state to judge.
+        to: The table that will serve.
         accept: The losses that the caller accepts: words of ACCEPTABLE.
     """
     gates = [
-        _stage(seen, to),
-        *([_verified(seen)] if to == "destination" else []),
-        _claims(seen, to),
-        _unmappable(seen) if to == "destination" else _would_lose(seen, accept),
-        _stragglers(seen, to, accept),
-        _lag(seen, to),
-        _failures(seen),
-        _mapped(seen),
-        _way_back(seen),
-        _clients(seen),
+        _stage(state, to),
+        *([_verified(state)] if to == "destination" else []),
+        _claims(state, to),
+        _unmappable(state) if to == "destination" else _would_lose(state, accept),
+        _stragglers(state, to, accept),
+        _lag(state, to),
+        _failures(state),
+        _mapped(state),
+        _way_back(state),
+        _clients(state),
     ]
     return [gate for gate in gates if gate is not None]
 
 
 def are_open(gates: list[Gate]) -> bool:
-    """Whether all are."""
+    """Return whether all gates are open."""
     return all(gate.is_open for gate in gates)
 
 
@@ -108,8 +125,8 @@ def _gate(name: str, is_open: bool, says: str, remedy: str) -> Gate:
     return Gate(name, is_open, says, "" if is_open else remedy)
 
 
-def _stage(seen: Seen, to: Side) -> Gate:
-    control = seen.control
+def _stage(state: Seen, to: Side) -> Gate:
+    control = state.control
     is_ready = control.stage == "open" and control.replicating and control.serving != to
     if control.stage != "open":
         says = f"a change is under way: {control.stage}"
@@ -121,66 +138,66 @@ def _stage(seen: Seen, to: Side) -> Gate:
     return _gate("stage", is_ready, says, "keyhop rekey start, or wait for the change to end")
 
 
-def _verified(seen: Seen) -> Gate:
+def _verified(state: Seen) -> Gate:
     remedy = "keyhop rekey verify, until it finds no difference"
     why_not = why_not_verified(
-        seen.verified, seen.backfill, seen.control, seen.stragglers, seen.now
+        state.verified, state.backfill, state.control, state.stragglers, state.now
     )
     if why_not:
         return Gate("verified", False, why_not, remedy)
-    age = seen.now - float((seen.verified or {})["at"])
+    age = state.now - float((state.verified or {})["at"])
     return Gate("verified", True, f"0 differences {duration(max(0.0, age))} ago")
 
 
-def _claims(seen: Seen, to: Side) -> Gate:
-    wants = "wants" if seen.claims == 1 else "want"
-    says = f"{counted(seen.claims, 'item')} {wants} a place that another one has"
+def _claims(state: Seen, to: Side) -> Gate:
+    wants = "wants" if state.claims == 1 else "want"
+    says = f"{counted(state.claims, 'item')} {wants} a place that another one has"
     remedy = (
         "those that stay collide under the template: keyhop rekey status --show-keys full names "
         "some"
     )
-    if seen.refusals:
-        says = refused_items(len(seen.refusals), seen.refusals[0], f"the {to}")
-        if colliding := seen.claims - len(seen.refusals):
+    if state.refusals:
+        says = refused_items(len(state.refusals), state.refusals[0], f"the {to}")
+        if colliding := state.claims - len(state.refusals):
             says += f"; {counted(colliding, 'other item')} collide, or will be settled soon"
         remedy = "change or delete these items, and wait for a minute"
-    return _gate("claims", not seen.claims, says, remedy)
+    return _gate("claims", not state.claims, says, remedy)
 
 
-def _unmappable(seen: Seen) -> Gate:
-    says = f"{counted(seen.unmappable, 'item')} cannot be mapped"
+def _unmappable(state: Seen) -> Gate:
+    says = f"{counted(state.unmappable, 'item')} cannot be mapped"
     remedy = "change these items, or the template (which begins anew)"
-    return _gate("unmappable", not seen.unmappable, says, remedy)
+    return _gate("unmappable", not state.unmappable, says, remedy)
 
 
-def _would_lose(seen: Seen, accept: Collection[str]) -> Gate:
-    says = f"going back would lose {counted(seen.unmappable, 'item')}, which cannot be mapped back"
+def _would_lose(state: Seen, accept: Collection[str]) -> Gate:
+    says = f"going back would lose {counted(state.unmappable, 'item')}, which cannot be mapped back"
     remedy = f"give them what the template's inverse needs, or lose them: --accept {UNMAPPED}"
-    return _gate("would lose", UNMAPPED in accept or not seen.unmappable, says, remedy)
+    return _gate("would lose", UNMAPPED in accept or not state.unmappable, says, remedy)
 
 
-def _stragglers(seen: Seen, to: Side, accept: Collection[str]) -> Gate:
-    unsettled = [one for one in seen.stragglers if one.settled is None]
+def _stragglers(state: Seen, to: Side, accept: Collection[str]) -> Gate:
+    unsettled = [straggler for straggler in state.stragglers if straggler.settled is None]
     count = len(unsettled)
     if not count:
         return Gate("stragglers", True, "no write has bypassed the routers and is unsettled")
-    named = ", ".join(key_digest(one.key).hex()[:12] for one in unsettled[:MOST_NAMED])
+    named = ", ".join(key_digest(straggler.key).hex()[:12] for straggler in unsettled[:MOST_NAMED])
     more = f" and {count - MOST_NAMED:,} more" if count > MOST_NAMED else ""
-    serving, other = other_side(to), to
+    serving, target = other_side(to), to
     says = (
         f"{counted(count, 'write')} bypassed the routers (digests of keys: {named}{more}); "
-        f"settling overwrites each of these items in the {other} with what the {serving} says, in "
+        f"settling overwrites each of these items in the {target} with what the {serving} says, in "
         f"about {counted(settling_seconds(count), 'second')}"
     )
     remedy = (
         f"keyhop rekey status --show-keys full names them: make those writes that count again in "
-        f"the {serving}; then --accept {STRAGGLERS} settles them, and what only the {other} has "
+        f"the {serving}; then --accept {STRAGGLERS} settles them, and what only the {target} has "
         "is lost. "
         f"Without settling, what the {serving} has would be lost"
     )
-    if formless := sum(not one.has_form for one in unsettled):
+    if formless := sum(not straggler.has_form for straggler in unsettled):
         says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
-        remedy = f"delete those without a form in the {other}, or mend them there; {remedy}"
+        remedy = f"delete those without a form in the {target}, or mend them there; {remedy}"
     return _gate("stragglers", STRAGGLERS in accept and not formless, says, remedy)
 
 
@@ -195,59 +212,61 @@ def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
     return _gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
 
 
-def _lag(seen: Seen, to: Side) -> Gate:
+def _lag(state: Seen, to: Side) -> Gate:
     """Return the gate for how far the other table is behind; it never prevents a rollback.
 
     A rollback may be urgent, and the lag is the largest of the last seconds. The rehearsal of the
     drain measures what counts, and the freeze limit calls a drain off that takes too long.
     """
-    told = seen.lag or {}
-    age = seen.now - float(told.get("at", 0))
+    lag = state.lag or {}
+    age = state.now - float(lag.get("at", 0))
     if age > STALE_SECONDS:
-        # Of a table at rest nothing is to be told; the rehearsal of the drain tells.
+        # A table without traffic reports no lag; the rehearsal of the drain is decisive.
         says = "nobody has told how far the other table is behind"
-        return Gate("lag", True, f"{says} lately" if told else says)
-    seconds = float(told["seconds"])
+        return Gate("lag", True, f"{says} lately" if lag else says)
+    seconds = float(lag["seconds"])
     says = f"the other table is {seconds:.1f} seconds behind"
     if to == "source" and seconds >= LAG_SECONDS:
         return Gate(
             "lag", True, f"{says}; the rehearsal of the drain tells whether it can be tried"
         )
-    return _gate("lag", seconds < LAG_SECONDS, says, catch_up(seen.backfill))
+    return _gate("lag", seconds < LAG_SECONDS, says, catch_up(state.backfill))
 
 
-def _failures(seen: Seen) -> Gate:
-    if seen.failed is None:
+def _failures(state: Seen) -> Gate:
+    if state.failed is None:
         says = "the failure queue cannot be seen from here"
         return Gate("failures", False, says, "allow sqs:GetQueueAttributes on it")
-    says = f"{counted(seen.failed, 'batch', 'batches')} wait in the failure queue"
-    return _gate("failures", not seen.failed, says, "mend the cause, then keyhop rekey redrive")
+    says = f"{counted(state.failed, 'batch', 'batches')} wait in the failure queue"
+    return _gate("failures", not state.failed, says, "mend the cause, then keyhop rekey redrive")
 
 
-def _mapped(seen: Seen) -> Gate | None:
-    if not seen.mapped:
+def _mapped(state: Seen) -> Gate | None:
+    if not state.mapped:
         return None
-    wrong = [f"{direction}: {why}" for direction, why in seen.mapped.items() if why]
+    wrong = [f"{direction}: {why}" for direction, why in state.mapped.items() if why]
     says = "; ".join(wrong) or "both streams are followed"
     return _gate("streams", not wrong, says, "keyhop rekey start mends it")
 
 
-def _way_back(seen: Seen) -> Gate | None:
-    if seen.way_back is None:
+def _way_back(state: Seen) -> Gate | None:
+    if state.way_back is None:
         return None
-    says = seen.way_back or "a write that must be refused was refused as it should be"
+    says = state.way_back or "a write that must be refused was refused as it should be"
     remedy = "without it there is no way back: give the function that right"
-    return _gate("way back", not seen.way_back, says, remedy)
+    return _gate("way back", not state.way_back, says, remedy)
 
 
-def _clients(seen: Seen) -> Gate:
-    control = seen.control
-    alive = [one for one in seen.clients.values() if float(one.get("until", 0)) > seen.now]
-    at_this = sum(one.get("revision") == control.revision for one in alive)
+def _clients(state: Seen) -> Gate:
+    control = state.control
+    alive = [
+        report for report in state.clients.values() if float(report.get("until", 0)) > state.now
+    ]
+    at_this = sum(report.get("revision") == control.revision for report in alive)
     says = f"{counted(at_this, 'router')} of {len(alive)} that are alive go by this revision"
-    if not seen.expected:
+    if not state.expected:
         return Gate("routers", True, f"{says}; no number is expected")
-    is_open = at_this == len(alive) == seen.expected
-    says += f", {seen.expected} are expected"
+    is_open = at_this == len(alive) == state.expected
+    says += f", {state.expected} are expected"
     remedy = "see that all writers use the router (docs/rekey-router.md), or give --expect"
     return _gate("routers", is_open, says, remedy)

@@ -1,4 +1,4 @@
-"""Markers, written into the table that serves and looked for in its stream (drain.py)."""
+"""Write markers to the serving table, and look for them in its stream (drain.py)."""
 
 import random
 import uuid
@@ -21,27 +21,34 @@ from keyhop.wording import counted
 
 THREADS = 16
 MOST_MARKERS = 3_000
-"""To find a key of each shard. Of those of equal width, 300 are found so, for 9,000 write units."""
+"""The most markers that are written to find a key of each shard. For shards of equal width, this
+finds keys of 300 shards, for 9,000 write units.
+"""
 
 LOOKS = 8
 LOOK_SECONDS = 0.25
 PAGES = 4
 LATE_SECONDS = 10.0
-"""After which a request of somebody who is gone takes effect no more."""
+"""The time after which a request of a process that was killed can no longer take effect."""
 
 REHEARSAL_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """shards: open ones of the stream. seconds: until each had shown a marker."""
+    """The result of a rehearsal of the drain.
+
+    Attributes:
+        shards: The number of open shards of the stream.
+        seconds: The time until each shard had returned a marker.
+    """
 
     shards: int
     seconds: float
 
 
 class Markers(StreamCalls):
-    """Those of one table of a pair. The others are as of StreamCalls."""
+    """The markers of one table of a pair. The remaining arguments are those of StreamCalls."""
 
     def __init__(
         self,
@@ -67,19 +74,21 @@ class Markers(StreamCalls):
     # --- before writes are frozen ---
 
     def prepare(self) -> Rehearsal:
-        """Find a key of each open shard, and see that the worker answers a marker of each.
+        """Find a key of each open shard, and check that the worker answers a marker in each.
 
-        Raises CannotStart for a shard of which no key is found, GaveUp if the worker is too late.
+        Raises:
+            CannotStart: No key was found for a shard.
+            GaveUp: The worker took too long.
         """
         self.sweep()
         self.locate()
         began = self._time.monotonic()
         markers = self.mark()
-        while left := self.unseen(markers):
+        while unseen := self.unseen(markers):
             if self._time.monotonic() - began > REHEARSAL_SECONDS:
                 raise GaveUp(
                     f"Of {counted(len(markers), 'marker')}, one in each shard of the stream of "
-                    f"{self._table!r}, {left} were not worked within {REHEARSAL_SECONDS:g} "
+                    f"{self._table!r}, {unseen} were not worked within {REHEARSAL_SECONDS:g} "
                     "seconds: is its function at work, and is its failure queue empty?"
                 )
             self._time.sleep(LOOK_SECONDS)
@@ -88,8 +97,8 @@ class Markers(StreamCalls):
         return Rehearsal(len(markers), seconds)
 
     def locate(self) -> None:
-        """Find a key of each open shard that has none yet; raises CannotStart."""
-        self._known = self._told()
+        """Find a key of each open shard that has none yet, or raise CannotStart."""
+        self._known = self._recorded_keys()
         written, hints = 0, False
         while missing := self._missing():
             if written >= MOST_MARKERS:
@@ -101,7 +110,7 @@ class Markers(StreamCalls):
                 )
             places = {shard: self._iterator(shard, "LATEST") for shard in missing}
             keys = self._hinted(missing) if hints else []
-            # The wider ones are found soon; for a few that are left all keys have the same chance.
+            # The wide shards are found soon; for the few remaining ones any key is as good.
             count = min(400, written or max(8, 4 * len(missing)))
             keys += [random_key(self._space, self._chance) for _ in range(count)]
             written += len(keys)
@@ -109,48 +118,48 @@ class Markers(StreamCalls):
             self._look_for(keys, places)
             self.forget(markers)
             hints = True
-        known = {shard: to_json(key) for shard, key in self._known.items()}
-        self._side.tell(f"{MARKER_KEYS} {self._which}", known)
+        keys_by_shard = {shard: to_json(key) for shard, key in self._known.items()}
+        self._side.tell(f"{MARKER_KEYS} {self._which}", keys_by_shard)
 
     def sweep(self) -> None:
-        """Remove what an attempt has left behind that was killed."""
-        for marker, told in self._side.markers().items():
-            if told.get("table") != self._table:
+        """Delete the markers of an attempt that was killed."""
+        for marker, details in self._side.markers().items():
+            if details.get("table") != self._table:
                 continue
-            if self._time.time() - told["at"] < LATE_SECONDS:
+            if self._time.time() - details["at"] < LATE_SECONDS:
                 continue
-            self._delete_item(from_json(told["key"]), marker)
+            self._delete_item(from_json(details["key"]), marker)
             self._side.drop_marker(marker)
 
     # --- while they are ---
 
     def mark(self) -> Sequence[str]:
-        """Put a marker into each open shard; raises CannotStart if one has no key."""
-        self._known = self._known or self._told()
+        """Put a marker into each open shard, or raise CannotStart if one has no key."""
+        self._known = self._known or self._recorded_keys()
         keys = keys_by_open_shard(self.shards(), self._known)
         if lacking := [shard for shard, key in keys.items() if key is None]:
             raise CannotStart(_SPLIT.format(len(lacking)))
         return self._write_all([key for key in keys.values() if key is not None])
 
     def unseen(self, markers: Sequence[str]) -> int:
-        """Of how many the batch is not done yet."""
-        told = self._side.markers()
-        return sum("seen" not in told.get(marker, {}) for marker in markers)
+        """Return the number of markers whose batch has not finished yet."""
+        markers_by_name = self._side.markers()
+        return sum("seen" not in markers_by_name.get(marker, {}) for marker in markers)
 
     def check_shards(self) -> None:
-        """Whether there was a marker in each shard that is open now; raises CannotStart."""
+        """Raise CannotStart if a shard that is open now has not had a marker."""
         if lacking := uncovered(self.shards(), self._known):
             raise CannotStart(_SPLIT.format(len(lacking)))
 
     def forget(self, markers: Iterable[str]) -> None:
-        """They are not looked for any more."""
+        """Delete the records of markers that are no longer needed."""
         self._each(self._side.drop_marker, markers)
 
     # --- requests ---
 
-    def _told(self) -> dict[str, Key]:
-        told = self._side.told(f"{MARKER_KEYS} {self._which}") or {}
-        return {shard: from_json(key) for shard, key in told.items()}
+    def _recorded_keys(self) -> dict[str, Key]:
+        figure = self._side.told(f"{MARKER_KEYS} {self._which}") or {}
+        return {shard: from_json(key) for shard, key in figure.items()}
 
     def _missing(self) -> list[str]:
         keys = keys_by_open_shard(self.shards(), self._known)
@@ -160,17 +169,18 @@ class Markers(StreamCalls):
         return list(self._each(self._one, keys))
 
     def _one(self, key: Key) -> str:
-        """Noted first, so that a killed one is found; then put, and deleted at once."""
+        """Record a marker, in case this process is killed; then put it and delete it."""
         marker = uuid.UUID(bytes=self._chance.randbytes(16)).hex
-        told = {"table": self._table, "key": to_json(key), "at": self._time.time()}
-        self._side.put_marker(marker, told)
+        details = {"table": self._table, "key": to_json(key), "at": self._time.time()}
+        self._side.put_marker(marker, details)
         self._put_item(key, marker)
         self._delete_item(key, marker)
         return marker
 
     def _put_item(self, key: Key, marker: str) -> None:
-        """In place of a marker of an earlier drain, whose put came after its delete: the key of a
-        shard serves all drains.
+        """Put a marker, possibly over one of an earlier drain whose put came after its delete.
+
+        All drains use the same key for a shard.
         """
         written = self._write(
             "put_item",
@@ -193,47 +203,47 @@ class Markers(StreamCalls):
             ExpressionAttributeValues={":marker": {"S": marker}},
         )
 
-    def _each(self, act: Callable[[Any], Any], given: Iterable[Any]) -> list[Any]:
+    def _each(self, act: Callable[[Any], Any], arguments: Iterable[Any]) -> list[Any]:
         with self._pool(THREADS) as pool:
-            return list(pool.map(act, given))
+            return list(pool.map(act, arguments))
 
     # --- the stream ---
 
     def _look_for(self, keys: Sequence[Key], places: dict[str, str]) -> None:
-        """Note which of the keys come in which of these shards."""
-        wanted = {_frozen(key): key for key in keys}
+        """Record which of the keys appear in which of these shards."""
+        keys_by_content = {_frozen(key): key for key in keys}
         for _ in range(LOOKS):
             self._time.sleep(LOOK_SECONDS)
             for shard, place in list(places.items()):
-                told = self._records(shard, place)
-                for record in told["Records"]:
-                    key = wanted.get(_frozen(record["dynamodb"]["Keys"]))
+                page = self._records(shard, place)
+                for record in page["Records"]:
+                    key = keys_by_content.get(_frozen(record["dynamodb"]["Keys"]))
                     if key is not None:
                         self._known[shard] = key
-                if shard in self._known or not told.get("NextShardIterator"):
+                if shard in self._known or not page.get("NextShardIterator"):
                     del places[shard]
                 else:
-                    places[shard] = told["NextShardIterator"]
+                    places[shard] = page["NextShardIterator"]
             if not places:
                 return
 
     def _hinted(self, shards: Sequence[str]) -> list[Key]:
-        """Keys beside such as have come in these shards; none in a table without a sort key."""
+        """Return keys beside those of records in these shards; none without a sort key."""
         space = self._space
         if space.sort is None:
             return []
-        found = []
+        keys = []
         for shard in shards:
             place = self._iterator(shard, "TRIM_HORIZON")
             for _ in range(PAGES):
-                told = self._ask("get_records", ShardIterator=place, Limit=10)
-                for record in told["Records"][:2]:
+                page = self._ask("get_records", ShardIterator=place, Limit=10)
+                for record in page["Records"][:2]:
                     partition = space.partition_of(record["dynamodb"]["Keys"])
-                    found.append(random_key(space, self._chance, partition))
-                place = told.get("NextShardIterator")
-                if told["Records"] or not place:
+                    keys.append(random_key(space, self._chance, partition))
+                place = page.get("NextShardIterator")
+                if page["Records"] or not place:
                     break
-        return found
+        return keys
 
 
 _SPLIT = (

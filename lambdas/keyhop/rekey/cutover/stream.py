@@ -13,15 +13,19 @@ from keyhop.rekey.cutover.drain import Shard
 
 TRIMMED = "TrimmedDataAccessException"
 TOO_MANY_READERS = "LimitExceededException"
-"""DynamoDB Streams throttles so if more than two processes read a shard at the same time."""
+"""DynamoDB Streams throttles with this error if more than two processes read a shard at the same
+time.
+"""
 
 
 class StreamCalls(ItemCalls):
     """Requests about a table's items and about its stream.
 
     Args:
+        connection: The connection to the database.
+        table: The name of the table.
         streams: boto3's client `dynamodbstreams`.
-        more: As of ItemCalls.
+        more: The arguments of ItemCalls.
     """
 
     def __init__(self, connection: Connection, table: str, streams: Any, **more: Any) -> None:
@@ -36,7 +40,7 @@ class StreamCalls(ItemCalls):
 
     @property
     def stream(self) -> str:
-        """Its ARN; raises CannotStart."""
+        """Return the ARN of the stream, or raise CannotStart if the table has none."""
         arn = self._table_described.get("LatestStreamArn")
         if not arn:
             raise CannotStart(f"Table {self._table!r} has no stream: keyhop rekey start.")
@@ -53,15 +57,17 @@ class StreamCalls(ItemCalls):
         return self._described
 
     def shards(self) -> list[Shard]:
-        """All that the stream still has."""
-        found: list[Shard] = []
+        """Return all shards that the stream still has."""
+        shards: list[Shard] = []
         start: dict[str, Any] = {}
         while True:
-            told = self._ask("describe_stream", StreamArn=self.stream, **start)["StreamDescription"]
-            found += map(Shard.of, told["Shards"])
-            if "LastEvaluatedShardId" not in told:
-                return found
-            start = {"ExclusiveStartShardId": told["LastEvaluatedShardId"]}
+            description = self._ask("describe_stream", StreamArn=self.stream, **start)[
+                "StreamDescription"
+            ]
+            shards += map(Shard.of, description["Shards"])
+            if "LastEvaluatedShardId" not in description:
+                return shards
+            start = {"ExclusiveStartShardId": description["LastEvaluatedShardId"]}
 
     def _records(self, shard: str, place: str) -> Any:
         try:
@@ -69,7 +75,7 @@ class StreamCalls(ItemCalls):
         except AwsRefused as error:
             if error_code(error.__cause__ or error) != TRIMMED:
                 raise
-            # What the iterator pointed to is gone: of DynamoDB Local also in an empty shard.
+            # The record of the iterator is gone; DynamoDB Local says so in an empty shard as well.
             place = self._iterator(shard, "TRIM_HORIZON")
             return self._ask("get_records", ShardIterator=place)
 

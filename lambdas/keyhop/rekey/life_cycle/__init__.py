@@ -1,1 +1,1 @@
-"""From `create` over `start` to `complete` or `cancel`: the tables, and who follows them."""
+"""The life cycle of a re-key, from `create` and `start` to `complete` or `cancel`."""

@@ -1,4 +1,4 @@
-"""Commands of the AWS CLI by which a person does what Keyhop leaves to him. Pure."""
+"""Make commands of the AWS CLI for the tasks that Keyhop leaves to a person. Pure."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ _ALARM_ANSWERS = frozenset(
         "StateValue",
     }
 )
-"""What DescribeAlarms tells of an alarm, and PutMetricAlarm does not take."""
+"""The members of an alarm that DescribeAlarms returns and PutMetricAlarm does not accept."""
 
 _OF_VECTOR_INDEX = (
     "IndexName",
@@ -28,23 +28,23 @@ _OF_VECTOR_INDEX = (
     "Dimensions",
     "DistanceFunction",
 )
-"""What UpdateTable takes for a new vector index (CreateVectorIndexAction)."""
+"""The members that UpdateTable accepts for a new vector index (CreateVectorIndexAction)."""
 
 
 def kinesis(table: str, stream: str) -> str:
-    """Have a Kinesis data stream get the changes of a table."""
+    """Return the command that sends a table's changes to a Kinesis data stream."""
     return _aws(
         "dynamodb enable-kinesis-streaming-destination", table_name=table, stream_arn=stream
     )
 
 
 def alarm(described: Mapping[str, Any], old: str, new: str) -> str:
-    """An alarm of one table, put for another one too. described: as by DescribeAlarms."""
-    given = {name: told for name, told in described.items() if name not in _ALARM_ANSWERS}
+    """Return the command that copies one table's alarm (from DescribeAlarms) to another table."""
+    options = {name: value for name, value in described.items() if name not in _ALARM_ANSWERS}
     before, after = ({"Name": "TableName", "Value": name} for name in (old, new))
-    given["AlarmName"] = f"{described['AlarmName']}-{new}"
-    given = _with(given, before, after)
-    return _aws("cloudwatch put-metric-alarm", cli_input_json=json.dumps(given, default=str))
+    options["AlarmName"] = f"{described['AlarmName']}-{new}"
+    options = _with(options, before, after)
+    return _aws("cloudwatch put-metric-alarm", cli_input_json=json.dumps(options, default=str))
 
 
 def vector_index(described: Mapping[str, Any], types: Mapping[str, str], table: str) -> str:
@@ -56,7 +56,7 @@ def vector_index(described: Mapping[str, Any], types: Mapping[str, str], table: 
         table: The name of the other table.
     """
     create = {name: described[name] for name in _OF_VECTOR_INDEX if name in described}
-    names = [one["AttributeName"] for one in described.get("SearchSchema", ())]
+    names = [element["AttributeName"] for element in described.get("SearchSchema", ())]
     defined = [
         {"AttributeName": name, "AttributeType": types[name]} for name in names if name in types
     ]
@@ -67,12 +67,12 @@ def vector_index(described: Mapping[str, Any], types: Mapping[str, str], table: 
 
 
 def backups(plan: str) -> str:
-    """Which tables a backup plan selects."""
+    """Return the command that lists the tables of a backup plan."""
     return _aws("backup list-backup-selections", backup_plan_id=plan)
 
 
 def export(table_arn: str) -> str:
-    """Export a table as it is; it needs point-in-time recovery."""
+    """Return the command that exports a table, which needs point-in-time recovery."""
     return _aws(
         "dynamodb export-table-to-point-in-time",
         table_arn=table_arn,
@@ -82,15 +82,15 @@ def export(table_arn: str) -> str:
 
 
 def _with(value: Any, old: Any, new: Any) -> Any:
-    """With `new` wherever `old` stands."""
+    """Return the value with each occurrence of `old` replaced by `new`."""
     if value == old:
         return new
     if isinstance(value, dict):
-        return {name: _with(one, old, new) for name, one in value.items()}
-    return [_with(one, old, new) for one in value] if isinstance(value, list) else value
+        return {name: _with(content, old, new) for name, content in value.items()}
+    return [_with(content, old, new) for content in value] if isinstance(value, list) else value
 
 
 def _aws(command: str, **options: str) -> str:
-    """A command line of the AWS CLI; names and ARNs are others', so they are quoted."""
+    """Return a command line of the AWS CLI, quoted, as other people choose names and ARNs."""
     words = [f"--{name.replace('_', '-')} {shlex.quote(to)}" for name, to in options.items()]
     return " ".join(["aws", command, *words])

@@ -1,6 +1,6 @@
-"""Settings of the source that CreateTable does not take, put on the destination once it is there.
+"""Copy settings of the source that CreateTable does not accept to an existing destination.
 
-Each may be put again and again. What is refused ends `create`, which can be run again.
+Each can be copied repeatedly. A refusal ends `create`, which can be run again.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from keyhop.errors import KeyhopError
 from keyhop.rekey.life_cycle.features import SCALING, ClientOf, Features, cause_code
 
 NOT_YET = "ContinuousBackupsUnavailableException"
-"""Of a table that was made a moment ago."""
+"""The error of a table that was created a moment ago."""
 
 TARGET = ("MinCapacity", "MaxCapacity", "SuspendedState")
 ACTION = ("Schedule", "Timezone", "StartTime", "EndTime", "ScalableTargetAction")
@@ -24,7 +24,11 @@ ACTION = ("Schedule", "Timezone", "StartTime", "EndTime", "ScalableTargetAction"
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """To a destination that is ACTIVE. indexes: the global ones that it has."""
+    """Copies settings to an ACTIVE destination.
+
+    Attributes:
+        indexes: The names of its global indexes.
+    """
 
     connection: Connection
     features: Features
@@ -33,7 +37,7 @@ class Copying:
     client_of: ClientOf | None = None
 
     def all(self) -> bool:
-        """Whether all is put; if not, it is too early for some of it."""
+        """Copy all settings; return False if it is too early for some of them."""
         try:
             self._insights()
             self._policy()
@@ -48,9 +52,9 @@ class Copying:
         days = self.features.recovery_days
         if days is None:
             return True
-        asked = {"PointInTimeRecoveryEnabled": True, "RecoveryPeriodInDays": days}
+        specification = {"PointInTimeRecoveryEnabled": True, "RecoveryPeriodInDays": days}
         try:
-            self._about("update_continuous_backups", PointInTimeRecoverySpecification=asked)
+            self._about("update_continuous_backups", PointInTimeRecoverySpecification=specification)
         except KeyhopError as error:
             if cause_code(error) == NOT_YET:
                 return False
@@ -68,8 +72,8 @@ class Copying:
     def _policy(self) -> None:
         if self.features.policy is not None:
             text = moved_policy(self.features.policy, self.features.table.arn, self.destination.arn)
-            given = {"ResourceArn": self.destination.arn, "Policy": text}
-            ask(self.connection, self.destination.name, "put_resource_policy", given)
+            parameters = {"ResourceArn": self.destination.arn, "Policy": text}
+            ask(self.connection, self.destination.name, "put_resource_policy", parameters)
 
     def _scaling(self) -> None:
         if not self.features.targets or self.client_of is None:
@@ -104,42 +108,44 @@ class Copying:
             ) from error
 
     def _moved(self, described: tuple[Mapping[str, Any], ...]) -> list[dict[str, Any]]:
-        """As of the destination; without those of indexes that it has not."""
-        found = []
-        for one in described:
-            _, _, index = one["ResourceId"].partition("/index/")
+        """Return the descriptions for the destination, without those of indexes that it lacks."""
+        descriptions = []
+        for description in described:
+            _, _, index = description["ResourceId"].partition("/index/")
             if not index or index in self.indexes:
-                own = f"table/{self.destination.bare_name}" + (f"/index/{index}" if index else "")
-                found.append({**one, "ResourceId": own})
-        return found
+                resource = f"table/{self.destination.bare_name}" + (
+                    f"/index/{index}" if index else ""
+                )
+                descriptions.append({**description, "ResourceId": resource})
+        return descriptions
 
     def _about(self, operation: str, **parameters: Any) -> None:
         request(self.connection, self.destination.name, operation, **parameters)
 
 
 def moved_policy(policy: str, source: str, destination: str) -> str:
-    """A resource policy with the destination's ARN wherever it names the source's."""
-    for end in ('"', "/"):  # else it is the ARN of a table whose name only begins so
+    """Return a resource policy with the source's ARN replaced by the destination's."""
+    for end in ('"', "/"):  # not a longer name that begins alike
         policy = policy.replace(source + end, destination + end)
     return policy
 
 
 def forget_scaling(client_of: ClientOf | None, table: Table) -> None:
-    """Take auto scaling off a table that is going to be deleted: it would outlive it."""
+    """Remove auto scaling from a table before its deletion, because it would remain otherwise."""
     if client_of is None or table.throughput is None:
         return
     client = client_of("application-autoscaling")
     names = [f"table/{table.bare_name}"]
     names += [f"{names[0]}/index/{index}" for index in table.global_indexes]
     pages = client.get_paginator("describe_scalable_targets")
-    found = pages.paginate(ServiceNamespace=SCALING, ResourceIds=names)
-    for target in list(found.search("ScalableTargets[]")):
+    targets = pages.paginate(ServiceNamespace=SCALING, ResourceIds=names)
+    for target in list(targets.search("ScalableTargets[]")):
         client.deregister_scalable_target(**_which(target))
 
 
-def _which(told: Mapping[str, Any]) -> dict[str, Any]:
-    return _of(told, ("ServiceNamespace", "ResourceId", "ScalableDimension"))
+def _which(description: Mapping[str, Any]) -> dict[str, Any]:
+    return _of(description, ("ServiceNamespace", "ResourceId", "ScalableDimension"))
 
 
-def _of(told: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: told[name] for name in names if name in told}
+def _of(description: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: description[name] for name in names if name in description}

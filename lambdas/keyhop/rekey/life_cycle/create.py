@@ -1,8 +1,8 @@
-"""`create`: the side table with plan and control, the destination, the source's stream.
+"""`create`: make the side table with plan and control, the destination, and the source's stream.
 
-Each step does the one thing that can be done next. Before a table is made, that is noted; so who
-was killed, or is not alone, goes on where the other was, and nobody takes for his own a table that
-was there before.
+Each step does the next possible thing. It records its intention before it makes a table. So a
+process that was killed, or that runs in parallel with another, continues where the other stopped,
+and no process uses a table that existed before as the one it made.
 """
 
 from collections.abc import Collection, Mapping
@@ -30,8 +30,13 @@ NONE_WAS_MADE: Mapping[str, Any] = {"identity": "", "adopted": False}
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """keys: the destination's. accepted: words of likeness.ACCEPTS. adopt: a destination that is
-    there already is taken, if it is empty and has these keys. lease: see Control.long_lease.
+    """The creation of the tables.
+
+    Attributes:
+        keys: The keys of the destination.
+        accepted: Words of likeness.ACCEPTS.
+        adopt: Whether to use an existing destination, if it is empty and has these keys.
+        lease: See Control.long_lease.
     """
 
     connection: Connection
@@ -43,13 +48,16 @@ class Creation:
     lease: float = LEASE_SECONDS
 
     def look(self) -> Likeness:
-        """What would be made; nothing is."""
+        """Return the destination that would be made, without making it."""
         return self._likeness(self._source())[1]
 
     def step(self) -> StepResult:
-        """Raises CannotStart, RunConflict and others; then nothing more than before was done."""
+        """Make the next step.
+
+        Raise CannotStart, RunConflict and other errors; then the step has changed nothing.
+        """
         source = self._source()
-        # Before its note is read: a note comes before the table.
+        # The table is read before its record, because the record is written before the table.
         destination = found(self.connection, self.pair.destination)
         table = found(self.connection, self.pair.side)
         if table is None:
@@ -60,11 +68,11 @@ class Creation:
             return waiting(table)
         side = SideTable(self.connection, self.pair.side)
         self._write_plan(side, table)
-        made = side.told(DESTINATION)
-        if made is None:
-            made = self._begin(side, destination)
+        creation = side.told(DESTINATION)
+        if creation is None:
+            creation = self._begin(side, destination)
         if destination is None:
-            if made["identity"]:
+            if creation["identity"]:
                 raise RunConflict(
                     f"The destination {self.pair.destination!r} was made, and is gone: cancel this "
                     "re-key, and create it anew."
@@ -73,16 +81,16 @@ class Creation:
             return StepResult(False, f"making {self.pair.destination}")
         if destination.status != "ACTIVE":
             return waiting(destination)
-        if not made["identity"]:
+        if not creation["identity"]:
             self._check_keys(destination)
-            side.tell(DESTINATION, {**made, "identity": destination.identity})
-        elif made["identity"] != destination.identity:
+            side.tell(DESTINATION, {**creation, "identity": destination.identity})
+        elif creation["identity"] != destination.identity:
             raise RunConflict(
                 f"Table {self.pair.destination!r} is another one than was made for this re-key: "
                 "cancel it, and create it with another name."
             )
         self._write_control(side)
-        if side.told(COPIED) is None and not self._copied(side, source, destination, made):
+        if side.told(COPIED) is None and not self._copied(side, source, destination, creation):
             return StepResult(False, "waiting until the destination takes its settings")
         return self._stream_step(side, source)
 
@@ -97,7 +105,7 @@ class Creation:
         return table
 
     def _check_all(self, destination: Table | None) -> None:
-        """What can be refused, before anything is made."""
+        """Check everything that may be refused, before anything is made."""
         if self.pair.source == self.pair.destination:
             raise CannotStart("The destination must be another table than the source.")
         if destination is None:
@@ -108,8 +116,8 @@ class Creation:
     def _unrefused(self) -> Likeness:
         looked = self.look()
         if refused := looked.refused:
-            told = "; ".join(row.refusal for row in refused)
-            raise CannotStart(f"The destination would not be as the source is: {told}.")
+            reasons = "; ".join(row.refusal for row in refused)
+            raise CannotStart(f"The destination would not be as the source is: {reasons}.")
         return looked
 
     def _check_adopted(self, destination: Table) -> None:
@@ -140,20 +148,24 @@ class Creation:
             )
 
     def _write_control(self, side: SideTable) -> None:
-        """Once. Raises CannotStart if it is gone after a change: the other table may serve."""
+        """Write the control item once.
+
+        Raises:
+            CannotStart: The item was lost after a change, so the other table may serve.
+        """
         if side.told(TURNED) is None:
             side.swap(None, Control(long_lease=self.lease))
         side.control()
 
     def _write_plan(self, side: SideTable, table: Table) -> None:
-        """Into a table that is a side table, and has this plan or none."""
+        """Write the plan to a table that is a side table, and has this plan or none."""
         names = [entry["AttributeName"] for entry in table.description["KeySchema"]]
         if names != list(KEYS):
             raise RunConflict(
                 f"Table {self.pair.side!r} exists, and is none of Keyhop's: the side table must be "
                 "called so. Choose another destination."
             )
-        # Nor is it somebody's that has the same keys: into a new one the plan is written first.
+        # A table of other people may have the same keys, but into a new one the plan comes first.
         if has_items(self.connection, self.pair.side) and not side.has_plan():
             raise RunConflict(f"Table {self.pair.side!r} is not empty, and has no plan.")
         if not side.put_plan(self.pair):
@@ -167,17 +179,17 @@ class Creation:
             raise RunConflict("This re-key is being ended: let cancel or complete come to its end.")
 
     def _begin(self, side: SideTable, destination: Table | None) -> dict[str, Any]:
-        """Note that the destination is going to be made, or adopted."""
+        """Record that the destination will be made or adopted."""
         self._check_all(destination)
-        made = {**NONE_WAS_MADE, "adopted": destination is not None}
-        side.tell(DESTINATION, made)
-        return made
+        creation = {**NONE_WAS_MADE, "adopted": destination is not None}
+        side.tell(DESTINATION, creation)
+        return creation
 
     def _copied(
-        self, side: SideTable, source: Table, destination: Table, made: Mapping[str, Any]
+        self, side: SideTable, source: Table, destination: Table, creation: Mapping[str, Any]
     ) -> bool:
         features, alike = self._likeness(source)
-        if not made["adopted"]:
+        if not creation["adopted"]:
             indexes = alike.indexes
             if not Copying(self.connection, features, destination, indexes, self.client_of).all():
                 return False
@@ -195,7 +207,7 @@ class Creation:
             try:
                 update(self.connection, self.pair.source, StreamSpecification=stream)
             except CannotStart:
-                if self._source().stream is None:  # else somebody was quicker
+                if self._source().stream is None:  # otherwise another process was faster
                     raise
             return StepResult(False, "turning the source's stream on")
         if turned_on and not turned_on["arn"]:
@@ -203,22 +215,22 @@ class Creation:
         return StepResult(True, "the destination is there")
 
     def _side_request(self, source: Table) -> dict[str, Any]:
-        """It holds keys of items: encrypted as they are; and found by the same tags."""
+        """Return the request for the side table, with the source's encryption and tags."""
         features, alike = self._likeness(source)
-        own = {"SSESpecification": encryption_of(features), "Tags": alike.request.get("Tags")}
-        return {**table_request(self.pair.side), **{k: v for k, v in own.items() if v}}
+        additions = {"SSESpecification": encryption_of(features), "Tags": alike.request.get("Tags")}
+        return {**table_request(self.pair.side), **{k: v for k, v in additions.items() if v}}
 
-    def _make(self, asked: Mapping[str, Any]) -> None:
-        """CreateTable; somebody may have been quicker."""
+    def _make(self, parameters: Mapping[str, Any]) -> None:
+        """Create a table, unless another process was faster."""
         try:
-            ask(self.connection, asked["TableName"], "create_table", asked)
+            ask(self.connection, parameters["TableName"], "create_table", parameters)
         except ClientError as error:
             if error_code(error) != BUSY:
                 raise
 
 
 def found(connection: Connection, name: str) -> Table | None:
-    """The table; None if there is none."""
+    """Return the table, or None if it does not exist."""
     try:
         return look_up(connection, name)
     except TableNotFound:
@@ -226,7 +238,7 @@ def found(connection: Connection, name: str) -> Table | None:
 
 
 def taken(connection: Connection, pair: Pair) -> str:
-    """Why the destination's name is not free for this plan; empty if it is."""
+    """Return why the destination's name is not free for this plan; empty if it is."""
     if found(connection, pair.side) is not None:
         side = SideTable(connection, pair.side)
         if side.has_plan() and side.plan() != pair:
@@ -240,17 +252,17 @@ def taken(connection: Connection, pair: Pair) -> str:
 
 
 def has_items(connection: Connection, table: str) -> bool:
-    """Whether there is any item now."""
+    """Return whether the table has an item now."""
     return bool(request(connection, table, "scan", Limit=1, ConsistentRead=True)["Items"])
 
 
 def waiting(table: Table) -> StepResult:
-    """For a table to be ACTIVE."""
+    """Return the result of a step that waits for a table to be ACTIVE."""
     return StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
 
 
 def check_stream_view(source: Table) -> None:
-    """Raises CannotStart if the stream is on without the images that a re-key needs."""
+    """Raise CannotStart if the stream is enabled without the images that a re-key needs."""
     if source.stream_view not in (None, VIEW):
         raise CannotStart(
             f"The stream of {source.bare_name!r} is on with {source.stream_view}, which DynamoDB "
@@ -261,5 +273,5 @@ def check_stream_view(source: Table) -> None:
 
 
 def shown_keys(keys: KeySpace) -> str:
-    """For messages."""
+    """Return the keys as text for messages."""
     return ", ".join(f"{name} ({type_})" for name, type_ in keys.types.items())

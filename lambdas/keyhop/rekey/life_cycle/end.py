@@ -1,8 +1,8 @@
-"""`complete` and `cancel`: the two ends of a re-key. After either, nothing of Keyhop's is left.
+"""`complete` and `cancel`: the two ends of a re-key. Either removes everything of Keyhop's.
 
-Each step does the one thing that can be done next; the side table, which says how far it is, goes
-last. Whoever ends a re-key first turns `replicating` off, by a swap of the control item: of that
-and a cutover only one succeeds, and without it there is no cutover.
+Each step does the next possible thing. The side table, which holds the progress, is deleted last.
+The first step turns `replicating` off by a swap of the control item. If it competes with a cutover,
+only one of the two succeeds, and without replication no cutover is possible.
 """
 
 import time
@@ -31,19 +31,23 @@ How = Literal["complete", "cancel"]
 
 DAY_SECONDS = 86_400.0
 WINDOW_DAYS = 7.0
-"""From the cutover to `complete`: so long there is a way back."""
+"""Days from the cutover to `complete`, during which a rollback is possible."""
 
 QUIET_SECONDS = DAY_SECONDS
-"""For so long nobody must have written past the router."""
+"""Seconds without a write that bypassed the router."""
 
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """window_days: of `complete`. delete: the name of the table to delete, the source for
-    `complete`, the destination for `cancel`; empty: it is kept. export: the bucket of a last export
-    of the source; empty: none.
+    """The options of an end.
+
+    Attributes:
+        window_days: The window of `complete`.
+        delete: The name of the table to delete: the source for `complete`, the destination for
+            `cancel`; empty to keep it.
+        export: The bucket of a last export of the source; empty for no export.
     """
 
     window_days: float = WINDOW_DAYS
@@ -53,7 +57,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """destination: its name. now: seconds since 1970."""
+    """One end of a re-key, by the name of its destination; `now` returns the seconds since 1970."""
 
     connection: Connection
     destination: str
@@ -64,7 +68,7 @@ class Ending:
     now: Callable[[], float] = time.time
 
     def step(self) -> StepResult:
-        """Raises CannotStart if it is not the time for this."""
+        """Make the next step; raise CannotStart if it is too early or too late for this end."""
         name = self.destination + SIDE_SUFFIX
         table = found(self.connection, name)
         if table is None:
@@ -96,7 +100,7 @@ class Ending:
         return StepResult(False, "deleting the side table")
 
     def check(self) -> None:
-        """For a dry run; raises CannotStart if it is not the time for this."""
+        """Check for a dry run; raise CannotStart if it is too early or too late for this end."""
         side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
         self._check_name(side.plan())
         self._check_phase(side.control())
@@ -147,14 +151,14 @@ class Ending:
                 "It was not noted when the cutover was, so the window of "
                 f"{duration(self.options.window_days * DAY_SECONDS)} begins now."
             )
-        left = turned["at"] + self.options.window_days * DAY_SECONDS - now
-        if left > 0:
+        remaining = turned["at"] + self.options.window_days * DAY_SECONDS - now
+        if remaining > 0:
             raise CannotStart(
                 f"The cutover was {duration(now - turned['at'])} ago: complete comes "
                 f"{duration(self.options.window_days * DAY_SECONDS)} after it (--window), as until "
                 "then there is a way back."
             )
-        late = [one for one in side.stragglers() if one.at > now - QUIET_SECONDS]
+        late = [straggler for straggler in side.stragglers() if straggler.at > now - QUIET_SECONDS]
         if late:
             raise CannotStart(
                 f"{counted(len(late), 'item')} of the source "
@@ -188,18 +192,18 @@ class Ending:
         side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
         now = self.now()
         ages = {
-            name: now + ALIVE_SECONDS - float(told.get("until", 0))
-            for name, told in side.clients().items()
+            name: now + ALIVE_SECONDS - float(report.get("until", 0))
+            for name, report in side.clients().items()
         }
         recent = {name: max(0.0, age) for name, age in ages.items() if age < DAY_SECONDS}
-        return dict(sorted(recent.items(), key=lambda one: (one[1], one[0])))
+        return dict(sorted(recent.items(), key=lambda entry: (entry[1], entry[0])))
 
     def _note_turned(self, side: SideTable) -> None:
         if side.told(TURNED) is None:
             side.tell(TURNED, {"at": self.now(), "serving": "destination"})
 
     def _fenced(self, side: SideTable, pair: Pair) -> StepResult:
-        """Whether replication has ended for good."""
+        """End the replication permanently, and return whether that is done."""
         ending = side.told(ENDING)
         if ending is not None and ending["how"] != self.how:
             raise RunConflict(f"{ending['how']} has begun: let that come to its end.")
@@ -230,7 +234,7 @@ class Ending:
         return StepResult(True, "nobody follows the streams")
 
     def _batches(self, side: SideTable, pair: Pair) -> StepResult:
-        """A batch that has read the control item before may still write."""
+        """Wait for batches, because one that has read the control item earlier may still write."""
         if side.open_batches("forward") or side.open_batches("reverse"):
             return StepResult(False, "waiting for batches that are under way")
         return StepResult(True, "no batch is under way")
@@ -254,20 +258,20 @@ class Ending:
         return export_step(self.connection, side, source, self.options.export)
 
     def _streams(self, side: SideTable, pair: Pair) -> StepResult:
-        """Off where `create` has turned them on, unless somebody else follows by now."""
-        told = side.told(STREAM)
-        if told is None:
+        """Turn off the streams that `create` turned on, unless another function uses them."""
+        stream_figure = side.told(STREAM)
+        if stream_figure is None:
             return StepResult(True, "the streams stay as they are")
-        made = side.told(DESTINATION) or {}
+        creation = side.told(DESTINATION) or {}
         names = [pair.source]
-        if self.how == "complete" and not made.get("adopted"):
+        if self.how == "complete" and not creation.get("adopted"):
             names.append(pair.destination)  # the source had none
         for name in names:
             table = found(self.connection, name)
             if table is None or table.stream is None or self._is_followed(table.stream):
                 continue
-            if name == pair.source and told["arn"] not in ("", table.stream):
-                continue  # somebody has turned it off and on
+            if name == pair.source and stream_figure["arn"] not in ("", table.stream):
+                continue  # it was turned off and on in between
             if table.status != "ACTIVE":
                 return waiting(table)
             update(self.connection, name, StreamSpecification={"StreamEnabled": False})
@@ -278,7 +282,7 @@ class Ending:
         return self.followers is not None and bool(self.followers.others(stream))
 
     def _delete_table(self, side: SideTable, pair: Pair) -> StepResult:
-        """The table that is not wanted any more, if it was named."""
+        """Delete the table that is no longer needed, if the caller has named it."""
         name = self.options.delete
         table = found(self.connection, name) if name else None
         if table is None:
@@ -288,7 +292,7 @@ class Ending:
         self._check_name(pair)
         if self.how == "cancel":
             self._check_made(side, table)
-        if table.description.get("DeletionProtectionEnabled"):  # of a destination that we made
+        if table.description.get("DeletionProtectionEnabled"):  # of a destination that create made
             update(self.connection, name, DeletionProtectionEnabled=False)
             return StepResult(False, f"taking the protection against deletion off {name}")
         if table.status != "ACTIVE":
@@ -298,11 +302,11 @@ class Ending:
         return StepResult(False, f"deleting {name}")
 
     def _check_made(self, side: SideTable, table: Table) -> None:
-        """Raises CannotStart unless `create` made the destination."""
-        made = side.told(DESTINATION) or {}
-        noted = made.get("identity") == table.identity
-        unnoted = made.get("identity") == "" and not has_items(self.connection, table.name)
-        if made.get("adopted") or not (noted or unnoted):
+        """Raise CannotStart unless `create` made the destination."""
+        creation = side.told(DESTINATION) or {}
+        is_recorded = creation.get("identity") == table.identity
+        unnoted = creation.get("identity") == "" and not has_items(self.connection, table.name)
+        if creation.get("adopted") or not (is_recorded or unnoted):
             raise CannotStart(
                 f"Table {table.bare_name!r} was not made by create: delete it by hand, and cancel "
                 "without its name."

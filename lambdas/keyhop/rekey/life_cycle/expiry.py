@@ -1,6 +1,6 @@
-"""Time to live follows the table that serves: on there, and off on the other.
+"""Keep time to live enabled on the serving table, and disabled on the other.
 
-Were it on where it does not serve, its deletes would be writes that nobody asked the router for.
+On the other table, its deletes would be writes that bypass the router.
 """
 
 from typing import Literal
@@ -14,7 +14,7 @@ from keyhop.rekey.side.figures import TTL
 from keyhop.rekey.side.table import SideTable
 
 TOO_SOON = "multiple times within a fixed interval"
-"""Of the refusal of a second change within an hour (API Reference, UpdateTimeToLive)."""
+"""A part of the error for a second change within an hour (API Reference, UpdateTimeToLive)."""
 
 Standing = Literal["on", "off", "changing"]
 
@@ -22,20 +22,24 @@ Standing = Literal["on", "off", "changing"]
 def step_towards(
     connection: Connection, pair: Pair, attribute: str | None, serving: Side
 ) -> StepResult:
-    """One change, or the wait for one, which holds up no change of the other table, as it may take
-    an hour. attribute: that items expire by, None if they do not.
+    """Make one change, or report a wait for one, which may take an hour.
+
+    A wait for one table does not delay a change of the other.
+
+    Args:
+        attribute: The attribute by which items expire; None if they do not.
     """
     if attribute is None:
         return StepResult(True, "items do not expire")
     serves = pair.table(serving)
     waiting = []
-    for table, wanted in ((serves, True), (pair.table(other_side(serving)), False)):
+    for table, should_be_on in ((serves, True), (pair.table(other_side(serving)), False)):
         standing = standing_of(connection, table, attribute)
         if standing == "changing":
             says = f"waiting for the time to live of {table}, which is changing"
             waiting.append(StepResult(False, says))
-        elif (standing == "on") != wanted:
-            step = _change(connection, table, attribute, wanted)
+        elif (standing == "on") != should_be_on:
+            step = _change(connection, table, attribute, should_be_on)
             if not step.says.startswith("waiting"):
                 return step
             waiting.append(step)
@@ -43,28 +47,29 @@ def step_towards(
 
 
 def follow(connection: Connection, side: SideTable) -> list[str]:
-    """Right after a cutover or a rollback: what was changed, or why not yet, in words. Nothing is
-    waited for, which can take an hour: `complete` does what is left.
+    """Make the changes after a cutover or a rollback, and return a sentence for each.
+
+    It does not wait, because that can take an hour: `complete` makes the remaining changes.
     """
     pair, attribute = side.plan(), (side.told(TTL) or {}).get("attribute")
     serving = side.control().serving
-    told: list[str] = []
+    sentences: list[str] = []
     while not (step := step_towards(connection, pair, attribute, serving)).done:
-        if step.says in told or step.says.startswith("waiting"):
-            return [*told, step.says]
-        told.append(step.says)
-    return told
+        if step.says in sentences or step.says.startswith("waiting"):
+            return [*sentences, step.says]
+        sentences.append(step.says)
+    return sentences
 
 
 def standing_of(connection: Connection, table: str, attribute: str) -> Standing:
-    """Raises CannotStart if items expire by another attribute."""
-    told = request(connection, table, "describe_time_to_live")["TimeToLiveDescription"]
-    status = told.get("TimeToLiveStatus", "DISABLED")
+    """Return the state of a table's time to live; raise CannotStart if it has another attribute."""
+    description = request(connection, table, "describe_time_to_live")["TimeToLiveDescription"]
+    status = description.get("TimeToLiveStatus", "DISABLED")
     if status in ("ENABLING", "DISABLING"):
         return "changing"
     if status == "DISABLED":
         return "off"
-    if told.get("AttributeName") != attribute:
+    if description.get("AttributeName") != attribute:
         raise CannotStart(
             f"Items of {table!r} expire by another attribute than {attribute!r}, which the source "
             "had when the re-key was made: turn that off first."
@@ -74,9 +79,9 @@ def standing_of(connection: Connection, table: str, attribute: str) -> Standing:
 
 def _change(connection: Connection, table: str, attribute: str, on: bool) -> StepResult:
     word = "on" if on else "off"
-    asked = {"Enabled": on, "AttributeName": attribute}
+    specification = {"Enabled": on, "AttributeName": attribute}
     try:
-        request(connection, table, "update_time_to_live", TimeToLiveSpecification=asked)
+        request(connection, table, "update_time_to_live", TimeToLiveSpecification=specification)
     except CannotStart as error:
         if TOO_SOON not in str(error):
             raise

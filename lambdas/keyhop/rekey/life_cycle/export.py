@@ -1,4 +1,4 @@
-"""A last export of the source: asked for once, and waited for."""
+"""Export the source before the end of a re-key: request the export once, and wait for it."""
 
 import uuid
 from typing import Any
@@ -14,26 +14,29 @@ NO_RECOVERY = "PointInTimeRecoveryUnavailableException"
 
 
 def export_step(connection: Connection, side: SideTable, source: Table, bucket: str) -> StepResult:
-    """The next thing about it. Raises AwsRefused if it has failed, CannotStart without
-    point-in-time recovery.
+    """Make the next step of the export.
+
+    Raises:
+        AwsRefused: The export has failed.
+        CannotStart: The source has no point-in-time recovery.
     """
-    told = side.told(EXPORT)
-    if told is None:
+    progress = side.told(EXPORT)
+    if progress is None:
         side.tell(EXPORT, {"arn": "", "token": uuid.uuid4().hex})
         return StepResult(False, "asking for an export of the source")
-    if not told["arn"]:
-        asked = {
+    if not progress["arn"]:
+        parameters = {
             "TableArn": source.arn,
             "S3Bucket": bucket,
             "S3Prefix": source.bare_name,
             "ExportFormat": "DYNAMODB_JSON",
-            # Asked for again within eight hours it is the same export (API Reference).
-            "ClientToken": told["token"],
+            # A second request within eight hours is the same export (API Reference).
+            "ClientToken": progress["token"],
         }
-        answer = _asked(connection, source, asked)
-        side.tell(EXPORT, {**told, "arn": answer["ExportDescription"]["ExportArn"]})
+        answer = _asked(connection, source, parameters)
+        side.tell(EXPORT, {**progress, "arn": answer["ExportDescription"]["ExportArn"]})
         return StepResult(False, "exporting the source")
-    which = {"ExportArn": told["arn"]}
+    which = {"ExportArn": progress["arn"]}
     described = ask(connection, source.name, "describe_export", which)["ExportDescription"]
     status = described["ExportStatus"]
     if status == "FAILED":
@@ -43,9 +46,9 @@ def export_step(connection: Connection, side: SideTable, source: Table, bucket: 
     return StepResult(status == "COMPLETED", f"the export of the source is {status}")
 
 
-def _asked(connection: Connection, source: Table, asked: dict[str, Any]) -> dict[str, Any]:
+def _asked(connection: Connection, source: Table, parameters: dict[str, Any]) -> dict[str, Any]:
     try:
-        return ask(connection, source.bare_name, "export_table_to_point_in_time", asked)
+        return ask(connection, source.bare_name, "export_table_to_point_in_time", parameters)
     except AwsRefused as error:
         if cause_code(error) == NO_RECOVERY:
             raise CannotStart(

@@ -1,6 +1,6 @@
-"""What a table has beside its items, as far as it can be seen: for a table that is to be like it.
+"""Read the features of a table, apart from its items, in order to make another table like it.
 
-Nothing here costs anything but requests. What cannot be seen is told with the reason.
+This costs nothing but requests. A feature that is not accessible is reported with the reason.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,29 +21,38 @@ ClientOf = Callable[[str], Any]
 """Makes boto3's client of an AWS service."""
 
 Objects = tuple[Mapping[str, Any], ...]
-"""As the services describe them."""
+"""Descriptions of objects, as the services return them."""
 
 FAILURES = (BotoCoreError, ClientError, KeyhopError)
 PATIENCE_SECONDS = 10.0
 NO_POLICY = "PolicyNotFoundException"
 NOWHERE = "000000000000"
-"""The account in the ARNs of local databases; no account of AWS is called so."""
+"""The account in the ARNs of local databases; it does not exist in AWS."""
 
 SCALING = "dynamodb"
-"""Auto scaling's name for the service."""
+"""The name of DynamoDB in Application Auto Scaling."""
 
 OF_SCALING = "TargetTracking-table/"
-"""How the names of its alarms begin."""
+"""The beginning of the names of auto scaling's alarms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """ttl: the attribute, None if it is off. recovery_days: of point-in-time recovery, None if that
-    is off. insights: by index, "" the table, the mode ("" where it is not told). kinesis: ARNs of
-    streams. targets, policies, schedules: auto scaling's, of the table and its indexes. plans: ids
-    of backup plans. aws_key: whether the table's KMS key is the one that AWS keeps for DynamoDB.
-    unseen: by the names of these fields, why one cannot be seen. unknown: members of the answers
-    beside DescribeTable's that Keyhop does not know (known.py).
+    """The features of a table.
+
+    Attributes:
+        ttl: The attribute by which items expire; None if they do not.
+        recovery_days: The days of point-in-time recovery; None if it is disabled.
+        insights: The mode by index, with "" for the table; "" for an unspecified mode.
+        kinesis: The ARNs of streams.
+        targets: The targets of auto scaling, of the table and its indexes.
+        policies: Their policies.
+        schedules: Their scheduled actions.
+        plans: The identifiers of backup plans.
+        aws_key: Whether the table's KMS key is the one that AWS keeps for DynamoDB.
+        unseen: By the names of these fields, why one is not accessible.
+        unknown: Members of the answers other than DescribeTable's that Keyhop does not know
+            (known.py).
     """
 
     table: Table
@@ -64,56 +73,56 @@ class Features:
 
     @property
     def is_local(self) -> bool:
-        """Whether the table is none of AWS's: then much of this does not exist there."""
+        """Return whether the table is outside of AWS, where many of these features do not exist."""
         return is_local(self.table)
 
 
 def is_local(table: Table) -> bool:
-    """Whether a table is in a local database."""
+    """Return whether a table is in a local database."""
     parts = table.arn.split(":")
     return len(parts) < 5 or parts[4] == NOWHERE
 
 
 def cause_code(error: BaseException) -> str:
-    """The service's error code of what `ask` raised."""
+    """Return the service's error code of an error that `ask` raised."""
     return error_code(error.__cause__ if isinstance(error, KeyhopError) else error)  # type: ignore[arg-type]
 
 
 def gather(connection: Connection, table: Table, client_of: ClientOf | None = None) -> Features:
-    """All of them. client_of: None where there are no other services beside the table."""
-    asked = _Asked(connection, table, client_of)
+    """Return all features; `client_of` is None without other services."""
+    reader = _Asked(connection, table, client_of)
     nothing: tuple[Objects, Objects, Objects] = ((), (), ())
-    scaled = asked.beside("application-autoscaling", "targets", _scaling, nothing)
+    scaled = reader.beside("application-autoscaling", "targets", _scaling, nothing)
     for kind, described in zip(OF_SCALABLE_TABLES, scaled, strict=True):
-        asked.compare({kind: list(described)}, OF_SCALABLE_TABLES)
-    found = Features(
+        reader.compare({kind: list(described)}, OF_SCALABLE_TABLES)
+    features = Features(
         table,
-        ttl=asked.table("ttl", asked.ttl, None),
-        recovery_days=asked.table("recovery_days", asked.recovery, None),
-        tags=asked.table("tags", asked.tags, ()),
-        policy=asked.table("policy", asked.policy, None),
-        insights=asked.table("insights", asked.insights, {}),
-        kinesis=asked.table("kinesis", asked.kinesis, ()),
+        ttl=reader.table("ttl", reader.ttl, None),
+        recovery_days=reader.table("recovery_days", reader.recovery, None),
+        tags=reader.table("tags", reader.tags, ()),
+        policy=reader.table("policy", reader.policy, None),
+        insights=reader.table("insights", reader.insights, {}),
+        kinesis=reader.table("kinesis", reader.kinesis, ()),
         targets=scaled[0],
         policies=scaled[1],
         schedules=scaled[2],
-        alarms=asked.beside("cloudwatch", "alarms", _alarms, ()),
-        plans=asked.beside("backup", "plans", _plans, ()),
-        aws_key=asked.aws_key(),
-        unseen=asked.unseen,
+        alarms=reader.beside("cloudwatch", "alarms", _alarms, ()),
+        plans=reader.beside("backup", "plans", _plans, ()),
+        aws_key=reader.aws_key(),
+        unseen=reader.unseen,
     )
-    return replace(found, unknown=tuple(sorted(asked.unknown)))
+    return replace(features, unknown=tuple(sorted(reader.unknown)))
 
 
 def ttl_of(connection: Connection, table: str) -> str | None:
-    """Return the attribute that items of a table expire by; None if they do not."""
+    """Return the attribute by which items of a table expire; None if they do not."""
     return _ttl_in(request(connection, table, "describe_time_to_live", PATIENCE_SECONDS))
 
 
 def _ttl_in(answer: Mapping[str, Any]) -> str | None:
-    told = answer["TimeToLiveDescription"]
-    is_on = told.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
-    return told.get("AttributeName") if is_on else None
+    description = answer["TimeToLiveDescription"]
+    is_on = description.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+    return description.get("AttributeName") if is_on else None
 
 
 class _Asked:
@@ -125,16 +134,18 @@ class _Asked:
         self.unknown: set[str] = set()
 
     def compare(self, answer: Mapping[str, Any], members: Members) -> None:
-        """Remember the members of an answer that Keyhop does not know."""
-        own = {name: value for name, value in answer.items() if name != "ResponseMetadata"}
-        self.unknown.update(unknown_members(own, members))
+        """Collect the members of an answer that Keyhop does not know."""
+        members_found = {
+            name: value for name, value in answer.items() if name != "ResponseMetadata"
+        }
+        self.unknown.update(unknown_members(members_found, members))
 
     def table(self, name: str, read: Callable[[], T], otherwise: T) -> T:
-        """What DynamoDB tells."""
+        """Return a feature that DynamoDB describes."""
         return self._try(name, "DynamoDB", read, otherwise)
 
     def beside(self, service: str, name: str, read: Callable[[Any, Table], T], otherwise: T) -> T:
-        """What another service tells."""
+        """Return a feature that another service describes."""
         if self._client_of is None:
             self.unseen[name] = f"there is no {service} beside this database"
             return otherwise
@@ -146,8 +157,8 @@ class _Asked:
             return read()
         except FAILURES as error:
             table, endpoint = self._table, self._connection.endpoint
-            told = explained(error, endpoint, table.bare_name, table.arn, service)
-            self.unseen[name] = str(told)
+            explanation = explained(error, endpoint, table.bare_name, table.arn, service)
+            self.unseen[name] = str(explanation)
             return otherwise
 
     def _about(self, operation: str, **parameters: Any) -> dict[str, Any]:
@@ -166,19 +177,19 @@ class _Asked:
         return _ttl_in(self._about("describe_time_to_live"))
 
     def recovery(self) -> int | None:
-        told = self._about("describe_continuous_backups")["ContinuousBackupsDescription"]
-        recovery = told.get("PointInTimeRecoveryDescription", {})
+        description = self._about("describe_continuous_backups")["ContinuousBackupsDescription"]
+        recovery = description.get("PointInTimeRecoveryDescription", {})
         is_on = recovery.get("PointInTimeRecoveryStatus") == "ENABLED"
         return int(recovery.get("RecoveryPeriodInDays", 35)) if is_on else None
 
     def tags(self) -> tuple[tuple[str, str], ...]:
-        found: list[tuple[str, str]] = []
+        tags: list[tuple[str, str]] = []
         more: dict[str, str] = {}
         while True:
             answer = self._by_arn("list_tags_of_resource", **more)
-            found += [(tag["Key"], tag["Value"]) for tag in answer.get("Tags", ())]
+            tags += [(tag["Key"], tag["Value"]) for tag in answer.get("Tags", ())]
             if not answer.get("NextToken"):
-                return tuple(found)
+                return tuple(tags)
             more = {"NextToken": answer["NextToken"]}
 
     def policy(self) -> str | None:
@@ -190,20 +201,20 @@ class _Asked:
             raise
 
     def insights(self) -> dict[str, str]:
-        found = {}
+        modes = {}
         for index in ("", *self._table.global_indexes):
             where = {"IndexName": index} if index else {}
-            told = self._about("describe_contributor_insights", **where)
-            if told.get("ContributorInsightsStatus") in ("ENABLED", "ENABLING"):
-                found[index] = str(told.get("ContributorInsightsMode", ""))
-        return found
+            answer = self._about("describe_contributor_insights", **where)
+            if answer.get("ContributorInsightsStatus") in ("ENABLED", "ENABLING"):
+                modes[index] = str(answer.get("ContributorInsightsMode", ""))
+        return modes
 
     def kinesis(self) -> tuple[str, ...]:
-        told = self._about("describe_kinesis_streaming_destination")
+        answer = self._about("describe_kinesis_streaming_destination")
         return tuple(
-            one["StreamArn"]
-            for one in told.get("KinesisDataStreamDestinations", ())
-            if one.get("DestinationStatus") in ("ACTIVE", "ENABLING", "UPDATING")
+            destination["StreamArn"]
+            for destination in answer.get("KinesisDataStreamDestinations", ())
+            if destination.get("DestinationStatus") in ("ACTIVE", "ENABLING", "UPDATING")
         )
 
     def aws_key(self) -> bool:
@@ -241,14 +252,15 @@ def _alarms(client: Any, table: Table) -> Objects:
 
 
 def names_table(alarm: Mapping[str, Any], table: str) -> bool:
-    """Whether an alarm watches a metric of the table, also in an expression; not those that auto
-    scaling makes by itself.
+    """Return whether an alarm watches a metric of the table, also in an expression.
+
+    The alarms that auto scaling makes are excluded.
     """
     if alarm.get("AlarmName", "").startswith(OF_SCALING):
         return False
     metrics: Sequence[Mapping[str, Any]] = [
         alarm,
-        *(one.get("MetricStat", {}).get("Metric", {}) for one in alarm.get("Metrics", ())),
+        *(metric.get("MetricStat", {}).get("Metric", {}) for metric in alarm.get("Metrics", ())),
     ]
     return any(
         metric.get("Namespace") == "AWS/DynamoDB"
@@ -258,8 +270,8 @@ def names_table(alarm: Mapping[str, Any], table: str) -> bool:
 
 
 def _plans(client: Any, table: Table) -> tuple[str, ...]:
-    """Those that have made recovery points of the table."""
+    """Return the backup plans that have made recovery points of the table."""
     pages = client.get_paginator("list_recovery_points_by_resource")
-    found = pages.paginate(ResourceArn=table.arn).search("RecoveryPoints[]")
-    plans = {point.get("CreatedBy", {}).get("BackupPlanId", "") for point in found}
+    points = pages.paginate(ResourceArn=table.arn).search("RecoveryPoints[]")
+    plans = {point.get("CreatedBy", {}).get("BackupPlanId", "") for point in points}
     return tuple(sorted(plans - {""}))

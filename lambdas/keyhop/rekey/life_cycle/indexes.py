@@ -1,4 +1,4 @@
-"""An index of the source as CreateTable is asked for it, of the destination. Pure."""
+"""Make the index descriptions of CreateTable for the destination from those of the source. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,28 +10,32 @@ from keyhop.rekey.life_cycle.throughput import limits, warm_beyond
 def global_index(
     entry: Mapping[str, Any], keys: KeySpace, table_units: Mapping[str, int] | None
 ) -> dict[str, Any]:
-    """entry: as DescribeTable tells it. keys: the destination's. table_units: of a provisioned
-    source, None of one on demand.
+    """Return the description of a global index.
+
+    Args:
+        entry: The index as DescribeTable describes it.
+        keys: The keys of the destination.
+        table_units: The capacity of a provisioned source; None for one on demand.
     """
-    asked = {
+    request = {
         "IndexName": entry["IndexName"],
         "KeySchema": entry["KeySchema"],
         "Projection": _projection(entry, keys),
     }
     units: dict[str, int] | None = None
     if table_units is not None:
-        given = entry.get("ProvisionedThroughput", {})
+        provisioned = entry.get("ProvisionedThroughput", {})
         names = ("ReadCapacityUnits", "WriteCapacityUnits")
-        units = asked["ProvisionedThroughput"] = {n: max(1, given.get(n, 1)) for n in names}
-    if most := limits(entry):
-        asked["OnDemandThroughput"] = most
+        units = request["ProvisionedThroughput"] = {n: max(1, provisioned.get(n, 1)) for n in names}
+    if maximum := limits(entry):
+        request["OnDemandThroughput"] = maximum
     if warm := warm_beyond(entry, units):
-        asked["WarmThroughput"] = warm
-    return asked
+        request["WarmThroughput"] = warm
+    return request
 
 
 def local_index(entry: Mapping[str, Any], keys: KeySpace) -> dict[str, Any]:
-    """By the same sort key, under the destination's partition key."""
+    """Return a local index with the same sort key, under the destination's partition key."""
     names = {"HASH": keys.partition[0].name, "RANGE": entry["KeySchema"][1]["AttributeName"]}
     return {
         "IndexName": entry["IndexName"],
@@ -41,9 +45,9 @@ def local_index(entry: Mapping[str, Any], keys: KeySpace) -> dict[str, Any]:
 
 
 def _projection(entry: Mapping[str, Any], keys: KeySpace) -> dict[str, Any]:
-    """Without the destination's keys, which are in each index anyway."""
-    told = entry.get("Projection", {})
-    kind = told.get("ProjectionType", "ALL")
-    if named := [name for name in told.get("NonKeyAttributes", ()) if name not in keys.types]:
+    """Return the projection without the destination's keys, which each index contains anyway."""
+    projection = entry.get("Projection", {})
+    kind = projection.get("ProjectionType", "ALL")
+    if named := [name for name in projection.get("NonKeyAttributes", ()) if name not in keys.types]:
         return {"ProjectionType": kind, "NonKeyAttributes": named}
     return {"ProjectionType": "KEYS_ONLY" if kind == "INCLUDE" else kind}

@@ -128,5 +128,5 @@ def _unknown(answer: Mapping[str, Any], members: Members, before: str) -> Iterat
             continue
         inner = members[name]
         if inner is not None:
-            for one in value if isinstance(value, list) else [value]:
-                yield from _unknown(one, inner, f"{before}{name}.")
+            for element in value if isinstance(value, list) else [value]:
+                yield from _unknown(element, inner, f"{before}{name}.")

@@ -1,4 +1,4 @@
-"""Markers that a killed drain has left in a table: removed when a re-key ends."""
+"""Remove the markers of a killed drain from a table, when a re-key ends."""
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.item_calls import ItemCalls
@@ -9,9 +9,9 @@ from keyhop.rekey.side.table import SideTable
 
 
 def remove_markers(connection: Connection, side: SideTable) -> None:
-    """All that are noted, with their notes; an item of somebody's with such a key stays."""
-    for marker, told in side.markers().items():
-        _Items(connection, told["table"]).remove(from_json(told["key"]), marker)
+    """Remove all recorded markers and their records, but keep other items with such a key."""
+    for marker, details in side.markers().items():
+        _Items(connection, details["table"]).remove(from_json(details["key"]), marker)
         side.drop_marker(marker)
 
 

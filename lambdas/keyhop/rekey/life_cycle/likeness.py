@@ -1,8 +1,8 @@
-"""The destination is as the source is: of each feature, what becomes of it, and why. Pure.
+"""Decide for each feature of the source how the destination gets it, and why. Pure.
 
-*copied*: the destination has it when `create` ends. *later*: after the cutover. *listed*: for a
-person, with the command. *left out*: on purpose. *refused*: `create` does nothing until that is
-accepted by its word, if there is one. *not here*: a local database does not know it.
+*copied*: the destination has it when `create` ends. *later*: after the cutover. *listed*: a person
+does it, with the given command. *left out*: on purpose. *refused*: `create` does nothing until the
+user accepts that by its word, if there is one. *not here*: a local database does not have it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,7 @@ from keyhop.wording import counted
 Fate = Literal["copied", "later", "listed", "left out", "refused", "not here"]
 
 VIEW = "NEW_AND_OLD_IMAGES"
-"""What both streams must hold: a batch needs the places of the old image too."""
+"""The view of both streams: a batch needs the places of the old image too."""
 
 UNSEEN = "unseen"
 DROP_INDEXES = "drop-indexes"
@@ -29,11 +29,12 @@ DROP_LOCAL = "drop-local-indexes"
 KEEP_LOCAL = "keep-local-indexes"
 DROP_VECTOR = "drop-vector-indexes"
 ACCEPTS = (UNSEEN, DROP_INDEXES, DROP_LOCAL, KEEP_LOCAL, DROP_VECTOR)
-"""Words by which somebody accepts what is refused otherwise. A member of an answer that Keyhop does
-not know is accepted by its own name."""
+"""Words by which the user accepts a loss that is refused otherwise. A member of an answer that
+Keyhop does not know is accepted by its name.
+"""
 
 RESERVED = "aws:"
-"""How tags begin that only AWS may set."""
+"""The beginning of tags that only AWS may set."""
 
 _WHAT = {
     "ttl": "time to live",
@@ -52,12 +53,12 @@ _ONLY_LISTED = ("kinesis", "alarms", "plans")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A feature of the source, and what becomes of it.
+    """A feature of the source, and how the destination gets it.
 
     Attributes:
         command: A command that does by hand what Keyhop does not do.
-        accept: The words of --accept with each of which `create` goes on. If there is none,
-            nothing makes it go on.
+        accept: The words of --accept, each of which makes `create` proceed. If there is none, it
+            cannot proceed.
     """
 
     what: str
@@ -78,7 +79,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """request: what CreateTable is asked for. indexes: the global ones that it has."""
+    """The features of the destination.
+
+    Attributes:
+        request: The parameters of CreateTable.
+        indexes: The names of its global indexes.
+    """
 
     rows: tuple[Row, ...]
     request: Mapping[str, Any]
@@ -92,9 +98,12 @@ class Likeness:
 def likeness(
     features: Features, destination: str, keys: KeySpace, accepted: Collection[str] = ()
 ) -> Likeness:
-    """Return what becomes of each feature of the source in a destination with these keys.
+    """Return how a destination with these keys gets each feature of the source.
 
     Args:
+        features: The features of the source.
+        destination: The name of the destination.
+        keys: The keys of the destination.
         accepted: Words of ACCEPTS, and names of members that Keyhop does not know.
     """
     table = features.table
@@ -107,9 +116,9 @@ def likeness(
     plan.streams()
     plan.settings()
     plan.listed()
-    told = table.description
-    if replicas := [*told.get("Replicas", ()), *told.get("GlobalTableWitnesses", ())]:
-        regions = ", ".join(sorted(one.get("RegionName", "?") for one in replicas))
+    description = table.description
+    if replicas := [*description.get("Replicas", ()), *description.get("GlobalTableWitnesses", ())]:
+        regions = ", ".join(sorted(replica.get("RegionName", "?") for replica in replicas))
         plan.row(
             "replicas",
             "refused",
@@ -164,9 +173,9 @@ class _Plan:
             read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
             says = f"provisioned, {counted(read, 'read')} and {counted(write, 'write')} a second"
             self.row("capacity", "copied", f"{says}: the backfill cannot write faster")
-        if most := limits(self.told):
-            self.asked["OnDemandThroughput"] = most
-            says = units_text(most, "Max", "RequestUnits")
+        if maximum := limits(self.told):
+            self.asked["OnDemandThroughput"] = maximum
+            says = units_text(maximum, "Max", "RequestUnits")
             self.row("limits on demand", "copied", f"{says}: the backfill cannot write faster")
         if warm := warm_beyond(self.told, units):
             self.asked["WarmThroughput"] = warm
@@ -186,11 +195,11 @@ class _Plan:
     def global_indexes(self) -> None:
         types = {d["AttributeName"]: d["AttributeType"] for d in self.told["AttributeDefinitions"]}
         sources = set(self.table.space.types)
-        made = []
+        requests = []
         for entry in self.told.get("GlobalSecondaryIndexes", ()):
             name = entry["IndexName"]
             what = f"index {name}"
-            keys = [one["AttributeName"] for one in entry["KeySchema"]]
+            keys = [key["AttributeName"] for key in entry["KeySchema"]]
             clash = [k for k in keys if self.types.get(k, types[k]) != types[k]]
             if name == KEY_INDEX:
                 says = "Keyhop's key index: sentinels are not copied; build one on the destination"
@@ -210,15 +219,15 @@ class _Plan:
                 if changed:
                     says += f"; {changed[0]} was a key of the source: see plan for what is in it"
                 self.types |= {k: types[k] for k in keys}
-                made.append(global_index(entry, self.keys, self.table.throughput))
+                requests.append(global_index(entry, self.keys, self.table.throughput))
                 self.kept.append(name)
                 self.row(what, "copied", says)
-        if made:
-            self.asked["GlobalSecondaryIndexes"] = made
+        if requests:
+            self.asked["GlobalSecondaryIndexes"] = requests
 
     def local_indexes(self) -> None:
         types = {d["AttributeName"]: d["AttributeType"] for d in self.told["AttributeDefinitions"]}
-        made = []
+        requests = []
         for entry in self.told.get("LocalSecondaryIndexes", ()):
             what = f"local index {entry['IndexName']}"
             sort = entry["KeySchema"][1]["AttributeName"]
@@ -226,7 +235,7 @@ class _Plan:
             only = "DynamoDB makes local indexes with their table only"
             if KEEP_LOCAL in self.accepted and fits:
                 self.types[sort] = types[sort]
-                made.append(local_index(entry, self.keys))
+                requests.append(local_index(entry, self.keys))
                 self.row(what, "copied", f"by {sort}, under the new partition key")
             elif DROP_LOCAL in self.accepted:
                 self.row(what, "left out", f"as accepted; {only}")
@@ -234,8 +243,8 @@ class _Plan:
                 words = [KEEP_LOCAL, DROP_LOCAL] if fits else [DROP_LOCAL]
                 says = f"it would order items by {sort} under another partition key, and {only}"
                 self.row(what, "refused", says, accept=words)
-        if made:
-            self.asked["LocalSecondaryIndexes"] = made
+        if requests:
+            self.asked["LocalSecondaryIndexes"] = requests
 
     def vector_indexes(self) -> None:
         types = {d["AttributeName"]: d["AttributeType"] for d in self.told["AttributeDefinitions"]}
@@ -252,7 +261,7 @@ class _Plan:
                 self.row(what, "refused", says, command, accept=[DROP_VECTOR])
 
     def unknown(self) -> None:
-        """Name what the source has that Keyhop does not know, once for each member."""
+        """Report the members that Keyhop does not know, once for each member."""
         names = {*unknown_members(self.told, TABLE), *self.features.unknown}
         for name in sorted(names):
             if name in self.accepted:
@@ -273,8 +282,8 @@ class _Plan:
             if tags:
                 self.asked["Tags"] = [{"Key": key, "Value": value} for key, value in tags]
                 self.row("tags", "copied", ", ".join(key for key, _ in tags) + "; side table too")
-            if own := [key for key, _ in had.tags if key.startswith(RESERVED)]:
-                self.row("tags of AWS", "left out", f"{', '.join(own)}: only AWS may set them")
+            if reserved := [key for key, _ in had.tags if key.startswith(RESERVED)]:
+                self.row("tags of AWS", "left out", f"{', '.join(reserved)}: only AWS may set them")
         if self.told.get("DeletionProtectionEnabled"):
             self.asked["DeletionProtectionEnabled"] = True
             self.row("deletion protection", "copied", "on; cancel takes it off its own table")
@@ -325,10 +334,13 @@ class _Plan:
 
 
 def encryption_of(features: Features) -> dict[str, Any]:
-    """CreateTable's SSESpecification; empty for the key that is DynamoDB's own."""
-    told = features.table.description.get("SSEDescription", {})
-    if told.get("Status") not in ("ENABLED", "UPDATING") or told.get("SSEType") != "KMS":
+    """Return CreateTable's SSESpecification; empty for the key that DynamoDB owns."""
+    description = features.table.description.get("SSEDescription", {})
+    if (
+        description.get("Status") not in ("ENABLED", "UPDATING")
+        or description.get("SSEType") != "KMS"
+    ):
         return {}
     # The key that AWS keeps for DynamoDB is not named (API Reference, SSESpecification).
-    named = {} if features.aws_key else {"KMSMasterKeyId": told.get("KMSMasterKeyArn")}
+    named = {} if features.aws_key else {"KMSMasterKeyId": description.get("KMSMasterKeyArn")}
     return {"Enabled": True, "SSEType": "KMS", **{k: v for k, v in named.items() if v}}

@@ -1,4 +1,4 @@
-"""`start`: who follows the streams, and whether he works. It may be done again."""
+"""`start`: attach the replicating function to the streams and begin to replicate. Repeatable."""
 
 import time
 from collections.abc import Callable
@@ -18,21 +18,24 @@ class Followers(Protocol):
     """The replicating function's event source mappings (streams/event_source.Mappings)."""
 
     def attach(self, stream: str) -> bool:
-        """Whether the function follows the stream by now."""
+        """Make the function follow the stream, and return whether it does by now."""
 
     def detach(self, stream: str) -> bool:
-        """Whether it follows no stream of that table any more."""
+        """Detach the function from all streams of a table; return whether that is done."""
 
     def others(self, stream: str) -> list[str]:
-        """Other functions that follow the stream."""
+        """Return the names of other functions that follow the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """followers: None where there are no functions, as on a laptop without a cloud.
+    """Starts the replication.
 
-    Both streams are followed from here on and until the end: the control item says which of the two
-    directions may write. The reverse one begins while the destination is empty.
+    The function follows both streams from here until the end; the control item says in which
+    direction it may write. The reverse direction begins while the destination is empty.
+
+    Attributes:
+        followers: None without functions, as on a laptop.
     """
 
     connection: Connection
@@ -41,7 +44,7 @@ class Starting:
     now: Callable[[], float] = time.time
 
     def step(self) -> StepResult:
-        """Raises CannotStart before `create` has come to its end."""
+        """Make the next step; raise CannotStart if `create` has not finished."""
         side = SideTable(self.connection, self.pair.side)
         check_goes_on(side, self.pair)
         if side.told(COPIED) is None:
@@ -57,19 +60,19 @@ class Starting:
 
 
 def replicating(side: SideTable) -> StepResult:
-    """Let batches work; a change of the serving table is not disturbed."""
+    """Let batches write, without disturbing a change of the serving table."""
     control = side.control()
     if control.replicating:
         return StepResult(True, "replicating")
     if control.stage != "open":
         return StepResult(False, f"waiting for the cutover, which is {control.stage}")
-    # Somebody else may have changed it: then it is looked at again.
+    # If another process changed the item first, the next step reads it again.
     side.swap(control, control.changed(replicating=True))
     return StepResult(False, "beginning to replicate")
 
 
 def check_goes_on(side: SideTable, pair: Pair) -> None:
-    """Raises CannotStart for another plan, and where `cancel` or `complete` has begun."""
+    """Raise CannotStart for another plan, or if `cancel` or `complete` has begun."""
     if side.plan().digest != pair.digest:
         raise CannotStart(f"The side table {pair.side!r} holds another plan.")
     if ending := side.told(ENDING):
@@ -77,7 +80,7 @@ def check_goes_on(side: SideTable, pair: Pair) -> None:
 
 
 def stream_of(table: Table) -> str:
-    """Its stream's ARN; raises CannotStart if it is off, or lacks images."""
+    """Return the ARN of the table's stream; raise CannotStart if it is disabled or lacks images."""
     check_stream_view(table)
     if table.stream is None:
         raise CannotStart(

@@ -1,1 +1,1 @@
-"""`plan`: a sample, a trial of the template on it, what it would cost, what is in the way."""
+"""`plan`: a sample, a trial of the template on it, what it would cost, the obstacles."""

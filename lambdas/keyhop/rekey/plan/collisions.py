@@ -1,7 +1,7 @@
-"""How many items want the same place: counted over a whole table, by hashes in files.
+"""Count the items of a whole table that map to the same place, by hashes in files.
 
-Eight bytes of SHA-256 for each item, in 256 files of which one at a time is in memory: of 100 M
-items 3 MB, and a pair that only looks like one in 3,000 tables.
+Each item has eight bytes of SHA-256, in 256 files of which one at a time is in memory: 3 MB for 100
+M items. A false pair occurs in one of 3,000 tables.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from keyhop.dynamodb.values import Key, distinct_bytes
 
 BUCKETS = 256
 HELD = 1_024
-"""Hashes of a bucket that are written at once."""
+"""The hashes of a bucket that are written together."""
 
 
 class Tally:
-    """Of the places that were added. Two items at one place are a pair, three are three pairs."""
+    """Counts pairs of equal places. Two items at one place are a pair, three are three pairs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,15 +28,15 @@ class Tally:
         self._open = [self._files.enter_context(self._path(n).open("wb")) for n in range(BUCKETS)]
 
     def add(self, place: Key) -> None:
-        """place: in the order of the key's attributes."""
+        """Add a place, with its attributes in the order of the key."""
         digest = hashlib.sha256(b"".join(map(distinct_bytes, place.values()))).digest()
-        held = self._held[digest[0]]
-        held.append(int.from_bytes(digest[1:9]))
-        if len(held) >= HELD:
+        hashes = self._held[digest[0]]
+        hashes.append(int.from_bytes(digest[1:9]))
+        if len(hashes) >= HELD:
             self._write(digest[0])
 
     def pairs(self) -> int:
-        """Of all; nothing is added any more."""
+        """Return the number of pairs. No place can be added after this."""
         for bucket in range(BUCKETS):
             self._write(bucket)
         self._files.close()
@@ -55,19 +55,19 @@ class Tally:
 
 @contextmanager
 def tally() -> Iterator[Tally]:
-    """With files that are gone afterwards."""
+    """Make a Tally whose files are removed afterwards."""
     with TemporaryDirectory(prefix="keyhop-") as folder:
-        made = Tally(Path(folder))
+        counter = Tally(Path(folder))
         try:
-            yield made
+            yield counter
         finally:
-            made.close()
+            counter.close()
 
 
 def _pairs(hashes: "array[int]") -> int:
     pairs, run, last = 0, 0, -1
-    for one in sorted(hashes):
-        run = run + 1 if one == last else 0
+    for value in sorted(hashes):
+        run = run + 1 if value == last else 0
         pairs += run
-        last = one
+        last = value
     return pairs

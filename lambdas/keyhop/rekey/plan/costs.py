@@ -1,7 +1,7 @@
-"""What a re-key costs, by a trial on a sample: reads and writes on demand. Pure.
+"""The costs of a re-key, from a trial on a sample: reads and writes on demand. Pure.
 
-Of what else a run on AWS costs (Lambda, Step Functions, S3) the runs' own estimates tell; it is a
-few hundredths of this.
+The estimates of the runs themselves include the other costs on AWS (Lambda, Step Functions, S3),
+which are a few hundredths of these.
 """
 
 from typing import Any
@@ -13,7 +13,9 @@ GIGABYTE = 1e9
 MILLION = 1_000_000
 
 EXPORT_DOLLARS_PER_GB, IMPORT_DOLLARS_PER_GB = 0.10, 0.15
-"""Of ExportTableToPointInTime and ImportTable, from memory: to be checked at AWS's price page."""
+"""The prices of ExportTableToPointInTime and ImportTable, from memory: check them on AWS's price
+page.
+"""
 
 EXPORT_SAYS = (
     "export to S3, a transformation of your own there, and import into a new table: it needs "
@@ -38,8 +40,15 @@ def costs(
     write_rate: float = DEFAULT_WRITE_RATE,
     live_rate: float | None = None,
 ) -> dict[str, Any]:
-    """As plain JSON; dollars and seconds. items, table_bytes: of the source. write_rate: units a
-    second of the backfill. live_rate: changes a second, if they are known.
+    """Return the costs as plain JSON, in dollars and seconds.
+
+    Args:
+        trial: The trial of the transform.
+        items: The number of items in the source.
+        table_bytes: The size of the source.
+        prices: The prices of the region.
+        write_rate: Write units a second of the backfill.
+        live_rate: Changes a second, if the rate is available.
     """
     mapped = trial.mapped / trial.items if trial.items else 1.0
     put = (trial.write_units + trial.index_units) / trial.mapped if trial.mapped else 1.0
@@ -47,8 +56,8 @@ def costs(
     puts = items * mapped * put
     # A Scan, and a second look at the same pages, which is strongly consistent.
     reads = 1.5 * table_bytes / BLOCK_BYTES
-    there = table_bytes * growth
-    compared = (table_bytes + there) / BLOCK_BYTES
+    copy_bytes = table_bytes * growth
+    compared = (table_bytes + copy_bytes) / BLOCK_BYTES
     million = prices.dollars(MILLION, MILLION * put)
     gigabytes = table_bytes / GIGABYTE
     return {
@@ -68,7 +77,7 @@ def costs(
             else round(live_rate * 86_400 * million / MILLION, 6),
             "write_units_a_second": live_rate,
         },
-        "storage": {"dollars_a_month": round(there / GIGABYTE * DOLLARS_PER_GB_MONTH, 6)},
+        "storage": {"dollars_a_month": round(copy_bytes / GIGABYTE * DOLLARS_PER_GB_MONTH, 6)},
         "export_import": {
             "dollars": round(gigabytes * (EXPORT_DOLLARS_PER_GB + IMPORT_DOLLARS_PER_GB), 6),
             "says": EXPORT_SAYS,
@@ -80,7 +89,7 @@ def costs(
 
 
 def index_costs(trial: Trial, items: float, table_bytes: float, prices: Prices) -> dict[str, Any]:
-    """Of a global index with the new key and all attributes, instead."""
+    """Return the costs of a global index with the new key and all attributes instead."""
     put = trial.write_units / trial.mapped if trial.mapped else 1.0
     return {
         "dollars": round(prices.dollars(0.0, items * put), 6),
@@ -90,5 +99,5 @@ def index_costs(trial: Trial, items: float, table_bytes: float, prices: Prices) 
 
 
 def _of_indexes(trial: Trial) -> float:
-    """Units of an item."""
+    """Return the units that an item needs for its indexes."""
     return trial.index_units / trial.mapped if trial.mapped else 0.0

@@ -1,5 +1,7 @@
-"""What a plan's figures mean: what stands in the way of a re-key, what to look at, and whether an
-index would do instead. Pure.
+"""Judge the figures of a plan: what prevents a re-key, what to check, and whether an index
+suffices.
+
+Pure.
 """
 
 import math
@@ -18,18 +20,21 @@ from keyhop.wording import counted
 HOT_SHARE = 0.05
 HOT_ITEMS = 20
 PARTITION_UNITS = 1_000
-"""Write units a second of one partition."""
+"""The maximum write units a second of one partition."""
 
 WANTED_UNITS = 40_000
-"""Of a table, by its default quota (AWS documentation)."""
+"""The write units a second of a table by its default quota (AWS documentation)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """missing: attributes of the new key that items do not have as they are: an index needs them.
+    """The question whether a global index would suffice.
 
-    collection_share: the largest share of the sample under one partition key of the source.
-    costs: of the index, in dollars: to be filled, a million changes, a month.
+    Attributes:
+        missing: Attributes of the new key that some items lack. An index needs them.
+        collection_share: The largest share of the sample under one partition key of the source.
+        costs: The costs of the index in dollars: to fill it, for a million changes, and for a
+            month.
     """
 
     missing: Sequence[str]
@@ -46,7 +51,7 @@ class Question:
 
     @property
     def needs(self) -> str:
-        """What it takes beside its cost."""
+        """Return what the index needs, besides its cost."""
         if not self.missing:
             return "all items have the new key's attributes: UpdateTable makes it"
         names = ", ".join(self.missing)
@@ -64,9 +69,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Hot:
-    """A new partition key with a large share of the sample. value: of a user, canonical.
+    """A new partition key with a large share of the sample.
 
-    shards: n of the filter shard:n that spreads it.
+    Attributes:
+        value: The canonical value, which belongs to a user.
+        shards: The n of the filter shard:n that spreads it.
     """
 
     value: tuple[str, str | bytes]
@@ -75,17 +82,23 @@ class Hot:
 
     @property
     def most_units(self) -> float:
-        """Write units a second of the whole table, until this key throttles."""
+        """Return the write units a second of the whole table at which this key throttles."""
         return PARTITION_UNITS / self.share
 
     def to_json(self) -> dict[str, Any]:
-        """Without the value."""
+        """Return the key as JSON, without its value."""
         return {"share": self.share, "shards": self.shards, "most_write_units": self.most_units}
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """refused: by likeness. unmappable: items. collisions: pairs."""
+    """The facts that a plan is judged by.
+
+    Attributes:
+        refused: The refusals by likeness.
+        unmappable: The number of unmappable items.
+        collisions: The number of pairs of items that map to one place.
+    """
 
     table: Table
     features: Features
@@ -100,26 +113,26 @@ class Facts:
 
 
 def index_question(trial: Trial, table: Table, costs: Mapping[str, float]) -> Question:
-    """Whether an index would do."""
+    """Return the question whether an index would suffice."""
     names = trial.transform.destination.all
     missing = [name for name in names if trial.not_there[name] or not trial.mapped]
-    most = max(trial.source_counts.values(), default=0)
-    return Question(missing, most / max(1, trial.items), costs)
+    largest = max(trial.source_counts.values(), default=0)
+    return Question(missing, largest / max(1, trial.items), costs)
 
 
 def hot_keys(trial: Trial) -> list[Hot]:
-    """The hottest first."""
-    found = []
+    """Return the new partition keys with a large share, the hottest first."""
+    hot = []
     for (value,), count in trial.new_collections.most_common(10):
         share = count / max(1, trial.mapped)
         if share >= HOT_SHARE and count >= HOT_ITEMS:
             shards = max(2, math.ceil(share * WANTED_UNITS / PARTITION_UNITS))
-            found.append(Hot(value, share, shards))
-    return found
+            hot.append(Hot(value, share, shards))
+    return hot
 
 
 def judged(facts: Facts) -> tuple[list[str], list[str]]:
-    """What stands in the way, and what to look at."""
+    """Return the obstacles to a re-key, and notes on what to check."""
     blocks, notes = list(facts.refused), []
     table, trial = facts.table, facts.trial
     if facts.unmappable:

@@ -1,4 +1,4 @@
-"""A plan, for people. Pure."""
+"""Format a plan for people. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,43 +13,45 @@ _Shown = Sequence[tuple[str, str]]
 
 
 def lines(plan: Plan) -> list[str]:
-    """All but the examples: they hold values of users (example_lines)."""
+    """Return all lines but the examples, which hold values of users (example_lines)."""
     return [*_question(plan), "", *_table(_what(plan)), "", *_costs(plan), *_ends(plan)]
 
 
 def example_lines(plan: Plan) -> list[str]:
-    """Keys of items before and after; the other attributes by their names."""
-    found = []
+    """Return the keys of items before and after, and the names of the attributes that change."""
+    lines_shown = []
     for before, after in plan.examples:
-        found.append(f"  {_shown_key(before, plan.source_keys)}")
-        found.append(f"    -> {_shown_key(after, plan.keys)}{_changes(before, after, plan)}")
-    return found
+        lines_shown.append(f"  {_shown_key(before, plan.source_keys)}")
+        lines_shown.append(f"    -> {_shown_key(after, plan.keys)}{_changes(before, after, plan)}")
+    return lines_shown
 
 
 def _question(plan: Plan) -> Iterator[str]:
-    asked = plan.question
+    question = plan.question
     fill, million, month = (
-        f"${asked.costs[name]:,.2f}" for name in ("dollars", "dollars_a_million", "dollars_a_month")
+        f"${question.costs[name]:,.2f}"
+        for name in ("dollars", "dollars_a_million", "dollars_a_month")
     )
     moves = plan.costs["backfill"]["dollars"]
-    yield asked.asks
-    yield f"  an index: {fill} to fill, {million} a million changes, {month} a month; {asked.needs}"
+    yield question.asks
+    costs = f"{fill} to fill, {million} a million changes, {month} a month"
+    yield f"  an index: {costs}; {question.needs}"
     yield f"  a re-key: ${moves:,.2f} to fill, and what is below"
-    if asked.collection_share >= 0.05:
+    if question.collection_share >= 0.05:
         yield (
-            f"  {asked.collection_share:.0%} of the sample is under one partition key: an index "
+            f"  {question.collection_share:.0%} of the sample is under one partition key: an index "
             "would not cool its writes"
         )
 
 
 def _what(plan: Plan) -> _Shown:
     low, high = plan.share_limits
-    whole = "all" if plan.is_whole else "a sample"
+    extent = "all" if plan.is_whole else "a sample"
     rows = [
         ("from", f"{plan.source}: {shown_keys(plan.source_keys)}"),
         ("to", f"{plan.destination}: {shown_keys(plan.keys)}"),
         ("items", f"{plan.items:,}, {counted(plan.size_bytes, 'byte')}"),
-        ("read", f"{whole}: {counted(plan.sampled, 'item')}, {plan.read_units:,.1f} read units"),
+        ("read", f"{extent}: {counted(plan.sampled, 'item')}, {plan.read_units:,.1f} read units"),
         ("class", _class(plan)),
         ("left out", f"{counted(plan.left_out, 'item')}, as the template says"),
         ("cannot be mapped", f"{plan.share:.2%} ({low:.2%} to {high:.2%})"),
@@ -57,13 +59,13 @@ def _what(plan: Plan) -> _Shown:
     rows += [("", f"{counted(n, 'item')}: {why}") for why, n in plan.unmappable.items()]
     rows.append(("collisions", _collisions(plan)))
     if plan.hot:
-        one, *others = plan.hot
-        more = f"; {counted(len(others), 'other key')} as hot or less" if others else ""
+        first, *cooler = plan.hot
+        more = f"; {counted(len(cooler), 'other key')} as hot or less" if cooler else ""
         rows.append(
             (
                 "hot new key",
-                f"{one.share:.0%} of items get one partition key: it throttles from "
-                f"{one.most_units:,.0f} writes a second of the table on; shard:{one.shards} "
+                f"{first.share:.0%} of items get one partition key: it throttles from "
+                f"{first.most_units:,.0f} writes a second of the table on; shard:{first.shards} "
                 f"in its template spreads it{more}",
             )
         )
@@ -77,25 +79,25 @@ def _what(plan: Plan) -> _Shown:
 def _class(plan: Plan) -> str:
     if plan.kind == "bijective":
         return "bijective: the new key tells the old one, so nothing can collide"
-    told = ", ".join(plan.owner_attributes)
-    return f"recoverable: the new key and {told} tell the old one"
+    names = ", ".join(plan.owner_attributes)
+    return f"recoverable: the new key and {names} tell the old one"
 
 
 def _collisions(plan: Plan) -> str:
-    found = plan.collisions
-    if found.how == "none":
+    collisions = plan.collisions
+    if collisions.how == "none":
         return "none can be"
-    pairs = counted(found.pairs, "pair")
-    if found.how == "counted":
+    pairs = counted(collisions.pairs, "pair")
+    if collisions.how == "counted":
         return f"{pairs} of items want one place"
-    if found.at_most is None:
+    if collisions.at_most is None:
         return "nothing is known of them"
-    return f"about {pairs}, at most {found.at_most:,.0f}; --full counts them"
+    return f"about {pairs}, at most {collisions.at_most:,.0f}; --full counts them"
 
 
 def _costs(plan: Plan) -> list[str]:
-    told = plan.costs
-    fill, live, other = told["backfill"], told["live"], told["export_import"]
+    costs = plan.costs
+    fill, live, export = costs["backfill"], costs["live"], costs["export_import"]
     day = live["dollars_a_day"]
     return _table(
         [
@@ -104,16 +106,19 @@ def _costs(plan: Plan) -> list[str]:
                 f"${fill['dollars']:,.2f} (of indexes ${fill['of_indexes']:,.2f}), "
                 f"{duration(fill['seconds'])} at {fill['write_rate']:,.0f} writes a second",
             ),
-            ("verify", f"${told['verify']['dollars']:,.2f} each time"),
+            ("verify", f"${costs['verify']['dollars']:,.2f} each time"),
             (
                 "live changes",
                 f"${live['dollars_a_million']:,.2f} a million"
                 + ("" if day is None else f"; ${day:,.2f} a day as it is written to now"),
             ),
-            ("storage", f"${told['storage']['dollars_a_month']:,.2f} a month, while there are two"),
-            ("instead", f"${other['dollars']:,.2f} ({other['prices']}): {other['says']}"),
-            ("or instead", str(told["bulk_put"]["says"])),
-            ("prices", str(told["prices"])),
+            (
+                "storage",
+                f"${costs['storage']['dollars_a_month']:,.2f} a month, while there are two",
+            ),
+            ("instead", f"${export['dollars']:,.2f} ({export['prices']}): {export['says']}"),
+            ("or instead", str(costs["bulk_put"]["says"])),
+            ("prices", str(costs["prices"])),
         ]
     )
 
@@ -122,16 +127,16 @@ def _ends(plan: Plan) -> Iterator[str]:
     if plan.notes:
         yield ""
         yield "Look at:"
-        yield from (f"  {one}" for one in plan.notes)
+        yield from (f"  {note}" for note in plan.notes)
     if plan.blocks:
         yield ""
         yield "In the way:"
-        yield from (f"  {one}" for one in plan.blocks)
+        yield from (f"  {block}" for block in plan.blocks)
 
 
 def _table(rows: _Shown) -> list[str]:
     width = max(len(name) for name, _ in rows)
-    return [f"  {name.ljust(width)}  {told}" for name, told in rows]
+    return [f"  {name.ljust(width)}  {text}" for name, text in rows]
 
 
 def _shown_key(item: Item, keys: KeySpace) -> str:
@@ -139,7 +144,7 @@ def _shown_key(item: Item, keys: KeySpace) -> str:
 
 
 def _value(typed: Mapping[str, Any] | None) -> str:
-    """Printable: it is of others."""
+    """Return a value as printable text, as it comes from other people."""
     if typed is None:
         return "-"
     content = next(iter(typed.values()))
@@ -148,7 +153,7 @@ def _value(typed: Mapping[str, Any] | None) -> str:
 
 def _changes(before: Item, after: Item, plan: Plan) -> str:
     new = sorted(name for name in after if name not in before and name not in plan.keys.types)
-    gone = sorted(name for name in before if name not in after)
-    told = [f"with {', '.join(new)}"] if new else []
-    told += [f"without {', '.join(gone)}"] if gone else []
-    return f" ({'; '.join(told)})" if told else ""
+    removed = sorted(name for name in before if name not in after)
+    changes = [f"with {', '.join(new)}"] if new else []
+    changes += [f"without {', '.join(removed)}"] if removed else []
+    return f" ({'; '.join(changes)})" if changes else ""

@@ -1,7 +1,7 @@
-"""`plan`: what would become of a table's items under another key, and whether to do it at all.
+"""`plan`: the effect of a re-key on a table's items, and whether to do it at all.
 
-A sample is read, and the transform tried on it; nothing is changed. First of all comes the
-question whether an index would do.
+It reads a sample and tries the transform on it, and changes nothing. The first question is whether
+an index would suffice.
 """
 
 import random
@@ -33,11 +33,18 @@ DEFAULT_READ_UNITS = 200.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """question: whether an index would do; to be asked before all else. keys: as {"partition",
-    "sort"} of {"name", "type"}. kind: the transform's class. unmappable: reasons and how many of
-    the sample. share: of unmappable items, and its 95 % limits. indexes: by name, shares of items
-    that are in it before and after. blocks: why not to go on. notes: what to look at.
-    likeness: what becomes of the table's features.
+    """A plan of a re-key.
+
+    Attributes:
+        question: Whether an index would suffice; the user should consider it first.
+        keys: The keys of the destination.
+        kind: The transform's class.
+        unmappable: The unmappable items of the sample by reason.
+        share: The share of unmappable items; `share_limits` are its 95 % limits.
+        indexes: By name, the shares of items in the index before and after.
+        blocks: Reasons not to proceed.
+        notes: Points to check.
+        likeness: How each of the table's features is handled.
     """
 
     source: str
@@ -69,7 +76,7 @@ class Plan:
     examples: Sequence[tuple[Item, Item]] = field(default_factory=tuple)
 
     def to_json(self) -> dict[str, Any]:
-        """Without the examples and hot keys themselves: they hold values of users."""
+        """Return the plan as JSON, without examples and hot keys, which hold users' values."""
         return {
             "source": self.source,
             "destination": self.destination,
@@ -98,7 +105,7 @@ class Plan:
                 "pairs": self.collisions.pairs,
                 "at_most": self.collisions.at_most,
             },
-            "hot": [one.to_json() for one in self.hot],
+            "hot": [key.to_json() for key in self.hot],
             "indexes": {n: {"before": b, "after": a} for n, (b, a) in self.indexes.items()},
             "readers": self.readers.to_json(),
             "costs": dict(self.costs),
@@ -110,9 +117,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """keys: the destination's. ours: what tells sentinels in the source. is_sharded: whether the
-    source is a sharded table of Keyhop's, as far as is known. accepted: see likeness.ACCEPTS.
-    full: count collisions and unmappable items of all items, which reads the whole table.
+    """The settings of `plan`.
+
+    Attributes:
+        keys: The keys of the destination.
+        ours: The attributes that identify sentinels in the source.
+        is_sharded: Whether the source is known to be a sharded table of Keyhop.
+        accepted: See likeness.ACCEPTS.
+        full: Whether to count collisions and unmappable items of all items, which reads the whole
+            table.
     """
 
     connection: Connection
@@ -132,25 +145,25 @@ class Planning:
     chance: random.Random = field(default_factory=random.Random)
 
     def plan(self) -> Plan:
-        """Raises TableNotFound, NotPermitted, BudgetSpent and others."""
+        """Make the plan. Raise TableNotFound, NotPermitted, BudgetSpent and other errors."""
         table = look_up(self.connection, self.source)
         features = gather(self.connection, table, self.client_of)
         alike = likeness(features, self.destination, self.keys, self.accepted)
         reader = self._reader(table, self.max_read_units)
-        drawn = draw(reader, self.sample, self.chance)
-        trial = Trial(self.transform, self._indexes(table), self.ours).add(drawn.items)
+        sample = draw(reader, self.sample, self.chance)
+        trial = Trial(self.transform, self._indexes(table), self.ours).add(sample.items)
         unmappable, items = dict(trial.unmappable), trial.items
-        collisions = estimated(trial, drawn.share)
-        if self.full and not drawn.is_whole:
+        collisions = estimated(trial, sample.share)
+        if self.full and not sample.is_whole:
             full = self._reader(table, None)
             unmappable, items, collisions = self._counted(full)
             reader.usage.count(read_units=full.usage.read_units)
-        is_whole = drawn.is_whole or self.full
+        is_whole = sample.is_whole or self.full
         count = items if is_whole else max(table_items(table), items)
         size = max(int(table.description.get("TableSizeBytes", 0)), trial.bytes_before)
         bad = sum(unmappable.values())
         share = bad / items if items else 0.0
-        # Items of a collection are alike: worth one look each.
+        # Items of a collection are alike, so each collection counts once.
         looks = trial.collections
         limits = (share, share) if is_whole else proportion_limits(share * looks, looks)
         readers = readers_of(self.client_of, table.stream) if table.stream else Readers()
@@ -165,10 +178,10 @@ class Planning:
             collisions=collisions.pairs,
             is_sharded=self.is_sharded,
             has_key_index=has_key_index(table.description),
-            is_random=drawn.is_random,
+            is_random=sample.is_random,
         )
         blocks, notes = judged(facts)
-        blocks += tried(self.transform, drawn.items)
+        blocks += tried(self.transform, sample.items)
         prices = self.connection.prices
         return Plan(
             source=table.bare_name,
@@ -214,7 +227,7 @@ class Planning:
         }
 
     def _counted(self, reader: PageReader) -> tuple[dict[str, int], int, Collisions]:
-        """Unmappable items by reason, all items, and collisions."""
+        """Return unmappable items by reason, the number of all items, and the collisions."""
         reasons: dict[str, int] = {}
         items = 0
         with tally() as places:
@@ -232,7 +245,7 @@ class Planning:
 
 
 def table_items(table: Table) -> int:
-    """As the service reports them, up to six hours old."""
+    """Return the number of items that DynamoDB reports, which may be six hours old."""
     return int(table.description.get("ItemCount", 0))
 
 

@@ -1,4 +1,4 @@
-"""Who else reads a table's stream, and how much is written: as far as it can be seen."""
+"""The other readers of a table's stream, and its write rate, if they are accessible."""
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,25 +11,27 @@ from keyhop.rekey.life_cycle.features import ClientOf
 from keyhop.streams.event_source import function_name
 
 MOST_READERS = 2
-"""The most processes that should read a shard of a stream at the same time; DynamoDB may throttle
-more (AWS documentation, DynamoDB Streams)."""
+"""The maximum number of processes that should read a shard of a stream at the same time;
+DynamoDB may throttle more (AWS documentation, DynamoDB Streams).
+"""
 
 OURS = ("Replicate", "CutOver")
 """Functions that a re-key adds to the readers of the stream. CutOver reads it for some seconds,
-before it freezes writes, to find a key of each shard."""
+before it freezes writes, to find a key of each shard.
+"""
 
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """The readers of a stream before a re-key, as far as they can be seen.
+    """The readers of a stream before a re-key that can be detected.
 
     Attributes:
         functions: The names of functions that have an event source mapping.
         pipes: The names of EventBridge pipes.
-        unseen: Why some readers cannot be seen. A program that reads the stream itself (with the
-            Kinesis Client Library) can never be seen.
+        unseen: Why some readers cannot be detected. A program that reads the stream itself (with
+            the Kinesis Client Library) can never be detected.
     """
 
     functions: tuple[str, ...] = ()
@@ -38,21 +40,21 @@ class Readers:
 
     @property
     def during_cutover(self) -> tuple[str, ...]:
-        """The names of all readers while CutOver reads the stream too."""
+        """Return the names of all readers while CutOver reads the stream too."""
         return self.functions + self.pipes + OURS
 
     @property
     def are_too_many(self) -> bool:
-        """Whether DynamoDB may throttle some of them during a cutover."""
+        """Return whether DynamoDB may throttle some of them during a cutover."""
         return len(self.during_cutover) > MOST_READERS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the readers that were seen, and how many there are during a cutover."""
+        """Return the readers that were detected, and their number during a cutover."""
         return {**asdict(self), "during_cutover": len(self.during_cutover)}
 
 
 def readers_of(client_of: ClientOf | None, stream: str) -> Readers:
-    """Return the readers of a stream that is on."""
+    """Return the readers of a stream that is enabled."""
     if client_of is None:
         return Readers(unseen=("there are no other services beside this database",))
     functions: set[str] = set()
@@ -65,15 +67,17 @@ def readers_of(client_of: ClientOf | None, stream: str) -> Readers:
     except (BotoCoreError, ClientError) as error:
         unseen.append(f"functions: {type(error).__name__}")
     try:
-        found = client_of("pipes").get_paginator("list_pipes").paginate(SourcePrefix=stream)
-        pipes = {pipe["Name"] for pipe in found.search("Pipes[]")}
+        pages_of_pipes = (
+            client_of("pipes").get_paginator("list_pipes").paginate(SourcePrefix=stream)
+        )
+        pipes = {pipe["Name"] for pipe in pages_of_pipes.search("Pipes[]")}
     except (BotoCoreError, ClientError) as error:
         unseen.append(f"EventBridge pipes: {type(error).__name__}")
     return Readers(tuple(sorted(functions)), tuple(sorted(pipes)), tuple(unseen))
 
 
 def write_rate(client_of: ClientOf | None, table: Table) -> float | None:
-    """Write units a second, over the last day; None if that cannot be seen."""
+    """Return the write units a second over the last day; None if they are not accessible."""
     if client_of is None:
         return None
     now = datetime.now(UTC)
@@ -89,4 +93,4 @@ def write_rate(client_of: ClientOf | None, table: Table) -> float | None:
         )
     except (BotoCoreError, ClientError):
         return None
-    return float(sum(one["Sum"] for one in answer["Datapoints"])) / DAY.total_seconds()
+    return float(sum(datapoint["Sum"] for datapoint in answer["Datapoints"])) / DAY.total_seconds()

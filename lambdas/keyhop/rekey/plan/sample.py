@@ -1,7 +1,7 @@
-"""Items of a table, drawn for a plan: whole segments at random, so that each item is as likely.
+"""Draw items of a table for a plan: whole segments at random, so that all items are equally likely.
 
-A segment holds whole item collections, and these are alike: so what the sample tells of shares is
-worth as many looks as it has collections, and not items.
+A segment holds whole item collections, whose items are alike. So the precision of a share depends
+on the number of collections in the sample, not on the number of items.
 """
 
 import random
@@ -15,20 +15,24 @@ from keyhop.scan.reader import FULL_PAGE_UNITS, PageReader
 from keyhop.scan.segments import MOST_SEGMENTS
 
 SEGMENTS = 64
-"""That are drawn: enough for half of the spread between collections to show."""
+"""The segments that are drawn: enough to show half of the spread between collections."""
 
 PAGE_ITEMS = 500
 PAGES_OF_A_SEGMENT = 4
-"""A collection may have a million items, and be all that a sample has room for."""
+"""The limit for a segment, as one collection may have a million items and fill the whole sample."""
 
 DEFAULT_SAMPLE = 2_000
-"""Items."""
+"""The number of items of a sample by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """share: of the table's items, about; 1 if these are all. is_random: not if the table does not
-    say how many items it has (for six hours after it was made): then it is its beginning.
+    """A sample of a table.
+
+    Attributes:
+        share: The approximate share of the table's items; 1 for all items.
+        is_random: False if the table does not report its number of items yet (for six hours after
+            it was created): then the sample is the beginning of the table.
     """
 
     items: Sequence[Item]
@@ -40,28 +44,28 @@ class Drawn:
         return self.share == 1.0
 
 
-def draw(reader: PageReader, wanted: int, chance: random.Random) -> Drawn:
-    """About so many items; a budget that is spent before ends it. reader: of whole items."""
+def draw(reader: PageReader, count_wanted: int, chance: random.Random) -> Drawn:
+    """Draw about so many whole items; return fewer if the budget is spent."""
     count = reader.source.item_count
-    if count <= 2 * wanted:
-        items, is_whole = _segment(reader, 0, 1, wanted * 2)
+    if count <= 2 * count_wanted:
+        items, is_whole = _segment(reader, 0, 1, count_wanted * 2)
         share = 1.0 if is_whole else min(0.99, len(items) / max(count, len(items) + 1))
         return Drawn(items, share, is_random=is_whole)
-    segments = min(MOST_SEGMENTS, max(SEGMENTS, round(count * SEGMENTS / wanted)))
-    found: list[Item] = []
+    segments = min(MOST_SEGMENTS, max(SEGMENTS, round(count * SEGMENTS / count_wanted)))
+    drawn_items: list[Item] = []
     read = 0
     for segment in chance.sample(range(segments), SEGMENTS):
         try:
             items, _ = _segment(reader, segment, segments, PAGES_OF_A_SEGMENT * PAGE_ITEMS)
         except BudgetSpent:
             break
-        found += items
+        drawn_items += items
         read += 1
-    return Drawn(found, min(0.99, read / segments))
+    return Drawn(drawn_items, min(0.99, read / segments))
 
 
 def everything(reader: PageReader, ours: Key | None = None) -> Iterator[Item]:
-    """Each item of the table but sentinels, once; raises what the reader raises."""
+    """Yield each item of the table but sentinels, once; pass on what the reader raises."""
     start = None
     while True:
         page = reader.read(0, 1, start, None, FULL_PAGE_UNITS)
@@ -71,13 +75,15 @@ def everything(reader: PageReader, ours: Key | None = None) -> Iterator[Item]:
         start = page.next
 
 
-def _segment(reader: PageReader, segment: int, segments: int, most: int) -> tuple[list[Item], bool]:
-    """Its items, and whether these are all."""
+def _segment(
+    reader: PageReader, segment: int, segments: int, maximum: int
+) -> tuple[list[Item], bool]:
+    """Return a segment's items, and whether they are complete."""
     items: list[Item] = []
     start = None
     size = reader.source.mean_item_bytes or BLOCK_BYTES
     while True:
-        limit = min(PAGE_ITEMS, most - len(items))
+        limit = min(PAGE_ITEMS, maximum - len(items))
         units = min(FULL_PAGE_UNITS, UNITS_PER_BLOCK * (1 + limit * size / BLOCK_BYTES))
         try:
             page = reader.read(segment, segments, start, limit, units)
@@ -88,6 +94,6 @@ def _segment(reader: PageReader, segment: int, segments: int, most: int) -> tupl
         items += page.items
         if page.next is None:
             return items, True
-        if len(items) >= most:
+        if len(items) >= maximum:
             return items, False
         start = page.next

@@ -1,4 +1,4 @@
-"""A transform, tried on items: what becomes of them, counted. Pure."""
+"""Try a transform on items, and count the results. Pure."""
 
 import math
 from collections import Counter
@@ -19,16 +19,19 @@ from keyhop.rekey.transform import Transform, Unmappable
 
 EXAMPLES = 10
 BLOCK_BYTES = 1024
-"""Of a write."""
+"""The size of a write unit."""
 
 _Frozen = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Collisions:
-    """Pairs of items that want one place. how: "none" can be, by proof; "estimate"; "counted".
+    """Pairs of items that map to the same place.
 
-    at_most: of an estimate, with 95 % chance; None where a sample of that size says nothing.
+    Attributes:
+        how: "none" if the transform excludes them; "estimate"; or "counted".
+        at_most: The upper limit of an estimate, with a probability of 95 %; None if the sample is
+            too small for one.
     """
 
     how: str
@@ -38,19 +41,19 @@ class Collisions:
 
 @dataclass(slots=True)
 class Trial:
-    """What a sample of the source tells about a transform.
+    """The results of a transform on a sample of the source.
 
     Attributes:
         indexes: Keys of the destination's global indexes, by name.
-        ours: What tells sentinels of a key index, which are not tried.
-        items: Items that were tried.
-        unmappable: Items without a form under the other key, by the reason, which holds no values.
-        not_back: Items that the way back does not make again.
-        write_units: For putting all items; `index_units`: for their indexes beside.
+        ours: The attributes that identify sentinels of a key index, which are skipped.
+        items: The number of items that were tried.
+        unmappable: Unmappable items by the reason, which contains no values.
+        not_back: Items that are not equal after the way back.
+        write_units: The units to put all items; `index_units` are those of their indexes.
         source_counts: Items by partition key of the source.
-        places: By each place, the collections of the items that want it.
-        not_there: By attribute of the destination's key, items that do not have its value under
-            its name already.
+        places: By each place, the collections of the items that map to it.
+        not_there: By attribute of the destination's key, items that do not already have its value
+            under its name.
         before: By index, items that are in it in the source; `entered`: in the destination.
     """
 
@@ -76,14 +79,14 @@ class Trial:
     others: list[tuple[Item, Item]] = field(default_factory=list)
 
     def add(self, items: Iterable[Item]) -> "Trial":
-        """Try these too."""
+        """Try these items too."""
         for item in items:
             self._try(item)
         return self
 
     @property
     def collections(self) -> int:
-        """Of the source, of which there were items."""
+        """Return the number of the source's collections in the sample."""
         return len(self.source_counts)
 
     @property
@@ -92,17 +95,17 @@ class Trial:
 
     @property
     def examples(self) -> list[tuple[Item, Item]]:
-        """Items before and after, of as many collections as there are."""
+        """Return items before and after, of as many collections as possible."""
         return [*self.firsts, *self.others][:EXAMPLES]
 
     @property
     def pairs(self) -> tuple[int, int]:
-        """Of items that want the same place: of one collection of the source, and of two."""
+        """Return the pairs that map to one place, within a source collection and between two."""
         within = between = 0
         for wanting in self.places.values():
-            own = sum(count * (count - 1) // 2 for count in Counter(wanting).values())
-            within += own
-            between += len(wanting) * (len(wanting) - 1) // 2 - own
+            same_collection = sum(count * (count - 1) // 2 for count in Counter(wanting).values())
+            within += same_collection
+            between += len(wanting) * (len(wanting) - 1) // 2 - same_collection
         return within, between
 
     def _try(self, item: Item) -> None:
@@ -110,51 +113,51 @@ class Trial:
             return
         self.items += 1
         self.bytes_before += size_of(item)
-        own = _frozen([item[self.transform.source.partition]])
-        self.source_counts[own] += 1
+        collection = _frozen([item[self.transform.source.partition]])
+        self.source_counts[collection] += 1
         for name, keys in self.indexes.items():
             self.before[name] += _has(item, keys)
         try:
-            there = self.transform.forward(item)
+            mapped = self.transform.forward(item)
         except Unmappable as error:
             self.unmappable[str(error)] += 1
             return
-        if there is None:
+        if mapped is None:
             self.left_out += 1
             return
-        self._count(item, there)
-        kept = self.firsts if self.source_counts[own] == 1 else self.others
-        if len(kept) < EXAMPLES:
-            kept.append((item, there))
+        self._count(item, mapped)
+        examples = self.firsts if self.source_counts[collection] == 1 else self.others
+        if len(examples) < EXAMPLES:
+            examples.append((item, mapped))
 
-    def _count(self, item: Item, there: Item) -> None:
-        place = self.transform.destination.of(there)
-        size = size_of(there)
+    def _count(self, item: Item, mapped: Item) -> None:
+        place = self.transform.destination.of(mapped)
+        size = size_of(mapped)
         units = float(max(1, -(-size // BLOCK_BYTES)))
         self.bytes_after += size
         self.write_units += units
         self.too_large += size > MOST_ITEM_BYTES
-        self.not_back += not self._comes_back(item, there)
-        own = _frozen([item[self.transform.source.partition]])
-        self.places.setdefault(_frozen(place.values()), []).append(own)
+        self.not_back += not self._comes_back(item, mapped)
+        collection = _frozen([item[self.transform.source.partition]])
+        self.places.setdefault(_frozen(place.values()), []).append(collection)
         self.new_collections[_frozen([place[self.transform.destination.partition]])] += 1
         for name, value in place.items():
             self.not_there[name] += name not in item or not _equal(item[name], value)
         for name, keys in self.indexes.items():
-            if _has(there, keys):
+            if _has(mapped, keys):
                 self.entered[name] += 1
                 self.index_units += units  # as if it held all attributes: at most that
 
-    def _comes_back(self, item: Item, there: Item) -> bool:
+    def _comes_back(self, item: Item, mapped: Item) -> bool:
         try:
-            again = self.transform.back(there)
+            restored = self.transform.back(mapped)
         except Unmappable:
             return False
-        return again is not None and same_item(again, item)
+        return restored is not None and same_item(restored, item)
 
 
 def estimated(trial: Trial, share: float) -> Collisions:
-    """Of all items, from a sample of that share, in which collections are whole or absent."""
+    """Estimate the collisions of all items, from a sample of that share of whole collections."""
     if trial.transform.kind == "bijective":
         return Collisions("none")
     within, between = trial.pairs
@@ -164,21 +167,21 @@ def estimated(trial: Trial, share: float) -> Collisions:
         return Collisions("estimate", 0.0, None)
     # A pair of one collection is drawn with it; of two collections, both must be drawn.
     pairs = within / share + between / share**2
-    most = _most(within) / share + _most(between) / share**2
-    return Collisions("estimate", round(pairs), round(most))
+    upper = _most(within) / share + _most(between) / share**2
+    return Collisions("estimate", round(pairs), round(upper))
 
 
-def _most(seen: int) -> float:
-    """Of events of which so many were seen, with 95 % chance (normal, and 3 for none)."""
-    return 3.0 if seen == 0 else seen + 2 * math.sqrt(seen) + 2
+def _most(count: int) -> float:
+    """Return the upper limit for a count with 95 % probability (normal; 3 for none)."""
+    return 3.0 if count == 0 else count + 2 * math.sqrt(count) + 2
 
 
 def _has(item: Item, keys: Sequence[str]) -> bool:
     return all(key in item for key in keys)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return next(iter(one)) in "SNB" and canonical(one) == canonical(other)
+def _equal(first: Any, second: Any) -> bool:
+    return next(iter(first)) in "SNB" and canonical(first) == canonical(second)
 
 
 def _frozen(values: Iterable[Any]) -> _Frozen:

@@ -1,6 +1,6 @@
-"""A router's view of the control item: read anew when it is needed, by whoever needs it.
+"""A router's cached copy of the control item, refreshed on demand by the calling thread.
 
-There is no thread of its own, as a function is frozen between its invocations.
+It has no thread, because a function is frozen between its invocations.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,28 +18,29 @@ from keyhop.rekey.routing.lease import Moment, View, freeze_of
 from keyhop.rekey.side.layout import SHADOWED
 
 GRACE_SECONDS = 1.0
-"""Beyond the freeze limit, before a router calls a change off, and beyond the lease that a turn is
-waited for, before it opens it: whoever makes the change comes first."""
+"""Seconds beyond the freeze limit before a router aborts a change, and beyond the lease after a
+turn before it opens the table. So the process that makes the change comes first.
+"""
 
 FAILURES = (KeyhopError, BotoCoreError, ClientError)
 
 
 def moment(clock: Clock) -> Moment:
-    """This one."""
+    """Return the current moment on both clocks."""
     return Moment(clock.monotonic(), clock.time())
 
 
 class ControlTable(Protocol):
-    """What a router needs of the side table (side/table.SideTable)."""
+    """The methods of the side table that a router needs (side/table.SideTable)."""
 
     def control(self) -> Control:
-        """Strongly consistent."""
+        """Read the control item, strongly consistent."""
 
     def swap(self, old: Control | None, new: Control) -> bool:
-        """Whether the item had the revision of `old`, and is `new` now."""
+        """Replace the control item if it has the revision of `old`, and return whether it did."""
 
-    def report_client(self, client: str, told: Mapping[str, Any]) -> None:
-        """Note what a router goes by."""
+    def report_client(self, client: str, report: Mapping[str, Any]) -> None:
+        """Record the revision that a router uses."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,9 +73,10 @@ class Follower:
     _reported: tuple[int, float] | None = None
 
     def view(self, *, anew: bool = False) -> View:
-        """One by which a request may be sent now. anew: read after this was called.
+        """Return a view that allows sending a request now. Raise the errors of reading the item.
 
-        Raises what reading the item raises.
+        Args:
+            anew: Whether to read the item after this call.
         """
         view, tries = self._view, self._tries
         now = moment(self.clock)
@@ -84,7 +86,7 @@ class Follower:
             if view.may_send(now):
                 return self._ahead_of_need(view)
         with self._lock:
-            if self._tries != tries and not anew:  # somebody looked while this thread waited
+            if self._tries != tries and not anew:  # another thread read it during the wait
                 if self._error is not None:
                     raise self._error
                 if self._view is not None and self._view.may_send(moment(self.clock)):
@@ -92,7 +94,7 @@ class Follower:
             return self._look()
 
     def _ahead_of_need(self, view: View) -> View:
-        """Others go on by the view that there is; a failure matters only once it has ended."""
+        """Refresh early; other threads use the current view until it ends."""
         if not self._lock.acquire(blocking=False):
             return view
         try:
@@ -105,7 +107,7 @@ class Follower:
             self._lock.release()
 
     def _look(self) -> View:
-        asked = moment(self.clock)
+        requested_at = moment(self.clock)
         self.usage.count(looks=1)
         try:
             control = self.side.control()
@@ -115,16 +117,16 @@ class Follower:
             self.usage.count(looks_failed=1)
             raise
         self._tries, self._error = self._tries + 1, None
-        before, self._view = self._view, View(control, asked)
+        before, self._view = self._view, View(control, requested_at)
         if before is None or before.control != control:
             self.on_change(control)
         self._report(control)
         return self._view
 
     def _mend(self, control: Control) -> Control:
-        """End a change whose maker seems to be gone: call it off, or open what has turned.
+        """End a change that seems to be abandoned: abort it, or open the table that has turned.
 
-        A swap that fails was somebody else's; the next look shows it.
+        A swap that fails was overtaken by another process; the next look shows its result.
         """
         now = self.clock.monotonic()
         freeze = freeze_of(control)
@@ -143,12 +145,12 @@ class Follower:
 
     def _swap(self, old: Control, new: Control, counted: str) -> Control:
         try:
-            done = self.side.swap(old, new)
+            is_swapped = self.side.swap(old, new)
         except FAILURES:
             self.usage.count(mends_failed=1)
             return old
-        self.usage.count(**{counted: int(done)})
-        return new if done else old
+        self.usage.count(**{counted: int(is_swapped)})
+        return new if is_swapped else old
 
     def _report(self, control: Control) -> None:
         """Report the router in the side table: at each new revision, and every half minute.
@@ -174,8 +176,8 @@ class Follower:
 
 
 def _since(
-    seen: tuple[int, float] | None, what: int | None, now: float
+    first_seen: tuple[int, float] | None, what: int | None, now: float
 ) -> tuple[int, float] | None:
     if what is None:
         return None
-    return seen if seen is not None and seen[0] == what else (what, now)
+    return first_seen if first_seen is not None and first_seen[0] == what else (what, now)

@@ -82,14 +82,14 @@ class Guard:
                 "clients must be a sequence of boto3 clients, resources or tables, such as "
                 f"[boto3.client('dynamodb')], and not {_type_name(clients)}."
             )
-        found = [_client_of(one) for one in clients]
-        for client in found:
+        boto_clients = [_client_of(client) for client in clients]
+        for client in boto_clients:
             # The last of the general hooks, as botocore's rate limiter (retry mode "adaptive")
             # sleeps in such a hook. Hooks for one service or one operation run before all of these.
             client.meta.events.register_last(
                 "before-send", self._check, unique_id=f"keyhop-guard-{router}"
             )
-        self.is_on = bool(found)
+        self.is_on = bool(boto_clients)
 
     @contextmanager
     def attempt(self, view: View) -> Iterator[Attempt]:
@@ -113,7 +113,9 @@ class Guard:
 
     def _check(self, event_name: str, **_: Any) -> None:
         """Raise LeaseEnded if this request must not be sent; botocore calls it for each attempt."""
-        running = [one for one in _attempts.get() if one.guard is self and not one.is_over]
+        running = [
+            attempt for attempt in _attempts.get() if attempt.guard is self and not attempt.is_over
+        ]
         operation = event_name.rpartition(".")[2]
         if running and operation == BULK_PUT:
             raise CannotStart(
@@ -144,19 +146,19 @@ class Guard:
         return now.may_send(moment(self._clock))
 
 
-def _client_of(given: Any) -> BaseClient:
+def _client_of(value: Any) -> BaseClient:
     """Return the client of a boto3 client, resource or table. Raise TypeError for anything else."""
-    client = given
-    if not isinstance(given, BaseClient):
-        client = getattr(getattr(given, "meta", None), "client", None)
+    client = value
+    if not isinstance(value, BaseClient):
+        client = getattr(getattr(value, "meta", None), "client", None)
     if not isinstance(client, BaseClient) or client.meta.service_model.service_name != "dynamodb":
         raise TypeError(
-            f"A router guards boto3 clients, resources and tables of DynamoDB. {_type_name(given)} "
+            f"A router guards boto3 clients, resources and tables of DynamoDB. {_type_name(value)} "
             "is none of these: leave it out of clients. Its writes are then not guarded."
         )
     if iscoroutinefunction(type(client)._make_api_call):  # as aiobotocore's
         raise TypeError(
-            f"A router cannot guard an asynchronous client ({_type_name(given)}): leave it out of "
+            f"A router cannot guard an asynchronous client ({_type_name(value)}): leave it out of "
             "clients. Its writes are then not guarded."
         )
     return client

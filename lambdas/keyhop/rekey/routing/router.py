@@ -34,14 +34,15 @@ T = TypeVar("T")
 SIDES = ("source", "destination")
 PATIENCE_SECONDS = 25.0
 ABOVE_THE_FREEZE = 3.0
-"""Seconds beyond the freeze limit within which a freeze has ended, also one that nobody ends but
-the routers; no wait is given up before."""
+"""Seconds beyond the freeze limit within which a freeze has ended, even if only the routers end
+it. A router does not stop waiting before that.
+"""
 
 MOST_JITTER_SECONDS = 0.1
-"""So that the waiting threads and processes do not look all at once."""
+"""A random delay, so that the waiting threads and processes do not all read at the same time."""
 
 REQUEST_SECONDS = 1.0
-"""For an answer about the control item: half of the short lease."""
+"""The timeout of a read of the control item: half of the short lease."""
 LOOK_PATIENCE_SECONDS = 3.0
 
 
@@ -122,23 +123,31 @@ class Router:
         same: Callable[[T, T], bool] = same_answers,
         key: object = None,
     ) -> T:
-        """What the one of them returns, or raises, whose table serves.
+        """Call the function of the serving table, and return or raise what it does.
 
-        Of shadow reads: both are called, strong_old and strong_new (else the same again) if they
-        differ; same: whether they agree; key: what is read, for logs, where it is hashed.
+        For a shadow read, both functions are called, and `strong_old` and `strong_new` if they
+        differ (by default the same functions again).
+
+        Args:
+            old: Reads from the source.
+            new: Reads from the destination.
+            strong_old: The same read from the source, strongly consistent.
+            strong_new: The same read from the destination, strongly consistent.
+            same: Returns whether two results agree.
+            key: The name of the read for logs, where it is hashed.
         """
         began = self._clock.monotonic()
-        again = (strong_old or old, strong_new or new)
+        strong_reads = (strong_old or old, strong_new or new)
         while True:
             view = self._sendable(began)
             try:
-                found = self._read(view.control, (old, new), again, same, key)
-            except Exception:  # as KeyError for an item that was not there
+                answer = self._read(view.control, (old, new), strong_reads, same, key)
+            except Exception:  # such as KeyError for a missing item
                 if self._counts_for_reads(view):
                     raise
             else:
                 if self._counts_for_reads(view):
-                    return found
+                    return answer
             self.usage.count(reads_made_again=1)
 
     def _read(
@@ -155,11 +164,11 @@ class Router:
         self._shadow.look_again(control.revision)
         if not self._shadow.is_drawn(control.shadow):
             return sides[control.serving]()
-        again: dict[str, Callable[[], T]] = dict(zip(SIDES, strong, strict=True))
-        found: T = self._shadow.read(
-            sides, control.serving, control.revision, key=key, same=same, again=again
+        strong_sides: dict[str, Callable[[], T]] = dict(zip(SIDES, strong, strict=True))
+        answer: T = self._shadow.read(
+            sides, control.serving, control.revision, key=key, same=same, again=strong_sides
         )
-        return found
+        return answer
 
     def write(self, *, old: Callable[[], T], new: Callable[[], T]) -> T:
         """Call the function of the table that takes writes, and return or raise what it does.
@@ -196,11 +205,11 @@ class Router:
 
     @property
     def serving(self) -> Side:
-        """The table that reads go to now."""
+        """Return the table that reads go to now."""
         return self._sendable(self._clock.monotonic()).control.serving
 
     def _sendable(self, began: float) -> View:
-        """A view by which a request may be sent at this moment."""
+        """Return a view that allows sending a request at this moment."""
         while True:
             view = self._follower.view()
             if view.may_send(moment(self._clock)):
@@ -212,11 +221,11 @@ class Router:
                 )
 
     def _wait(self, began: float, view: View) -> None:
-        """Until it is time to look again. No longer than the patience from the beginning."""
+        """Wait until the next read of the control item, but not beyond the patience."""
         control, now = view.control, moment(self._clock)
         patience = max(self._patience, control.freeze_limit + ABOVE_THE_FREEZE)
-        left = began + patience - now.monotonic
-        if left <= 0:
+        remaining = began + patience - now.monotonic
+        if remaining <= 0:
             self.usage.count(writes_given_up=1)
             raise WritesFrozen(
                 f"Writes have been frozen ({control.stage}, revision {control.revision}) for "
@@ -224,10 +233,10 @@ class Router:
             )
         self.usage.count(waits=1)
         until_old = max(0.0, control.lease / 4 - view.asked.until(now))
-        self._clock.sleep(min(left, until_old + self._chance.random() * MOST_JITTER_SECONDS))
+        self._clock.sleep(min(remaining, until_old + self._chance.random() * MOST_JITTER_SECONDS))
 
     def _counts_for_reads(self, view: View) -> bool:
-        """Whether the other table cannot have been written before a read was answered."""
+        """Return whether the other table cannot have been written before a read was answered."""
         if view.holds(moment(self._clock)):
             return True
         try:

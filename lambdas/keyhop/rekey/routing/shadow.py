@@ -1,9 +1,8 @@
-"""Shadow reads: the same read on the table that does not serve, and what the two differ in.
+"""Shadow reads: make the same read on the table that does not serve, and compare the results.
 
-The table that serves answers, whatever the other one does. A difference may be a change that is on
-its way. It is looked at again, past the lag, by a later read of the application, as there is no
-thread of our own; it is *real* only if the one side has stayed as it was, and the other still
-differs.
+The serving table answers, whatever the other one does. A difference may be a change in flight. A
+later read of the application compares again, after the lag, as a router has no thread. The
+difference is *real* only if the serving side has not changed, and the other still differs.
 """
 
 import hashlib
@@ -19,14 +18,19 @@ from keyhop.dynamodb.usage import Usage
 LAG_SECONDS = 2.0
 LOOKS = 3
 MOST_WAITING = 100
-"""Differences to be looked at again; further ones are counted as in flight."""
+"""Differences that wait for another comparison; further ones are counted as in flight."""
 
 _TOLD_BESIDE = ("ResponseMetadata", "ConsumedCapacity")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """key: SHA-256 of what the caller named the read by, in hexadecimal; empty if he did not."""
+    """A real difference between the two tables.
+
+    Attributes:
+        key: The SHA-256 of the caller's name for the read, in hexadecimal; empty without a name.
+        serving: The side that serves.
+    """
 
     key: str
     serving: str
@@ -34,7 +38,13 @@ class Difference:
 
 @dataclass(slots=True)
 class _Doubt:
-    """serves, candidate: the strongest reads there are. was: what the serving one said first."""
+    """A difference that waits for another comparison.
+
+    Attributes:
+        serves: The strongest available read of the serving table.
+        candidate: The strongest available read of the other table.
+        was: The first answer of the serving table.
+    """
 
     about: Difference
     serves: Callable[[], Any]
@@ -46,20 +56,22 @@ class _Doubt:
     looks: int = 0
 
 
-def same_answers(one: Any, other: Any) -> bool:
-    """Whether two results are equal, but for what an answer of boto3's tells beside items."""
-    return bool(_content(one) == _content(other))
+def same_answers(first: Any, second: Any) -> bool:
+    """Return whether two results are equal, ignoring boto3's metadata."""
+    return bool(_content(first) == _content(second))
 
 
 def hashed(key: object) -> str:
-    """For logs: what a key is called there."""
+    """Return the form of a key for logs."""
     return "" if key is None else hashlib.sha256(repr(key).encode()).hexdigest()
 
 
 @dataclass(slots=True, eq=False)
 class Shadow:
-    """Counts shadow_reads, shadow_equal, shadow_in_flight, shadow_real, shadow_failed, and the
-    seconds that both sides took: serving_seconds, candidate_seconds.
+    """Makes shadow reads and counts their outcomes.
+
+    The counters are shadow_reads, shadow_equal, shadow_in_flight, shadow_real, shadow_failed, and
+    the seconds that both sides took: serving_seconds, candidate_seconds.
     """
 
     clock: Clock
@@ -81,29 +93,31 @@ class Shadow:
         same: Callable[[Any, Any], bool],
         again: Mapping[str, Callable[[], Any]],
     ) -> Any:
-        """What the serving side says, or raises. again: strongly consistent reads of the same."""
-        other = next(side for side in sides if side != serving)
+        """Return the serving side's result; `again` has the same reads, strongly consistent."""
+        candidate_side = next(side for side in sides if side != serving)
         first = self.chance.random() < 0.5
-        found = self._tried(sides[other]) if first else None
+        result = self._tried(sides[candidate_side]) if first else None
         began = self.clock.monotonic()
         answer = sides[serving]()
         self.usage.count(serving_seconds=self.clock.monotonic() - began, shadow_reads=1)
-        found = found or self._tried(sides[other])
-        if isinstance(found, _Failed):
+        result = result or self._tried(sides[candidate_side])
+        if isinstance(result, _Failed):
             self.usage.count(shadow_failed=1)
-        elif self._agree(same, answer, found.value):
+        elif self._agree(same, answer, result.value):
             self.usage.count(shadow_equal=1)
         elif len(self._waiting) >= MOST_WAITING:
             self.usage.count(shadow_in_flight=1)
         else:
             about = Difference(hashed(key), serving)
             due = self.clock.monotonic() + LAG_SECONDS
-            doubt = _Doubt(about, again[serving], again[other], same, answer, due, revision)
+            doubt = _Doubt(
+                about, again[serving], again[candidate_side], same, answer, due, revision
+            )
             self._waiting.append(doubt)
         return answer
 
     def look_again(self, revision: int) -> None:
-        """At one difference that is past the lag, if there is one."""
+        """Compare again for one difference that is older than the lag, if there is one."""
         try:
             doubt = self._waiting.popleft()
         except IndexError:
@@ -120,9 +134,9 @@ class Shadow:
         elif self._agree(doubt.same, now.value, candidate.value):
             self.usage.count(shadow_in_flight=1)
         elif doubt.looks and not same_answers(doubt.was, now.value):
-            self.usage.count(shadow_in_flight=1)  # it changes all the time
+            self.usage.count(shadow_in_flight=1)  # the item changes constantly
         elif doubt.looks + 1 < LOOKS:
-            # The first answer may have been an eventually consistent one: this is what counts.
+            # The first answer may have been eventually consistent, so this one replaces it.
             doubt.was, doubt.looks = now.value, doubt.looks + 1
             doubt.due = self.clock.monotonic() + LAG_SECONDS
             self._waiting.append(doubt)
@@ -134,15 +148,17 @@ class Shadow:
         began = self.clock.monotonic()
         try:
             return _Found(read())
-        except Exception:  # whatever it is, it is not the caller's
+        except Exception:  # must not reach the caller
             return _Failed()
         finally:
             self.usage.count(candidate_seconds=self.clock.monotonic() - began)
 
     @staticmethod
-    def _agree(same: Callable[[Any, Any], bool], one: Any, other: Any) -> bool:
+    def _agree(
+        same: Callable[[Any, Any], bool], serving_answer: Any, candidate_answer: Any
+    ) -> bool:
         try:
-            return bool(same(one, other))
+            return bool(same(serving_answer, candidate_answer))
         except Exception:
             return False
 

@@ -1,23 +1,24 @@
-"""The side table: control, plan, claims, what batches have begun, markers, clients, stragglers.
+"""The side table: control, plan, claims, started batches, markers, clients, stragglers.
 
-A table of its own beside the destination, with the partition key `pk` and the sort key `sk` (both
-S), on demand; `complete` deletes it. So neither of the two tables carries anything of Keyhop's.
+It is a separate table beside the destination, with the partition key `pk` and the sort key `sk`
+(both S), on demand; `complete` deletes it. So neither of the two tables holds data of Keyhop's.
 
     pk         sk                            holds
     control    control                       Control, as JSON; a change is a swap of its revision
     plan       plan                          Pair, as JSON
-    claims#D   <place>|<owner>               work that is left: a source item, and a place of its
+    claims#D   <place>|<owner>               remaining work: a source item, and a place of its
     claims#D   joint|<random>                the same of several items, which are repaired together
-    begun#D    <shard>#<sequence number>     a batch that may be under way
-    unmapped#D <digest of the key>           an item without a form in the other table
+    begun#D    <shard>#<sequence number>     a batch that may be in flight
+    unmapped#D <digest of the key>           an item that cannot be mapped to the other table
     marker     <random>                      a marker, and where it was seen
-    client     <id>                          a router: which revision it goes by, and until when
+    client     <id>                          a router: the revision that it uses, and until when
     straggler  <side>|<key>                  a write that bypassed the routers
     told       <name>                        a figure, as JSON (figures.py)
 
-D is the direction, forward or reverse. Keys stand there as JSON texts of typed values; a name that
-is too long for a sort key is its SHA-256. Content is JSON text in the attribute `body`, beside what
-conditions go by: `revision`, `tries` (how often a batch has begun), `stamp` (the token of a claim).
+D is the direction, forward or reverse. Keys are JSON texts of typed values; a name that is too long
+for a sort key is replaced by its SHA-256. Content is JSON text in the attribute `body`, beside the
+attributes of conditions: `revision`, `tries` (how often a batch has started), `stamp` (the token of
+a claim).
 """
 
 from dataclasses import dataclass
@@ -30,22 +31,28 @@ CONTROL, PLAN, CLAIMS, BEGUN = "control", "plan", "claims", "begun"
 UNMAPPED = "unmapped"
 MARKER, CLIENT, STRAGGLER, TOLD = "marker", "client", "straggler", "told"
 SHADOWED = ("shadow_equal", "shadow_in_flight", "shadow_real", "shadow_failed")
-"""Of a client: how many of its shadow reads have come to what."""
+"""The counts of a client's shadow reads, by outcome."""
 
 MARKER_ATTRIBUTE = "keyhop-rekey-marker"
-"""Of a marker in the table that serves: an item with a key and this (S: the marker) alone. Nobody
-copies or compares it, and it is deleted when it was seen.
+"""The attribute of a marker in the serving table: an item with a key and this attribute (S: the
+marker) alone. It is neither copied nor compared, and is deleted when it was seen.
 """
 
 LONGEST_BATCH_SECONDS = 360.0
-"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ: a note that is older is of
-a batch that was killed, or of one that has ended: its request had no answer, and came late."""
+"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ. An older record belongs
+to a batch that was killed, or to one that has ended: its request had no answer, and came
+late.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that may be under way. shard: what tells its stream's shard, or its first record,
-    from others. at: when it began last (seconds since 1970). tries: how often it has begun.
+    """A batch that may be in flight.
+
+    Attributes:
+        shard: An identifier of its stream's shard, or of its first record.
+        at: When it started last, in seconds since 1970.
+        tries: How often it has started.
     """
 
     direction: Direction
@@ -57,15 +64,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Work that is left to do: the item `owner` has to be at `place`.
+    """Remaining work: the item `owner` must be at `place`.
 
     Attributes:
-        at: When this was last noted, in seconds since 1970.
-        token: Another one each time that the claim is noted or taken. So a process that was
-            overtaken does nothing more.
+        at: When this was last recorded, in seconds since 1970.
+        token: A new one each time that the claim is recorded or taken. So a process that was
+            overtaken cannot do anything more.
         refusal: Why DynamoDB refused the item at its last try; empty if it did not.
         joint: The name of its row if it shares the row, and the token, with other claims; empty if
-            it has a row of its own.
+            it has a separate row.
     """
 
     direction: Direction
@@ -83,12 +90,13 @@ class Straggler:
 
     Attributes:
         side: The table that was written.
-        key: The primary key there.
+        key: The primary key in that table.
         places: The keys of its images in the other table, where its counterpart was or should be.
-        at: When it was last noted, in seconds since 1970.
+        at: When it was last recorded, in seconds since 1970.
         settled: When it was settled; None if it was not.
-        has_form: Whether its item had a form in the other table when it was noted, or was deleted.
-            Nobody's workers write or delete an item without one: somebody has to.
+        has_form: Whether its item could be mapped to the other table when it was recorded, or was
+            deleted. The workers cannot write or delete an item that cannot be mapped: a person must
+            do that.
         body: The row's content, as the condition of a change of the row.
     """
 
@@ -103,7 +111,12 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """A source item without a form in the other table. digest: of its key. reason: no values."""
+    """A source item that cannot be mapped to the other table.
+
+    Attributes:
+        digest: The digest of its key.
+        reason: The reason, without values.
+    """
 
     digest: str
     reason: str

@@ -1,7 +1,7 @@
-"""Rows of the side table: strong reads, conditional writes, names that fit a sort key.
+"""Rows of the side table: strong reads, conditional writes, and names that fit a sort key.
 
-A row's content is JSON text in the attribute `body`, so that numbers and names are as they were;
-what a condition goes by stands beside it.
+A row's content is JSON text in the attribute `body`, so that numbers and names are preserved. The
+values that conditions use are separate attributes.
 """
 
 import hashlib
@@ -15,7 +15,9 @@ from keyhop.dynamodb.item_calls import ItemCalls, Written, write_units
 from keyhop.dynamodb.values import Key, canonical, to_json
 
 MOST_SORT_KEY_BYTES = 1024
-"""Of a sort key (AWS documentation); a longer name of a row is its SHA-256."""
+"""The maximum bytes of a sort key (AWS documentation). A longer name of a row is replaced by its
+SHA-256.
+"""
 
 _KEY_TEXT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
@@ -25,14 +27,19 @@ PRESENT = "attribute_exists(pk)"
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What stands where a row was to be written. unsure: it may be this very write's."""
+    """The existing row that prevented a write.
+
+    Attributes:
+        row: The existing row.
+        unsure: Whether this write may have written it.
+    """
 
     row: dict[str, Any]
     unsure: bool
 
 
 class Rows(ItemCalls):
-    """The rows of one side table, by partition and name. now: seconds since 1970."""
+    """The rows of one side table, by partition and name; `now` returns the seconds since 1970."""
 
     def __init__(
         self, connection: Connection, name: str, *, now: Callable[[], float], **more: Any
@@ -44,13 +51,13 @@ class Rows(ItemCalls):
         return self._read("get_item", Key=row_key(partition, name)).get("Item")
 
     def _rows(self, partition: str, most: int | None = None, after: str = "") -> Iterator[Any]:
-        """By their names; after: those behind this one."""
+        """Yield the first `most` rows of a partition by name, after the name `after`."""
         start: dict[str, Any] = {}
         if after:
             start = {"ExclusiveStartKey": row_key(partition, after)}
-        left = most
-        while left is None or left > 0:
-            limit = {} if left is None else {"Limit": left}
+        remaining = most
+        while remaining is None or remaining > 0:
+            limit = {} if remaining is None else {"Limit": remaining}
             page = self._read(
                 "query",
                 KeyConditionExpression="pk = :pk",
@@ -59,7 +66,7 @@ class Rows(ItemCalls):
                 **start,
             )
             yield from page["Items"]
-            left = None if left is None else left - len(page["Items"])
+            remaining = None if remaining is None else remaining - len(page["Items"])
             if "LastEvaluatedKey" not in page:
                 return
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
@@ -72,7 +79,7 @@ class Rows(ItemCalls):
         condition: str = "",
         values: Mapping[str, Any] | None = None,
     ) -> Refused | None:
-        """None if it was written."""
+        """Write a row if the condition holds; return None if it was written."""
         written = self._written(partition, name, row, condition, values)
         if written.refused is None:
             return None
@@ -99,7 +106,7 @@ class Rows(ItemCalls):
     def _delete(
         self, partition: str, name: str, only: tuple[str, Mapping[str, Any]] | None = None
     ) -> bool:
-        """Whether it is gone; if `only` does not hold of what stands there, it is not."""
+        """Delete a row if the condition `only` holds, and return whether it is absent."""
         written = self._write(
             "delete_item",
             1.0,
@@ -111,39 +118,39 @@ class Rows(ItemCalls):
 
 
 def key_text(key: Key) -> str:
-    """A key as JSON text, the same for equal keys."""
+    """Return a key as JSON text, which is the same for equal keys."""
     plain = to_json({name: dict([canonical(value)]) for name, value in key.items()})
     return _KEY_TEXT(plain)
 
 
 def row_name(text: str) -> str:
-    """A sort key for any text."""
-    whole = text.encode()
-    return text if len(whole) <= MOST_SORT_KEY_BYTES else hashlib.sha256(whole).hexdigest()
+    """Return a sort key for any text."""
+    encoded = text.encode()
+    return text if len(encoded) <= MOST_SORT_KEY_BYTES else hashlib.sha256(encoded).hexdigest()
 
 
 def row_key(partition: str, name: str) -> dict[str, Any]:
-    """The primary key of a row."""
+    """Return the primary key of a row."""
     return {"pk": {"S": partition}, "sk": {"S": name}}
 
 
 def conditional(condition: str, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a write on a condition has; nothing for no condition."""
+    """Return the parameters of a write with a condition; none for an empty condition."""
     if not condition:
         return {}
-    given: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
+    attributes: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
     return {
         "ConditionExpression": condition,
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        **given,
+        **attributes,
     }
 
 
-def text_of(told: Any) -> str:
-    """What `body_of` reads again."""
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+def text_of(content: Any) -> str:
+    """Return content as JSON text, which `body_of` reads."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def body_of(row: Mapping[str, Any]) -> Any:
-    """A row's content."""
+    """Return a row's content."""
     return json.loads(row["body"]["S"])

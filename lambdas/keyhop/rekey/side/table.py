@@ -1,6 +1,6 @@
-"""The side table: strong reads, and writes that are conditional where two may meet.
+"""The side table: strong reads, and conditional writes where two processes may compete.
 
-What it holds is laid out in layout.py.
+layout.py describes its content.
 """
 
 import json
@@ -17,7 +17,7 @@ from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control, Direction, Side, direction_from
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side import layout as of
+from keyhop.rekey.side import layout
 from keyhop.rekey.side.figures import LAG, TURNED
 from keyhop.rekey.side.layout import Straggler, Unmapped
 from keyhop.rekey.side.rows import (
@@ -35,32 +35,32 @@ from keyhop.rekey.side.work import Batches, Claims
 LAG_SECONDS = 10.0
 
 MOST_CLAIMS_AT_ONCE = 99
-"""Of a transaction of 100 items, one of which checks the control item."""
+"""A transaction has 100 items, one of which checks the control item."""
 
 VERSION = 1
-"""The version of the layout of a side table, which the item `plan` tells."""
+"""The version of the layout of a side table, which the item `plan` holds."""
 
 MOST_PLAN_BYTES = 390 * 1024
-"""Of the item `plan`, deflated; an item may have 400 KB."""
+"""The maximum size of the item `plan`, compressed; an item may have 400 KB."""
 
 
 def table_request(name: str) -> dict[str, Any]:
-    """What CreateTable is asked for: the side table of that name."""
+    """Return the parameters of CreateTable for a side table."""
     return {
         "TableName": name,
-        "AttributeDefinitions": [{"AttributeName": k, "AttributeType": "S"} for k in of.KEYS],
+        "AttributeDefinitions": [{"AttributeName": k, "AttributeType": "S"} for k in layout.KEYS],
         "KeySchema": [
-            {"AttributeName": of.KEYS[0], "KeyType": "HASH"},
-            {"AttributeName": of.KEYS[1], "KeyType": "RANGE"},
+            {"AttributeName": layout.KEYS[0], "KeyType": "HASH"},
+            {"AttributeName": layout.KEYS[1], "KeyType": "RANGE"},
         ],
         "BillingMode": "PAY_PER_REQUEST",
     }
 
 
 class SideTable(Batches, Claims):
-    """The side table of a pair; for any number of threads at once. now: seconds since 1970.
+    """The side table of a pair, for any number of threads; `now` returns the seconds since 1970.
 
-    The others are those of ItemCalls, whose errors all methods raise.
+    The other arguments are those of ItemCalls, whose errors all methods raise.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class SideTable(Batches, Claims):
     # --- control and plan ---
 
     def control(self) -> Control:
-        """Raises CannotStart if there is none, or none as it was written."""
-        row = self._row(of.CONTROL, of.CONTROL)
+        """Return the control item, or raise CannotStart if it is missing or damaged."""
+        row = self._row(layout.CONTROL, layout.CONTROL)
         if row is None:
             raise CannotStart(
                 f"The side table {self._table!r} has no control item: keyhop rekey create writes "
@@ -94,53 +94,54 @@ class SideTable(Batches, Claims):
             ) from error
 
     def swap(self, old: Control | None, new: Control) -> bool:
-        """Write `new` if the control item still has the revision of `old` (None: if there is none).
+        """Write `new` if the control item still has the revision of `old` (None: if none exists).
 
-        An answer that was lost does not make a success a failure.
+        Return whether it was written, also if the answer was lost.
         """
         body = text_of(new.to_json())
         row = {"revision": {"N": str(new.revision)}, "body": {"S": body}}
         if old is None:
-            refused = self._put(of.CONTROL, of.CONTROL, row, ABSENT)
+            refused = self._put(layout.CONTROL, layout.CONTROL, row, ABSENT)
         else:
-            seen = {":seen": {"N": str(old.revision)}}
-            refused = self._put(of.CONTROL, of.CONTROL, row, "revision = :seen", seen)
-        done = refused is None or (refused.unsure and refused.row.get("body") == {"S": body})
-        if done and new.stage == "turned":
-            # Whoever is killed before this: complete then counts its window from its first try.
+            values = {":seen": {"N": str(old.revision)}}
+            refused = self._put(layout.CONTROL, layout.CONTROL, row, "revision = :seen", values)
+        is_written = refused is None or (refused.unsure and refused.row.get("body") == {"S": body})
+        if is_written and new.stage == "turned":
+            # If this process is killed before this line, complete counts from its first try.
             self.tell(TURNED, {"at": self._now(), "serving": new.serving})
-        return done
+        return is_written
 
     def plan(self) -> Pair:
         """Return the pair that the plan is about.
 
         Raises:
-            CannotStart: There is no plan, or the side table has another layout.
+            CannotStart: The plan is missing, or the side table has another layout.
         """
-        row = self._row(of.PLAN, of.PLAN)
+        row = self._row(layout.PLAN, layout.PLAN)
         if row is None:
             raise CannotStart(f"The side table {self._table!r} has no plan: create it.")
         if row.get("version") != {"N": str(VERSION)}:
-            told = row.get("version", {}).get("N", "0")
+            found_version = row.get("version", {}).get("N", "0")
             raise CannotStart(
-                f"The side table {self._table!r} has version {told} of its layout, and this Keyhop "
-                f"reads version {VERSION}: use the Keyhop that created it."
+                f"The side table {self._table!r} has version {found_version} of its layout, and "
+                f"this Keyhop reads version {VERSION}: use the Keyhop that created it."
             )
         return Pair.from_json(json.loads(zlib.decompress(row["deflated"]["B"])))
 
     def plan_digest(self) -> str:
-        """Of the plan that stands there now; empty if there is none."""
-        row = self._row(of.PLAN, of.PLAN)
+        """Return the digest of the current plan; empty if there is none."""
+        row = self._row(layout.PLAN, layout.PLAN)
         return "" if row is None else str(row["digest"]["S"])
 
     def has_plan(self) -> bool:
-        """Whether there is one."""
-        return self._row(of.PLAN, of.PLAN) is not None
+        """Return whether there is a plan."""
+        return self._row(layout.PLAN, layout.PLAN) is not None
 
     def put_plan(self, pair: Pair) -> bool:
-        """Write the plan down, once; whether it is this one that stands there now.
+        """Write the plan, once, and return whether this plan is the current one.
 
-        Raises CannotStart for one that no item has room for.
+        Raises:
+            CannotStart: The plan is too large for an item.
         """
         deflated = zlib.compress(text_of(pair.to_json()).encode(), 9)
         if len(deflated) > MOST_PLAN_BYTES:
@@ -150,106 +151,113 @@ class SideTable(Batches, Claims):
             )
         version = {"N": str(VERSION)}
         row = {"version": version, "digest": {"S": pair.digest}, "deflated": {"B": deflated}}
-        refused = self._put(of.PLAN, of.PLAN, row, ABSENT)
+        refused = self._put(layout.PLAN, layout.PLAN, row, ABSENT)
         return refused is None or refused.row.get("digest") == {"S": pair.digest}
 
     # --- items without a place ---
 
     def unmapped(self, direction: Direction, key: Key, reason: str) -> None:
-        """Note that an item has no form in the other table."""
-        told = {"reason": reason, "at": self._now(), "key": to_json(key)}
+        """Record that an item cannot be mapped to the other table."""
+        content = {"reason": reason, "at": self._now(), "key": to_json(key)}
         name = key_digest(key).hex()
-        self._put(f"{of.UNMAPPED}#{direction}", name, {"body": {"S": text_of(told)}})
+        self._put(f"{layout.UNMAPPED}#{direction}", name, {"body": {"S": text_of(content)}})
 
     def mapped(self, direction: Direction, key: Key) -> None:
-        """It has one now, or is gone."""
-        self._delete(f"{of.UNMAPPED}#{direction}", key_digest(key).hex())
+        """Remove the record of an unmappable item that can be mapped now, or was deleted."""
+        self._delete(f"{layout.UNMAPPED}#{direction}", key_digest(key).hex())
 
     def all_unmapped(self, direction: Direction, most: int | None = None) -> list[Unmapped]:
-        """Those noted by the stream's worker; others a backfill or verify finds."""
-        rows = self._rows(f"{of.UNMAPPED}#{direction}", most)
-        told = [(row["sk"]["S"], body_of(row)) for row in rows]
-        return [Unmapped(name, **{**one, "key": from_json(one["key"])}) for name, one in told]
+        """Return the items that the stream's worker has recorded as unmappable."""
+        rows = self._rows(f"{layout.UNMAPPED}#{direction}", most)
+        contents = [(row["sk"]["S"], body_of(row)) for row in rows]
+        return [
+            Unmapped(name, **{**content, "key": from_json(content["key"])})
+            for name, content in contents
+        ]
 
     # --- markers, clients, stragglers, figures ---
 
-    def put_marker(self, marker: str, told: Mapping[str, Any]) -> None:
-        """Note a marker that is going to be written."""
-        self._put(of.MARKER, marker, {"body": {"S": text_of(told)}})
+    def put_marker(self, marker: str, details: Mapping[str, Any]) -> None:
+        """Record a marker before it is written."""
+        self._put(layout.MARKER, marker, {"body": {"S": text_of(details)}})
 
-    def see_marker(self, marker: str, told: Mapping[str, Any]) -> None:
-        """Note that the batch with a marker has ended, if the marker is still there."""
+    def see_marker(self, marker: str, details: Mapping[str, Any]) -> None:
+        """Record that the batch with a marker has ended, if the marker still exists."""
         self._write(
             "update_item",
             1.0,
             TableName=self._table,
-            Key=row_key(of.MARKER, marker),
+            Key=row_key(layout.MARKER, marker),
             UpdateExpression="SET seen = :told",
-            ExpressionAttributeValues={":told": {"S": text_of(told)}},
+            ExpressionAttributeValues={":told": {"S": text_of(details)}},
             ConditionExpression=PRESENT,
         )
 
     def markers(self) -> dict[str, dict[str, Any]]:
-        """What was told of each, and as `seen` where it was seen, if it was."""
-        found = {}
-        for row in self._rows(of.MARKER):
-            seen = {"seen": json.loads(row["seen"]["S"])} if "seen" in row else {}
-            found[row["sk"]["S"]] = {**body_of(row), **seen}
-        return found
+        """Return the details of each marker, with `seen` if its batch has ended."""
+        markers = {}
+        for row in self._rows(layout.MARKER):
+            addition = {"seen": json.loads(row["seen"]["S"])} if "seen" in row else {}
+            markers[row["sk"]["S"]] = {**body_of(row), **addition}
+        return markers
 
     def drop_marker(self, marker: str) -> None:
-        self._delete(of.MARKER, marker)
+        self._delete(layout.MARKER, marker)
 
-    def report_client(self, client: str, told: Mapping[str, Any]) -> None:
-        """A router tells which revision it goes by, and until when."""
-        self._put(of.CLIENT, client, {"body": {"S": text_of(told)}})
+    def report_client(self, client: str, report: Mapping[str, Any]) -> None:
+        """Record the revision that a router uses, and until when."""
+        self._put(layout.CLIENT, client, {"body": {"S": text_of(report)}})
 
     def clients(self) -> dict[str, dict[str, Any]]:
-        """What each has told last."""
-        return {row["sk"]["S"]: body_of(row) for row in self._rows(of.CLIENT)}
+        """Return the last report of each router."""
+        return {row["sk"]["S"]: body_of(row) for row in self._rows(layout.CLIENT)}
 
     def straggler(self, side: Side, key: Key, places: Sequence[Key], has_form: bool = True) -> None:
-        """Note a write to `side` that bypassed the routers.
+        """Record a write to `side` that bypassed the routers.
 
         Args:
-            places: The keys of its images in the other table. Those of earlier writes to the same
-                item that are not settled yet are kept.
+            side: The table that was written.
+            key: The primary key in that table.
+            places: The keys of its images in the other table. Those of earlier unsettled writes to
+                the same item are kept.
             has_form: See Straggler.
         """
         name = row_name(f"{side}|{key_text(key)}")
         condition, values = ABSENT, None
-        known: tuple[Key, ...] = ()
+        earlier_places: tuple[Key, ...] = ()
         while True:
-            both = {key_text(place): to_json(place) for place in (*known, *places)}
-            told = {"side": side, "key": to_json(key), "at": self._now()}
-            told |= {} if has_form else {"has_form": False}
-            row = {"body": {"S": text_of({**told, "places": list(both.values())})}}
-            refused = self._put(of.STRAGGLER, name, row, condition, values)
+            both = {key_text(place): to_json(place) for place in (*earlier_places, *places)}
+            content = {"side": side, "key": to_json(key), "at": self._now()}
+            content |= {} if has_form else {"has_form": False}
+            row = {"body": {"S": text_of({**content, "places": list(both.values())})}}
+            refused = self._put(layout.STRAGGLER, name, row, condition, values)
             if refused is None or refused.row.get("body") == row["body"]:
                 return
             if not refused.row:
                 condition, values = ABSENT, None
                 continue
             before = _straggler(refused.row)
-            known = () if before.settled is not None else before.places
+            earlier_places = () if before.settled is not None else before.places
             condition, values = "body = :seen", {":seen": {"S": before.body}}
 
     def stragglers(self, most: int | None = None) -> list[Straggler]:
-        """Return all stragglers, or the first `most`; also those that are settled."""
-        return [_straggler(row) for row in self._rows(of.STRAGGLER, most)]
+        """Return all stragglers, including settled ones, or the first `most` of them."""
+        return [_straggler(row) for row in self._rows(layout.STRAGGLER, most)]
 
     def unsettled(self, most: int | None = None) -> list[Straggler]:
         """Return the stragglers that remain to be settled, or the first `most` of them."""
-        found = (_straggler(row) for row in self._rows(of.STRAGGLER))
-        return list(islice((one for one in found if one.settled is None), most))
+        stragglers = (_straggler(row) for row in self._rows(layout.STRAGGLER))
+        return list(
+            islice((straggler for straggler in stragglers if straggler.settled is None), most)
+        )
 
     def settle(self, straggler: Straggler, control: Control) -> bool:
-        """Have the workers overwrite a straggler's item with what the serving table says.
+        """Have the workers overwrite a straggler's item with that of the serving table.
 
-        Transactions note the claims, on condition that the control item still is `control`: so
-        nothing is claimed in favour of a table that no longer serves. Then the row says that it is
-        settled, unless the straggler was noted again in the meantime. So the item is protected by
-        its row or by its claims at each moment.
+        Transactions record the claims, on condition that the control item still is `control`: so
+        nothing is claimed in favour of a table that no longer serves. Then the row is marked as
+        settled, unless the straggler was recorded again in between. So the item is protected by its
+        row or by its claims at each moment.
 
         Returns:
             False if the control item has changed.
@@ -258,75 +266,79 @@ class SideTable(Batches, Claims):
         is_of_serving = straggler.side == control.serving
         claims = []
         for place in straggler.places:
-            here, there = (place, straggler.key) if is_of_serving else (straggler.key, place)
-            claim = replace(self.new_claim(direction, here, there), at=0.0)  # due at once
+            target_place, owner = (
+                (place, straggler.key) if is_of_serving else (straggler.key, place)
+            )
+            claim = replace(self.new_claim(direction, target_place, owner), at=0.0)  # due at once
             claims.append(self.claiming(claim))
         still = {
             "TableName": self._table,
-            "Key": row_key(of.CONTROL, of.CONTROL),
+            "Key": row_key(layout.CONTROL, layout.CONTROL),
             **conditional("revision = :seen", {":seen": {"N": str(control.revision)}}),
         }
         for at in range(0, len(claims), MOST_CLAIMS_AT_ONCE):
-            whole = [{"ConditionCheck": still}, *claims[at : at + MOST_CLAIMS_AT_ONCE]]
-            units = 2.0 * len(whole)
-            written = self._write("transact_write_items", units, units, TransactItems=whole)
+            actions = [{"ConditionCheck": still}, *claims[at : at + MOST_CLAIMS_AT_ONCE]]
+            units = 2.0 * len(actions)
+            written = self._write("transact_write_items", units, units, TransactItems=actions)
             if written.refused is not None:
                 return False
         self.resolve(straggler)
         return True
 
     def resolve(self, straggler: Straggler) -> None:
-        """Note that a straggler is settled, unless it was noted again in the meantime."""
-        told = {**json.loads(straggler.body), "settled": self._now()}
+        """Record that a straggler is settled, unless it was recorded again in between."""
+        content = {**json.loads(straggler.body), "settled": self._now()}
         name = row_name(f"{straggler.side}|{key_text(straggler.key)}")
-        seen = {":seen": {"S": straggler.body}}
-        self._put(of.STRAGGLER, name, {"body": {"S": text_of(told)}}, "body = :seen", seen)
+        values = {":seen": {"S": straggler.body}}
+        self._put(layout.STRAGGLER, name, {"body": {"S": text_of(content)}}, "body = :seen", values)
 
-    def tell(self, name: str, told: Any) -> None:
-        """Write a figure down, in place of what it was."""
-        self._put(of.TOLD, name, {"body": {"S": text_of(told)}})
+    def tell(self, name: str, content: Any) -> None:
+        """Write a figure, replacing its previous value."""
+        self._put(layout.TOLD, name, {"body": {"S": text_of(content)}})
 
     def tell_lag(self, direction: Direction, seconds: float) -> None:
-        """How old a batch's newest record was when it was done: the largest of some seconds, of all
-        shards of the stream together, as `lag.forward` or `lag.reverse`: {"seconds", "at"}.
+        """Report the age of a batch's newest record, as `lag.forward` or `lag.reverse`.
 
-        A process tells at most once in LAG_SECONDS: each telling is a write.
+        The figure {"seconds", "at"} is the largest of some seconds and of all shards of the stream.
+        A process writes it at most once in LAG_SECONDS.
         """
         now = self._now()
-        self._lags = [one for one in self._lags if now - one[0] < LAG_SECONDS] + [(now, seconds)]
+        self._lags = [entry for entry in self._lags if now - entry[0] < LAG_SECONDS] + [
+            (now, seconds)
+        ]
         if now - self._lag_told_at < LAG_SECONDS:
             return
-        told = {"seconds": round(max(lag for _, lag in self._lags), 3), "at": now}
+        content = {"seconds": round(max(lag for _, lag in self._lags), 3), "at": now}
         row = {
-            "seconds": {"N": str(told["seconds"])},
+            "seconds": {"N": str(content["seconds"])},
             "told_at": {"N": str(now)},
-            "body": {"S": text_of(told)},
+            "body": {"S": text_of(content)},
         }
         larger = f"{ABSENT} OR seconds <= :mine OR told_at < :old"
         values = {":mine": row["seconds"], ":old": {"N": str(now - LAG_SECONDS)}}
-        self._put(of.TOLD, f"{LAG}.{direction}", row, larger, values)
+        self._put(layout.TOLD, f"{LAG}.{direction}", row, larger, values)
         self._lags, self._lag_told_at = [], now
 
     def told(self, name: str) -> Any:
-        """A figure as JSON; None if it was never told."""
-        row = self._row(of.TOLD, name)
+        """Return a figure as JSON; None if it was never written."""
+        row = self._row(layout.TOLD, name)
         return None if row is None else body_of(row)
 
     def all_told(self) -> dict[str, Any]:
-        """All figures, by their names."""
-        return {row["sk"]["S"]: body_of(row) for row in self._rows(of.TOLD)}
+        """Return all figures by name."""
+        return {row["sk"]["S"]: body_of(row) for row in self._rows(layout.TOLD)}
 
 
 def _straggler(row: Mapping[str, Any]) -> Straggler:
-    told = body_of(row)
-    places = tuple(from_json(place) for place in told["places"])
-    body, has_form = row["body"]["S"], told.get("has_form", True)
+    content = body_of(row)
+    places = tuple(from_json(place) for place in content["places"])
+    body, has_form = row["body"]["S"], content.get("has_form", True)
     return Straggler(
-        told["side"],
-        from_json(told["key"]),
+        content["side"],
+        from_json(content["key"]),
         places,
-        told["at"],
-        told.get("settled"),
+        content["at"],
+        content.get("settled"),
         body,
         has_form,
     )

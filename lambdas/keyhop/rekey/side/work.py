@@ -1,4 +1,4 @@
-"""The side table's rows of work: batches that have begun, and claims."""
+"""The side table's rows of work: started batches, and claims."""
 
 import json
 import uuid
@@ -9,7 +9,7 @@ from typing import Any
 
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.rekey.control import Direction
-from keyhop.rekey.side import layout as of
+from keyhop.rekey.side import layout
 from keyhop.rekey.side.layout import Batch, Claim
 from keyhop.rekey.side.rows import (
     ABSENT,
@@ -24,7 +24,7 @@ from keyhop.rekey.side.rows import (
 )
 
 JOINT = "joint|"
-"""How the names of rows begin that several claims share."""
+"""The beginning of the names of rows that several claims share."""
 
 MOST_JOINT = 50
 """The maximum number of claims in such a row: one transaction can make the writes of all of them.
@@ -32,14 +32,15 @@ With keys of the greatest length a row then has 300 KB of the 400 KB that an ite
 
 
 class Batches(Rows):
-    """Of each a note stands from before it looks at the control item until after its last write."""
+    """The records of batches, from before the read of the control item to after the last write."""
 
     def begin(self, direction: Direction, shard: str, sequence: str) -> int:
-        """Note that a batch begins; how often it had begun before (so 0: it was not there).
+        """Record that a batch has started, and return how many times it had started before.
 
-        If an answer was lost this tells once too often: then it is not removed too early.
+        If an answer was lost, the number is one too high, so that the record is not removed too
+        early.
         """
-        partition, name = f"{of.BEGUN}#{direction}", f"{shard}#{sequence}"
+        partition, name = f"{layout.BEGUN}#{direction}", f"{shard}#{sequence}"
         tries = 0
         before: dict[str, Any] = {}
         condition, values = ABSENT, None
@@ -49,32 +50,35 @@ class Batches(Rows):
             if written.refused is None:
                 if not written.unsure or tries:
                     return tries
-                # One that is under way may take effect when this batch has ended: it has begun.
-                there: Mapping[str, Any] = row
+                # A write in flight may take effect after the end of this batch: count it.
+                current: Mapping[str, Any] = row
             else:
-                there = written.old or {}
-            if not there:  # its end was noted meanwhile
+                current = written.old or {}
+            if not current:  # the record was removed in between
                 condition, values = ABSENT, None
                 continue
-            before = {name: there[name] for name in ("suspect",) if name in there}
-            tries = int(there["tries"]["N"])
-            condition, values = "tries = :seen", {":seen": there["tries"]}
+            before = {name: current[name] for name in ("suspect",) if name in current}
+            tries = int(current["tries"]["N"])
+            condition, values = "tries = :seen", {":seen": current["tries"]}
 
     def has_begun(self, direction: Direction, shard: str, sequence: str) -> bool:
-        """Whether its note is there, as of one that was killed."""
-        return self._row(f"{of.BEGUN}#{direction}", f"{shard}#{sequence}") is not None
+        """Return whether a record of the batch exists, such as one of a batch that was killed."""
+        return self._row(f"{layout.BEGUN}#{direction}", f"{shard}#{sequence}") is not None
 
     def suspect(
         self, direction: Direction, shard: str, sequence: str
     ) -> tuple[str, bool, list[str]]:
-        """Of a batch that has begun: the key that was worked when it ended last, as JSON text;
-        whether its places were told by then; and those that it skips. Empty if nothing was noted.
+        """Return the suspect of a batch that has started before; empty values if there is none.
+
+        Returns:
+            The key that was being processed when the batch ended last, as JSON text; whether its
+            places had been computed by then; and the keys that the batch skips.
         """
-        row = self._row(f"{of.BEGUN}#{direction}", f"{shard}#{sequence}") or {}
+        row = self._row(f"{layout.BEGUN}#{direction}", f"{shard}#{sequence}") or {}
         if "suspect" not in row:
             return "", False, []
-        told = json.loads(row["suspect"]["S"])
-        return told["key"], told["mapped"], told["skipped"]
+        suspect = json.loads(row["suspect"]["S"])
+        return suspect["key"], suspect["mapped"], suspect["skipped"]
 
     def suspect_now(
         self,
@@ -85,40 +89,46 @@ class Batches(Rows):
         mapped: bool,
         skipped: list[str],
     ) -> None:
-        """Note the key that is worked next; in vain if the batch has ended meanwhile."""
-        told = {"key": key, "mapped": mapped, "skipped": skipped}
+        """Record the key that is processed next, unless the batch has ended."""
+        suspect = {"key": key, "mapped": mapped, "skipped": skipped}
         self._write(
             "update_item",
             1.0,
             TableName=self._table,
-            Key=row_key(f"{of.BEGUN}#{direction}", f"{shard}#{sequence}"),
+            Key=row_key(f"{layout.BEGUN}#{direction}", f"{shard}#{sequence}"),
             UpdateExpression="SET suspect = :told",
-            ExpressionAttributeValues={":told": {"S": text_of(told)}},
+            ExpressionAttributeValues={":told": {"S": text_of(suspect)}},
             ConditionExpression=PRESENT,
         )
 
     def end(self, direction: Direction, shard: str, sequence: str, tries: int = 0) -> None:
-        """Remove the note of a batch that has begun `tries` times (0: whoever has begun it)."""
+        """Remove the record of a batch that has started `tries` times (0: any number of times)."""
         only = None if not tries else ("tries = :seen", {":seen": {"N": str(tries)}})
-        self._delete(f"{of.BEGUN}#{direction}", f"{shard}#{sequence}", only)
+        self._delete(f"{layout.BEGUN}#{direction}", f"{shard}#{sequence}", only)
 
     def open_batches(self, direction: Direction) -> list[Batch]:
-        """Those that may be under way."""
-        rows = self._rows(f"{of.BEGUN}#{direction}")
-        found = (
-            Batch(direction, told["shard"], told["sequence"], told["at"], int(row["tries"]["N"]))
+        """Return the batches that may be in flight."""
+        rows = self._rows(f"{layout.BEGUN}#{direction}")
+        batches = (
+            Batch(
+                direction,
+                content["shard"],
+                content["sequence"],
+                content["at"],
+                int(row["tries"]["N"]),
+            )
             for row in rows
-            for told in (body_of(row),)
+            for content in (body_of(row),)
         )
-        return [one for one in found if self._now() - one.at < of.LONGEST_BATCH_SECONDS]
+        return [batch for batch in batches if self._now() - batch.at < layout.LONGEST_BATCH_SECONDS]
 
     def _batch_row(self, shard: str, sequence: str, tries: int) -> dict[str, Any]:
-        told = {"shard": shard, "sequence": sequence, "at": self._now()}
-        return {"tries": {"N": str(tries)}, "body": {"S": text_of(told)}}
+        content = {"shard": shard, "sequence": sequence, "at": self._now()}
+        return {"tries": {"N": str(tries)}, "body": {"S": text_of(content)}}
 
 
 class Claims(Rows):
-    """Of each direction."""
+    """The claims of each direction."""
 
     def claim(
         self,
@@ -128,25 +138,29 @@ class Claims(Rows):
         is_due: bool = False,
         refusal: str = "",
     ) -> Claim:
-        """Note that a source item must be settled at a place; repeating it is harmless.
+        """Record that a source item must be settled at a place; repeating it is harmless.
 
         Args:
+            direction: The direction.
+            place: The key in the table that is written.
+            owner: The key of the source item.
             is_due: Whether any batch settles it at once, and not only after SWEEP_SECONDS.
             refusal: See Claim.
         """
-        made = replace(self.new_claim(direction, place, owner), refusal=refusal)
-        made = replace(made, at=0.0) if is_due else made
-        self._put(f"{of.CLAIMS}#{direction}", _row_of(made), _claim_row(made))
-        return made
+        claim = replace(self.new_claim(direction, place, owner), refusal=refusal)
+        claim = replace(claim, at=0.0) if is_due else claim
+        self._put(f"{layout.CLAIMS}#{direction}", _row_of(claim), _claim_row(claim))
+        return claim
 
     def claim_together(self, direction: Direction, pairs: Sequence[tuple[Key, Key]]) -> list[Claim]:
-        """Note that source items must be settled at places, MOST_JOINT of them in each row.
+        """Record that source items must be settled at places, MOST_JOINT of them in each row.
 
         One row is written, checked and removed instead of many, so a repair of many places costs
         little more than its writes.
 
         Args:
-            pairs: A source key and a place each.
+            direction: The direction.
+            pairs: Pairs of a source key and a place.
         """
         claims: list[Claim] = []
         for first in range(0, len(pairs), MOST_JOINT):
@@ -155,7 +169,7 @@ class Claims(Rows):
                 replace(self.new_claim(direction, place, owner), joint=row, token=token)
                 for owner, place in pairs[first : first + MOST_JOINT]
             ]
-            self._put(f"{of.CLAIMS}#{direction}", row, _joint_row(joint))
+            self._put(f"{layout.CLAIMS}#{direction}", row, _joint_row(joint))
             claims += joint
         return claims
 
@@ -165,73 +179,75 @@ class Claims(Rows):
         """Return all claims, or those of the first `most` rows.
 
         Args:
-            after: The last claim that is left out at the beginning.
+            direction: The direction.
+            most: The maximum number of rows; None for all.
+            after: The claim after which the list begins.
         """
         name = "" if after is None else _row_of(after)
-        rows = self._rows(f"{of.CLAIMS}#{direction}", most, name)
+        rows = self._rows(f"{layout.CLAIMS}#{direction}", most, name)
         return [claim for row in rows for claim in _claims_in(direction, row)]
 
     def take_claim(self, claim: Claim) -> Claim | None:
-        """Put a token of one's own; None if it has been noted, taken or dropped meanwhile."""
-        taken = self.new_claim(claim.direction, claim.place, claim.owner)
-        taken = replace(taken, refusal=claim.refusal)
-        row, seen = _claim_row(taken), {":seen": {"S": claim.token}}
-        partition = f"{of.CLAIMS}#{claim.direction}"
-        refused = self._put(partition, _row_of(claim), row, "stamp = :seen", seen)
-        if refused is None or refused.row.get("stamp") == row["stamp"]:
-            return taken
-        return None
+        """Take a claim by a new token; return None if its token has changed."""
+        new = self.new_claim(claim.direction, claim.place, claim.owner)
+        new = replace(new, refusal=claim.refusal)
+        row, values = _claim_row(new), {":seen": {"S": claim.token}}
+        partition = f"{layout.CLAIMS}#{claim.direction}"
+        refused = self._put(partition, _row_of(claim), row, "stamp = :seen", values)
+        return new if refused is None or refused.row.get("stamp") == row["stamp"] else None
 
     def take_joint(self, claim: Claim) -> list[Claim]:
-        """Give each claim of a shared row a row of its own, and return these claims, taken.
+        """Give each claim of a shared row a separate row, and return these claims, taken.
 
-        Each claim has a row at each moment. Whoever noted the shared row, and may have been killed,
-        writes nothing any more once that row is dropped.
+        Each claim has a row at each moment. The process that recorded the shared row, and may have
+        been killed, writes nothing more once that row is removed.
 
         Args:
             claim: One of the claims.
 
         Returns:
-            No claims if the row has been dropped meanwhile.
+            No claims if the row was removed before.
         """
-        row = self._row(f"{of.CLAIMS}#{claim.direction}", claim.joint)
+        row = self._row(f"{layout.CLAIMS}#{claim.direction}", claim.joint)
         shared = [] if row is None else _claims_in(claim.direction, row)
-        taken = [self.claim(one.direction, one.place, one.owner) for one in shared]
+        claims = [self.claim(one.direction, one.place, one.owner) for one in shared]
         self.drop_claim(claim)
-        return taken
+        return claims
 
     def note_refusal(self, claim: Claim, refusal: str) -> None:
-        """Note why DynamoDB refused a claim's item, unless somebody else has taken the claim."""
-        row, seen = _claim_row(replace(claim, refusal=refusal)), {":seen": {"S": claim.token}}
-        self._put(f"{of.CLAIMS}#{claim.direction}", _row_of(claim), row, "stamp = :seen", seen)
+        """Record why DynamoDB refused a claim's item, unless the claim was taken."""
+        row, values = _claim_row(replace(claim, refusal=refusal)), {":seen": {"S": claim.token}}
+        self._put(
+            f"{layout.CLAIMS}#{claim.direction}", _row_of(claim), row, "stamp = :seen", values
+        )
 
     def drop_claim(self, claim: Claim) -> bool:
-        """Remove a claim's row if it has this token; whether it is gone."""
-        seen = {":seen": {"S": claim.token}}
-        partition = f"{of.CLAIMS}#{claim.direction}"
-        return self._delete(partition, _row_of(claim), ("stamp = :seen", seen))
+        """Remove a claim's row if it has this token; return whether it is absent."""
+        values = {":seen": {"S": claim.token}}
+        partition = f"{layout.CLAIMS}#{claim.direction}"
+        return self._delete(partition, _row_of(claim), ("stamp = :seen", values))
 
     def fence(self, claim: Claim) -> tuple[str, str]:
         """Return what `holds` needs to check a claim: its row, and its token."""
         return _row_of(claim), claim.token
 
     def holds(self, direction: Direction, fence: tuple[str, str]) -> dict[str, Any]:
-        """Of a transaction: on condition that the row of a claim has its token."""
+        """Return the check of a transaction that the row of a claim has its token."""
         name, token = fence
         check = {
             "TableName": self._table,
-            "Key": row_key(f"{of.CLAIMS}#{direction}", name),
+            "Key": row_key(f"{layout.CLAIMS}#{direction}", name),
             **conditional("stamp = :seen", {":seen": {"S": token}}),
         }
         return {"ConditionCheck": check}
 
     def claiming(self, claim: Claim) -> dict[str, Any]:
-        """Of a transaction: note a claim, one of `new_claim`."""
-        name = row_key(f"{of.CLAIMS}#{claim.direction}", _row_of(claim))
+        """Return the put of a transaction that records a claim of `new_claim`."""
+        name = row_key(f"{layout.CLAIMS}#{claim.direction}", _row_of(claim))
         return {"Put": {"TableName": self._table, "Item": {**name, **_claim_row(claim)}}}
 
     def new_claim(self, direction: Direction, place: Key, owner: Key) -> Claim:
-        """With a token of its own; noted nowhere yet."""
+        """Return a claim with a new token, which is not recorded yet."""
         return Claim(direction, place, owner, self._now(), uuid.uuid4().hex)
 
 
@@ -241,27 +257,27 @@ def _row_of(claim: Claim) -> str:
 
 
 def _claim_row(claim: Claim) -> dict[str, Any]:
-    told = {"place": to_json(claim.place), "owner": to_json(claim.owner), "at": claim.at}
-    told |= {"refusal": claim.refusal} if claim.refusal else {}
-    return {"stamp": {"S": claim.token}, "body": {"S": text_of(told)}}
+    content = {"place": to_json(claim.place), "owner": to_json(claim.owner), "at": claim.at}
+    content |= {"refusal": claim.refusal} if claim.refusal else {}
+    return {"stamp": {"S": claim.token}, "body": {"S": text_of(content)}}
 
 
 def _joint_row(claims: Sequence[Claim]) -> dict[str, Any]:
-    """Return the row of claims that share one; its keys are deflated, as they are much alike."""
-    pairs = [[to_json(one.place), to_json(one.owner)] for one in claims]
-    told = text_of({"pairs": pairs, "at": claims[0].at})
-    return {"stamp": {"S": claims[0].token}, "deflated": {"B": zlib.compress(told.encode())}}
+    """Return the row that several claims share; its keys are compressed, as they are much alike."""
+    pairs = [[to_json(claim.place), to_json(claim.owner)] for claim in claims]
+    content = text_of({"pairs": pairs, "at": claims[0].at})
+    return {"stamp": {"S": claims[0].token}, "deflated": {"B": zlib.compress(content.encode())}}
 
 
 def _claims_in(direction: Direction, row: Mapping[str, Any]) -> Iterator[Claim]:
     """Yield the claims that a row holds."""
     stamp = row["stamp"]["S"]
     if "deflated" not in row:
-        told = body_of(row)
-        place, owner = from_json(told["place"]), from_json(told["owner"])
-        yield Claim(direction, place, owner, told["at"], stamp, told.get("refusal", ""))
+        content = body_of(row)
+        place, owner = from_json(content["place"]), from_json(content["owner"])
+        yield Claim(direction, place, owner, content["at"], stamp, content.get("refusal", ""))
         return
-    told = json.loads(zlib.decompress(row["deflated"]["B"]))
-    for place, owner in told["pairs"]:
+    content = json.loads(zlib.decompress(row["deflated"]["B"]))
+    for place, owner in content["pairs"]:
         keys = from_json(place), from_json(owner)
-        yield Claim(direction, *keys, told["at"], stamp, joint=row["sk"]["S"])
+        yield Claim(direction, *keys, content["at"], stamp, joint=row["sk"]["S"])

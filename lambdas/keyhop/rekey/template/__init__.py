@@ -1,1 +1,1 @@
-"""Templates: what a file says about the keys of two tables, compiled into a Transform, and back."""
+"""Templates: compile a file about the keys of two tables into a Transform."""

@@ -1,6 +1,6 @@
-"""The filters of a field: what they make of a value, of which types, and what undoes them. Pure.
+"""The filters of a field: their results, their types, and their inverses. Pure.
 
-A value that a filter cannot take raises Unmappable, with a text that goes on "it ...".
+A value that a filter cannot handle raises Unmappable, with a text that continues "it ...".
 """
 
 import hashlib
@@ -32,19 +32,27 @@ _CODES: dict[str, tuple[int, Callable[[datetime], int]]] = {
     "V": (2, lambda moment: moment.isocalendar().week),
     "u": (1, lambda moment: moment.isoweekday()),
 }
-"""Of strftime, those that are digits, always as many: how many, and of what. strftime itself takes
-three times as long, and its years before 1000 differ between systems.
+"""The codes of strftime that produce a fixed number of digits: how many, and from which part of
+the date. strftime itself takes three times as long, and its years before 1000 differ between
+systems.
 """
 _HASHES = {"md5": 32, "sha256": 64}
 MOST_WIDTH = 2048
 
 Undo = Callable[[TypedValue, KeyType], TypedValue]
-"""The value before, of this type."""
+"""Return the original value, of this type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """takes: types of values. looks: of the text that it makes. undo: None if something is lost."""
+    """A filter of a field.
+
+    Attributes:
+        takes: The types of values that it accepts.
+        gives: The type of its result.
+        looks: The form of the text that it makes.
+        undo: The inverse; None if information is lost.
+    """
 
     takes: str
     gives: KeyType
@@ -54,7 +62,7 @@ class Filter:
 
 
 def filter_of(name: str, argument: str) -> Filter:
-    """Raises ValueError."""
+    """Return the filter with this name and argument, or raise ValueError."""
     if name in _PLAIN:
         if argument:
             raise ValueError(f"the filter {name} takes no argument")
@@ -67,13 +75,13 @@ def filter_of(name: str, argument: str) -> Filter:
         return _date(argument)
     if name == "hash":
         return _hash(argument)
-    known = [*_PLAIN, *_WITH_NUMBER, "date", "hash"]
-    meant = hint(name, known) or f"there are {', '.join(sorted(known))}"
-    raise ValueError(f"there is no filter {name!r}; {meant}")
+    names = [*_PLAIN, *_WITH_NUMBER, "date", "hash"]
+    suggestion = hint(name, names) or f"there are {', '.join(sorted(names))}"
+    raise ValueError(f"there is no filter {name!r}; {suggestion}")
 
 
 def integer_text(number: str) -> str:
-    """A whole number in its only form; raises Unmappable for others."""
+    """Return a whole number in its only form; raise Unmappable for other numbers."""
     if INTEGER.fullmatch(number):
         return number
     value = Decimal(number)
@@ -83,7 +91,7 @@ def integer_text(number: str) -> str:
 
 
 def _digits(value: TypedValue) -> str:
-    """A number, or a text of digits, that is whole and not negative."""
+    """Return the digits of a number, or of a text, that is whole and not negative."""
     if "N" in value:
         text = integer_text(value["N"])
         if text[0] == "-":
@@ -176,11 +184,11 @@ def _hash(name: str) -> Filter:
 
 
 def _date(argument: str) -> Filter:
-    """Of an ISO 8601 text (without a zone: UTC), or a number since 1970."""
+    """Return a filter for an ISO 8601 text (UTC without a zone), or for a number since 1970."""
     form, divisor = argument, 1
-    for unit, of in ((":ms", 1000), (":s", 1)):
+    for unit, factor in ((":ms", 1000), (":s", 1)):
         if argument.endswith(unit):
-            form, divisor = argument.removesuffix(unit), of
+            form, divisor = argument.removesuffix(unit), factor
             break
 
     def apply(value: TypedValue) -> TypedValue:
@@ -211,8 +219,8 @@ def _form_of_date(form: str) -> tuple[str, Sequence[Callable[[datetime], int]], 
             parts.append(part)
             runs.append(Run(DIGITS, width, width))
         else:
-            known = " ".join(f"%{one}" for one in _CODES)
-            raise ValueError(f"the filter date has no %{code}; it has {known} and %%")
+            codes = " ".join(f"%{name}" for name in _CODES)
+            raise ValueError(f"the filter date has no %{code}; it has {codes} and %%")
     if not parts:
         raise ValueError("the filter date takes a form such as date:%Y-%m")
     return written, parts, runs

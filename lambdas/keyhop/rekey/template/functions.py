@@ -1,8 +1,10 @@
-"""Two Python functions in the place of rules: `forward(item)` and `backward(item)`, each from typed
-values (DynamoDB JSON with bytes) to such, or to None for an item that is left out.
+"""Use two Python functions instead of rules: `forward(item)` and `backward(item)`.
 
-Nothing can be proved of them, so the source's key is always kept in the destination item, by us,
-and taken off again before `backward`; `reads` names the attributes that the place is made of.
+Each maps typed values (DynamoDB JSON with bytes) to typed values, or to None for an excluded item.
+
+Nothing can be proved about the functions. So Keyhop always keeps the source's key in the
+destination item, and removes it before `backward`. `reads` names the attributes that determine the
+place.
 """
 
 import hashlib
@@ -28,18 +30,18 @@ def loaded(
     code: str,
     trusted: str | None,
 ) -> "Functions":
-    """As `load`. Raises CannotStart."""
+    """Load the functions of a template, as `load` does, or raise CannotStart."""
     for name in template:
         if name not in _NAMES:
-            meant = hint(str(name), _NAMES) or f"it may have {', '.join(_NAMES)}"
-            raise CannotStart(f"The template has an unknown {shown(name)}; {meant}.")
+            suggestion = hint(str(name), _NAMES) or f"it may have {', '.join(_NAMES)}"
+            raise CannotStart(f"The template has an unknown {shown(name)}; {suggestion}.")
     file, forward = _named(template, "transform")
-    other, backward = _named(template, "inverse")
-    if file != other:
+    inverse_file, backward = _named(template, "inverse")
+    if file != inverse_file:
         raise CannotStart("The template's transform and inverse must stand in one file.")
     names = KeyNames.of_schema(source), KeyNames.of_schema(destination)
     keep, reads = _keep(template, *names), template.get("reads")
-    if not isinstance(reads, list) or not all(isinstance(one, str) for one in reads):
+    if not isinstance(reads, list) or not all(isinstance(name, str) for name in reads):
         raise CannotStart(
             "The template with functions must say in reads of which attributes, beside the "
             "source's key, it makes the destination's key: a list, empty if of none."
@@ -51,8 +53,8 @@ def loaded(
         )
     space: dict[str, Any] = {"__name__": "keyhop_template"}
     try:
-        exec(compile(trusted, file, "exec"), space)  # noqa: S102 the user's own, see `load`
-    except (Exception, SystemExit) as error:  # of theirs, it may be any
+        exec(compile(trusted, file, "exec"), space)  # noqa: S102 the user's code, see `load`
+    except (Exception, SystemExit) as error:  # user code may raise anything
         raise CannotStart(f"{file!r} cannot be read as Python: {type(error).__name__}.") from error
     for function in (forward, backward):
         if not callable(space.get(function)):
@@ -61,7 +63,12 @@ def loaded(
 
 
 class Functions(Transform):
-    """types: of the destination's key. keep: names of the source's key, there."""
+    """A transform by two functions.
+
+    Args:
+        types: The types of the destination's key.
+        keep: The names under which the destination keeps the source's key.
+    """
 
     kind: Kind = "recoverable"
 
@@ -88,69 +95,71 @@ class Functions(Transform):
         return self._reverse
 
     def forward(self, item: Item) -> Item | None:
-        there = self._there(item)
-        if there is not None:
-            check_equal(item, self._here(there), "do not come back by the inverse")
-        return there
+        mapped = self._there(item)
+        if mapped is not None:
+            check_equal(item, self._here(mapped), "do not come back by the inverse")
+        return mapped
 
     def back(self, item: Item) -> Item | None:
-        here = self._here(item)
-        if here is not None:
-            check_equal(item, self._there(here), "are not as the transform makes them")
-        return here
+        returned = self._here(item)
+        if returned is not None:
+            check_equal(item, self._there(returned), "are not as the transform makes them")
+        return returned
 
     def owner_of(self, item: Item) -> Key | None:
-        """By what is kept alone."""
-        if not all(kept in item for kept in self._keep.values()):
+        """Return the owner by the attributes that keep it."""
+        if not all(kept_name in item for kept_name in self._keep.values()):
             return None
-        return {name: item[kept] for name, kept in self._keep.items()}
+        return {name: item[kept_name] for name, kept_name in self._keep.items()}
 
     def place_told(self, item: Item) -> Key | None:
-        """Where a source item lies; None if nowhere."""
+        """Return the place of a source item, or None if it has none."""
         try:
-            there = self._there(item)
+            mapped = self._there(item)
         except Unmappable:
             return None
-        return None if there is None else self.destination.of(there)
+        return None if mapped is None else self.destination.of(mapped)
 
     def _there(self, item: Item) -> Item | None:
-        made = _called(self._forward, item)
-        if made is None:
+        result = _called(self._forward, item)
+        if result is None:
             return None
-        there = {**made, **{kept: item[name] for name, kept in self._keep.items()}}
+        mapped = {**result, **{kept_name: item[name] for name, kept_name in self._keep.items()}}
         for name, type_ in self._types.items():
-            if type_ not in there.get(name, ()):
+            if type_ not in mapped.get(name, ()):
                 raise Unmappable(f"the transform makes no {name!r} of type {type_}")
-        check_key(self.destination, there)
-        return there
+        check_key(self.destination, mapped)
+        return mapped
 
     def _here(self, item: Item) -> Item | None:
         owner = self.owner_of(item)
         if owner is None:
             raise Unmappable("the attributes are missing that keep the source's key")
-        kept = set(self._keep.values())
-        made = _called(self._backward, {n: value for n, value in item.items() if n not in kept})
-        return None if made is None else {**made, **owner}
+        kept_names = set(self._keep.values())
+        result = _called(
+            self._backward, {n: value for n, value in item.items() if n not in kept_names}
+        )
+        return None if result is None else {**result, **owner}
 
 
 def tried(transform: Transform, sample: Iterable[Item]) -> list[str]:
-    """What is wrong with a transform, by a sample of source items: parts of a sentence, each once.
+    """Return the faults of a transform on a sample of source items, as parts of a sentence.
 
-    Each item goes forward twice. What is Unmappable is not told here.
+    Each item is mapped twice. Unmappable items are not reported here.
     """
     wrong: dict[str, None] = {}
     for item in sample:
-        seen = deepcopy(item)
+        original = deepcopy(item)
         try:
             first, second = transform.forward(item), transform.forward(item)
         except Unmappable:
             continue
-        if item != seen:
+        if item != original:
             wrong["the transform changes the item that it is given"] = None
         if (first is None) != (second is None) or (first and not same_item(first, second or {})):
             wrong["the transform makes different items of one item"] = None
         if first is not None and isinstance(transform, Functions):
-            few = {name: value for name, value in seen.items() if name in transform.reads}
+            few = {name: value for name, value in original.items() if name in transform.reads}
             place = transform.place_told(few)
             if place is not None and place != transform.destination.of(first):
                 wrong["the new key is made of more attributes than reads says"] = None
@@ -159,13 +168,16 @@ def tried(transform: Transform, sample: Iterable[Item]) -> list[str]:
 
 def _called(function: Function, item: Item) -> Item | None:
     try:
-        made = function(dict(item))
+        result = function(dict(item))
     except Unmappable:
         raise
-    except (Exception, SystemExit) as error:  # of theirs, it may be any; its text may hold values
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # user code may raise anything; its text may hold values
         raise Unmappable(f"{function.__name__} raised {type(error).__name__}") from None
-    if made is None or is_item(made):
-        return made
+    if result is None or is_item(result):
+        return result
     raise Unmappable(f"{function.__name__} returned no item of typed values")
 
 
@@ -180,8 +192,8 @@ def _keep(
     template: Mapping[str, Any], source: KeyNames, destination: KeyNames
 ) -> Mapping[str, str]:
     keep = template.get("keep", {})
-    kept = list(keep.values()) if isinstance(keep, Mapping) else []
-    names = {name for name in kept if isinstance(name, str) and name}
+    kept_names = list(keep.values()) if isinstance(keep, Mapping) else []
+    names = {name for name in kept_names if isinstance(name, str) and name}
     of_all = len(names) == len(source.all) and not names & set(destination.all)
     if not isinstance(keep, Mapping) or set(keep) != set(source.all) or not of_all:
         example = ", ".join(f"{name}: old{name}" for name in source.all)

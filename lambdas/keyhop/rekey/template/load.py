@@ -1,9 +1,9 @@
-"""From a template, as its file has it, to a Transform: all that can be wrong with it is said here.
+"""Make a Transform of a template; all messages about a wrong template are here.
 
     {"separator": "#", "items": [{"name", "match", "set", "keep"}, ..., {"otherwise": "refuse"}]}
     {"transform": "file.py:forward", "inverse": "file.py:backward", "keep": {...}, "reads": [...]}
 
-Pure: the functions of the second kind are executed if their text is the trusted one.
+Pure: the functions of the second kind are executed only if their text is the trusted one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from keyhop.rekey.template.text import Compiled, compiled, whole
 from keyhop.rekey.transform import KeyNames, Transform
 
 OTHERWISE = ("refuse", "copy", "skip")
-"""What becomes of an item that no rule is for; the first unless another is said."""
+"""The treatment of an item that no rule matches; the first one is the default."""
 _OF_RULE = ("name", "match", "set", "keep")
 
 
@@ -35,12 +35,18 @@ def load(
     code: str = "",
     trusted: str | None = None,
 ) -> Transform:
-    """source, destination: the tables' keys.
+    """Make a transform of a template.
 
-    code: of the plan: the text of the file with functions, if the template names one. It is
-    executed only if it is `trusted`: the text that whoever calls has on his own account, from the
-    file that a user gave to his own command, or from the one that a function was packaged with.
-    Raises CannotStart.
+    Args:
+        template: The content of the template's file.
+        source: The keys of the source.
+        destination: The keys of the destination.
+        code: The text of the file with functions, from the plan, if the template names one.
+        trusted: The text that the caller trusts: from the file that a user passed to the command,
+            or from the file in a function's package. `code` is executed only if it is equal to it.
+
+    Raises:
+        CannotStart: The template is wrong, or its functions are not trusted.
     """
     if not isinstance(template, Mapping) or not template:
         raise CannotStart("The template must be an object with the rules in it, as items: [...].")
@@ -57,10 +63,12 @@ def load(
             "The template copies what no rule is for, and the tables' keys differ in names or "
             "types: write a rule for these items, or otherwise: skip."
         )
-    owner = dict.fromkeys(chain.from_iterable(one.owner_attributes for one in every))
-    reverse = dict.fromkeys(chain.from_iterable(one.reverse_owner_attributes for one in every))
+    owner = dict.fromkeys(chain.from_iterable(proven.owner_attributes for proven in every))
+    reverse = dict.fromkeys(
+        chain.from_iterable(proven.reverse_owner_attributes for proven in every)
+    )
     names = KeyNames.of_schema(source), KeyNames.of_schema(destination)
-    return Rules([one.rule for one in every], otherwise, *names, tuple(owner), tuple(reverse))
+    return Rules([proven.rule for proven in every], otherwise, *names, tuple(owner), tuple(reverse))
 
 
 def _rules(
@@ -81,38 +89,39 @@ def _rules(
         otherwise = last["otherwise"]
         if otherwise not in OTHERWISE:
             raise CannotStart(f"otherwise must be refuse, copy or skip, not {shown(otherwise)}.")
-    rules = [_rule(one, n, separator, source, destination) for n, one in enumerate(items, 1)]
+    rules = [_rule(item, n, separator, source, destination) for n, item in enumerate(items, 1)]
     names = [rule.name for rule in rules]
     if len(set(names)) < len(names):
         raise CannotStart("Two rules of the template have the same name: give each its own.")
     return rules, otherwise
 
 
-def _rule(
-    given: Any, number: int, separator: str, source: KeySpace, destination: KeySpace
-) -> Parts:
-    name = given.get("name", f"number {number}") if isinstance(given, Mapping) else ""
+def _rule(rule: Any, number: int, separator: str, source: KeySpace, destination: KeySpace) -> Parts:
+    name = rule.get("name", f"number {number}") if isinstance(rule, Mapping) else ""
     if not isinstance(name, str) or not name:
         raise CannotStart(f"Rule number {number} of the template is no object with match and set.")
-    if "otherwise" in given:
+    if "otherwise" in rule:
         raise CannotStart("otherwise must be the last of the template's items.")
-    _check_names(given, _OF_RULE, f"Rule {name!r}")
-    match, sets, keep = ({**_object(given, part, name)} for part in ("match", "set", "keep"))
-    here, there = source.types, destination.types
+    _check_names(rule, _OF_RULE, f"Rule {name!r}")
+    match, sets, keep = ({**_object(rule, part, name)} for part in ("match", "set", "keep"))
+    source_types, destination_types = source.types, destination.types
     of_match: dict[str, Compiled] = {}
     types: dict[str, KeyType] = {}
-    for attribute in [*here, *(one for one in match if one not in here)]:
+    for attribute in [
+        *source_types,
+        *(extra for extra in match if extra not in source_types),
+    ]:
         where = f"Rule {name!r}, match of {attribute!r}"
-        wanted = here.get(attribute)
+        key_type = source_types.get(attribute)
         if attribute in match:
-            given = match[attribute]
-            one = _value(given, _types_of(given, wanted), wanted, separator, where)
+            text = match[attribute]
+            compiled_match = _value(text, _types_of(text, key_type), key_type, separator, where)
         else:
-            one = whole(attribute, here[attribute])
-        _bind(one, attribute, types, here, where)
-        of_match[attribute] = one
-    types = {**here, **types}
-    for attribute, n in zip(there, ("partition", "sort"), strict=False):
+            compiled_match = whole(attribute, source_types[attribute])
+        _bind(compiled_match, attribute, types, source_types, where)
+        of_match[attribute] = compiled_match
+    types = {**source_types, **types}
+    for attribute, n in zip(destination_types, ("partition", "sort"), strict=False):
         if attribute not in sets:
             raise CannotStart(
                 f"Rule {name!r} does not set {attribute!r}, the destination's {n} key: set it, "
@@ -120,7 +129,11 @@ def _rule(
             )
     of_sets = {
         attribute: _value(
-            text, types, there.get(attribute), separator, f"Rule {name!r}, set of {attribute!r}"
+            text,
+            types,
+            destination_types.get(attribute),
+            separator,
+            f"Rule {name!r}, set of {attribute!r}",
         )
         for attribute, text in sets.items()
     }
@@ -130,46 +143,48 @@ def _rule(
 
 
 def _value(
-    given: Any,
+    content: Any,
     types: Mapping[str, KeyType],
-    wanted: KeyType | None,
+    key_type: KeyType | None,
     separator: str,
     where: str,
 ) -> Compiled:
-    """A text with fields, or a constant."""
+    """Compile a text with fields, or a constant."""
     try:
-        if isinstance(given, str):
-            return compiled(given, types, wanted, separator)
-        constant = _constant(given)
-        if wanted is not None and wanted not in constant:
-            raise ValueError(f"the key is of type {wanted}")
+        if isinstance(content, str):
+            return compiled(content, types, key_type, separator)
+        constant = _constant(content)
+        if key_type is not None and key_type not in constant:
+            raise ValueError(f"the key is of type {key_type}")
     except ValueError as error:
         raise CannotStart(f"{where}: {error}.") from error
     return _of_constant(constant)
 
 
 def _types_of(text: Any, key: KeyType | None) -> dict[str, KeyType]:
-    """Of the variables of a match, which are texts unless they say otherwise.
+    """Return the types of the variables of a match, which are texts by default.
 
-    key: the type of an attribute that is a key.
+    Args:
+        text: The text of the match.
+        key: The type of an attribute that is a key.
     """
     try:
         parts = parsed(text) if isinstance(text, str) else []
-    except ValueError:  # which is said when it is compiled
+    except ValueError:  # reported when the text is compiled
         return {}
     alone = key if len(parts) == 1 else None
     return {part.name: part.type or alone or "S" for part in parts if isinstance(part, Field)}
 
 
 def _bind(
-    one: Compiled,
+    match: Compiled,
     attribute: str,
     types: dict[str, KeyType],
     keys: Mapping[str, KeyType],
     where: str,
 ) -> None:
-    """Notes the types of the variables of a match."""
-    for field in one.fields:
+    """Add the types of the variables of a match to `types`."""
+    for field in match.fields:
         name = field.field.name
         if len(field.field.path) > 1 or field.field.default is not None:
             raise CannotStart(
@@ -197,21 +212,21 @@ def _of_constant(constant: TypedValue) -> Compiled:
     return Compiled((), Look(type_, constant=content), lambda _scope: constant, split)
 
 
-def _constant(given: Any) -> TypedValue:
-    match given:
+def _constant(content: Any) -> TypedValue:
+    match content:
         case bool():
-            return {"BOOL": given}
+            return {"BOOL": content}
         case None:
             return {"NULL": True}
         case int() | float():
-            return {"N": _number(given)}
-    raise ValueError(f"it must be a text, a number, true, false or null, not {shown(given)}")
+            return {"N": _number(content)}
+    raise ValueError(f"it must be a text, a number, true, false or null, not {shown(content)}")
 
 
-def _number(given: float) -> str:
+def _number(number: float) -> str:
     try:
-        text = str(given)
-    except ValueError:  # of so many digits Python writes none
+        text = str(number)
+    except ValueError:  # Python refuses to write so many digits
         raise ValueError("it is no number that DynamoDB keeps") from None
     if not is_number(text):
         raise ValueError(f"{text} is no number that DynamoDB keeps")
@@ -219,15 +234,15 @@ def _number(given: float) -> str:
 
 
 def _check_keep(keep: Mapping[str, Any], name: str, sets: Mapping[str, Any]) -> None:
-    for attribute, kept in keep.items():
-        if not isinstance(kept, str) or not kept:
+    for attribute, new in keep.items():
+        if not isinstance(new, str) or not new:
             raise CannotStart(
                 f"Rule {name!r}: keep says under which name {attribute!r} is kept, not "
-                f"{shown(kept)}."
+                f"{shown(new)}."
             )
-        if kept in sets:
+        if new in sets:
             raise CannotStart(
-                f"Rule {name!r} keeps {attribute!r} as {kept!r}, which it also sets: take another "
+                f"Rule {name!r} keeps {attribute!r} as {new!r}, which it also sets: take another "
                 "name."
             )
     if len(set(keep.values())) < len(keep):
@@ -235,14 +250,16 @@ def _check_keep(keep: Mapping[str, Any], name: str, sets: Mapping[str, Any]) -> 
 
 
 def _object(rule: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:
-    given = rule.get(part, {})
-    if not isinstance(given, Mapping) or not all(isinstance(one, str) and one for one in given):
+    content = rule.get(part, {})
+    if not isinstance(content, Mapping) or not all(
+        isinstance(name_of_attribute, str) and name_of_attribute for name_of_attribute in content
+    ):
         raise CannotStart(f"Rule {name!r}: {part} must be an object of attributes.")
-    return given
+    return content
 
 
-def _check_names(given: Mapping[str, Any], known: Sequence[str], who: str) -> None:
-    for name in given:
-        if name not in known:
-            meant = hint(str(name), known) or f"it may have {', '.join(known)}"
-            raise CannotStart(f"{who} has an unknown {shown(name)}; {meant}.")
+def _check_names(content: Mapping[str, Any], allowed: Sequence[str], who: str) -> None:
+    for name in content:
+        if name not in allowed:
+            suggestion = hint(str(name), allowed) or f"it may have {', '.join(allowed)}"
+            raise CannotStart(f"{who} has an unknown {shown(name)}; {suggestion}.")

@@ -1,4 +1,4 @@
-"""What a value of an attribute may look like, and whether two looks exclude each other. Pure."""
+"""The possible forms of an attribute's value, and whether two forms exclude each other. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -23,64 +23,68 @@ class Run:
 
     @property
     def expression(self) -> str:
-        """As a regular expression (with DOTALL)."""
+        """Return the regular expression (with DOTALL)."""
         listed = "".join(map(re.escape, sorted(self.chars)))
-        of = f"[{'^' if self.others else ''}{listed}]" if listed else "."
+        character = f"[{'^' if self.others else ''}{listed}]" if listed else "."
         if self.is_fixed:
-            return of if self.least == 1 else f"{of}{{{self.least}}}"
-        return f"{of}{{{self.least},{'' if self.most is None else self.most}}}"
+            return character if self.least == 1 else f"{character}{{{self.least}}}"
+        return f"{character}{{{self.least},{'' if self.most is None else self.most}}}"
 
-    def meets(self, other: "Run") -> bool:
-        """Whether some character is of both."""
-        if self.others and other.others:
+    def meets(self, another: "Run") -> bool:
+        """Return whether the two have a character in common."""
+        if self.others and another.others:
             return True  # there are more characters than are ever listed
         if self.others:
-            return bool(other.chars - self.chars)
-        return bool(self.chars - other.chars if other.others else self.chars & other.chars)
+            return bool(another.chars - self.chars)
+        return bool(self.chars - another.chars if another.others else self.chars & another.chars)
 
 
 ANY = Run(frozenset(), 1, None, others=True)
 
 
 def literal(text: str) -> list[Run]:
-    """Exactly this text."""
+    """Return the runs of exactly this text."""
     return [Run(frozenset(character)) for character in text]
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Of a value. type: None for any. runs: of a text of type S; None for any. constant: the value
-    itself, if it is not a text.
+    """The form of a value.
+
+    Attributes:
+        type: The type; None for any.
+        runs: The runs of a text of type S; None for any text.
+        constant: The value itself, if it is not a text.
     """
 
     type: str | None
     runs: tuple[Run, ...] | None = None
     constant: Any = None
 
-    def excludes(self, other: "Look") -> bool:
-        """Whether no value looks like both, for certain."""
-        if self.type is None or other.type is None:
+    def excludes(self, another: "Look") -> bool:
+        """Return whether certainly no value has both forms."""
+        if self.type is None or another.type is None:
             return False
-        if self.type != other.type:
+        if self.type != another.type:
             return True
-        if self.runs is not None and other.runs is not None:
-            return not _meet(self.runs, other.runs)
-        if self.constant is not None and other.constant is not None:
-            return bool(self.constant != other.constant)
+        if self.runs is not None and another.runs is not None:
+            return not _meet(self.runs, another.runs)
+        if self.constant is not None and another.constant is not None:
+            return bool(self.constant != another.constant)
         return False
 
 
-def _meet(one: Sequence[Run], other: Sequence[Run]) -> bool:
-    """Whether some text is made of both: walks through both side by side."""
-    ours, theirs = _single(one), _single(other)
-    open_, seen = [(0, 0)], {(0, 0)}
+def _meet(first: Sequence[Run], second: Sequence[Run]) -> bool:
+    """Return whether a text with both forms exists, by a parallel walk through both."""
+    ours, theirs = _single(first), _single(second)
+    open_, visited = [(0, 0)], {(0, 0)}
     while open_:
         i, j = open_.pop()
         if i == len(ours) and j == len(theirs):
             return True
         for place in _steps(ours, theirs, i, j):
-            if place not in seen:
-                seen.add(place)
+            if place not in visited:
+                visited.add(place)
                 open_.append(place)
     return False
 
@@ -88,7 +92,7 @@ def _meet(one: Sequence[Run], other: Sequence[Run]) -> bool:
 def _steps(
     ours: list[tuple[Run, bool]], theirs: list[tuple[Run, bool]], i: int, j: int
 ) -> Iterable[tuple[int, int]]:
-    """A part that may be left out, or repeated, is passed without a character, or stayed at."""
+    """Yield the next steps. An optional part can be skipped, and a repeated one can match again."""
     if i < len(ours) and ours[i][1]:
         yield i + 1, j
     if j < len(theirs) and theirs[j][1]:
@@ -100,8 +104,9 @@ def _steps(
 
 
 def _single(runs: Sequence[Run]) -> list[tuple[Run, bool]]:
-    """A part for each character that must be, and one with True for those that may be (how many
-    of these makes no difference here: more looks meet than do).
+    """Return a part for each required character, and one with True for optional ones.
+
+    The number of optional characters is ignored, so more forms may meet than really do.
     """
     parts: list[tuple[Run, bool]] = []
     for run in runs:

@@ -1,8 +1,8 @@
-"""Whether what a rule loses can be found again, and where: its class. Pure.
+"""Prove that the source's key and all lost attributes can be reconstructed, and from where. Pure.
 
-Of a name (a variable, or an attribute that is the source's key or is overwritten) it is looked for,
-in this order: in the destination's key, in what is kept, in other attributes that the rule sets, in
-attributes that `match` has taken apart and that travel as they are.
+Each name (a variable, or an attribute that is the source's key or is overwritten) is searched in
+this order: in the destination's key, in kept attributes, in other attributes that the rule sets,
+and in attributes that `match` takes apart and that the destination item has unchanged.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,20 +29,25 @@ class Parts:
 
     @property
     def travels(self) -> Mapping[str, Compiled]:
-        """Attributes of `match` that the destination item has as the source item has them."""
-        gone = {*self.source.all, *self.sets, *self.keep.values()}
-        return {name: one for name, one in self.match.items() if name not in gone}
+        """Return attributes of `match` that the destination item has unchanged."""
+        removed = {*self.source.all, *self.sets, *self.keep.values()}
+        return {name: text for name, text in self.match.items() if name not in removed}
 
     @property
     def made(self) -> Mapping[str, Compiled]:
-        """Attributes of a destination item of which it is known how they look; its key first."""
+        """Return attributes of a destination item with a known form, with its key first."""
         keys = {name: self.sets[name] for name in self.destination.all}
         return {**keys, **self.sets, **self.travels}
 
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """owner_attributes: as Transform has them. reverse_owner_attributes: of its reverse."""
+    """A rule whose loss can be reconstructed.
+
+    Attributes:
+        owner_attributes: The attributes that identify the owner; see Transform.
+        reverse_owner_attributes: The same for the reverse.
+    """
 
     rule: Rule
     owner_attributes: Sequence[str]
@@ -50,25 +55,25 @@ class Proved:
 
 
 def proved(rules: Sequence[Parts]) -> list[Proved]:
-    """Raises ValueError with a whole sentence for what is not unique, or cannot be undone."""
+    """Prove all rules; raise ValueError with a sentence if they overlap or cannot be undone."""
     signs: dict[str, set[str]] = {rule.name: set() for rule in rules}
-    for one, other in combinations(rules, 2):
-        if not _excluding(one.match, other.match):
+    for first, second in combinations(rules, 2):
+        if not _excluding(first.match, second.match):
             raise ValueError(
-                f"The rules {one.name!r} and {other.name!r} overlap: an item may match both; "
+                f"The rules {first.name!r} and {second.name!r} overlap: an item may match both; "
                 "match an attribute that tells them apart, or say which character separates "
                 "fields, as separator: '#'."
             )
-        if _excluding(_keys_of(one), _keys_of(other)):
+        if _excluding(_keys_of(first), _keys_of(second)):
             continue
-        telling = _excluding(one.made, other.made)
+        telling = _excluding(first.made, second.made)
         if not telling:
             raise ValueError(
-                f"What the rules {one.name!r} and {other.name!r} make cannot be told apart: let "
+                f"What the rules {first.name!r} and {second.name!r} make cannot be told apart: let "
                 "their keys begin differently, or set an attribute to another text in each."
             )
-        signs[one.name].add(telling)
-        signs[other.name].add(telling)
+        signs[first.name].add(telling)
+        signs[second.name].add(telling)
     return [_Proof(rule).proved(sorted(signs[rule.name])) for rule in rules]
 
 
@@ -76,25 +81,25 @@ def _keys_of(rule: Parts) -> dict[str, Compiled]:
     return {name: rule.sets[name] for name in rule.destination.all}
 
 
-def _excluding(one: Mapping[str, Compiled], other: Mapping[str, Compiled]) -> str | None:
-    """An attribute that cannot look alike in both."""
-    both = (name for name in one if name in other)
-    return next((name for name in both if one[name].look.excludes(other[name].look)), None)
+def _excluding(first: Mapping[str, Compiled], second: Mapping[str, Compiled]) -> str | None:
+    """Return an attribute that cannot have the same value in both."""
+    both = (name for name in first if name in second)
+    return next((name for name in both if first[name].look.excludes(second[name].look)), None)
 
 
 Find = tuple[str, int, Callable[[Any], TypedValue]]
-"""In which attribute, as which of its fields, and what makes the value of it."""
+"""The attribute, the position of the field in it, and the function that makes its value."""
 
 
 class _Proof:
-    """Of one rule."""
+    """The proof of one rule."""
 
     def __init__(self, rule: Parts) -> None:
         self.rule = rule
         self.of_keys: dict[str, Find] = {}
         self.of_all: dict[str, Find] = {}
-        for attribute, one in rule.made.items():
-            for place, field in enumerate(one.fields):
+        for attribute, text in rule.made.items():
+            for place, field in enumerate(text.fields):
                 if field.undo is not None and len(field.field.path) == 1:
                     find = attribute, place, field.undo
                     self.of_all.setdefault(field.field.name, find)
@@ -108,7 +113,7 @@ class _Proof:
             names = _names(rule.match[name])
             if name in self.of_keys:
                 names, refill[name] = [name], itself(name)
-            elif all(one in self.of_keys for one in names) or name not in rule.keep:
+            elif all(variable in self.of_keys for variable in names) or name not in rule.keep:
                 self._demand(name, names)
                 refill[name] = rule.match[name].render
             else:
@@ -127,10 +132,10 @@ class _Proof:
             elif name in self.of_all and name not in bound:
                 refill[name] = itself(name)
                 other_names.append(name)
-        kept = [rule.keep[name] for name in rule.source.all if name not in refill]
+        kept_names = [rule.keep[name] for name in rule.source.all if name not in refill]
         owner_steps = self._steps(owner_names, [*rule.destination.all, *signs])
-        used = [step.attribute for step in owner_steps] + kept
-        made = {*rule.destination.all, *rule.sets, *rule.keep.values()}
+        used = [step.attribute for step in owner_steps] + kept_names
+        own_attributes = {*rule.destination.all, *rule.sets, *rule.keep.values()}
         compiled = Rule(
             rule.name,
             rule.source,
@@ -141,30 +146,30 @@ class _Proof:
             owner_steps,
             self._steps([name for name in other_names if name not in owner_names], ()),
             refill,
-            frozenset(made),
+            frozenset(own_attributes),
         )
         return Proved(compiled, _beside(used, rule.destination), self._reverse())
 
     def _reverse(self) -> Sequence[str]:
-        """Of the source item, from which beside its key the destination's key is made."""
+        """Return the source attributes, beside its key, that determine the destination's key."""
         rule = self.rule
         bound = _bound(rule)
-        roots = [f.field.name for one in _keys_of(rule).values() for f in one.fields]
+        roots = [f.field.name for text in _keys_of(rule).values() for f in text.fields]
         return _beside([*rule.match, *(name for name in roots if name not in bound)], rule.source)
 
     def _overwritten(self) -> Iterator[str]:
-        """Attributes that the rule sets, and that a source item may have beside its key."""
+        """Return attributes that the rule sets, and that a source item may have beside its key."""
         return (name for name in self.rule.sets if name not in self.rule.source.all)
 
     def _demand(self, attribute: str, names: Sequence[str]) -> None:
         lost = [name for name in names if name not in self.of_all]
         if lost:
-            kept = f"old{attribute[:1].upper()}{attribute[1:]}"
+            example = f"old{attribute[:1].upper()}{attribute[1:]}"
             what = " and ".join(map(repr, lost))
             what += "" if lost == [attribute] else f" of {attribute!r}"
             raise ValueError(
                 f"Rule {self.rule.name!r} loses {what}, so that nobody could tell "
-                f"where an item comes from: add keep: {{{attribute}: {kept}}}."
+                f"where an item comes from: add keep: {{{attribute}: {example}}}."
             )
 
     def _steps(self, names: Sequence[str], signs: Sequence[str]) -> list[Step]:
@@ -174,21 +179,21 @@ class _Proof:
         for name in dict.fromkeys(names):
             attribute, place, undo = self.of_keys.get(name) or self.of_all[name]
             finds.setdefault(attribute, []).append((place, name, undo))
-        made = self.rule.made
-        return [Step(name, made[name].split, f, name in signs) for name, f in finds.items()]
+        texts = self.rule.made
+        return [Step(name, texts[name].split, f, name in signs) for name, f in finds.items()]
 
 
 def itself(name: str) -> Callable[[Mapping[str, TypedValue]], TypedValue]:
-    """What renders an attribute that was found as a whole."""
-    return lambda found: found[name]
+    """Return a function that renders an attribute that was found as a whole."""
+    return lambda values: values[name]
 
 
 def _bound(rule: Parts) -> set[str]:
-    return {name for one in rule.match.values() for name in _names(one)}
+    return {name for text in rule.match.values() for name in _names(text)}
 
 
-def _names(one: Compiled) -> list[str]:
-    return [field.field.name for field in one.fields]
+def _names(text: Compiled) -> list[str]:
+    return [field.field.name for field in text.fields]
 
 
 def _beside(names: Sequence[str], keys: KeyNames) -> Sequence[str]:

@@ -1,6 +1,7 @@
-"""One rule of a template: which items it is for, what it makes of them, and how that is undone.
+"""One rule of a template: the items that it matches, their destination items, and the inverse.
 
-What travels: all attributes but the source's key and what the rule sets. Pure.
+The destination item has all attributes of the source item but the source's key and the attributes
+that the rule sets. Pure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +16,12 @@ from keyhop.rekey.transform import KeyNames, Unmappable, check_key
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A look at an attribute of a destination item, which finds names of the source again.
+    """A search in an attribute of a destination item, which finds names of the source.
 
-    finds: the field's place among those of the attribute, the name, and what makes the value.
-    is_sign: without it an item is none that the rule makes.
+    Attributes:
+        finds: The position of the field in the attribute, the name, and the function that makes the
+            value.
+        is_sign: Whether the attribute shows if the rule has made an item.
     """
 
     attribute: str
@@ -29,11 +32,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """match: of the source's key always, and of other attributes. sets: of the destination's key
-    always. keep: names in the source, and in the destination.
+    """A rule of a template.
 
-    owner_steps: those that the source's key is found by; steps: the others. refill: attributes of
-    the source that are rendered from what the steps find; of these `keys` are its key.
+    Attributes:
+        match: The texts of the source's key, and of other attributes.
+        sets: The texts of the destination's key, and of other attributes.
+        keep: The names in the destination by the names in the source.
+        owner_steps: The steps that find the source's key.
+        steps: The other steps.
+        refill: Attributes of the source that are rendered from the values of the steps.
     """
 
     name: str
@@ -46,72 +53,78 @@ class Rule:
     steps: Sequence[Step]
     refill: Mapping[str, Callable[[Scope], TypedValue]]
     dropped: frozenset[str]
-    """Attributes of a destination item that do not travel back as they are."""
+    """Attributes of a destination item that do not become attributes of the source item
+    unchanged.
+    """
 
     def bind(self, item: Item) -> Scope | None:
-        """The item and its variables; None if the rule is not for it."""
+        """Return the item and its variables; None if the rule does not match it."""
         bound: dict[str, TypedValue] = {}
-        for name, one in self.match.items():
+        for name, text in self.match.items():
             value = item.get(name)
-            parts = None if value is None else one.split(value)
+            parts = None if value is None else text.split(value)
             if parts is None:
                 return None
-            for field, part in zip(one.fields, parts, strict=True):
-                assert field.undo is not None  # looked at when the rule was read
-                found = field.undo(part)
-                if bound.setdefault(field.field.name, found) != found:
+            for field, part in zip(text.fields, parts, strict=True):
+                assert field.undo is not None  # checked when the rule was loaded
+                original = field.undo(part)
+                if bound.setdefault(field.field.name, original) != original:
                     return None
         return {**item, **bound}
 
-    def there(self, item: Item, scope: Scope) -> dict[str, TypedValue]:
-        """The destination item. Raises Unmappable."""
+    def to_destination(self, item: Item, scope: Scope) -> dict[str, TypedValue]:
+        """Return the destination item, or raise Unmappable."""
         try:
-            made = {name: one.render(scope) for name, one in self.sets.items()}
-            check_key(self.destination, made)
+            set_attributes = {name: text.render(scope) for name, text in self.sets.items()}
+            check_key(self.destination, set_attributes)
         except Unmappable as error:
             raise Unmappable(f"rule {self.name!r}: {error}") from None
-        there = dict(item)
+        mapped = dict(item)
         for name in self.source.all:
-            del there[name]
-        for name, kept in self.keep.items():
+            del mapped[name]
+        for name, kept_name in self.keep.items():
             if name in item:
-                there[kept] = item[name]
-        there.update(made)
-        return there
+                mapped[kept_name] = item[name]
+        mapped.update(set_attributes)
+        return mapped
 
     def place(self, scope: Scope) -> Key:
-        """The destination's key alone. Raises Unmappable."""
+        """Return only the destination's key, or raise Unmappable."""
         return {name: self.sets[name].render(scope) for name in self.destination.all}
 
-    def here(self, item: Item) -> dict[str, TypedValue] | None:
-        """The source item of one that the rule has made; None if it has not. Raises Unmappable."""
-        found = self._found(item, self.owner_steps)
-        if found is None:
+    def to_source(self, item: Item) -> dict[str, TypedValue] | None:
+        """Return the source item of an item that the rule has made, or None for another item.
+
+        Raises:
+            Unmappable: An attribute is missing or has another form.
+        """
+        values = self._found(item, self.owner_steps)
+        if values is None:
             return None
         if self.steps:
-            found.update(self._found(item, self.steps) or {})
-        here = dict(item)
+            values.update(self._found(item, self.steps) or {})
+        source_item = dict(item)
         for name in self.dropped:
-            here.pop(name, None)
-        self._unkeep(item, here)
+            source_item.pop(name, None)
+        self._unkeep(item, source_item)
         for name, render in self.refill.items():
-            here[name] = render(found)
-        return here
+            source_item[name] = render(values)
+        return source_item
 
     def owner(self, item: Item) -> Key | None:
-        """The source's key alone; None if the rule has not made the item. Raises Unmappable."""
-        found = self._found(item, self.owner_steps)
-        if found is None:
+        """Return only the source's key; None if the rule has not made the item."""
+        values = self._found(item, self.owner_steps)
+        if values is None:
             return None
-        here: dict[str, TypedValue] = {}
-        self._unkeep(item, here)
+        source_key: dict[str, TypedValue] = {}
+        self._unkeep(item, source_key)
         for name in self.source.all:
             if name in self.refill:
-                here[name] = self.refill[name](found)
-        return self.source.of(here)
+                source_key[name] = self.refill[name](values)
+        return self.source.of(source_key)
 
     def _found(self, item: Item, steps: Sequence[Step]) -> dict[str, TypedValue] | None:
-        found: dict[str, TypedValue] = {}
+        values: dict[str, TypedValue] = {}
         for step in steps:
             value = item.get(step.attribute)
             parts = None if value is None else step.split(value)
@@ -122,12 +135,14 @@ class Rule:
                     f"rule {self.name!r}: {step.attribute!r} is not as the rule sets it"
                 )
             for place, name, undo in step.finds:
-                found[name] = undo(parts[place])
-        return found
+                values[name] = undo(parts[place])
+        return values
 
-    def _unkeep(self, item: Item, here: dict[str, TypedValue]) -> None:
-        for name, kept in self.keep.items():
-            if kept in item:
-                here[name] = item[kept]
+    def _unkeep(self, item: Item, restored: dict[str, TypedValue]) -> None:
+        for name, kept_name in self.keep.items():
+            if kept_name in item:
+                restored[name] = item[kept_name]
             elif name in self.source.all and name not in self.refill:
-                raise Unmappable(f"rule {self.name!r}: {kept!r} is missing, which keeps {name!r}")
+                raise Unmappable(
+                    f"rule {self.name!r}: {kept_name!r} is missing, which keeps {name!r}"
+                )

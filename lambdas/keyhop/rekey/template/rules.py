@@ -1,7 +1,8 @@
-"""The Transform that a template's rules come to. Pure.
+"""The Transform of a template's rules. Pure.
 
-Both directions prove themselves on each item: what does not come back equal is Unmappable. So the
-items that have a form on the other side and those forms are one to one, whatever a rule says.
+Both directions are checked on each item: an item that is not equal after the way back is
+Unmappable. So the mappable items of one side and their forms on the other are one to one, whatever
+a rule says.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +13,12 @@ from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
 
 
 class Rules(Transform):
-    """otherwise: what becomes of an item that no rule is for. reverse_attributes: attributes of a
-    source item, beside its key, from which its place is told.
+    """A transform by rules.
+
+    Args:
+        otherwise: The treatment of an item that no rule matches.
+        reverse_attributes: The attributes of a source item, beside its key, that identify its
+            place.
     """
 
     def __init__(
@@ -37,23 +42,23 @@ class Rules(Transform):
         return self._reverse
 
     def forward(self, item: Item) -> Item | None:
-        there = self._there(item)
-        if there is not None:
-            back = self._here(there)
+        mapped = self._there(item)
+        if mapped is not None:
+            back = self._here(mapped)
             if back != item:
                 check_equal(item, back, "would not come back as they are: keep them")
-        return there
+        return mapped
 
     def back(self, item: Item) -> Item | None:
-        here = self._here(item)
-        if here is not None:
-            again = self._there(here)
-            if again != item:
-                check_equal(item, again, "are not as the template makes them")
-        return here
+        returned = self._here(item)
+        if returned is not None:
+            mapped = self._there(returned)
+            if mapped != item:
+                check_equal(item, mapped, "are not as the template makes them")
+        return returned
 
     def owner_of(self, item: Item) -> Key | None:
-        """By its key and owner_attributes alone, whatever else has been changed in it."""
+        """Return the owner by the key and owner_attributes, whatever else has changed."""
         try:
             for rule in self._rules:
                 owner = rule.owner(item)
@@ -64,7 +69,7 @@ class Rules(Transform):
         return self.source.of(item) if self._otherwise == "copy" else None
 
     def place_told(self, item: Item) -> Key | None:
-        """Where a source item lies, by its key and the reverse's owner_attributes alone."""
+        """Return the place of a source item by its key and the reverse's owner_attributes alone."""
         try:
             for rule in self._rules:
                 scope = rule.bind(item)
@@ -78,36 +83,40 @@ class Rules(Transform):
         for rule in self._rules:
             scope = rule.bind(item)
             if scope is not None:
-                return rule.there(item, scope)
+                return rule.to_destination(item, scope)
         if self._otherwise == "refuse":
             raise Unmappable("no rule of the template is for it")
         return item if self._otherwise == "copy" else None
 
     def _here(self, item: Item) -> Item | None:
         for rule in self._rules:
-            here = rule.here(item)
-            if here is not None:
-                return here
+            source_item = rule.to_source(item)
+            if source_item is not None:
+                return source_item
         if self._otherwise == "refuse":
             raise Unmappable("no rule of the template makes such an item")
         return item if self._otherwise == "copy" else None
 
 
 class Reversed(Transform):
-    """The other direction of a transform. place_told: its place, of an item of that one's source,
-    from its key and owner_attributes alone.
+    """The other direction of a transform.
+
+    Args:
+        transform: The transform.
+        owner_attributes: The attributes that identify the owner, beside its key.
+        place_told: Returns the place of an item from its key and owner_attributes alone.
     """
 
     def __init__(
         self,
-        of: Transform,
+        transform: Transform,
         owner_attributes: Sequence[str],
         place_told: Callable[[Item], Key | None],
     ) -> None:
-        self.source, self.destination = of.destination, of.source
+        self.source, self.destination = transform.destination, transform.source
         self.owner_attributes = owner_attributes
         self.kind: Kind = "recoverable" if owner_attributes else "bijective"
-        self._of, self._place_told = of, place_told
+        self._of, self._place_told = transform, place_told
 
     def forward(self, item: Item) -> Item | None:
         return self._of.back(item)
@@ -123,10 +132,12 @@ class Reversed(Transform):
         return self._of
 
 
-def check_equal(one: Item, other: Item | None, trouble: str) -> None:
-    """Raises Unmappable with the names of the attributes that differ."""
-    other = other or {}
-    names = [*one, *(name for name in other if name not in one)]
-    differ = [n for n in names if n not in one or n not in other or not same(one[n], other[n])]
+def check_equal(item: Item, expected: Item | None, trouble: str) -> None:
+    """Raise Unmappable with the names of the attributes that differ."""
+    expected = expected or {}
+    names = [*item, *(name for name in expected if name not in item)]
+    differ = [
+        n for n in names if n not in item or n not in expected or not same(item[n], expected[n])
+    ]
     if differ:
         raise Unmappable(f"the attributes {', '.join(map(repr, sorted(differ)))} {trouble}")

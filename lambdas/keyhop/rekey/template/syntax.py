@@ -1,10 +1,10 @@
-"""Texts with fields in them, taken apart. Pure.
+"""Parse texts with fields. Pure.
 
     template = { literal | "{" path [":" S|N|B] { "|" filter [":" argument] } [ "?" default ] "}" }
 
-`{{` and `}}` stand for one brace each; a field may also begin with `${`. A path is the name of an
-attribute or of a variable, and steps into maps and lists: `address.city`, `lines[0].sku`. Spaces
-around a path, a type, a filter and a default mean nothing.
+`{{` and `}}` mean one brace each; a field may also begin with `${`. A path is the name of an
+attribute or of a variable, and leads into maps and lists: `address.city`, `lines[0].sku`. Spaces
+around a path, a type, a filter and a default are ignored.
 """
 
 import re
@@ -20,10 +20,12 @@ _TYPES: dict[str, KeyType] = {"S": "S", "N": "N", "B": "B"}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """path: the name of an attribute or variable, then names in maps and positions in lists.
+    """A field of a text.
 
-    filters: names and their arguments, empty if they have none. default: a text, for what is
-    missing.
+    Attributes:
+        path: The name of an attribute or variable, then names in maps and positions in lists.
+        filters: Names and their arguments, which may be empty.
+        default: A text that replaces a missing value.
     """
 
     path: tuple[str | int, ...]
@@ -33,18 +35,18 @@ class Field:
 
     @property
     def name(self) -> str:
-        """Of the attribute, or of the variable."""
+        """Return the name of the attribute or variable."""
         return str(self.path[0])
 
     @property
     def shown(self) -> str:
-        """The path as it is written."""
+        """Return the path as it is written."""
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path[1:])
         return self.name + "".join(steps)
 
 
 def parsed(text: str) -> list[str | Field]:
-    """Literals (never empty, never side by side) and fields, in order. Raises ValueError."""
+    """Return literals (never empty, never adjacent) and fields, in order, or raise ValueError."""
     parts: list[str | Field] = []
     literal, at = "", 0
     while at < len(text):

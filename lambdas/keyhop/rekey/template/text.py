@@ -1,8 +1,8 @@
-"""A text with fields, compiled: from the attributes of an item to a value, and from that value to
-what the fields held. Pure.
+"""Compile a text with fields: render it from an item, and take a value apart into its fields. Pure.
 
-A text of one field alone has the field's type; any other is of type S. In a text a field is never
-empty, and does not contain what separates it from the next: so there is one way to take it apart.
+A text that is only one field has the field's type; any other is of type S. A field in a text is
+never empty, and does not contain the separator after it, so there is exactly one way to take the
+text apart.
 """
 
 import re
@@ -23,7 +23,11 @@ _MENDS: dict[tuple[KeyType | None, KeyType], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """split: what each field became, in their order; None if the value does not look so."""
+    """A compiled text.
+
+    Attributes:
+        split: Returns the part of each field, in their order; None if the value has another form.
+    """
 
     fields: Sequence[CompiledField]
     look: Look
@@ -31,30 +35,30 @@ class Compiled:
     split: Callable[[TypedValue], Sequence[Any] | None]
 
 
-def compiled(text: str, types: Types, wanted: KeyType | None, separator: str = "") -> Compiled:
-    """wanted: the type that the value must have; None for any. Raises ValueError."""
+def compiled(text: str, types: Types, key_type: KeyType | None, separator: str = "") -> Compiled:
+    """Compile a text whose value must be of type `key_type` (None for any), or raise ValueError."""
     parts = parsed(text)
     if len(parts) == 1 and isinstance(parts[0], Field):
-        alone = Chain.of(parts[0], types, wanted)
+        alone = Chain.of(parts[0], types, key_type)
         if not alone.is_text:
-            return _whole(alone, wanted)
-    if wanted not in (None, "S"):
-        raise ValueError(f"it makes a text, and the key is of type {wanted}")
+            return _whole(alone, key_type)
+    if key_type not in (None, "S"):
+        raise ValueError(f"it makes a text, and the key is of type {key_type}")
     if not parts:
         raise ValueError("it is empty")
-    return _joined(parts, types, wanted, separator if len(parts) > 1 else "")
+    return _joined(parts, types, key_type, separator if len(parts) > 1 else "")
 
 
 def whole(name: str, type_: KeyType) -> Compiled:
-    """An attribute as it is, whatever its name."""
+    """Return a text that is an attribute as a whole, whatever its name."""
     return _whole(Chain.of(Field((name,)), {}, type_), type_)
 
 
-def _whole(chain: Chain, wanted: KeyType | None) -> Compiled:
-    if wanted is not None and chain.type != wanted:
+def _whole(chain: Chain, key_type: KeyType | None) -> Compiled:
+    if key_type is not None and chain.type != key_type:
         raise ValueError(
-            f"{{{chain.field.shown}}} is of type {chain.type}, and the key of type {wanted}: "
-            f"{_MENDS.get((chain.type, wanted), 'take another attribute')}"
+            f"{{{chain.field.shown}}} is of type {chain.type}, and the key of type {key_type}: "
+            f"{_MENDS.get((chain.type, key_type), 'take another attribute')}"
         )
     type_, field = chain.type, chain.compiled(None, "", chain.undone(of_text=False))
 
@@ -66,7 +70,7 @@ def _whole(chain: Chain, wanted: KeyType | None) -> Compiled:
 
 
 def _joined(
-    parts: Sequence[str | Field], types: Types, wanted: KeyType | None, separator: str
+    parts: Sequence[str | Field], types: Types, key_type: KeyType | None, separator: str
 ) -> Compiled:
     fields: list[CompiledField] = []
     makers: list[Callable[[Scope], str]] = []
@@ -78,7 +82,7 @@ def _joined(
             runs += literal(part)
             look += re.escape(part)
             continue
-        chain = Chain.of(part, types, wanted if len(parts) == 1 else None)
+        chain = Chain.of(part, types, key_type if len(parts) == 1 else None)
         if chain.type == "B":
             raise ValueError(f"{{{part.shown}}} is of type B: it stands alone, or is hashed")
         field = chain.compiled(after, separator, chain.undone(of_text=True))
@@ -94,8 +98,8 @@ def _joined(
 
     def split(value: TypedValue) -> Sequence[Any] | None:
         text = value.get("S")
-        found = None if text is None else matched(text)
-        return None if found is None else found.groups()
+        match = None if text is None else matched(text)
+        return None if match is None else match.groups()
 
     if not fields:
         constant = {"S": form % ()}

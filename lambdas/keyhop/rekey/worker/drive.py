@@ -1,6 +1,6 @@
-"""Drives works of the protocol: their writes by threads, their looks many at once.
+"""Drive the works of the protocol: several threads write, and one request reads many items.
 
-Works are driven in waves, so no more images are held than one answer of BatchGetItem brings.
+Works are driven in waves, so at most the images of one answer of BatchGetItem are in memory.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -23,26 +23,29 @@ V = TypeVar("V")
 W = TypeVar("W")
 
 THREADS = 24
-"""At 5 ms a write they keep a core busy, and it is Python's one core that limits (bench/rekey.py).
-"""
+"""With 5 ms a write, they keep one core busy, which is the limit of Python (bench/rekey.py)."""
 
 WAVE_BYTES = 12 * 1024 * 1024
-"""Of the images of a wave, as they were; an answer of BatchGetItem brings 16 MB at most."""
+"""The maximum bytes of a wave's images before the reads; BatchGetItem returns at most 16 MB."""
 
 MOST_TOGETHER_BYTES = 3 * 1024 * 1024
-"""Of the images that are written in one transaction, which may have 4 MB."""
+"""The maximum bytes of the images in one transaction, which may have 4 MB."""
 
 MOST_ROUNDS = 20
-"""Of one work. An item that changes quicker than it can be written is left as a claim, so that it
-does not hold up its batch; it is settled when it rests, or when its place is looked at again."""
+"""The maximum rounds of one work. An item that changes faster than it can be written becomes a
+claim, so that it does not delay its batch. It is settled when it stops changing, or when its
+place is read again.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A work, and what is known of it beside. values: what tells the owner at its places.
+    """A work, with the data that the protocol does not need.
 
-    quiet_at: from when on no request of before takes effect any more, by the clock. size: of its
-    image, in bytes.
+    Attributes:
+        values: The attributes that identify the owner at each of its places.
+        size: The size of its image in bytes.
+        quiet_at: The moment of the clock after which no earlier request can take effect.
     """
 
     work: Work
@@ -51,21 +54,26 @@ class Task:
     quiet_at: float = 0.0
     rounds: int = 0
     refusal: str = ""
-    """Why DynamoDB refused the item; empty if it did not."""
+    """The reason why DynamoDB refused the item; empty if it did not."""
     is_claimed: bool = False
-    """Whether somebody else has taken the claim that this work was for, or this work has put it."""
+    """Whether another process has taken the claim of this work, or this work has recorded it."""
 
     @property
     def is_left(self) -> bool:
-        """As claims, or as the claim that it was for."""
+        """Return whether the work has become claims, or remains the claim that it was for."""
         return self.work.is_left
 
 
 class Driver:
-    """origin: the table that is replicated, for looks. left: is told of each work that is left
-    undone as DynamoDB does not take its item. pool: makes one of so many threads.
+    """Drives the works of one direction.
 
-    claims: those that were put.
+    Args:
+        origin: The table that is replicated, for reads.
+        left: Receives the error of each work that is given up because DynamoDB refuses its item.
+        pool: Makes a pool of so many threads.
+
+    Attributes:
+        claims: The claims that were recorded.
     """
 
     def __init__(
@@ -91,7 +99,7 @@ class Driver:
         self._pool = pool
 
     def run(self, tasks: Sequence[Task]) -> None:
-        """Until each is done, or left. Raises what ends a batch: it comes again."""
+        """Drive tasks until each is done or has become claims; an error ends the batch."""
         with self._pool(THREADS) as pool:
             for wave in _waves(tasks):
                 self._wave(wave, pool)
@@ -114,7 +122,7 @@ class Driver:
         return [results[number] for number in range(len(values))]
 
     def wait_until(self, moment: float) -> None:
-        """By the clock; raises GaveUp if there is no time left."""
+        """Wait until this moment of the clock; raise GaveUp if there is not enough time."""
         if (seconds := moment - self._clock()) > 0:
             self._target.pause(seconds)
 
@@ -132,13 +140,13 @@ class Driver:
             self._each(pool, self._write, _of_one_row(writing))
 
     def _each(self, pool: Executor, work: Callable[[V], None], values: Sequence[V]) -> None:
-        """Work all values by all threads; when one fails, the others begin nothing more."""
+        """Process all values by all threads; when one fails, the others start nothing more."""
         over = Event()
         rest = iter(values)
 
         def some() -> None:
             try:
-                for value in rest:  # a sequence's iterator hands each out once, to any thread
+                for value in rest:  # the iterator returns each value once, to any thread
                     if over.is_set():
                         return
                     work(value)
@@ -147,15 +155,15 @@ class Driver:
                 raise
 
         running = [pool.submit(some) for _ in range(min(THREADS, len(values)))]
-        errors = [error for one in running if (error := one.exception()) is not None]
+        errors = [error for future in running if (error := future.exception()) is not None]
         if errors:
             raise errors[0]
 
     def _write(self, tasks: Sequence[Task]) -> None:
-        """Make the writes of works, until each looks at its source.
+        """Make the writes of works, until each must read its source.
 
-        Works whose claims share a row write together. Where that is refused, one writes after the
-        other, as transactions that check the same row conflict.
+        Works whose claims share a row write together. If that is refused, they write one after the
+        other, because transactions that check the same row conflict.
         """
         for some in _together([task for task in tasks if self._writes_next(task)]):
             self._write_together(some)
@@ -178,7 +186,7 @@ class Driver:
         except KeyhopError as error:
             if not is_of_the_item(error):
                 raise
-            return  # it is not told of which item
+            return  # the error does not say for which item
         for task, answer in zip(tasks, answers, strict=True):
             if answer is not Outcome.REFUSED:
                 self._answered(task, answer)
@@ -229,13 +237,13 @@ class Driver:
         self.claims.append(self._side.claim(self._direction, thawed(place), thawed(owner)))
 
     def look(self, sources: Iterable[Any]) -> dict[Any, Image]:
-        """Strong looks; those that are there."""
-        found = {}
-        wanted = [thawed(source) for source in sources]
-        for at in range(0, len(wanted), MOST_KEYS_AT_ONCE):
-            for item in self._origin.get_many(wanted[at : at + MOST_KEYS_AT_ONCE]):
-                found[frozen(self._transform.source.of(item))] = Image(item, self._transform)
-        return found
+        """Read source items, strongly consistent, and return the images of those that exist."""
+        images = {}
+        keys = [thawed(source) for source in sources]
+        for at in range(0, len(keys), MOST_KEYS_AT_ONCE):
+            for item in self._origin.get_many(keys[at : at + MOST_KEYS_AT_ONCE]):
+                images[frozen(self._transform.source.of(item))] = Image(item, self._transform)
+        return images
 
 
 def _of_one_row(tasks: Sequence[Task]) -> list[list[Task]]:
@@ -263,7 +271,7 @@ def _together(tasks: Sequence[Task]) -> Iterator[list[Task]]:
 
 
 def _waves(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Of as many as one BatchGetItem looks at."""
+    """Yield waves of at most as many tasks as one BatchGetItem can read."""
     wave: list[Task] = []
     size = 0
     for task in tasks:

@@ -1,6 +1,6 @@
-"""What stream records, and looks at items, say to the protocol: images, places, source keys. Pure.
+"""Convert stream records and items to the protocol's terms: images, places, source keys. Pure.
 
-A *frozen key* stands for a key where keys are compared: equal keys have the same one.
+A *frozen key* represents a key in comparisons: equal keys have the same frozen key.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,23 +18,23 @@ MARK = {"N": "1"}
 VIEW = "NEW_AND_OLD_IMAGES"
 Record = Mapping[str, Any]
 Values = Mapping[str, Any]
-"""Attributes by which an item's owner is told; None for one that is not there."""
+"""Attributes that identify an item's owner; None for a missing attribute."""
 
 
 def frozen(key: Key) -> FrozenKey:
-    """A key's attributes, in the order of their names: keys that were JSON come in it, too."""
+    """Return a key's attributes in the order of their names, as keys from JSON have it."""
     return tuple((name, *canonical(key[name])) for name in sorted(key))
 
 
 def thawed(key: Any) -> dict[str, Any]:
-    """The inverse, as requests have it; of a frozen key, also as the protocol has handed it on."""
+    """Return the key of a frozen key, as requests need it."""
     return {name: {type_: content} for name, type_, content in key}
 
 
 class Image:
-    """An item of the table that replicates; its form in the other one is made when it is asked for.
+    """An item of the table that is replicated; the transform maps it on first use.
 
-    Equal if the items are: numbers by value, sets in any order.
+    Images are equal if the items are: numbers by value, sets in any order.
     """
 
     __slots__ = ("_made", "_there", "_transform", "_why", "item")
@@ -48,28 +48,28 @@ class Image:
 
     @property
     def there(self) -> Item | None:
-        """Its form in the other table; None if it has none there."""
+        """Return the item for the other table; None if it is unmappable or excluded."""
         if not self._made:
             self._make()
         return self._there
 
     @property
     def why_unmappable(self) -> str:
-        """Empty for one that has a form there, or is left out on purpose."""
+        """Return why the item cannot be mapped; empty if it can, or is excluded on purpose."""
         if not self._made:
             self._make()
         return self._why
 
     @property
     def place(self) -> FrozenKey | None:
-        there = self.there
-        return None if there is None else frozen(self._transform.destination.of(there))
+        mapped = self.there
+        return None if mapped is None else frozen(self._transform.destination.of(mapped))
 
     @property
     def owner_values(self) -> Values | None:
-        """What tells its owner, where it lies."""
-        there = self.there
-        return None if there is None else owner_values(there, self._transform)
+        """Return the attributes that identify its owner in the other table."""
+        mapped = self.there
+        return None if mapped is None else owner_values(mapped, self._transform)
 
     @property
     def bytes(self) -> int:
@@ -77,40 +77,43 @@ class Image:
 
     def _make(self) -> None:
         try:
-            there = self._transform.forward(self.item)
-            if there is not None:
-                check_key(self._transform.destination, there)
-            self._there = there
+            mapped = self._transform.forward(self.item)
+            if mapped is not None:
+                check_key(self._transform.destination, mapped)
+            self._there = mapped
         except Unmappable as error:
             self._why = str(error)
-        except Exception as error:  # a function of somebody's; its message may hold values
+        except Exception as error:  # a user's function; its message may hold values
             self._why = f"the template's function raised {type(error).__name__}"
         self._made = True
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Image) and same_item(self.item, other.item)
+    def __eq__(self, another: object) -> bool:
+        return isinstance(another, Image) and same_item(self.item, another.item)
 
     def __hash__(self) -> int:
         return hash(frozen(self._transform.source.of(self.item)))
 
 
-def owner_values(there: Item, transform: Transform) -> Values:
-    """What an item there has in the attributes by which its owner is told."""
-    return {name: there.get(name) for name in transform.owner_attributes}
+def owner_values(item: Item, transform: Transform) -> Values:
+    """Return the attributes of an item in the other table that identify its owner."""
+    return {name: item.get(name) for name in transform.owner_attributes}
 
 
 def place_of(image: Any) -> FrozenKey | None:
-    """As the protocol asks for it."""
+    """Return the place of an image, as the protocol requires it."""
     return None if image is None else image.place
 
 
 @dataclass(slots=True)
 class Change:
-    """What the records of one source key in a batch say.
+    """The changes of one source key in a batch of records.
 
-    places: where its images lie in the other table, with what tells the owner there. image: the
-    newest, None if the item was removed. newest: when that was written (seconds since 1970).
-    unmapped: whether any of the images has no form there.
+    Attributes:
+        places: The places of its images in the other table, with the attributes that identify the
+            owner.
+        image: The newest image; None if the item was removed.
+        newest: When the newest image was written, in seconds since 1970.
+        unmapped: Whether any of the images cannot be mapped.
     """
 
     source: FrozenKey
@@ -126,14 +129,19 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a batch tells. markers: those that it brings, with the record's id."""
+    """The content of a batch.
+
+    Attributes:
+        changes: The changes by source key.
+        markers: The markers in the batch, with the identifiers of their records.
+    """
 
     changes: list[Change]
     markers: dict[str, str]
 
 
 def by_key(records: Iterable[Mapping[str, Any]], names: KeyNames) -> list[list[Record]]:
-    """Records as Lambda gets them, those of each key together, in the order in which they come."""
+    """Return records as Lambda delivers them, grouped by key, in their order."""
     groups: dict[FrozenKey, list[Record]] = {}
     for record in records:
         groups.setdefault(key_in(record, names), []).append(record)
@@ -141,33 +149,36 @@ def by_key(records: Iterable[Mapping[str, Any]], names: KeyNames) -> list[list[R
 
 
 def key_in(record: Record, names: KeyNames) -> FrozenKey:
-    """The primary key that a record is about."""
+    """Return the primary key of a record."""
     key = from_json(record["dynamodb"]["Keys"])
     return frozen({name: key[name] for name in names.all})
 
 
 def is_sentinel(item: Item, names: KeyNames) -> bool:
-    """Whether it is one of a key index: the marker beside its key, and nothing else."""
+    """Return whether an item is a sentinel of a key index: it has its key and the marker only."""
     return item.get(MARKER) == MARK and len(item) == len(names.all) + 1
 
 
 def is_marker(item: Item, names: KeyNames) -> bool:
-    """Whether it is one of a drain: its key and the marker, and nothing else."""
+    """Return whether an item is a marker of a drain: it has its key and the marker only."""
     return "S" in item.get(MARKER_ATTRIBUTE, {}) and len(item) == len(names.all) + 1
 
 
 def changes_of(records: Iterable[Record], transform: Transform) -> Told:
-    """From records as Lambda gets them; those of one key in the order in which they come.
+    """Return the changes and markers in records that Lambda delivers in the order of each key.
 
-    Sentinels of a key index are left out. Raises CannotStart for a stream that brings no images.
+    Sentinels of a key index are skipped.
+
+    Raises:
+        CannotStart: The stream's records have no images.
     """
     changes: dict[FrozenKey, Change] = {}
     markers: dict[str, str] = {}
     for record in records:
-        told = record["dynamodb"]
-        images = [with_bytes(told[name]) for name in ("OldImage", "NewImage") if name in told]
-        if not images and told.get("StreamViewType") == VIEW:
-            continue  # nothing was there, and nothing is: DynamoDB Local tells of such deletes
+        content = record["dynamodb"]
+        images = [with_bytes(content[name]) for name in ("OldImage", "NewImage") if name in content]
+        if not images and content.get("StreamViewType") == VIEW:
+            continue  # DynamoDB Local also reports a delete of no item
         if not images:
             raise CannotStart(
                 "The stream's records hold no images: its view type must be NEW_AND_OLD_IMAGES."
@@ -187,12 +198,12 @@ def changes_of(records: Iterable[Record], transform: Transform) -> Told:
             if place is not None:
                 change.places[place] = image.owner_values or {}
             change.unmapped = change.unmapped or bool(image.why_unmappable)
-            change.image = image if image.item is images[-1] and "NewImage" in told else None
-        change.newest = float(told.get("ApproximateCreationDateTime", 0.0))
+            change.image = image if image.item is images[-1] and "NewImage" in content else None
+        change.newest = float(content.get("ApproximateCreationDateTime", 0.0))
     return Told(list(changes.values()), markers)
 
 
 def newest_of(records: Sequence[Record]) -> float:
-    """When the newest of these was written, seconds since 1970; 0 for none that tells."""
+    """Return when the newest record was written, in seconds since 1970; 0 if no record says so."""
     times = (record["dynamodb"].get("ApproximateCreationDateTime", 0.0) for record in records)
     return max(map(float, times), default=0.0)

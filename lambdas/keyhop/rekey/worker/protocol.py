@@ -1,38 +1,40 @@
-"""The worker's protocol: the destination comes to hold what the source holds. Pure.
+"""The worker's protocol: make the destination hold what the source holds. Pure.
 
-A record of the source's stream is believed in one thing only: which source key s to look at, and at
-which *places* K of the destination something of s may have lain or is to lie. One `Work` is that:
+The worker uses a record of the source's stream for one purpose only: to learn which source key s to
+read, and at which *places* K of the destination an item of s may be or should be. One `Work` is
+this:
 
-    1. for each place of K: if the image of s lies there, write it, if nothing is there or an item
-       of s; else remove what is there, if it is of s
-    2. a write that was refused, as another source item o has the place: look at o. If it still lies
-       there, both want it: claim the place for s. Else take it over from o, and in the same
-       transaction claim it for o
-    3. look at s. If it is as it was written: done; else again, with what was seen
-    4. places outside K are left alone: they are those of another record
+    1. for each place of K: if the image of s belongs there, write it if the place is empty or has
+       an item of s; otherwise remove the item there if it is of s
+    2. after a write that was refused because another source item o has the place: read o. If o
+       still belongs there, both want the place: record a claim of s to it. Otherwise take it over
+       from o, and record a claim of o to it in the same transaction
+    3. read s. If it is as it was written, the work is done; otherwise repeat it with the new image
+    4. do not touch places outside K: they belong to another record
 
-Who writes looks afterwards, or the work comes again. So the last write to a place was seen to agree
-with the source, and any later change of the source brings a record, and with it a later write.
+A worker reads the source after each write, or the work is repeated. So the last write to a place
+was seen to agree with the source, and any later change of the source brings a record, and with it a
+later write.
 
-A *batch* notes that it has begun, and then reads the control item (`Control.share_of`). A batch
-that was killed comes again and finds its note: a request of the one before may still take effect,
-so it waits before its first write. So does a work that had no answer to a request of its own,
-before its next write.
+A *batch* records that it has started, and then reads the control item (`Control.share_of`). A batch
+that was killed is delivered again and finds its record. A request of the earlier attempt may still
+take effect, so the batch waits before its first write. A work also waits before its next write if
+one of its requests had no answer.
 
-A *claim* (place, owner, token) is work that is left to do: (owner, {place}). Any claim puts a new
-token. Whoever settles a claim
+A *claim* (place, owner, token) is remaining work: (owner, {place}). Each recording of a claim uses
+a new token. A worker settles a claim as follows:
 
-    takes it: swaps its token for one of his own; then reads the control item
-    works (owner, {place}), looking first, each write on condition that the claim has his token
-    drops it, on condition that it has his token
+    it takes the claim: swaps its token for a new one; then it reads the control item
+    it works (owner, {place}), reading first, each write on condition that the claim has its token
+    it removes the claim, on condition that the claim has its token
 
-so who was overtaken, or killed, writes nothing any more, and a claim that is put meanwhile, also by
-the work itself, stays. What verify finds becomes claims too, of all who may want the place: a
-repair is no other.
+So a worker that was overtaken, or killed, writes nothing any more, and a claim that is recorded in
+between, even by the work itself, remains. The findings of verify become claims too, of all owners
+that may want the place, so a repair follows the same protocol.
 
-Work may be *left* (`Protocol.leave`): then each of its places is claimed.
+A work may be *left* (`Protocol.leave`): then each of its places is claimed.
 
-Keys, places, images and tokens are opaque here: they are compared and handed on.
+Keys, places, images and tokens are opaque here: they are only compared and passed on.
 """
 
 from collections.abc import Callable, Hashable
@@ -41,12 +43,13 @@ from enum import Enum
 from typing import Any
 
 WAIT_SECONDS = 5.0
-"""A request takes effect within this time of its sending, or never (A2): clients have time-outs of
-2 s, send nothing twice by themselves, and send nothing in the last 10 s of a function."""
+"""A request takes effect within this time after it is sent, or never (A2): clients have
+time-outs of 2 s, do not retry on their own, and send nothing in the last 10 s of a function.
+"""
 
 
 class Kind(Enum):
-    """What to do next, and what is its answer."""
+    """The next action of a work, with its answer."""
 
     LOOK = "read `source`, strongly consistent: its image, or None"
     WRITE = (
@@ -63,7 +66,7 @@ class Kind(Enum):
 
 
 class Outcome(Enum):
-    """Answers that are no images and no keys."""
+    """Answers that are neither images nor keys."""
 
     FOREIGN = "refused by an item that is of no source key"
     OVERTAKEN = "refused, as the claim has another token"
@@ -72,8 +75,11 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """fence: not None: WRITE, REMOVE, TAKE_OVER are on condition that the claim of `source` on
-    `place` has this token (a transaction), and are answered by OVERTAKEN if it has not."""
+    """A request of the protocol.
+
+    If `fence` is not None, WRITE, REMOVE and TAKE_OVER are made on condition that the claim of
+    `source` to `place` has this token (in a transaction), and are answered by OVERTAKEN otherwise.
+    """
 
     kind: Kind
     source: Hashable
@@ -84,15 +90,20 @@ class Call:
 
 
 WRITES = frozenset({Kind.WRITE, Kind.REMOVE, Kind.TAKE_OVER})
-"""What is waited for before; a claim is harmless whenever it takes effect."""
+"""The requests that a wait must precede; a claim is harmless whenever it takes effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One source key to be settled at some places. image: what it is taken to be, None for nothing.
+    """A source key that must be settled at some places.
 
-    step: what is done next; None: done. at: the index of the place. owner: who refused. waits:
-    whether a request may still take effect that this work does not know of. See Call for fence.
+    Attributes:
+        image: The assumed image of the source item; None for no item.
+        step: The next action; None if the work is done.
+        at: The index of the current place.
+        owner: The owner of the item that refused a write.
+        waits: Whether a request that this work does not know may still take effect.
+        fence: See Call.
     """
 
     source: Hashable
@@ -104,14 +115,14 @@ class Work:
     waits: bool = False
     fence: Hashable = None
     first: bool = False
-    """Whether the look that is next is the one before any write."""
+    """Whether the next read is the one before any write."""
     is_left: bool = False
-    """Whether it is not worked any more: what is done next makes claims of it."""
+    """Whether the work is given up: the next actions record claims for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Work that is left to do: `owner` at `place`."""
+    """Remaining work: `owner` at `place`."""
 
     place: Hashable
     owner: Hashable
@@ -120,7 +131,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Protocol:
-    """place_of: where an image lies in the destination; None if nowhere, as an unmappable one."""
+    """Decides the next action of a work.
+
+    Attributes:
+        place_of: Returns the place of an image in the destination; None without one, as for an
+            unmappable image.
+    """
 
     place_of: Callable[[Any], Hashable]
 
@@ -132,11 +148,14 @@ class Protocol:
         read_first: bool,
         waits: bool = False,
     ) -> Work:
-        """The work for the records of one source key in a batch.
+        """Return the work for the records of one source key in a batch.
 
-        places: those of all its old and new images there. image: the new one of the last record.
-        read_first: of records that are older than a minute, or come again. waits: the batch's note
-        was there.
+        Args:
+            source: The source key.
+            places: The places of all its old and new images in the destination.
+            image: The new image of the last record.
+            read_first: Whether the records are older than a minute, or are delivered again.
+            waits: Whether a record of the batch existed.
         """
         if not places:
             return Work(source, places, image, step=None)
@@ -145,11 +164,11 @@ class Protocol:
         return self._at(Work(source, places, image, waits=waits), 0)
 
     def settle(self, claim: Claim) -> Work:
-        """The work for a claim that was taken; claim.token: the one that it was taken with."""
+        """Return the work for a claim that was taken with the token `claim.token`."""
         return replace(self.begin(claim.owner, (claim.place,), None, True), fence=claim.token)
 
     def call(self, work: Work) -> Call | None:
-        """What to ask next; None: the work is done."""
+        """Return the next request, or None if the work is done."""
         if work.step is None:
             return None
         if self._must_wait(work):
@@ -162,7 +181,7 @@ class Protocol:
         return Call(work.step, work.source, place, image, work.owner, fence)
 
     def answered(self, work: Work, answer: Hashable) -> Work:
-        """The work after its call has had this answer."""
+        """Return the work after the answer to its request."""
         if self._must_wait(work):
             return replace(work, waits=False)
         if work.is_left:
@@ -180,33 +199,34 @@ class Protocol:
         return self._at(work, work.at + 1)
 
     def unanswered(self, work: Work) -> Work:
-        """The work after a request whose fate is not known, as a time-out: all over, and a wait."""
+        """Return the work after a request with an unknown result: it waits and repeats."""
         if work.is_left:
             return work
         return replace(work, step=Kind.LOOK, owner=None, waits=True, first=True)
 
     def leave(self, work: Work) -> Work:
-        """The work if it is not to be gone on with: as its item changes quicker than it is written,
-        or as the service does not take it. Each place is claimed, after a wait if one is due, as
-        who settles a claim does not wait. Of work for a claim, that claim stays.
+        """Return the work given up, as its item changes too fast or is refused.
+
+        Each place is claimed, after a wait if one is due, because a worker that settles a claim
+        does not wait. If the work is for a claim, that claim remains.
         """
-        left = replace(work, owner=None, is_left=True)
-        return self._claimed(left, 0) if work.fence is None else replace(left, step=None)
+        abandoned = replace(work, owner=None, is_left=True)
+        return self._claimed(abandoned, 0) if work.fence is None else replace(abandoned, step=None)
 
     def seen(self, work: Work, image: Hashable) -> Work:
-        """A look at the source: the one at the beginning, or the one after the writes."""
+        """Return the work after a read of the source, at its beginning or after its writes."""
         if image == work.image and not work.first:
             return replace(work, step=None)
         return self._at(replace(work, image=image, first=False), 0)
 
     def refused(self, work: Work, owner: Hashable) -> Work:
-        """Another owner has the place."""
+        """Return the work after a refusal because another owner has the place."""
         if owner is Outcome.FOREIGN:
             return replace(work, step=Kind.CLAIM)
         return replace(work, step=Kind.LOOK_AT_OWNER, owner=owner)
 
     def seen_owner(self, work: Work, image: Hashable) -> Work:
-        """A look at who has the place."""
+        """Return the work after a read of the owner that has the place."""
         if self.lies_at(image, work.places[work.at]):
             return replace(work, step=Kind.CLAIM, owner=None)
         return replace(work, step=Kind.TAKE_OVER)
@@ -215,16 +235,16 @@ class Protocol:
         return image is not None and self.place_of(image) == place
 
     def _must_wait(self, work: Work) -> bool:
-        """Before its first write; and before its first claim, if it is left."""
+        """Return whether a wait is due before the first write, or an abandoned work's claim."""
         return work.waits and (work.step in WRITES or (work.is_left and work.step is not None))
 
     def _claimed(self, work: Work, at: int) -> Work:
-        """Of work that is left: before the claim of the place with this index."""
+        """Return abandoned work before the claim of the place with this index."""
         return replace(work, step=Kind.CLAIM if at < len(work.places) else None, at=at)
 
     def _at(self, work: Work, at: int) -> Work:
-        """Before the place with this index; after the last one comes a look."""
+        """Return the work before the place with this index; after the last place comes a read."""
         if at == len(work.places):
             return replace(work, step=Kind.LOOK, at=0, owner=None)
-        here = self.lies_at(work.image, work.places[at])
-        return replace(work, step=Kind.WRITE if here else Kind.REMOVE, at=at, owner=None)
+        belongs_here = self.lies_at(work.image, work.places[at])
+        return replace(work, step=Kind.WRITE if belongs_here else Kind.REMOVE, at=at, owner=None)

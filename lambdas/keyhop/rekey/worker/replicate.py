@@ -1,7 +1,7 @@
-"""The stream's worker: what has changed in one table of a pair is written into the other.
+"""The stream's worker: write the changes of one table of a pair to the other table.
 
-The protocol decides (protocol.py), the driver asks (drive.py); here is what a batch does around
-that: its note, the control item, what it tells, and the claims that it sweeps.
+The protocol decides (protocol.py), and the driver makes the requests (drive.py). This module does
+the rest of a batch: its record, the control item, its reports, and the claims that it sweeps.
 """
 
 import json
@@ -38,29 +38,33 @@ from keyhop.rekey.worker.target import Target
 from keyhop.rekey.worker.worked import Worked
 
 OLD_SECONDS = 60.0
-"""Of a record: from then on its item is looked at before it is written."""
+"""The age of a record after which its item is read before it is written."""
 
 TELL_SECONDS = 3.0
-"""For what is noted at the end of a batch that had too little time."""
+"""The time for records at the end of a batch that had too little time."""
 
 LATER_SECONDS = 0.5
-"""Between two looks at a control item that lets a batch neither work nor pass."""
+"""Seconds between two reads of a control item that lets a batch neither work nor pass."""
 
 KILLED_TIMES = 5
-"""A batch that has begun so often and never ended is worked key by key from then on, each noted
-before: whichever it dies of next is given up, and the others go on."""
+"""The starts without an end after which a batch is processed key by key, each recorded before:
+the key that kills it next is given up, and the others continue.
+"""
 
 GiveUp = Callable[[Key, Sequence[Key]], None]
-"""Is told of a source key and its places in that batch; none, if telling them is what kills."""
+"""Receives a source key and its places in that batch; none if computing them kills the worker."""
 
 
 class Replicator:
-    """One direction of a pair; for one batch at a time.
+    """Replicates one direction of a pair; for one batch at a time.
 
-    transform: from the origin to the target, so of the reverse direction `Transform.reverse`.
-    origin, target: requests of the table that is replicated, and of the other. give_up: is told of
-    a source key that has killed the worker again and again. now: seconds since 1970. pool: makes
-    one of so many threads, for writes.
+    Args:
+        transform: Maps the origin to the target: `Transform.reverse` for the reverse direction.
+        origin: Makes the requests of the table that is replicated.
+        target: Makes the requests of the other table.
+        give_up: Receives a source key that has killed the worker repeatedly.
+        now: Returns the seconds since 1970.
+        pool: Makes a pool of so many threads, for writes.
     """
 
     def __init__(
@@ -78,7 +82,9 @@ class Replicator:
         expects_pass: bool = False,
     ) -> None:
         self.expects_pass = expects_pass
-        """Whether the last batch was passed: then the next one looks before it notes."""
+        """Whether the last batch was passed: then the next one reads the control item before its
+        record.
+        """
         self.direction = direction
         self._transform = transform
         self._origin = origin
@@ -89,7 +95,7 @@ class Replicator:
         self._now = now
         self._pool = pool
         self._has_turned = False
-        """Whether the serving table has ever changed, as of the last look at the control item."""
+        """Whether the serving table has ever changed, by the last read of the control item."""
         names = transform.source
         self._sweeper = Sweeper(direction, names, side, self._share, now)
 
@@ -107,41 +113,55 @@ class Replicator:
         pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
     ) -> "Replicator":
-        """transform: from source to destination, whatever the direction. connection_of: by a
-        table's name; clients should have time-outs of two seconds. more: as of ItemCalls.
+        """Return a worker of one direction of a pair.
+
+        Args:
+            transform: Maps the source to the destination, whatever the direction.
+            connection_of: Returns a connection by a table's name; clients should have time-outs of
+                two seconds.
+            more: The arguments of ItemCalls.
         """
         names = (pair.source, pair.destination)
         origin, target = names if direction == "forward" else names[::-1]
         along = transform if direction == "forward" else transform.reverse
         beside = side or SideTable(connection_of(pair.side), pair.side, now=now, **more)
-        here, there = (
+        origin_calls, target_calls = (
             Target(connection_of(name), name, along, direction, beside, **more)
             for name in (origin, target)
         )
         clock = connection_of(origin).clock
         return cls(
-            direction, along, here, there, beside, give_up=give_up, clock=clock, now=now, pool=pool
+            direction,
+            along,
+            origin_calls,
+            target_calls,
+            beside,
+            give_up=give_up,
+            clock=clock,
+            now=now,
+            pool=pool,
         )
 
     def end_at(self, moment: float) -> None:
-        """Begin no request after this moment of the clock, and none about items somewhat earlier:
-        batches then raise GaveUp.
+        """Start no request after this moment of the clock, and none about items somewhat earlier.
+
+        Batches raise GaveUp then.
         """
         self._side.end_at(moment)
         for calls in (self._origin, self._target):
             calls.end_at(moment - TELL_SECONDS)
 
     def take_usage(self) -> Usage:
-        """Of all three tables, since it was taken last."""
-        whole = Usage()
+        """Return the usage of all three tables since the last call."""
+        usage = Usage()
         for calls in (self._origin, self._target, self._side):
-            whole.add(calls.usage.take())
-        return whole
+            usage.add(calls.usage.take())
+        return usage
 
     def work(self, records: Sequence[Record]) -> Worked:
-        """Work a batch; it is to come again if this raises."""
+        """Process a batch; if this raises, the batch must be delivered again."""
         first = records[0]
-        # Lambda does not say which shard; a record's id is its own in the whole stream.
+        # Lambda does not name the shard; a record's id is unique in the whole stream.
         note = (str(first.get("eventID", "")), str(first["dynamodb"]["SequenceNumber"]))
         passes = self.expects_pass and self._share() == "pass"
         if passes and not self._side.has_begun(self.direction, *note):
@@ -149,7 +169,7 @@ class Replicator:
         began = self._clock()
         tries = self._side.begin(self.direction, *note)
         while (share := self._share()) == "later":
-            if tries:  # it was killed: until it has been worked it is under way
+            if tries:  # it was killed, and is in flight until it is processed
                 self._target.pause(LATER_SECONDS)
             else:
                 self._end(note, tries, 0.0)
@@ -162,36 +182,37 @@ class Replicator:
             return self._passed(records)
         self.expects_pass = False
         if tries < KILLED_TIMES or self._give_up is None:
-            worked = self._worked(records, tries > 0, quiet_at)
+            result = self._worked(records, tries > 0, quiet_at)
         else:
-            worked = self._one_by_one(records, note, quiet_at, self._give_up)
+            result = self._one_by_one(records, note, quiet_at, self._give_up)
         self._end(note, tries, quiet_at)
-        return worked
+        return result
 
     def settle(self, source: Key, places: Iterable[Key]) -> bool:
-        """Settle a source item at these places, which verify or somebody else has found wrong.
+        """Settle a source item at these places, which verify or another caller has found wrong.
 
         Returns:
-            Whether all are settled; see `settle_all`.
+            Whether all places are settled; see `settle_all`.
         """
         return all(self.settle_all([(source, place) for place in places]))
 
     def settle_all(self, pairs: Sequence[tuple[Key, Key]]) -> list[bool]:
         """Settle source items at places, all at once, and return which of them are settled.
 
-        Each is noted as a claim first, so nothing is forgotten if this is killed. What is not
-        settled stays a claim, which batches try again.
+        Each is recorded as a claim first, so nothing is forgotten if this is killed. A place that
+        is not settled remains a claim, which batches try again.
 
         Args:
-            pairs: A source key and a place each. No place may come twice: who takes it over from
-                its other owner would overtake the work of that one.
+            pairs: Pairs of a source key and a place. No place may occur twice: to take it over from
+                its other owner would overtake the work of that owner.
         """
         claims = self._side.claim_together(self.direction, pairs)
         return self._sweeper.settle(claims, self._driver())
 
     def again(self, source: Key, places: Iterable[Key]) -> bool:
-        """Settle a source item that was given up: where it lies now, and at all places that it had
-        in its batch. Returns whether it is settled.
+        """Settle a source item that was given up, and return whether it is settled.
+
+        It is settled at its current place, and at all places that it had in its batch.
         """
         key = frozen({name: source[name] for name in self._transform.source.all})
         image = self._driver().look([key]).get(key)
@@ -201,66 +222,68 @@ class Replicator:
         return self.settle(source, [thawed(place) for place in dict.fromkeys([*had, *now])])
 
     def sweep(self, most: int = MOST_CLAIMS) -> int:
-        """Try again what is left to do, as no batch may come; returns how much is settled."""
+        """Settle remaining claims, as no batch may come; return how many are settled."""
         return self._sweeper.sweep(self._side.claims(self.direction, most), self._driver())
 
     # --- a batch ---
 
     def _worked(self, records: Sequence[Record], is_again: bool, quiet_at: float) -> Worked:
-        told = changes_of(records, self._transform)
-        worked = Worked(len(records), len(told.changes))
-        driver = self._driver(worked.failures.append)
-        tasks = [self._task(driver, one, is_again, quiet_at) for one in told.changes]
+        batch = changes_of(records, self._transform)
+        result = Worked(len(records), len(batch.changes))
+        driver = self._driver(result.failures.append)
+        tasks = [self._task(driver, change, is_again, quiet_at) for change in batch.changes]
         driver.run(tasks)
-        worked.left = sum(task.is_left for task in tasks)
-        worked.unmapped = self._tell_unmapped(told.changes)
+        result.left = sum(task.is_left for task in tasks)
+        result.unmapped = self._tell_unmapped(batch.changes)
         touched = {place for task in tasks for place in task.values}
-        worked.swept = self._swept(touched, driver, worked)
-        self._see_markers(told.markers)
-        worked.lag = max(0.0, self._now() - newest_of(records))
-        self._side.tell_lag(self.direction, worked.lag)
-        return worked
+        result.swept = self._swept(touched, driver, result)
+        self._see_markers(batch.markers)
+        result.lag = max(0.0, self._now() - newest_of(records))
+        self._side.tell_lag(self.direction, result.lag)
+        return result
 
     def _see_markers(self, markers: Mapping[str, str]) -> None:
         for marker, record in markers.items():
             self._side.see_marker(marker, {"record": record})
 
-    def _swept(self, touched: set[Any], driver: Driver, worked: Worked) -> int:
+    def _swept(self, touched: set[Any], driver: Driver, result: Worked) -> int:
         try:
             return self._sweeper.sweep(self._sweeper.due(touched, driver.claims), driver)
-        except GaveUp as error:  # they stay, for other batches; this one is done
-            worked.failures.append(error)
+        except GaveUp as error:  # the claims remain for other batches
+            result.failures.append(error)
             return 0
 
     def _one_by_one(
         self, records: Sequence[Record], note: tuple[str, str], quiet_at: float, give_up: GiveUp
     ) -> Worked:
-        """A batch that something in it kills."""
-        whole = Worked()
+        """Process a batch key by key, because one of its items kills the worker."""
+        result = Worked()
         names = self._transform.source
-        groups = {key_text(thawed(key_in(one[0], names))): one for one in by_key(records, names)}
+        groups = {
+            key_text(thawed(key_in(group[0], names))): group for group in by_key(records, names)
+        }
         suspect, was_told, skipped = self._side.suspect(self.direction, *note)
-        if suspect in groups:  # a repeat begins alike, and may end sooner
+        if suspect in groups:  # a repeated batch has the same beginning, and may be shorter
             places = self._places(groups[suspect]) if was_told else []
             give_up(from_json(json.loads(suspect)), places)
             skipped = [*skipped, suspect]
         for key, group in groups.items():
             if key in skipped:
-                whole.given_up += 1
+                result.given_up += 1
                 continue
             try:
                 self._side.suspect_now(self.direction, *note, key, False, skipped)
                 self._places(group)
                 self._side.suspect_now(self.direction, *note, key, True, skipped)
-                whole.add(self._worked(group, True, quiet_at))
+                result.add(self._worked(group, True, quiet_at))
             except Exception:
                 self._side.suspect_now(self.direction, *note, "", False, skipped)
                 raise
         self._side.suspect_now(self.direction, *note, "", False, skipped)
-        return whole
+        return result
 
     def _places(self, records: Sequence[Record]) -> list[Key]:
-        """Of all images, which is more work than any other for a function of somebody's."""
+        """Return the places of all images; this calls the users' functions the most."""
         changes = changes_of(records, self._transform).changes
         return [thawed(place) for change in changes for place in change.places]
 
@@ -273,69 +296,75 @@ class Replicator:
         return Task(work, change.places, change.bytes, quiet_at)
 
     def _tell_unmapped(self, changes: Sequence[Change]) -> int:
-        """Whose images have no form there, as they are now; returns how many have none."""
+        """Record which suspects are unmappable now, and return how many."""
         suspects = [change.source for change in changes if change.unmapped]
         images = self._driver().look(suspects)
-        left = 0
+        count = 0
         for source in suspects:
             image = images.get(source)
             if image is not None and image.why_unmappable:
                 self._side.unmapped(self.direction, thawed(source), image.why_unmappable)
-                left += 1
+                count += 1
             else:
                 self._side.mapped(self.direction, thawed(source))
-        return left
+        return count
 
     def _passed(self, records: Sequence[Record]) -> Worked:
-        """Drop records of the table that does not serve, and note the stragglers among them.
+        """Drop records of the table that does not serve, and record the stragglers among them.
 
-        Before the first cutover there are none: all that is written to the destination is then the
-        worker's own. The looks take seconds. If this table serves again by then, its writers are
-        right, and this batch has delayed those after it: then it is worked.
+        There are none before the first cutover, when only the worker writes to the destination. The
+        reads take seconds. If this table serves again by then, its writers are right, and this
+        batch has delayed the later ones: then it is processed.
         """
         self.expects_pass = True
-        worked = Worked(len(records), share="pass")
+        result = Worked(len(records), share="pass")
         if not self._has_turned:
-            return worked
-        told = changes_of(records, self._transform)
+            return result
+        batch = changes_of(records, self._transform)
         side = origin_of(self.direction)
-        noted = {frozen(one.key): one for one in self._side.unsettled() if one.side == side}
-        for change in told.changes:  # one that is deleted may leave no other trace of its places
-            if (straggler := noted.get(change.source)) is not None:
+        unsettled = {
+            frozen(straggler.key): straggler
+            for straggler in self._side.unsettled()
+            if straggler.side == side
+        }
+        for change in batch.changes:  # a deleted item may have no other trace of its places
+            if (straggler := unsettled.get(change.source)) is not None:
                 change.places |= {frozen(at): {} for at in straggler.places}
-        found = stragglers_among(
-            told.changes,
+        bypassing = stragglers_among(
+            batch.changes,
             self._transform,
             self._origin,
             self._target,
             lambda: lag_of(self._side, other_direction(self.direction), self._now()),
         )
-        if found and self._share() != "pass":
+        if bypassing and self._share() != "pass":
             return self.work(records)
-        for one in found:
-            has_form = one.image is None or one.image.place is not None
-            places = [thawed(at) for at in one.places]
-            self._side.straggler(side, thawed(one.source), places, has_form)
-        for straggler in self._resolved(side, {one.source for one in told.changes}):
+        for bypass in bypassing:
+            has_form = bypass.image is None or bypass.image.place is not None
+            places = [thawed(at) for at in bypass.places]
+            self._side.straggler(side, thawed(bypass.source), places, has_form)
+        for straggler in self._resolved(side, {change.source for change in batch.changes}):
             self._side.resolve(straggler)
-        self._see_markers(told.markers)
-        worked.stragglers = len(found)
-        return worked
+        self._see_markers(batch.markers)
+        result.stragglers = len(bypassing)
+        return result
 
     def _resolved(self, side: Side, touched: Set[Any]) -> Iterator[Straggler]:
-        """Yield stragglers that have come to an end: of these keys, and of some others in turn."""
-        known = [one for one in self._side.unsettled() if one.side == side]
-        first = int(self._now() * 1000) % max(1, len(known))
-        known = known[first:] + known[:first]
-        now = [one for one in known if frozen(one.key) in touched]
-        now += [one for one in known if frozen(one.key) not in touched][:MOST_CLAIMS]
+        """Yield stragglers that are resolved: those of these keys, and some others in turn."""
+        unsettled = [straggler for straggler in self._side.unsettled() if straggler.side == side]
+        first = int(self._now() * 1000) % max(1, len(unsettled))
+        unsettled = unsettled[first:] + unsettled[:first]
+        now = [straggler for straggler in unsettled if frozen(straggler.key) in touched]
+        now += [straggler for straggler in unsettled if frozen(straggler.key) not in touched][
+            :MOST_CLAIMS
+        ]
         for at in range(0, len(now), MOST_CLAIMS):
             some = now[at : at + MOST_CLAIMS]
             yield from resolved_among(some, self._transform, self._origin, self._target)
 
     # --- around ---
 
-    def _driver(self, left: Callable[[Exception], None] = lambda error: None) -> Driver:
+    def _driver(self, failed: Callable[[Exception], None] = lambda error: None) -> Driver:
         return Driver(
             self.direction,
             self._transform,
@@ -343,7 +372,7 @@ class Replicator:
             self._target,
             self._side,
             self._clock,
-            left,
+            failed,
             self._pool,
         )
 

@@ -1,8 +1,7 @@
 """Find stragglers: writes to the table that does not serve, by writers that bypass the routers.
 
-The stream of that table also brings what the other worker has written there. Such a write is
-recognised because both tables agree about the item, at the latest when the other worker has come
-to it.
+The stream of that table also contains the writes of the other worker. They are recognised because
+both tables agree about the item, at the latest when the other worker has processed it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,20 +21,23 @@ from keyhop.rekey.worker.target import Target
 from keyhop.wording import counted
 
 LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)
-"""Each after the one before. A write is a straggler if the tables disagree about its item at each
-look, and the item in one of the two tables has not changed since the first. The other worker makes
-both agree: it would have changed this table's item; and it changes it only if the other table's
-item has changed. The last look comes when that worker must have come to the item, by its lag."""
+"""The seconds before each look. A write is a straggler if the tables disagree about its item at
+each look, and the item in one of the two tables has not changed since the first look. Reason:
+the other worker makes both agree. It would have changed this table's item, and it changes it
+only if the other table's item has changed. By its lag, that worker has processed the item
+before the last look.
+"""
 
 MOST_LAG_SECONDS = 25.0
-"""Of the 45 seconds that a batch has. If the other worker is further behind, the batch comes again:
-a write that is only delayed looks like a straggler until then."""
+"""The longest lag of the other worker, for a batch that has 45 seconds. If the lag is longer,
+the batch is delivered again: a write that is only delayed looks like a straggler until then.
+"""
 
 
 def lag_of(side: SideTable, direction: Direction, now: float) -> float:
-    """Return the seconds by which a direction is behind; 0 if it has not reported lately."""
-    told = side.told(f"{LAG}.{direction}") or {"at": 0.0}
-    return float(told["seconds"]) if now - told["at"] <= STALE_SECONDS else 0.0
+    """Return the seconds by which a direction is behind; 0 without a recent report."""
+    report = side.told(f"{LAG}.{direction}") or {"at": 0.0}
+    return float(report["seconds"]) if now - report["at"] <= STALE_SECONDS else 0.0
 
 
 def stragglers_among(
@@ -45,13 +47,17 @@ def stragglers_among(
     target: Target,
     lag: Callable[[], float],
 ) -> list[Change]:
-    """Return the changes whose item is not what the other table says.
+    """Return the changes whose item differs from the one in the other table.
 
     Args:
+        changes: The changes in a batch.
+        transform: Maps the origin to the target.
+        origin: The table that was written.
+        target: The other table.
         lag: Returns the seconds by which the other worker is behind now.
 
     Raises:
-        GaveUp: The other worker is too far behind to tell yet.
+        GaveUp: The other worker is too far behind for a decision.
     """
     suspects = list(changes)
     first: dict[FrozenKey, _Look] = {}
@@ -84,14 +90,19 @@ def resolved_among(
 ) -> list[Straggler]:
     """Return the stragglers of the origin about whose items both tables agree now.
 
-    A later write has replaced each of these, or it was none: the other worker was further behind
-    than it had reported.
+    Each has been replaced by a later write, or was not a straggler: the other worker was further
+    behind than it had reported.
     """
     if not stragglers:
         return []
-    changes = [Change(frozen(one.key), {frozen(at): {} for at in one.places}) for one in stragglers]
+    changes = [
+        Change(frozen(straggler.key), {frozen(at): {} for at in straggler.places})
+        for straggler in stragglers
+    ]
     looks = [look for _, look in _looks(changes, transform, origin, target)]
-    return [one for one, look in zip(stragglers, looks, strict=True) if not look.differs]
+    return [
+        straggler for straggler, look in zip(stragglers, looks, strict=True) if not look.differs
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +111,8 @@ class _Look:
 
     Attributes:
         here: The item in the origin; None if there is none.
-        there: What the other table says that it should be; None for nothing.
-        place: Where the item belongs in the other table; None for nowhere.
+        there: The item that the other table maps to; None if there is none.
+        place: The place of the item in the other table; None if it cannot be mapped.
     """
 
     here: Item | None
@@ -116,8 +127,10 @@ class _Look:
         return _same(self.here, before.here)
 
     def is_there_as(self, before: "_Look") -> bool:
-        """Whether the other table's item has not changed. Where there is none, it may have moved
-        to a place that nobody looks at, unless this item belongs where it did before.
+        """Return whether the other table's item has not changed.
+
+        If there is none, it may have moved to a place that is not read, unless the place of this
+        item is the same as before.
         """
         is_at_rest = self.there is not None or self.place == before.place
         return is_at_rest and _same(self.there, before.there)
@@ -126,26 +139,28 @@ class _Look:
 def _looks(
     changes: Sequence[Change], transform: Transform, origin: Target, target: Target
 ) -> Iterator[tuple[Change, _Look]]:
-    """Look at the items of at most MOST_KEYS_AT_ONCE changes in both tables.
+    """Read the items of at most MOST_KEYS_AT_ONCE changes in both tables.
 
-    The other table is read first, at the places of the records; an item that has moved on since is
-    looked for where it belongs now.
+    The other table is read first, at the places of the records. An item that has moved since then
+    is read at its current place.
     """
-    there = {one.source: _there(one.source, one.places, transform, target) for one in changes}
-    keys = [thawed(one.source) for one in changes]
-    here = {frozen(transform.source.of(item)): item for item in origin.get_many(keys)}
-    for one in changes:
-        item, other = here.get(one.source), there[one.source]
+    target_items = {
+        change.source: _there(change.source, change.places, transform, target) for change in changes
+    }
+    keys = [thawed(change.source) for change in changes]
+    origin_items = {frozen(transform.source.of(item)): item for item in origin.get_many(keys)}
+    for change in changes:
+        item, target_item = origin_items.get(change.source), target_items[change.source]
         place = None if item is None else Image(item, transform).place
-        if place is not None and place not in one.places and not _same(item, other):
-            other = _there(one.source, [place], transform, target) or other
-        yield one, _Look(item, other, place)
+        if place is not None and place not in change.places and not _same(item, target_item):
+            target_item = _there(change.source, [place], transform, target) or target_item
+        yield change, _Look(item, target_item, place)
 
 
 def _there(
     source: FrozenKey, places: Iterable[FrozenKey], transform: Transform, target: Target
 ) -> Item | None:
-    """The source item as the other table has it, at any of these places."""
+    """Return the source item that the other table has at any of these places."""
     for place in places:
         item = target.get(thawed(place))
         back = None if item is None else _back(item, transform)
@@ -157,11 +172,11 @@ def _there(
 def _back(item: Item, transform: Transform) -> Item | None:
     try:
         return transform.back(item)
-    except Exception:  # unmappable, or a function of somebody's
+    except Exception:  # unmappable, or a user's function
         return None
 
 
-def _same(one: Item | None, other: Item | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return same_item(one, other)
+def _same(first: Item | None, second: Item | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return same_item(first, second)

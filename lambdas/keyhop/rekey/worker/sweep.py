@@ -1,7 +1,8 @@
-"""Claims, settled: by the batch that has put them or comes across them, by verify, or when asked.
+"""Settle claims: by the batch that has recorded or found them, by verify, or on request.
 
-Who settles a claim takes it first, and reads the control item then: so who turns that waits until
-no claim is left. He who was overtaken writes nothing more (protocol.py).
+A worker takes a claim before it settles it, and reads the control item after that. So a change of
+the serving table waits until no claim remains. A worker that was overtaken writes nothing any more
+(protocol.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +17,19 @@ from keyhop.rekey.worker.images import frozen
 from keyhop.rekey.worker.protocol import Claim as Taken
 
 SWEEP_SECONDS = 10.0
-"""A claim that has stood so long is tried again by whatever batch comes across it."""
+"""The age at which any batch that finds a claim tries it again."""
 
 MOST_CLAIMS = 100
-"""That a batch looks at, or settles. Which, goes round: none is left out for good."""
+"""The claims that a batch reads, or settles. They rotate, so each claim is tried in time."""
 
 
 class Sweeper:
-    """Of one direction. names: of the origin's key. share: from the control item as it is now."""
+    """Settles the claims of one direction.
+
+    Args:
+        names: The names of the origin's key.
+        share: Returns the share by the current control item.
+    """
 
     def __init__(
         self,
@@ -41,43 +47,49 @@ class Sweeper:
         self._last: Claim | None = None
 
     def due(self, touched: set[Any], fresh: Sequence[Claim]) -> list[Claim]:
-        """Those just put, those at places where something has changed, and those that are old."""
+        """Return the new claims, those at places with a change, and old ones."""
         page = self._side.claims(self._direction, MOST_CLAIMS, self._last)
         self._last = page[-1] if len(page) >= MOST_CLAIMS else None
         old = self._now() - SWEEP_SECONDS
-        due = [one for one in page if one.at <= old or self._is_touched(one, touched)]
-        tokens = {one.token for one in fresh}
-        return [*fresh, *(one for one in due if one.token not in tokens)][:MOST_CLAIMS]
+        due = [claim for claim in page if claim.at <= old or self._is_touched(claim, touched)]
+        tokens = {claim.token for claim in fresh}
+        return [*fresh, *(claim for claim in due if claim.token not in tokens)][:MOST_CLAIMS]
 
     def _is_touched(self, claim: Claim, touched: set[Any]) -> bool:
-        """Whether a claim that waits for its place is to be tried; a shared one is being tried."""
+        """Return whether to try a claim that waits for its place; a shared one is being tried."""
         return not claim.joint and frozen(claim.place) in touched
 
     def sweep(self, claims: Sequence[Claim], driver: Driver) -> int:
-        """Take claims, and settle them; return how many are settled."""
+        """Take claims and settle them; return how many are settled."""
         alone = [claim for claim in claims if not claim.joint]
-        taken = [one for claim in alone if (one := self._side.take_claim(claim)) is not None]
-        for claim in {one.joint: one for one in claims if one.joint}.values():
-            taken += self._side.take_joint(claim)
-        return sum(self.settle(taken, driver))
+        taken_claims = [
+            taken_claim
+            for claim in alone
+            if (taken_claim := self._side.take_claim(claim)) is not None
+        ]
+        for claim in {
+            joint_claim.joint: joint_claim for joint_claim in claims if joint_claim.joint
+        }.values():
+            taken_claims += self._side.take_joint(claim)
+        return sum(self.settle(taken_claims, driver))
 
-    def settle(self, taken: Sequence[Claim], driver: Driver) -> list[bool]:
-        """Work claims that have tokens of our own, drop those that are done, and return which.
+    def settle(self, claims: Sequence[Claim], driver: Driver) -> list[bool]:
+        """Settle claims with our tokens, remove the settled ones, and return which these are.
 
-        Of the others it is noted whether DynamoDB refused the item. If they share a row, each gets
-        a row of its own before that one is dropped.
+        For the others, the refusal of the item by DynamoDB is recorded, if there was one. If they
+        share a row, each gets a separate row before that row is removed.
         """
-        if not taken or self._share() != "work":
-            return [False] * len(taken)
+        if not claims or self._share() != "work":
+            return [False] * len(claims)
         tasks = []
-        for claim in taken:
+        for claim in claims:
             owner = frozen({name: claim.owner[name] for name in self._names.all})
             fenced = Taken(frozen(claim.place), owner, self._side.fence(claim))
             tasks.append(Task(driver.protocol.settle(fenced)))
         driver.run(tasks)
-        done, rows = [], {}
-        for claim, task in zip(taken, tasks, strict=True):
-            done.append(not task.is_left and not (claim.joint and task.is_claimed))
+        settled, rows = [], {}
+        for claim, task in zip(claims, tasks, strict=True):
+            settled.append(not task.is_left and not (claim.joint and task.is_claimed))
             if task.is_left and claim.joint:
                 place, refusal = claim.place, task.refusal
                 self._side.claim(self._direction, place, claim.owner, refusal=refusal)
@@ -88,5 +100,5 @@ class Sweeper:
         dropped = dict(zip(rows, driver.map(self._side.drop_claim, [*rows.values()]), strict=True))
         return [
             is_done and dropped[self._side.fence(claim)]
-            for claim, is_done in zip(taken, done, strict=True)
+            for claim, is_done in zip(claims, settled, strict=True)
         ]

@@ -1,6 +1,7 @@
-"""Writes into the table that is replicated to, each on condition of whose item is there.
+"""Write to the target table, each time on a condition about the owner of the existing item.
 
-No write is sent again whose answer was lost (item_calls.Unanswered): the protocol waits, and looks.
+A write whose answer was lost is not repeated (item_calls.Unanswered): the protocol waits, and
+reads.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,16 +22,18 @@ from keyhop.rekey.worker.images import FrozenKey, Image, Values, frozen, owner_v
 from keyhop.rekey.worker.protocol import Call, Kind, Outcome
 
 MOST_TRIES = 50
-"""Of one write, each refused as the item's own owner has changed it meanwhile."""
+"""The tries of one write, each of which was refused because its owner has changed the item."""
 
 Answer = FrozenKey | Outcome | None
 
 
 class Target(ItemCalls):
-    """For the calls of one direction's protocol; for any number of threads. The others are those of
-    ItemCalls.
+    """Makes the requests of one direction's protocol, for any number of threads.
 
-    claims: those that were put by taking places over.
+    The other arguments are those of ItemCalls.
+
+    Attributes:
+        claims: The claims that were recorded when places were taken over.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class Target(ItemCalls):
         side: SideTable,
         **more: Any,
     ) -> None:
-        # What is behind slows the backfill, and never the stream.
+        # A slow target slows the backfill, and never the stream.
         super().__init__(connection, table, slows=False, **more)
         self.claims: list[Claim] = []
         self._transform = transform
@@ -53,7 +56,7 @@ class Target(ItemCalls):
         self._seen: dict[tuple[Any, Any], Values] = {}
 
     def write(self, call: Call) -> Answer:
-        """Put an image where nothing is, or an item of its own; else who has the place."""
+        """Put an image at an empty place or over its own item; else return the owner."""
         image = call.image
         assert isinstance(image, Image)
         assert image.there is not None
@@ -76,7 +79,7 @@ class Target(ItemCalls):
         raise GaveUp(f"An item of table {self._table!r} changes all the time.")
 
     def remove(self, call: Call, values: Values | None) -> Answer:
-        """Delete what is at a place if it is of the source. values: what tells that, if known."""
+        """Delete the item at a place if it is of the source, as its `values` show."""
         if self._is_bijective:
             return self._sent(call)[0]
         for _ in range(MOST_TRIES):
@@ -92,12 +95,12 @@ class Target(ItemCalls):
         raise GaveUp(f"An item of table {self._table!r} changes all the time.")
 
     def take_over(self, call: Call) -> Answer:
-        """Put an image in the place of another owner's item, and a claim for him."""
+        """Put an image in the place of another owner's item, and record a claim of that owner."""
         image = call.image
         assert isinstance(image, Image)
         claim = self._side.new_claim(self._direction, thawed(call.place), thawed(call.owner))
-        seen = self._seen[call.source, call.place]
-        answer, _ = self._sent(call, image.there, seen, claim=claim)
+        values = self._seen[call.source, call.place]
+        answer, _ = self._sent(call, image.there, values, claim=claim)
         if answer is None:
             self.claims.append(claim)
         return answer
@@ -108,22 +111,24 @@ class Target(ItemCalls):
         If some of the writes are refused, the others are tried again without them.
 
         Args:
-            calls: Kind.WRITE and Kind.REMOVE, at distinct places, with the same fence.
+            calls: Requests of Kind.WRITE and Kind.REMOVE, at distinct places, with the same fence.
 
         Returns:
-            For each call: None if it is done; OVERTAKEN if the fence has fallen, which then is the
-            answer to all of them; REFUSED if it has to be tried by itself.
+            For each call: None if it is done; OVERTAKEN if the fence does not hold any more, which
+            then is the answer to all of them; REFUSED if it must be tried alone.
         """
         answers: list[Outcome | None] = [None] * len(calls)
         parts = {number: part for number, part in enumerate(self._parts(calls)) if part is not None}
         while parts:
             fence = self._side.holds(self._direction, cast(tuple[str, str], calls[0].fence))
             units = 2 * (sum(units for _, units in parts.values()) + 1)
-            whole = [*(part for part, _ in parts.values()), fence]
-            sent = self._write("transact_write_items", units, units, once=True, TransactItems=whole)
-            if sent.refused is None:
+            actions = [*(part for part, _ in parts.values()), fence]
+            written = self._write(
+                "transact_write_items", units, units, once=True, TransactItems=actions
+            )
+            if written.refused is None:
                 break
-            *reasons, of_fence = cancellations(sent.refused)
+            *reasons, of_fence = cancellations(written.refused)
             if of_fence == CHECK_FAILED:
                 return [Outcome.OVERTAKEN] * len(calls)
             for number, reason in zip([*parts], reasons, strict=True):
@@ -133,12 +138,12 @@ class Target(ItemCalls):
         return answers
 
     def _parts(self, calls: Sequence[Call]) -> Iterator[tuple[dict[str, Any], float] | None]:
-        """Yield the part of a transaction that each call is; None if it has nothing to remove."""
-        held: dict[FrozenKey, Item] = {}
+        """Yield the part of a transaction for each call; None if it has nothing to remove."""
+        items_there: dict[FrozenKey, Item] = {}
         removed = [thawed(call.place) for call in calls if call.kind is Kind.REMOVE]
         if removed and not self._is_bijective:
             names = self._transform.destination
-            held = {frozen(names.of(old)): old for old in self.get_many(removed)}
+            items_there = {frozen(names.of(old)): old for old in self.get_many(removed)}
         for call in calls:
             if call.kind is Kind.WRITE:
                 image = call.image
@@ -149,24 +154,24 @@ class Target(ItemCalls):
             elif self._is_bijective:
                 yield self._part(call)
             else:
-                old = held.get(cast(FrozenKey, call.place))
+                old = items_there.get(cast(FrozenKey, call.place))
                 is_its_own = old is not None and self._owner_of(old) == call.source
                 values = owner_values(old, self._transform) if old and is_its_own else None
                 yield self._part(call, None, values) if is_its_own else None
 
     def get(self, key: Key) -> Item | None:
-        """A strong look at an item."""
+        """Read an item, strongly consistent."""
         item: Item | None = self._read("get_item", Key=key).get("Item")
         return item
 
     def get_many(self, keys: Sequence[Key]) -> list[Key]:
-        """Strong looks at MOST_KEYS_AT_ONCE at most; those that are there, in no order."""
+        """Read up to MOST_KEYS_AT_ONCE items, strongly consistent; return those that exist."""
         return self._read_batch(keys, {})
 
     def _owner_of(self, old: Item) -> FrozenKey | None:
         try:
             owner = self._transform.owner_of(old)
-        except Exception:  # a function of somebody's
+        except Exception:  # a user's function
             return None
         return None if owner is None else frozen(owner)
 
@@ -177,7 +182,7 @@ class Target(ItemCalls):
         values: Values | None = None,
         or_absent: bool = False,
     ) -> tuple[dict[str, Any], float]:
-        """Return the part of a transaction that a Put or a Delete is, and its write units."""
+        """Return the part of a transaction for a Put or a Delete, and its write units."""
         place = thawed(call.place)
         write: dict[str, Any] = {"TableName": self._table}
         write |= {"Key": place} if item is None else {"Item": item}
@@ -194,7 +199,7 @@ class Target(ItemCalls):
         or_absent: bool = False,
         claim: Claim | None = None,
     ) -> tuple[Answer, Item | None]:
-        """Of a Put or a Delete: None, REFUSED or OVERTAKEN, and what it was refused for."""
+        """Send a Put or a Delete; return the answer, and the item that refused it."""
         part, units = self._part(call, item, values, or_absent)
         ((kind, write),) = part.items()
         beside = [] if claim is None else [self._side.claiming(claim)]
@@ -206,30 +211,32 @@ class Target(ItemCalls):
             if written.refused is None:
                 return None, None
             return Outcome.REFUSED, written.old
-        whole = [part, *beside]
+        actions = [part, *beside]
         units = 2 * (units + len(beside))
-        written = self._write("transact_write_items", units, units, once=True, TransactItems=whole)
+        written = self._write(
+            "transact_write_items", units, units, once=True, TransactItems=actions
+        )
         if written.refused is None:
             return None, None
         return _cancelled(written.refused)
 
     def _condition(self, values: Values, partition: str, or_absent: bool) -> dict[str, Any]:
-        """That an item's owner attributes have these values."""
-        names, given, clauses = {}, {}, []
+        """Return the condition that an item's owner attributes have these values."""
+        names, content, clauses = {}, {}, []
         for number, (name, value) in enumerate(values.items()):
             names[f"#o{number}"] = name
             if value is None:
                 clauses.append(f"attribute_not_exists(#o{number})")
             else:
-                given[f":o{number}"] = value
+                content[f":o{number}"] = value
                 clauses.append(f"#o{number} = :o{number}")
         if or_absent or None in values.values() or not clauses:
             names["#p"] = partition
         owned = " AND ".join(clauses) or "attribute_exists(#p)"
         if not or_absent and "#p" in names and clauses:
-            owned += " AND attribute_exists(#p)"  # nothing has no attributes either
+            owned += " AND attribute_exists(#p)"  # a missing item lacks all attributes too
         condition = f"{self._absent} OR ({owned})" if or_absent else owned
-        more: Mapping[str, Any] = {"ExpressionAttributeValues": given} if given else {}
+        more: Mapping[str, Any] = {"ExpressionAttributeValues": content} if content else {}
         return {
             "ConditionExpression": condition,
             "ExpressionAttributeNames": names,
@@ -239,7 +246,7 @@ class Target(ItemCalls):
 
 
 def _cancelled(error: ClientError) -> tuple[Answer, Item | None]:
-    """The last part of a transaction is the fence, if there is one; the first is the write."""
+    """Return the answer of a cancelled transaction: its first part is the write."""
     first, *rest = cancellations(error)
     if CHECK_FAILED in rest:
         return Outcome.OVERTAKEN, None

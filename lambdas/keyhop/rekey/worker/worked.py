@@ -1,4 +1,4 @@
-"""What a batch of stream records came to. Pure."""
+"""The result of a batch of stream records. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -7,10 +7,15 @@ from keyhop.rekey.control import Share
 
 @dataclass(slots=True)
 class Worked:
-    """What a batch came to. keys: source keys that were worked. lag: age of its newest record when
-    it was done, in seconds. left: works that are claims now. stragglers: writes that bypassed the
-    router. unmapped: keys whose item has no form in the other table. given_up: keys of which the
-    worker has died again and again.
+    """The result of a batch.
+
+    Attributes:
+        keys: Source keys that were processed.
+        lag: The age of its newest record at its end, in seconds.
+        left: Works that have become claims.
+        stragglers: Writes that bypassed the router.
+        unmapped: Keys whose item cannot be mapped to the other table.
+        given_up: Keys at which the worker has died repeatedly.
     """
 
     records: int = 0
@@ -24,9 +29,9 @@ class Worked:
     share: Share = "work"
     failures: list[Exception] = field(default_factory=list)
 
-    def add(self, other: "Worked") -> None:
-        """What a part of the batch came to."""
+    def add(self, part: "Worked") -> None:
+        """Add the result of a part of the batch."""
         for name in ("records", "keys", "swept", "left", "unmapped"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.lag = max(self.lag, other.lag)
-        self.failures += other.failures
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        self.lag = max(self.lag, part.lag)
+        self.failures += part.failures
