@@ -68,6 +68,8 @@ class JointExplorer(Explorer):
         pairs = tuple(pair for pair in seen[1:] if pair in first.values())
         used = {self._row_of(slot) for slot in slots} | {token for _, _, token in claims}
         used |= {self.lates.values[request][1][5] for request in late}
+        works = [self.works.values[self.slots.values[slot][1]] for slot in slots]
+        used |= {work[0] for work in works if isinstance(work, tuple)}
         row = next(-number for number in range(1, 9) if -number not in used)
         put = tuple(sorted((*claims, *((*pair, row) for pair in pairs))))
         others = tuple(pair for pair in seen[1:] if pair not in pairs)

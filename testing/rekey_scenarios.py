@@ -111,7 +111,7 @@ def repaired() -> Iterator[Scenario]:
 def shared() -> Iterator[Scenario]:
     """The same, and the claims of verify share a row."""
     for whole in planted():
-        joint = replace(whole, joint=True, sweepers=1)
+        joint = replace(whole, joint=True, workers=1, sweepers=1)
         yield replace(joint, crashes=2)
         for script in scripts(1):
             yield replace(joint, script=script, crashes=1)
