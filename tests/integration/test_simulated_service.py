@@ -55,8 +55,9 @@ from testing.servers import LOCAL_CREDENTIALS
 from testing.sharding_simulator import run as sharding_run
 from testing.sharding_simulator import world as sharding_world
 from testing.simulation.schedule import Process, Schedule
-from testing.simulation.service import Service, Table
+from testing.simulation.service import Service
 from testing.simulation.streams import Streams, records
+from testing.simulation.tables import Table, keyed
 from testing.simulation.values import NotSimulated
 from tests.unit.rekey import chaos_world
 from tests.unit.rekey.chaos import Chaos
@@ -94,12 +95,7 @@ class Both:
         self.client = database.client
         self.names = {name: f"{name}-{uuid.uuid4().hex}" for name in schemas}
         self.service = Service(
-            {
-                self.names[name]: Table(
-                    tuple(schema), types=tuple(schema.values()), shards=[[] for _ in range(3)]
-                )
-                for name, schema in schemas.items()
-            }
+            {self.names[name]: Table(keyed(schema), shards=3) for name, schema in schemas.items()}
         )
         for name, schema in schemas.items():
             partition, *sort = schema.items()
@@ -127,7 +123,7 @@ class Both:
     def send(self, operation: str, request: Mapping[str, Any]) -> Any:
         """Send a request to both databases. Raise if their answers differ, else return one."""
         request = renamed(request, self.names)
-        simulated = outcome(lambda: answered(self.service, operation, request))
+        simulated = outcome(lambda: self.service.answer(operation, request))
         real = outcome(lambda: getattr(self.client, operation)(**request))
         expected = comparable(operation, request, real, of_local=True)
         assert comparable(operation, request, simulated) == expected, (operation, request)
@@ -148,8 +144,9 @@ class Both:
         """Delete all items, and forget their stream records."""
         for name, table in self.service.tables.items():
             for item in self.client.scan(TableName=name, ConsistentRead=True)["Items"]:
-                self.client.delete_item(TableName=name, Key=table.key_of(item))
-            table.items.clear()
+                self.client.delete_item(TableName=name, Key=table.base.key_of(item))
+            for item in table.items:
+                table.delete(item)
             self._new_records(name, table)
             self._new_real_records(name, 0)
 
@@ -196,14 +193,6 @@ def renamed(request: Any, names: Mapping[str, str]) -> Any:
         else value
         for name, value in request.items()
     }
-
-
-def answered(service: Service, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the simulated service answers to a request with nothing between its pieces."""
-    answer: dict[str, Any] = {}
-    for piece in service.pieces(operation, request, answer):
-        piece()
-    return answer
 
 
 def outcome(send: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -935,7 +924,6 @@ NOT_SIMULATED: list[Request] = [
     ("query", querying("begins_with(sk, :s) AND pk = :p", p="a", s="1")),
     ("query", querying(":p = pk", p="a")),
     ("query", querying("(pk = :p)", p="a")),
-    ("scan", {"TableName": "sorted", "Segment": 0, "TotalSegments": 2}),
     ("scan", {"TableName": "sorted", "FilterExpression": "attribute_exists(n)"}),
     ("transact_write_items", transacting({"Put": {**putting(), "ReturnValues": "ALL_OLD"}})),
     (
@@ -947,21 +935,10 @@ NOT_SIMULATED: list[Request] = [
 
 @pytest.mark.parametrize(("operation", "request_"), NOT_SIMULATED, ids=lambda part: str(part)[:90])
 def test_what_is_not_simulated_is_never_answered(operation: str, request_: dict[str, Any]) -> None:
-    service = Service({"sorted": Table(("pk", "sk"))})
+    service = Service({"sorted": Table(keyed(SCHEMAS["sorted"]))})
     service.tables["sorted"].put({**A, **CONTENT})
     with pytest.raises(NotSimulated):
-        answered(service, operation, request_)
-
-
-def test_a_page_of_more_than_a_megabyte_is_not_simulated() -> None:
-    service = Service({"sorted": Table(("pk", "sk"))})
-    for number in range(4):
-        service.tables["sorted"].put({**A, "sk": {"S": f"{number}"}, "t": {"S": "x" * 300_000}})
-    with pytest.raises(NotSimulated):
-        answered(service, "query", querying("pk = :p", p="a"))
-    service.page_items = 3
-    page = answered(service, "query", querying("pk = :p", p="a"))
-    assert page["LastEvaluatedKey"]["sk"] == {"S": "2"}
+        service.answer(operation, request_)
 
 
 # --- what the generated requests leave out ---
@@ -980,7 +957,7 @@ def test_a_scan_goes_on_after_its_last_key(both: Both, limit: int) -> None:
         while True:
             request = renamed({"TableName": "sorted", "Limit": limit, **start}, both.names)
             if simulated:
-                page = answered(both.service, "scan", request)
+                page = both.service.answer("scan", request)
             else:
                 page = both.client.scan(**request)
             found += page["Items"]
@@ -1013,7 +990,7 @@ def test_new_items_cost_a_unit_for_each_kb_and_two_in_a_transaction(both: Both, 
     ]:
         whole = renamed(request, both.names)
         expected = outcome(partial(getattr(both.client, operation), **whole))
-        assert answered(both.service, operation, whole) == expected
+        assert both.service.answer(operation, whole) == expected
 
 
 def test_a_client_of_the_simulated_streams_reads_what_one_of_the_real_ones_reads(
@@ -1022,7 +999,7 @@ def test_a_client_of_the_simulated_streams_reads_what_one_of_the_real_ones_reads
     both.clear()
     schedule = Schedule(random.Random(1))
     name = both.names["sorted"]
-    tables = {name: Table(("pk", "sk"), shards=[[]])}
+    tables = {name: Table(keyed(SCHEMAS["sorted"]), shards=1)}
     service = Service(tables)
     real_arn = both.client.describe_table(TableName=name)["Table"]["LatestStreamArn"]
 
@@ -1060,7 +1037,7 @@ def test_a_client_of_the_simulated_streams_reads_what_one_of_the_real_ones_reads
 
     def simulated() -> None:
         def write(operation: str, **request: Any) -> None:
-            answered(service, operation, {"TableName": name, **request})
+            service.answer(operation, {"TableName": name, **request})
 
         found.append(read(Streams(schedule, tables), name, write))
 
@@ -1117,7 +1094,7 @@ def replay(
     Returns how often each operation was sent.
     """
     schemas = {
-        name: dict(zip(table.keys, table.types, strict=True))
+        name: {key: table.base.types[key] for key in table.keys}
         for name, table in service.tables.items()
     }
     both = Both(Database("dynamodb_local", database_url), schemas)
