@@ -121,6 +121,7 @@ class Expressions:
     """All expressions of one request, or of one part of a transaction or a batch.
 
     Raises Invalid for what the service refuses whatever the item. keys: the table's key attributes.
+    wanted: the attributes that the projection names; None: there is no projection.
     """
 
     def __init__(self, request: Mapping[str, Any], keys: Collection[str]) -> None:
@@ -146,7 +147,7 @@ class Expressions:
         self._condition = parsed.get("ConditionExpression")
         self._update = parsed.get("UpdateExpression")
         projection = parsed.get("ProjectionExpression")
-        self._projected = (
+        self.wanted = (
             None if projection is None else {given.path(path)[0] for path in projection.paths}
         )
         self._key_condition = parsed.get("KeyConditionExpression")
@@ -185,7 +186,7 @@ class Expressions:
 
     def projected(self, item: Item) -> dict[str, Value]:
         """Return a copy of the attributes that the request wants."""
-        wanted = self._projected
+        wanted = self.wanted
         if wanted is None:
             return copy_of(item)
         return copy_of({name: value for name, value in item.items() if name in wanted})

@@ -271,6 +271,7 @@ class Service:
                 for kind, part in change.items()
             ]
             _check_distinct(self._table(name), [write.key for write in writes])
+            _check_units(request, self._table(name))
 
             def do(write: _Write, add: Callable[[float], None] = add) -> None:
                 add(write.units(write.item))
@@ -297,6 +298,7 @@ class Service:
         if returns not in _RETURNS[operation]:
             raise Invalid("Return values set to invalid value")
         write = self._checked(operation.removesuffix("_item").capitalize(), request)
+        _check_units(request, write.table)
         paths = write.expressions.updated_paths
         if returns.startswith("UPDATED") and (not paths or any(len(path) > 1 for path in paths)):
             raise NotSimulated(f"{returns} without an update, or with a nested path")
@@ -319,6 +321,8 @@ class Service:
         if not 1 <= len(items) <= MOST_IN_TRANSACTION:
             raise Invalid("A transaction has 1 to 100 items")
         writes = [self._checked(kind, part) for item in items for kind, part in item.items()]
+        for write in writes:
+            _check_units(request, write.table)
         if len({(write.name, repr(sorted(write.key.items()))) for write in writes}) < len(writes):
             raise Invalid("Transaction request cannot include multiple operations on one item")
         token = request.get("ClientRequestToken")
@@ -399,7 +403,16 @@ class Service:
         name = request.get("IndexName")
         if name is not None and name not in table.indexes:
             raise Invalid(f"The table does not have the specified index: {name}")
-        return table.indexes[name] if name else table.base, Expressions(request, table.keys)
+        view = table.indexes[name] if name else table.base
+        expressions = Expressions(request, table.keys)
+        if view.is_global and request.get("ConsistentRead"):
+            raise Invalid("Consistent reads are not supported on global secondary indexes")
+        if view.projected is not None and (
+            request.get("Select") == "ALL_ATTRIBUTES"
+            or not view.projected.issuperset(expressions.wanted or ())
+        ):
+            raise NotSimulated("attributes that an index does not have")
+        return view, expressions
 
     def _start(self, view: View, request: Mapping[str, Any]) -> Item | None:
         if "ExclusiveStartKey" not in request:
@@ -433,7 +446,8 @@ class Service:
         for at in order:
             page.append(view.items[view.places[at]])
             size += size_of(page[-1])
-            if len(page) >= min(limit, self.page_items) or size >= PAGE_BYTES:
+            is_full = size >= PAGE_BYTES and at != order[-1]
+            if is_full or len(page) >= min(limit, self.page_items):
                 if not is_end(page[-1]):
                     more = {"LastEvaluatedKey": copy_of(view.key_of(page[-1]))}
                 break
@@ -521,6 +535,11 @@ def _check_parameters(operation: str, request: Mapping[str, Any]) -> None:
     if operation == "batch_get_item":
         for wanted in request["RequestItems"].values():
             _check_parameters("Keys", wanted)
+
+
+def _check_units(request: Mapping[str, Any], table: Table) -> None:
+    if table.indexes and request.get("ReturnConsumedCapacity", "NONE") != "NONE":
+        raise NotSimulated("the units of a write to a table with indexes")
 
 
 def _check_distinct(table: Table, keys: list[Item]) -> None:

@@ -35,7 +35,10 @@ class View:
     Attributes:
         hashes, ranges: The attributes of the partition key and of the sort key.
         types: The types of all key attributes of the table and its indexes.
-        names: The attributes of a start key: of an index also those of the table's key.
+        tie: Of an index, the attributes of the table's key, which order what is equal in it.
+        names: The attributes of a start key.
+        projected: The attributes that an index has. None: all.
+        is_global: Whether it is a global index.
         items: The item at each place.
     """
 
@@ -45,6 +48,7 @@ class View:
         types: Mapping[str, str],
         tie: tuple[str, ...] = (),
         projection: Mapping[str, Any] | None = None,
+        is_global: bool = False,
     ) -> None:
         self.types = types
         self.hashes, self.ranges = (
@@ -56,9 +60,10 @@ class View:
         self.names = tuple(dict.fromkeys(self.schema + tie))
         self.places: MutableSequence[Place] = []
         self.items: dict[Place, dict[str, Value]] = {}
-        self._projected = None
+        self.is_global = is_global
+        self.projected: set[str] | None = None
         if projection is not None and projection["ProjectionType"] != "ALL":
-            self._projected = {*self.names, *projection.get("NonKeyAttributes", ())}
+            self.projected = {*self.names, *projection.get("NonKeyAttributes", ())}
 
     def place(self, key: Item) -> Place:
         partition = tuple([order_of(key[name]) for name in self.hashes])
@@ -83,7 +88,7 @@ class View:
         if after is not None and new is not None:
             if before != after:
                 insort(self.places, after)
-            kept = self._projected
+            kept = self.projected
             self.items[after] = new if kept is None else {n: v for n, v in new.items() if n in kept}
 
     def check_key(self, key: Item) -> None:
@@ -103,6 +108,9 @@ class View:
         most = 2_048 if name in self.hashes else 1_024
         if type_ != "N" and size_of({"": value}) > most:
             raise Invalid(f"The value of a key attribute has more than {most} bytes. Key: {name}")
+
+
+_GLOBAL, _LOCAL = "GlobalSecondaryIndexes", "LocalSecondaryIndexes"
 
 
 class Table:
@@ -130,9 +138,9 @@ class Table:
         self.base = View(request["KeySchema"], types)
         self.indexes = {
             index["IndexName"]: View(
-                index["KeySchema"], types, self.base.schema, index.get("Projection")
+                index["KeySchema"], types, self.base.schema, index["Projection"], kind == _GLOBAL
             )
-            for kind in _INDEXES
+            for kind in (_GLOBAL, _LOCAL)
             for index in request.get(kind, ())
         }
         self.shards: list[list[tuple[float, Item | None, Item | None]]] = [
@@ -193,7 +201,7 @@ class Table:
         }
         if self.shards:
             description["LatestStreamArn"] = name
-        for kind in filter(self._request.__contains__, _INDEXES):
+        for kind in {_GLOBAL, _LOCAL} & self._request.keys():
             description[kind] = [
                 {
                     "IndexName": index["IndexName"],
@@ -206,9 +214,6 @@ class Table:
                 for index in self._request[kind]
             ]
         return description
-
-
-_INDEXES = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
 
 
 def keyed(types: Mapping[str, str]) -> dict[str, Any]:
