@@ -19,7 +19,8 @@ from testing.partitions import Partitions
 from testing.sharding_simulator.budgets import Budgeted
 from testing.sharding_simulator.world import EPOCH, Machine
 from testing.simulation.schedule import Process, Schedule
-from testing.simulation.service import Service, Table
+from testing.simulation.service import Service
+from testing.simulation.tables import Table, keyed
 
 KEY_RATE = 100
 """Write units a second of a physical key in the model."""
@@ -110,7 +111,10 @@ def burst(way: Way) -> Outcome:
     schedule = Schedule(random.Random(SEED))
     clock = Machine(schedule)
     outcome = Outcome(way)
-    tables = {TABLE: Table(("path", "accessed")), METADATA: Table(("path",))}
+    tables = {
+        TABLE: Table(keyed({"path": "S", "accessed": "S"})),
+        METADATA: Table(keyed({"path": "S"})),
+    }
     model = Partitions("", rate=KEY_RATE, burst=way.saved, tables={TABLE}, clock=clock)
     client = Budgeted(Service(tables), model)
     users = [

@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from keyhop.clock import Clock, SystemClock
-
-from testing.standin.engine import size_of
+from keyhop.dynamodb.values import size_of
 
 HOT_KEY = "TableWriteKeyRangeThroughputExceeded"
 TABLE_TOO_SMALL = "TableWriteProvisionedThroughputExceeded"

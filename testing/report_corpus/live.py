@@ -25,7 +25,7 @@ from testing.report_corpus.case import DAY, Case, Item, item_json, typed
 from testing.report_corpus.loading import create, create_virtual, items_of, typed_name
 from testing.report_corpus.planted import PlantedStream, cloudwatch_of, described
 from testing.servers import LOCAL_CREDENTIALS, local_client
-from testing.standin.engine import Service
+from testing.simulation.service import Service
 
 UNITS = 3_000
 SINCE = 14 * DAY

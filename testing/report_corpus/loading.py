@@ -6,7 +6,7 @@ from typing import Any
 from testing.databases import load
 from testing.report_corpus.case import Case, Item, Schema, item_json
 from testing.report_corpus.virtual import virtual_table
-from testing.standin.engine import Service
+from testing.simulation.service import Service
 
 
 def typed_name(declared: str) -> tuple[str, str]:

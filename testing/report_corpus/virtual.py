@@ -1,4 +1,4 @@
-"""Tables of gigabytes that nobody has loaded: the stand-in makes their items as they are read."""
+"""Tables of gigabytes that nobody has loaded: their items are made as they are read."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from keyhop.dynamodb.values import size_of
+
 from testing.report_corpus.case import Item, Schema, item_json
 from testing.report_corpus.words import iso
-from testing.standin.engine import Table, View, hash_of, size_of
+from testing.simulation.tables import Table, hash_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def virtual_table(request: Mapping[str, Any], collections: Collections, now: flo
     """A table for the stand-in's Service.tables; it is read, and never written."""
     table = Table(request)
     places = Places(collections, now)
-    table.base = View(table.base.schema, table.base.types, (), places, Made(places))  # type: ignore[arg-type]
+    table.base.places, table.base.items = places, Made(places)  # type: ignore[assignment]
     example = item_json(places.item(places.keys[0], 0))
     table.reported = (len(places), len(places) * size_of(example))
     return table

@@ -31,7 +31,4 @@ class Budgeted:
             code = refusal["__type"].partition("#")[2]
             error = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {}}
             raise ClientError({**error, **refusal}, name)
-        answer: dict[str, Any] = {}
-        for piece in self._service.pieces(operation, request, answer):
-            piece()
-        return answer
+        return self._service.answer(operation, request)

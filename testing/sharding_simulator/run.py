@@ -208,18 +208,17 @@ class _Run:
     def _lies(self) -> dict[tuple[str, str], list[int]]:
         names = Names("S")
         lies: dict[tuple[str, str], list[int]] = {}
-        for items in self.world.tables[TABLE].items.values():
-            for item in items.values():
-                parsed = names.parsed(item[PARTITION])
-                assert parsed is not None
-                key, shard = parsed
-                lies.setdefault((key["S"], item[SORT]["S"]), []).append(shard)
+        for item in self.world.tables[TABLE].items:
+            parsed = names.parsed(item[PARTITION])
+            assert parsed is not None
+            key, shard = parsed
+            lies.setdefault((key["S"], item[SORT]["S"]), []).append(shard)
         return lies
 
     def _look_at_copies(self) -> None:
         tables = self.world.tables
         for (key, at), held in self._lies().items():
-            metadata = tables[METADATA].at({PARTITION: {"S": key}})
+            metadata = tables[METADATA].base.at({PARTITION: {"S": key}})
             assert metadata is not None
             readable = from_item(metadata).readable
             # What came later than promised, and was never acknowledged, may lie where nobody reads.

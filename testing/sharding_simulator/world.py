@@ -12,7 +12,8 @@ from keyhop.sharding.table import ShardedTable
 from testing.sharding_simulator.linearizable import Effect, Operation, is_linearizable
 from testing.sharding_simulator.network import Network, Trouble
 from testing.simulation.schedule import Pool, Schedule, WaitingLock
-from testing.simulation.service import Service, Table
+from testing.simulation.service import Service
+from testing.simulation.tables import Table, keyed
 
 TABLE, METADATA = "items", "items-shards"
 PARTITION, SORT = "path", "at"
@@ -55,7 +56,10 @@ class World:
         self.chance = random.Random(seed)
         self.settings = settings
         self.schedule = Schedule(self.chance)
-        self.tables = {TABLE: Table((PARTITION, SORT)), METADATA: Table((PARTITION,))}
+        self.tables = {
+            TABLE: Table(keyed({PARTITION: "S", SORT: "S"})),
+            METADATA: Table(keyed({PARTITION: "S"})),
+        }
         service = Service(self.tables, page_items=self.chance.choice([2, 3, 1_000]))
         self.network = Network(
             self.schedule, service, trouble, self.chance, METADATA, SETTLE / 2 - 0.02

@@ -121,6 +121,7 @@ class Expressions:
     """All expressions of one request, or of one part of a transaction or a batch.
 
     Raises Invalid for what the service refuses whatever the item. keys: the table's key attributes.
+    wanted: the attributes that the projection names; None: there is no projection.
     """
 
     def __init__(self, request: Mapping[str, Any], keys: Collection[str]) -> None:
@@ -145,7 +146,10 @@ class Expressions:
                 raise Invalid("Key attributes must be scalars; map lookup '.' is not allowed")
         self._condition = parsed.get("ConditionExpression")
         self._update = parsed.get("UpdateExpression")
-        self._projection = parsed.get("ProjectionExpression")
+        projection = parsed.get("ProjectionExpression")
+        self.wanted = (
+            None if projection is None else {given.path(path)[0] for path in projection.paths}
+        )
         self._key_condition = parsed.get("KeyConditionExpression")
 
     def hold(self, item: Item | None) -> bool:
@@ -182,10 +186,10 @@ class Expressions:
 
     def projected(self, item: Item) -> dict[str, Value]:
         """Return a copy of the attributes that the request wants."""
-        if self._projection is None:
+        wanted = self.wanted
+        if wanted is None:
             return copy_of(item)
-        paths = [self._placeholders.path(path) for path in self._projection.paths]
-        return copy_of({name: item[name] for (name,) in paths if name in item})
+        return copy_of({name: value for name, value in item.items() if name in wanted})
 
     def key_conditions(self) -> dict[str, tuple[str, list[Value]]]:
         """Return each key attribute's operator and values. Raise Invalid."""
@@ -197,13 +201,6 @@ class Expressions:
                 raise Invalid("KeyConditionExpressions must only contain one condition per key")
             conditions[name] = operator, [self._placeholders.values[value] for value in values]
         return conditions
-
-
-def meets(value: Value, operator: str, values: list[Value]) -> bool:
-    """Return whether a key attribute meets a key condition."""
-    if operator == "BETWEEN":
-        return compare(">=", value, values[0]) and compare("<=", value, values[1])
-    return compare(operator, value, values[0])
 
 
 def _at(item: Item, path: Path) -> Value | None:

@@ -95,7 +95,7 @@ class Network:
             raise error
         if fate == "lost":
             self._lost(operation)
-            raise chance.choice([failure("InternalServerError", 500), _unanswered()])
+            raise chance.choice([failure("InternalServerError", status=500), _unanswered()])
         return answer
 
     def _send(
@@ -141,7 +141,7 @@ def _conflict(operation: str, request: Mapping[str, Any]) -> BaseException:
 
 _INSTEAD: dict[str, Callable[[str, Mapping[str, Any]], BaseException]] = {
     "throttled": lambda *_: failure("ThrottlingException", ThrottlingReasons=HOT),
-    "refused": lambda *_: failure("InternalServerError", 500),
+    "refused": lambda *_: failure("InternalServerError", status=500),
     "conflict": _conflict,
 }
 """Nothing takes effect."""

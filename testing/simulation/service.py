@@ -5,30 +5,27 @@ neither a transaction nor a snapshot. Single pages are one piece. Always strongl
 
 tests/integration/test_simulated_service.py compares it with DynamoDB Local. What it does not
 simulate raises NotSimulated: other operations and parameters, other forms of expressions
-(testing/simulation/expressions.py), what UPDATED_OLD and UPDATED_NEW show of a nested path, and
-pages of more than 1 MB. It never throttles and never leaves anything unprocessed: that is for
-testing/simulation/network.py.
+(testing/simulation/expressions.py), and what UPDATED_OLD and UPDATED_NEW show of a nested path. It
+never throttles and never leaves anything unprocessed: that is for testing/simulation/network.py.
+
+It is stricter than the local databases: segments are equal ranges of the hash space, and a start
+key of another segment is refused.
 """
 
 import math
-import zlib
-from collections.abc import Callable, Mapping
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
-from keyhop.dynamodb.values import MOST_ITEM_BYTES, size_of
+from keyhop.dynamodb.values import size_of
 
-from testing.simulation.expressions import Expressions, meets
-from testing.simulation.values import (
-    Invalid,
-    NotSimulated,
-    Value,
-    copy_of,
-    order_of,
-    stored_item,
-)
+from testing.simulation.expressions import Expressions
+from testing.simulation.tables import HASHES, Table, View, hash_of
+from testing.simulation.values import Invalid, NotSimulated, Value, copy_of, order_of, stored_item
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 CONDITION_FAILED_MESSAGE = "The conditional request failed"
@@ -37,6 +34,7 @@ HOT = [{"reason": "TableWriteKeyRangeThroughputExceeded", "resource": "arn:aws:d
 PAGE_BYTES = 1 << 20
 MOST_IN_TRANSACTION = 100
 MOST_BATCH_WRITES, MOST_BATCH_KEYS = 25, 100
+MOST_SEGMENTS = 1_000_000
 
 Item = dict[str, Any]
 Piece = Callable[[], None]
@@ -48,12 +46,15 @@ _CONDITION = {"ConditionExpression", *_NAMES, "ExpressionAttributeValues"}
 _SHOWN = {"ReturnValuesOnConditionCheckFailure"}
 _WRITE = {"TableName", "ReturnValues", *_SHOWN, *_CONDITION, *_CAPACITY}
 _PAGE = {
-    *("TableName", "Select", "Limit", "ExclusiveStartKey", "ConsistentRead"),
+    *("TableName", "IndexName", "Select", "Limit", "ExclusiveStartKey", "ConsistentRead"),
     *("ProjectionExpression", *_NAMES, *_CAPACITY),
 }
 _READ_OF_KEYS = {"ConsistentRead", "ProjectionExpression", *_NAMES}
 _PARAMETERS: dict[str, set[str]] = {
     "describe_table": {"TableName"},
+    "describe_time_to_live": {"TableName"},
+    "delete_table": {"TableName"},
+    "list_tables": {"ExclusiveStartTableName", "Limit"},
     "get_item": {"TableName", "Key", *_READ_OF_KEYS, *_CAPACITY},
     "put_item": {"Item", *_WRITE},
     "update_item": {"Key", "UpdateExpression", *_WRITE},
@@ -62,7 +63,7 @@ _PARAMETERS: dict[str, set[str]] = {
         *("KeyConditionExpression", "ExpressionAttributeValues", "ScanIndexForward"),
         *_PAGE,
     },
-    "scan": _PAGE,
+    "scan": {"Segment", "TotalSegments", *_PAGE},
     "batch_get_item": {"RequestItems", *_CAPACITY},
     "batch_write_item": {"RequestItems", *_CAPACITY},
     "transact_write_items": {"TransactItems", "ClientRequestToken", *_CAPACITY},
@@ -82,100 +83,21 @@ _RETURNS = {
 }
 
 
-def failure(code: str, status: int = 400, message: str | None = None, **more: Any) -> ClientError:
-    """Return an error response as an exception."""
+def failure(code: str, message: str | None = None, status: int = 400, **more: Any) -> ClientError:
+    """Return an error response as an exception. more: further fields of its body."""
     error = {"Error": {"Code": code, "Message": code if message is None else message}}
     return ClientError({**error, "ResponseMetadata": {"HTTPStatusCode": status}, **more}, "")
 
 
 def _invalid(error: Invalid) -> ClientError:
-    return failure("ValidationException", message=str(error))
-
-
-@dataclass
-class Table:
-    """keys: the names of its partition key and its sort key. types: theirs; strings by default.
-    items: by partition, then sort key. shards: of its stream, as what has changed: when, the item
-    as it was, and as it is; none: it has no stream. now: tells the moment.
-    """
-
-    keys: tuple[str, ...]
-    items: dict[Any, dict[Any, Item]] = field(default_factory=dict)
-    shards: list[list[tuple[float, Item | None, Item | None]]] = field(default_factory=list)
-    now: Callable[[], float] = lambda: 0.0
-    types: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.types = self.types or ("S",) * len(self.keys)
-
-    def at(self, key: Mapping[str, Any]) -> Item | None:
-        return self.items.get(self._partition(key), {}).get(self._sort(key))
-
-    def put(self, item: Mapping[str, Any]) -> None:
-        """Store an item. Raise Invalid if it cannot be one of this table."""
-        new = stored_item(item)
-        self.check_key({name: new[name] for name in self.keys if name in new})
-        if size_of(new) > MOST_ITEM_BYTES:
-            raise Invalid("Item size has exceeded the maximum allowed size")
-        self._changed(self.at(new), new)
-        self.items.setdefault(self._partition(new), {})[self._sort(new)] = new
-
-    def delete(self, key: Mapping[str, Any]) -> None:
-        self._changed(self.at(key), None)
-        self.items.get(self._partition(key), {}).pop(self._sort(key), None)
-
-    def key_of(self, item: Mapping[str, Any]) -> Item:
-        return {name: item[name] for name in self.keys}
-
-    def partition(self, value: Mapping[str, Any]) -> list[Item]:
-        """In the order of the sort key."""
-        items = self.items.get(order_of(value), {})
-        return [items[sort] for sort in sorted(items)]
-
-    def check_key(self, key: Mapping[str, Any]) -> None:
-        """Raise Invalid for what is no key of this table."""
-        if key.keys() != set(self.keys):
-            raise Invalid("The provided key element does not match the schema")
-        for name, value in key.items():
-            self.check_key_value(name, value)
-
-    def check_key_value(self, name: str, value: Value) -> None:
-        """Raise Invalid for what cannot be the value of a key attribute."""
-        type_ = self.types[self.keys.index(name)]
-        if value.keys() != {type_}:
-            raise Invalid(f"Type mismatch for key {name}")
-        if not value[type_]:
-            raise Invalid(f"The value of a key attribute must not be empty. Key: {name}")
-        most = 2_048 if name == self.keys[0] else 1_024
-        if type_ != "N" and size_of({"": value}) > most:
-            raise Invalid(f"The value of a key attribute has more than {most} bytes. Key: {name}")
-
-    def _changed(self, old: Item | None, new: Item | None) -> None:
-        there = old or new
-        if self.shards and old != new and there is not None:
-            shard = self.hash_of(there) % len(self.shards)
-            self.shards[shard].append((self.now(), old, new))
-
-    def order_of(self, item: Mapping[str, Any]) -> Any:
-        """Return what an item is sorted by in its collection."""
-        return self._sort(item) if len(self.keys) > 1 else ()
-
-    def hash_of(self, item: Mapping[str, Any]) -> int:
-        """Return a hash of an item's partition key."""
-        return zlib.crc32(repr(self._partition(item)).encode())
-
-    def _partition(self, item: Mapping[str, Any]) -> Any:
-        return order_of(item[self.keys[0]])
-
-    def _sort(self, item: Mapping[str, Any]) -> Any:
-        return order_of(item[self.keys[1]]) if len(self.keys) > 1 else None
+    return failure("ValidationException", str(error))
 
 
 @dataclass
 class _Write:
     """One write, checked but for the item that it finds.
 
-    kind: Put, Update, Delete or ConditionCheck.
+    kind: Put, Update, Delete or ConditionCheck. item: the one that a Put stores.
     """
 
     kind: str
@@ -183,48 +105,52 @@ class _Write:
     name: str
     table: Table
     key: Item
+    item: Item | None
     expressions: Expressions
 
     def refused(self) -> Item | None:
         """Return None if the condition holds, else what the error response tells of the item."""
-        old = self.table.at(self.key)
+        old = self.table.base.at(self.key)
         if self.expressions.hold(old):
             return None
         shown = self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         return {"Item": copy_of(old)} if shown and old is not None else {}
 
-    def new(self) -> Item:
-        """Return the item that a Put or an Update leaves, without storing it. Raise Invalid."""
-        if self.kind == "Put":
-            return stored_item(self.request["Item"])
-        old = self.table.at(self.key)
+    def new(self) -> Item | None:
+        """Return the item that the write leaves, without storing it. Raise Invalid."""
+        if self.kind in ("Put", "Delete"):
+            return self.item
+        old = self.table.base.at(self.key)
+        if self.kind == "ConditionCheck":
+            return old
         new = self.expressions.updated(self.key if old is None else old)
-        if size_of(new) > MOST_ITEM_BYTES:
-            raise Invalid("Item size to update has exceeded the maximum allowed size")
+        self.table.check(new)
         return new
 
     def units(self, new: Item | None) -> float:
         """Return the write units, for which the larger one of the old and the new item counts."""
-        sizes = (size_of(item) for item in (self.table.at(self.key), new) if item is not None)
+        sizes = (size_of(item) for item in (self.table.base.at(self.key), new) if item is not None)
         return float(max(1, math.ceil(max(sizes, default=0) / 1_024)))
-
-    def do(self, new: Item | None) -> None:
-        """Store the new item, or delete the old one."""
-        if self.kind in ("Put", "Update"):
-            assert new is not None
-            self.table.put(new)
-        elif self.kind == "Delete":
-            self.table.delete(self.key)
 
 
 @dataclass
 class Service:
-    """page_items: that a page holds at most, as if they were large."""
+    """page_items: that a page holds at most, as if they were large. has_empty_page: of a Scan's
+    parameters, whether it gets a page without items, as the service may give one at any time.
+    """
 
     tables: dict[str, Table]
-    page_items: int = 1_000
+    page_items: int = sys.maxsize
+    has_empty_page: Callable[[Mapping[str, Any]], bool] = lambda request: False
     _tokens: dict[str, Any] = field(default_factory=dict)
     """The transactions that were done, by their tokens."""
+
+    def answer(self, operation: str, request: Mapping[str, Any]) -> Item:
+        """Answer a request with nothing between its pieces. Raise ClientError."""
+        answer: Item = {}
+        for piece in self.pieces(operation, request, answer):
+            piece()
+        return answer
 
     def pieces(self, operation: str, request: Mapping[str, Any], answer: Item) -> list[Piece]:
         """Return what the request does, in pieces that may happen in any order.
@@ -247,8 +173,23 @@ class Service:
     def _atomic(self, operation: str, request: Mapping[str, Any]) -> Item:
         try:
             match operation:
+                case "create_table":
+                    name = request["TableName"]
+                    self.tables[name] = Table(request)
+                    return {"TableDescription": self.tables[name].describe(name)}
+                case "list_tables":
+                    return self._list(request)
                 case "describe_table":
-                    return self._described(request["TableName"])
+                    name = request["TableName"]
+                    return {"Table": self._table(name).describe(name)}
+                case "delete_table":
+                    name = request["TableName"]
+                    described = self._table(name).describe(name)
+                    del self.tables[name]
+                    return {"TableDescription": described}
+                case "describe_time_to_live":
+                    self._table(request["TableName"])
+                    return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
                 case "get_item":
                     return self._get(request)
                 case "query":
@@ -263,8 +204,15 @@ class Service:
 
     def _table(self, name: str) -> Table:
         if name not in self.tables:
-            raise failure("ResourceNotFoundException", message="Requested resource not found")
+            raise failure("ResourceNotFoundException", "Requested resource not found")
         return self.tables[name]
+
+    def _list(self, request: Mapping[str, Any]) -> Item:
+        after = request.get("ExclusiveStartTableName", "")
+        names = sorted(name for name in self.tables if name > after)
+        page = names[: request.get("Limit", 100)]
+        more = {"LastEvaluatedTableName": page[-1]} if len(page) < len(names) else {}
+        return {"TableNames": page, **more}
 
     # --- reads of keys ---
 
@@ -272,10 +220,10 @@ class Service:
         table = self._table(request["TableName"])
         expressions = Expressions(request, table.keys)
         key = stored_item(request["Key"])
-        table.check_key(key)
-        item = table.at(key)
+        table.base.check_key(key)
+        item = table.base.at(key)
         found = {} if item is None else {"Item": expressions.projected(item)}
-        return found | _capacity(request, _read_units(request, [item] if item else []))
+        return found | _capacity(request, _read_units(request, size_of(item or {})))
 
     def _batch_get(self, request: Mapping[str, Any], answer: Item) -> list[Piece]:
         answer |= {"Responses": {}, "UnprocessedKeys": {}}
@@ -300,8 +248,8 @@ class Service:
                 found: list[Item] = found,
                 add: Callable[[float], None] = add,
             ) -> None:
-                item = table.at(key)
-                add(_read_units(wanted, [item] if item else []))
+                item = table.base.at(key)
+                add(_read_units(wanted, size_of(item or {})))
                 if item is not None:
                     found.append(expressions.projected(item))
 
@@ -317,49 +265,49 @@ class Service:
         pieces: list[Piece] = []
         for name, changes in request["RequestItems"].items():
             add = _summed_capacity(request, answer, name)
-            writes = [self._batch_part(name, change) for change in changes]
+            writes = [
+                self._checked(kind.removesuffix("Request"), {**part, "TableName": name})
+                for change in changes
+                for kind, part in change.items()
+            ]
             _check_distinct(self._table(name), [write.key for write in writes])
+            _check_units(request, self._table(name))
 
             def do(write: _Write, add: Callable[[float], None] = add) -> None:
-                new = write.new() if write.kind == "Put" else None
-                add(write.units(new))
-                write.do(new)
+                add(write.units(write.item))
+                write.table.store(write.key, write.item)
 
             pieces += [partial(do, write) for write in writes]
         return pieces
-
-    def _batch_part(self, name: str, change: Mapping[str, Any]) -> _Write:
-        ((kind, part),) = change.items()
-        write = self._checked(kind.removesuffix("Request"), {**part, "TableName": name})
-        if write.kind == "Put" and size_of(write.new()) > MOST_ITEM_BYTES:
-            raise Invalid("Item size has exceeded the maximum allowed size")
-        return write
 
     def _checked(self, kind: str, request: Mapping[str, Any]) -> _Write:
         """Check all of a write that does not depend on the item that it finds. Raise Invalid."""
         name = request["TableName"]
         table = self._table(name)
         expressions = Expressions(request, table.keys)
-        item = stored_item(request["Item"] if kind == "Put" else request["Key"])
-        key = {name: item[name] for name in table.keys if name in item} if kind == "Put" else item
-        table.check_key(key)
-        return _Write(kind, request, name, table, key, expressions)
+        if kind == "Put":
+            item = stored_item(request["Item"])
+            table.check(item)
+            return _Write(kind, request, name, table, table.base.key_of(item), item, expressions)
+        key = stored_item(request["Key"])
+        table.base.check_key(key)
+        return _Write(kind, request, name, table, key, None, expressions)
 
     def _write(self, operation: str, request: Mapping[str, Any]) -> Item:
         returns = request.get("ReturnValues", "NONE")
         if returns not in _RETURNS[operation]:
             raise Invalid("Return values set to invalid value")
         write = self._checked(operation.removesuffix("_item").capitalize(), request)
+        _check_units(request, write.table)
         paths = write.expressions.updated_paths
         if returns.startswith("UPDATED") and (not paths or any(len(path) > 1 for path in paths)):
             raise NotSimulated(f"{returns} without an update, or with a nested path")
         refused = write.refused()
         if refused is not None:
-            raise failure(CONDITION_FAILED, message=CONDITION_FAILED_MESSAGE, **refused)
-        old = write.table.at(write.key)
-        new = None if write.kind == "Delete" else write.new()
+            raise failure(CONDITION_FAILED, CONDITION_FAILED_MESSAGE, **refused)
+        old, new = write.table.base.at(write.key), write.new()
         answer = _capacity(request, write.units(new))
-        write.do(new)
+        write.table.store(write.key, new)
         shown = old if returns.endswith("OLD") else new
         if returns.startswith("UPDATED"):
             updated = {name for (name,) in paths}
@@ -373,6 +321,8 @@ class Service:
         if not 1 <= len(items) <= MOST_IN_TRANSACTION:
             raise Invalid("A transaction has 1 to 100 items")
         writes = [self._checked(kind, part) for item in items for kind, part in item.items()]
+        for write in writes:
+            _check_units(request, write.table)
         if len({(write.name, repr(sorted(write.key.items()))) for write in writes}) < len(writes):
             raise Invalid("Transaction request cannot include multiple operations on one item")
         token = request.get("ClientRequestToken")
@@ -392,7 +342,7 @@ class Service:
             )
         units = [2 * write.units(new) for write, (_, new) in zip(writes, results, strict=True)]
         for write, (_, new) in zip(writes, results, strict=True):
-            write.do(new)
+            write.table.store(write.key, new)
         if token is not None:
             self._tokens[token] = items
         return _group_capacity(request, writes, units, "WriteCapacityUnits")
@@ -400,118 +350,178 @@ class Service:
     # --- pages ---
 
     def _query(self, request: Mapping[str, Any]) -> Item:
-        table = self._table(request["TableName"])
-        expressions = Expressions(request, table.keys)
+        """Read a page of a collection, in the order of its sort key or against it."""
+        view, expressions = self._read(request)
         conditions = expressions.key_conditions()
-        if table.keys[0] not in conditions or not conditions.keys() <= set(table.keys):
-            raise Invalid("Query condition missed key schema element")
-        for name, (_, values) in conditions.items():
-            for value in values:
-                table.check_key_value(name, value)
-        operator, (value, *_) = conditions[table.keys[0]]
-        if operator != "=":
-            raise Invalid("Query key condition not supported")
+        low, high = _range(view, conditions)
+        begin, end = bisect_left(view.places, low), bisect_left(view.places, high)
         forward = request.get("ScanIndexForward", True)
-
-        def is_in_range(key: Mapping[str, Any]) -> bool:
-            return all(meets(key[name], *condition) for name, condition in conditions.items())
 
         def is_end(key: Mapping[str, Any]) -> bool:
             """Return whether no other key can come after this one."""
-            if len(table.keys) == 1:
-                return True
-            operator, values = conditions.get(table.keys[1], ("", []))
+            if view.tie or not view.ranges:
+                return not view.tie
+            operator, values = conditions.get(view.ranges[0], ("", []))
             ends = {("<=", True): 0, (">=", False): 0, ("BETWEEN", True): 1, ("BETWEEN", False): 0}
             end = ends.get((operator, forward))
-            return end is not None and bool(key[table.keys[1]] == values[end])
+            return end is not None and bool(key[view.ranges[0]] == values[end])
 
-        items = [item for item in table.partition(value) if is_in_range(item)]
-        items = items if forward else items[::-1]
-        start = self._start(table, request)
+        start = self._start(view, request)
         if start is not None:
+            place = view.place(start)
             # The service refuses the end of a range, too, after which there is nothing
             # (aws-sdk-ruby, issue 2456), and does not give it as a LastEvaluatedKey.
-            if not is_in_range(start) or (len(table.keys) > 1 and is_end(start)):
+            if not low <= place < high or (view.ranges and is_end(start)):
                 raise Invalid("The provided starting key is outside query boundaries")
-            last = table.order_of(start)
-            items = [
-                item
-                for item in items
-                if (table.order_of(item) > last if forward else table.order_of(item) < last)
-            ]
-        return self._page(table, request, expressions, items, is_end)
+            if forward:
+                begin = bisect_right(view.places, place)
+            else:
+                end = bisect_left(view.places, place)
+        order = range(begin, end) if forward else range(end - 1, begin - 1, -1)
+        return self._page(view, request, expressions, order, is_end)
 
     def _scan(self, request: Mapping[str, Any]) -> Item:
-        """Read a page of all items, by a hash of their partition keys."""
-        table = self._table(request["TableName"])
-        expressions = Expressions(request, table.keys)
-
-        def place(item: Mapping[str, Any]) -> Any:
-            return table.hash_of(item), order_of(item[table.keys[0]]), table.order_of(item)
-
-        items = [item for partition in table.items.values() for item in partition.values()]
-        start = self._start(table, request)
+        """Read a page of a segment."""
+        view, expressions = self._read(request)
+        low, high = _segment(request)
+        begin, end = bisect_left(view.places, (low,)), bisect_left(view.places, (high,))
+        start = self._start(view, request)
         if start is not None:
-            items = [item for item in items if place(item) > place(start)]
-        return self._page(table, request, expressions, sorted(items, key=place))
+            place = view.place(start)
+            if not low <= place[0] < high:
+                raise Invalid("The provided starting key is not in this segment")
+            begin = bisect_right(view.places, place)
+        last = None
+        if begin < end and self.has_empty_page(request):
+            last = _just_before(view, begin, start)
+        page = self._page(view, request, expressions, range(begin, begin if last else end))
+        return page | ({"LastEvaluatedKey": last} if last else {})
 
-    def _start(self, table: Table, request: Mapping[str, Any]) -> Item | None:
+    def _read(self, request: Mapping[str, Any]) -> tuple[View, Expressions]:
+        """Return the table or the index of a Query or a Scan, and its expressions."""
+        table = self._table(request["TableName"])
+        name = request.get("IndexName")
+        if name is not None and name not in table.indexes:
+            raise Invalid(f"The table does not have the specified index: {name}")
+        view = table.indexes[name] if name else table.base
+        expressions = Expressions(request, table.keys)
+        if view.is_global and request.get("ConsistentRead"):
+            raise Invalid("Consistent reads are not supported on global secondary indexes")
+        if view.projected is not None and (
+            request.get("Select") == "ALL_ATTRIBUTES"
+            or not view.projected.issuperset(expressions.wanted or ())
+        ):
+            raise NotSimulated("attributes that an index does not have")
+        return view, expressions
+
+    def _start(self, view: View, request: Mapping[str, Any]) -> Item | None:
         if "ExclusiveStartKey" not in request:
             return None
         start = stored_item(request["ExclusiveStartKey"])
-        table.check_key(start)
+        view.check_key(start)
         return start
 
     def _page(
         self,
-        table: Table,
+        view: View,
         request: Mapping[str, Any],
         expressions: Expressions,
-        items: list[Item],
+        order: Sequence[int],
         is_end: Callable[[Item], bool] = lambda item: False,
     ) -> Item:
-        """Answer with the first of these items. is_end: whether nothing can come after an item."""
-        if request.get("Limit", 1) < 1:
+        """Answer with the first items of those in this order, which are told by their places.
+
+        is_end: whether nothing can come after an item.
+        """
+        limit = request.get("Limit", self.page_items)
+        if limit < 1:
             raise Invalid("Limit must be greater than or equal to 1")
         select = request.get("Select")
         if select is not None and (select == "SPECIFIC_ATTRIBUTES") != (
             "ProjectionExpression" in request
         ):
             raise Invalid(f"Select {select} does not go with the ProjectionExpression")
-        most = min(request.get("Limit", self.page_items), self.page_items)
-        page = items[:most]
-        if sum(map(size_of, page)) > PAGE_BYTES:
-            raise NotSimulated("a page of more than 1 MB; use page_items")
+        page: list[Item] = []
+        size, more = 0, {}
+        for at in order:
+            page.append(view.items[view.places[at]])
+            size += size_of(page[-1])
+            is_full = size >= PAGE_BYTES and at != order[-1]
+            if is_full or len(page) >= min(limit, self.page_items):
+                if not is_end(page[-1]):
+                    more = {"LastEvaluatedKey": copy_of(view.key_of(page[-1]))}
+                break
         answer: Item = {"Count": len(page), "ScannedCount": len(page)}
         if select != "COUNT":
             answer["Items"] = [expressions.projected(item) for item in page]
-        if len(page) == most and not is_end(page[-1]):
-            answer["LastEvaluatedKey"] = copy_of(table.key_of(page[-1]))
-        return answer | _capacity(request, _read_units(request, page))
+        return answer | more | _capacity(request, _read_units(request, size))
 
-    def _described(self, name: str) -> Item:
-        table = self._table(name)
-        stream = {"LatestStreamArn": name} if table.shards else {}
-        kinds = ("HASH", "RANGE")
-        return {
-            "Table": {
-                "TableName": name,
-                "TableStatus": "ACTIVE",
-                **stream,
-                "KeySchema": [
-                    {"AttributeName": key, "KeyType": kind}
-                    for key, kind in zip(table.keys, kinds, strict=False)
-                ],
-                "AttributeDefinitions": [
-                    {"AttributeName": key, "AttributeType": type_}
-                    for key, type_ in zip(table.keys, table.types, strict=True)
-                ],
-            }
-        }
+
+class _Last:
+    """It sorts after everything else."""
+
+    def __lt__(self, other: Any) -> bool:
+        return False
+
+    def __gt__(self, other: Any) -> bool:
+        return True
+
+
+_LAST = _Last()
+
+
+def _range(view: View, conditions: Mapping[str, tuple[str, list[Value]]]) -> tuple[Any, Any]:
+    """Return from where to where a Query goes, as places. Raise Invalid."""
+    for name, (_, values) in conditions.items():
+        if name not in view.schema:
+            raise Invalid(f"Query condition on {name}, which is no key attribute")
+        for value in values:
+            view.check_key_value(name, value)
+    if any(conditions.get(name, ("",))[0] != "=" for name in view.hashes):
+        raise Invalid("Query condition missed key schema element, or is not supported")
+    partition = tuple(order_of(conditions[name][1][0]) for name in view.hashes)
+    equal: tuple[Any, ...] = ()
+    low: tuple[Any, ...] = ()
+    high: tuple[Any, ...] = (_LAST,)
+    for name, before in zip(view.ranges, (None, *view.ranges), strict=False):
+        if name not in conditions:
+            continue
+        if before and conditions.get(before, ("",))[0] != "=":
+            raise Invalid(f"Query condition on {name} without one on {before}")
+        operator, values = conditions[name]
+        bounds = [order_of(value) for value in values]
+        if operator in ("=", ">=", ">", "BETWEEN"):
+            low = (*equal, bounds[0], *([_LAST] if operator == ">" else []))
+        if operator in ("=", "<=", "<", "BETWEEN"):
+            high = (*equal, bounds[-1], *([] if operator == "<" else [_LAST]))
+        equal = (*equal, bounds[0])
+    return (hash_of(partition), partition, low), (hash_of(partition), partition, high)
+
+
+def _segment(request: Mapping[str, Any]) -> tuple[int, int]:
+    """Return from where to where in the hash space a Scan goes. Raise Invalid."""
+    if ("Segment" in request) != ("TotalSegments" in request):
+        raise Invalid("Segment and TotalSegments go together")
+    segment, total = request.get("Segment", 0), request.get("TotalSegments", 1)
+    if not 1 <= total <= MOST_SEGMENTS or not 0 <= segment < total:
+        raise Invalid("Segment must be less than TotalSegments, which is 1 to 1000000")
+    return -(-HASHES * segment // total), -(-HASHES * (segment + 1) // total)
+
+
+def _just_before(view: View, at: int, start: Item | None) -> Item | None:
+    """Return a key between all that was read and the item at this place; None if there is none."""
+    if not view.ranges or view.tie:
+        return start
+    key, name = view.key_of(view.items[view.places[at]]), view.ranges[0]
+    least = {"S": "\x00", "N": "-" + "9" * 38 + "E+87", "B": b"\x00"}[view.types[name]]
+    key[name] = {view.types[name]: least}
+    return key if view.place(key) < view.places[at] else start
 
 
 def _check_parameters(operation: str, request: Mapping[str, Any]) -> None:
     """Raise NotSimulated for what is not simulated, in all parts of a request."""
+    if operation == "create_table":
+        return
     if operation not in _PARAMETERS:
         raise NotSimulated(operation)
     if more := request.keys() - _PARAMETERS[operation]:
@@ -527,11 +537,16 @@ def _check_parameters(operation: str, request: Mapping[str, Any]) -> None:
             _check_parameters("Keys", wanted)
 
 
+def _check_units(request: Mapping[str, Any], table: Table) -> None:
+    if table.indexes and request.get("ReturnConsumedCapacity", "NONE") != "NONE":
+        raise NotSimulated("the units of a write to a table with indexes")
+
+
 def _check_distinct(table: Table, keys: list[Item]) -> None:
     if not keys:
         raise Invalid("The list of keys or writes of a table is empty")
     for key in keys:
-        table.check_key(key)
+        table.base.check_key(key)
     if len({repr(sorted(key.items())) for key in keys}) < len(keys):
         raise Invalid("Provided list of item keys contains duplicates")
 
@@ -542,17 +557,15 @@ def _checked_result(write: _Write) -> tuple[Item, Item | None]:
     if refused is not None:
         message = {"Code": "ConditionalCheckFailed", "Message": CONDITION_FAILED_MESSAGE}
         return {**message, **refused}, None
-    if write.kind not in ("Put", "Update"):
-        return {"Code": "None"}, None
     try:
         return {"Code": "None"}, write.new()
     except Invalid as error:
         return {"Code": "ValidationError", "Message": str(error)}, None
 
 
-def _read_units(request: Mapping[str, Any], items: list[Item]) -> float:
-    """Return the read units of one request, which are at least those of 4 KB."""
-    blocks = max(1, math.ceil(sum(map(size_of, items)) / 4_096))
+def _read_units(request: Mapping[str, Any], size: int) -> float:
+    """Return the read units of one request for so many bytes, which are at least those of 4 KB."""
+    blocks = max(1, math.ceil(size / 4_096))
     return blocks * (1.0 if request.get("ConsistentRead") else 0.5)
 
 

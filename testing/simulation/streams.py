@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from testing.simulation.schedule import Schedule
-from testing.simulation.service import Table, failure
+from testing.simulation.service import failure
+from testing.simulation.tables import Table
 from testing.simulation.values import NotSimulated, copy_of
 
 ANSWER_SECONDS = 0.01
@@ -32,7 +33,7 @@ class Streams:
         """Raise the error of a throttled request, or wait as long as an answer takes."""
         self._schedule.sleep(ANSWER_SECONDS)
         if self.is_crowded(operation):
-            raise failure("LimitExceededException", message=TOO_MANY_READERS)
+            raise failure("LimitExceededException", TOO_MANY_READERS)
 
     def describe_stream(self, **request: Any) -> dict[str, Any]:
         self._admit("describe_stream")
@@ -77,7 +78,7 @@ def records(table: Table, name: str, shard: int, at: int, most: int) -> list[dic
                 "eventSourceARN": name,
                 "dynamodb": {
                     "ApproximateCreationDateTime": moment,
-                    "Keys": copy_of(table.key_of(there)),
+                    "Keys": copy_of(table.base.key_of(there)),
                     "SequenceNumber": str(number).zfill(21),
                     **{kind: copy_of(image) for kind, image in images.items() if image is not None},
                 },

@@ -40,6 +40,8 @@ def stored(value: Value) -> Value:
         raise Invalid("Supplied AttributeValue must contain exactly one of the supported datatypes")
     ((type_, content),) = value.items()
     match type_:
+        case "S" | "BOOL":
+            return {type_: content}
         case "N":
             return {"N": number(content)}
         case "M":
@@ -53,10 +55,10 @@ def stored(value: Value) -> Value:
             return {type_: sorted(members, key=lambda member: order_of({type_[0]: member}))}
         case "NULL" if content is not True:
             raise Invalid("Null attribute value types must have the value of true")
+        case "NULL":
+            return {"NULL": True}
         case "B":
             return {"B": bytes(content)}
-        case "S" | "BOOL" | "NULL":
-            return {type_: content}
     raise Invalid(f"{type_} is not a type")
 
 
@@ -71,12 +73,12 @@ def copy_of(item: Item) -> dict[str, Value]:
 
 
 def _copied(value: Value) -> Value:
-    ((type_, content),) = value.items()
+    type_ = next(iter(value))
     if type_ == "M":
-        return {"M": copy_of(content)}
+        return {"M": copy_of(value["M"])}
     if type_ == "L":
-        return {"L": [_copied(part) for part in content]}
-    return {type_: list(content) if isinstance(content, list) else content}
+        return {"L": [_copied(part) for part in value["L"]]}
+    return {type_: list(value[type_])} if type_ in ("SS", "NS", "BS") else dict(value)
 
 
 def number(text: str) -> str:

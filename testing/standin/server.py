@@ -1,4 +1,4 @@
-"""The stand-in behind HTTP, with faults on demand."""
+"""The DynamoDB in memory behind HTTP, with faults on demand."""
 
 import json
 import threading
@@ -8,10 +8,15 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from testing.standin.engine import Refused, Service
+from botocore import xform_name
+from botocore.exceptions import ClientError
+from keyhop.dynamodb.values import typed_json, with_bytes
+
+from testing.simulation.service import Service, failure
+from testing.simulation.values import NotSimulated
 
 Fault = Callable[[str, Mapping[str, Any]], None]
-"""Called before each request is answered: may raise Refused, or Hangup."""
+"""Called before each request is answered: may raise ClientError, or Hangup."""
 
 
 class Hangup(Exception):
@@ -25,12 +30,11 @@ class _Server(ThreadingHTTPServer):
 
 
 class StandIn:
-    """A running stand-in. Set `fault` or `empty_pages` at any time."""
+    """A running stand-in. Set `fault` or `service.has_empty_page` at any time."""
 
     def __init__(self) -> None:
-        self.service = Service()
+        self.service = Service({})
         self.fault: Fault = lambda operation, request: None
-        self.empty_pages: Callable[[Mapping[str, Any]], bool] = lambda request: False
         self.requests: Counter[str] = Counter()
         self.units = 0.0
         self._lock = threading.Lock()
@@ -41,9 +45,12 @@ class StandIn:
         self.fault(operation, request)
         with self._lock:
             self.requests[operation] += 1
-            empty = operation == "Scan" and self.empty_pages(request)
-            body = self.service.answer(operation, request, empty)
-            self.units += body.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
+            try:
+                body = self.service.answer(xform_name(operation), request)
+            except NotSimulated as error:
+                raise failure("UnknownOperationException", str(error)) from error
+            if operation in ("Scan", "Query") and "ConsumedCapacity" in body:
+                self.units += body["ConsumedCapacity"]["CapacityUnits"]
         return 200, body
 
     def serve(self) -> None:
@@ -63,16 +70,16 @@ class StandIn:
 
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
-                request = json.loads(self.rfile.read(length))
+                request = with_bytes(json.loads(self.rfile.read(length)))
                 operation = self.headers["X-Amz-Target"].split(".")[1]
                 try:
                     status, body = stand_in.answer(operation, request)
-                except Refused as refused:
-                    status, body = refused.status, refused.body
+                except ClientError as error:
+                    status, body = _error_response(error)
                 except Hangup:
                     self.close_connection = True
                     return
-                content = json.dumps(body).encode()
+                content = typed_json(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/x-amz-json-1.0")
                 self.send_header("Content-Length", str(len(content)))
@@ -84,6 +91,14 @@ class StandIn:
                 """Nothing."""
 
         return Handler
+
+
+def _error_response(error: ClientError) -> tuple[int, dict[str, Any]]:
+    """Return the HTTP status and the body of an error response."""
+    body: dict[str, Any] = dict(error.response)
+    told, status = body.pop("Error"), body.pop("ResponseMetadata")["HTTPStatusCode"]
+    type_ = f"com.amazonaws.dynamodb.v20120810#{told['Code']}"
+    return status, {"__type": type_, "message": told["Message"], **body}
 
 
 @contextmanager

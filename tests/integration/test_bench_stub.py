@@ -1,5 +1,6 @@
 """The benchmark's stub is a table: read to its end, refused, charged as the stand-in does it."""
 
+import itertools
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from keyhop.dynamodb.throttling import is_throttling, reason_names
 from bench.command import environment, keyhop, measure
 from bench.stub import TABLE, stub
 from testing.servers import local_client
-from testing.standin.engine import Table
+from testing.simulation.service import Service
+from testing.simulation.tables import Table, keyed
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the stub waits by epoll"),
@@ -50,21 +52,16 @@ def test_the_command_lists_each_key_once(settings: dict[str, int], flags: tuple[
 @pytest.mark.parametrize("limit", [1, 9, 40, 500, None])
 @pytest.mark.parametrize("item_bytes", [100, 4_096, 300_000])
 def test_a_page_is_as_long_and_as_dear_as_the_stand_ins(item_bytes: int, limit: int | None) -> None:
-    keys = [{"AttributeName": n, "KeyType": t} for n, t in (("pk", "HASH"), ("sk", "RANGE"))]
-    types = [{"AttributeName": n, "AttributeType": "S"} for n in ("pk", "sk")]
-    other = Table({"TableName": TABLE, "KeySchema": keys, "AttributeDefinitions": types})
+    other = Service({TABLE: Table(keyed({"pk": "S", "sk": "S"}))})
     padding = {"S": "x" * (item_bytes - len("pk" + "k000000000" + "sk" + "000000" + "d"))}
-    other.base.put_all(
-        {"pk": {"S": f"k{k:09}"}, "sk": {"S": f"{i:06}"}, "d": padding}
-        for k in range(5)
-        for i in range(8)
-    )
+    for k, i in itertools.product(range(5), range(8)):
+        other.tables[TABLE].put({"pk": {"S": f"k{k:09}"}, "sk": {"S": f"{i:06}"}, "d": padding})
     asked = {"TableName": TABLE, "ReturnConsumedCapacity": "TOTAL"}
     asked |= {} if limit is None else {"Limit": limit}
     with stub(keys=5, items=8, bytes=item_bytes) as table:
         client = local_client(table.url)
         answer = client.scan(**asked)
-        assert page(answer) == page(other.scan(asked))
+        assert page(answer) == page(other.answer("scan", asked))
         items = len(answer["Items"])
         while "LastEvaluatedKey" in answer:
             answer = client.scan(**asked, ExclusiveStartKey=answer["LastEvaluatedKey"])

@@ -9,7 +9,7 @@ import pytest
 
 from testing.databases import Database
 from testing.marks import prove
-from testing.standin.engine import Refused
+from testing.simulation.service import failure
 from testing.standin.server import Hangup, StandIn
 from tests.integration.conftest import Scans
 
@@ -94,7 +94,7 @@ def test_items_far_larger_than_reported_do_not_break_the_limits(
             return answer(operation, request)
         came.append(time.monotonic())
         if limit[0].endswith("rate") and came[-1] - came[0] > 1:
-            raise Refused("ResourceNotFoundException", "enough seen")
+            raise failure("ResourceNotFoundException", "enough seen")
         status, body = answer(operation, request)
         first_second.append(body["ConsumedCapacity"]["CapacityUnits"])
         return status, body

@@ -13,7 +13,7 @@ from keyhop import __version__
 
 from testing.databases import BY_DAY, Database, keyhop
 from testing.marks import prove
-from testing.standin.engine import Refused
+from testing.simulation.service import failure
 from testing.standin.server import StandIn
 from tests.integration.conftest import Interrupt
 
@@ -95,7 +95,7 @@ def test_errors_of_the_service_are_told_in_one_line(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     def fault(operation: str, request) -> None:
-        raise Refused("UnrecognizedClientException", "The security token is invalid.")
+        raise failure("UnrecognizedClientException", "The security token is invalid.")
 
     stand_in.fault = fault
     result = strict.keys(table_name)
@@ -320,7 +320,7 @@ def test_a_missing_permission_is_named_even_if_the_service_does_not(
 
     def fault(operation: str, request) -> None:
         if operation == "Scan":
-            raise Refused("AccessDeniedException", "no")
+            raise failure("AccessDeniedException", "no")
 
     stand_in.fault = fault
     result = strict.keys(table_name)
@@ -338,7 +338,7 @@ def test_an_error_on_the_way_leaves_a_report(
 
     def fault(operation: str, request) -> None:
         if operation == "Scan" and next(scans) > 40:
-            raise Refused("ResourceNotFoundException", "gone")
+            raise failure("ResourceNotFoundException", "gone")
 
     stand_in.fault = fault
     report = tmp_path / "report.json"

@@ -13,7 +13,7 @@ from local.comparison import Way
 from local.demo import faults_of_index, faults_of_ways, routes_come_and_go, show_each
 from testing.databases import Database
 from testing.flights import BY_ROUTE, create_table
-from testing.standin.engine import Refused
+from testing.simulation.service import failure
 from testing.standin.server import StandIn
 
 ROUTES = [f"JFK-{number:02}" for number in range(20)]
@@ -56,7 +56,7 @@ def test_a_failed_command_prints_what_became_of_the_keys_and_why(
 
     def fault(operation: str, request: Any) -> None:
         if operation == "PutItem" and next(requests) <= 3:
-            raise Refused("ValidationException", TOO_LARGE)
+            raise failure("ValidationException", TOO_LARGE)
 
     stand_in.fault = fault
     with pytest.raises(Failed, match="keyhop each has ended with status 3"):
@@ -89,7 +89,7 @@ def test_writes_go_on_while_the_database_fails_for_a_time(
         number = next(writes)
         if number <= failures:
             message = "The request processing has failed because of an unknown error."
-            raise Refused("InternalFailure", message, 500)
+            raise failure("InternalFailure", message, 500)
         if number > failures + 5:
             enough.set()
 

@@ -23,16 +23,16 @@ from keyhop.scan.reader import PageReader
 
 from testing.databases import Database
 from testing.servers import local_client
-from testing.standin.engine import Refused
+from testing.simulation.service import failure
 from testing.standin.server import Hangup, StandIn
 
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
 
 
-def throttle(reason: str | None, code: str = "ThrottlingException") -> Refused:
+def throttle(reason: str | None, code: str = "ThrottlingException") -> ClientError:
     field = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
     more = {field: [{"reason": reason, "resource": "arn:x"}]} if reason else {}
-    return Refused(code, "slow down", **more)
+    return failure(code, "slow down", **more)
 
 
 @pytest.mark.parametrize("reason", ALL_REASONS)
@@ -125,9 +125,9 @@ def test_server_errors_and_broken_connections_are_waited_out(
     expected = strict.collections(table_name, SIZES, filling=3_000)
     kinds = itertools.cycle(
         [
-            Refused("InternalServerError", "oops", 500),
+            failure("InternalServerError", "oops", 500),
             Hangup(),
-            Refused("ServiceUnavailable", "", 503),
+            failure("ServiceUnavailable", "", 503),
         ]
     )
     count = itertools.count(1)
@@ -151,7 +151,7 @@ def test_nothing_else_is_retried(strict: Database, stand_in: StandIn, table_name
 
     def fault(operation: str, request) -> None:
         if operation == "Scan" and next(count) >= 10:
-            raise Refused("AccessDeniedException", denied)
+            raise failure("AccessDeniedException", denied)
 
     stand_in.fault = fault
     result = strict.keys(table_name, "--segments", "1")

@@ -40,7 +40,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import boto3
@@ -55,8 +54,9 @@ from testing.servers import LOCAL_CREDENTIALS
 from testing.sharding_simulator import run as sharding_run
 from testing.sharding_simulator import world as sharding_world
 from testing.simulation.schedule import Process, Schedule
-from testing.simulation.service import Service, Table
+from testing.simulation.service import Service
 from testing.simulation.streams import Streams, records
+from testing.simulation.tables import HASHES, Table, keyed
 from testing.simulation.values import NotSimulated
 from tests.unit.rekey import chaos_world
 from tests.unit.rekey.chaos import Chaos
@@ -69,10 +69,22 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "sorted": {"pk": "S", "sk": "S"},
     "numbered": {"pk": "S", "sk": "N"},
     "binary": {"pk": "B", "sk": "B"},
+    "indexed": {"pk": "S", "sk": "S"},
 }
 """The tables of the generated requests: the names and types of their keys."""
 
-PARTITIONS: dict[str, list[Any]] = {"S": ["a", "b", "ä"], "B": [b"a", b"\xff"]}
+INDEXES: dict[str, dict[str, str]] = {
+    "by_n": {"n": "N"},
+    "by_b_and_n": {"b": "S", "n": "N"},
+    "local": {"pk": "S", "n": "N"},
+}
+"""The indexes of the table "indexed": the names and types of their keys."""
+
+PARTITIONS: dict[str, list[Any]] = {
+    "S": ["a", "b", "ä"],
+    "B": [b"a", b"\xff"],
+    "N": ["1", "2", "10"],
+}
 SORTS: dict[str, list[Any]] = {
     "S": ["1", "10", "2", "\U0001f600", "\uffff"],
     "N": ["-1", "1.0", "2", "10", "1E2"],
@@ -84,6 +96,21 @@ EXAMPLES = {"S": "a", "N": "1", "B": b"a"}
 # --- both databases ---
 
 
+def table_request(schema: Mapping[str, str], indexes: Mapping[str, Mapping[str, str]]) -> Any:
+    """Return the parameters of CreateTable for one of the tables of the generated requests."""
+    types = {**schema, **{name: type_ for key in indexes.values() for name, type_ in key.items()}}
+    request = {**keyed(schema), "AttributeDefinitions": keyed(types)["AttributeDefinitions"]}
+    for name, key in indexes.items():
+        include = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["a"]}
+        projections = {"by_n": {"ProjectionType": "ALL"}, "local": include}
+        projection = projections.get(name, {"ProjectionType": "KEYS_ONLY"})
+        index = {**keyed(key), "IndexName": name, "Projection": projection}
+        del index["AttributeDefinitions"]
+        kind = "LocalSecondaryIndexes" if name == "local" else "GlobalSecondaryIndexes"
+        request[kind] = [*request.get(kind, ()), index]
+    return request
+
+
 class Both:
     """DynamoDB Local and the simulated service, with the same tables.
 
@@ -93,24 +120,18 @@ class Both:
     def __init__(self, database: Database, schemas: Mapping[str, Mapping[str, str]]) -> None:
         self.client = database.client
         self.names = {name: f"{name}-{uuid.uuid4().hex}" for name in schemas}
-        self.service = Service(
-            {
-                self.names[name]: Table(
-                    tuple(schema), types=tuple(schema.values()), shards=[[] for _ in range(3)]
-                )
-                for name, schema in schemas.items()
-            }
-        )
-        for name, schema in schemas.items():
-            partition, *sort = schema.items()
-            database.create(
-                self.names[name],
-                partition,
-                sort[0] if sort else None,
-                StreamSpecification={
-                    "StreamEnabled": True,
-                    "StreamViewType": "NEW_AND_OLD_IMAGES",
-                },
+        requests = {
+            self.names[name]: table_request(schema, INDEXES if name == "indexed" else {})
+            for name, schema in schemas.items()
+        }
+        self.service = Service({name: Table(one, shards=3) for name, one in requests.items()})
+        stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        for name, request in requests.items():
+            self.client.create_table(
+                TableName=name,
+                BillingMode="PAY_PER_REQUEST",
+                StreamSpecification=stream,
+                **request,
             )
         self.real_streams = boto3.client(
             "dynamodbstreams", endpoint_url=database.url, **LOCAL_CREDENTIALS
@@ -127,7 +148,7 @@ class Both:
     def send(self, operation: str, request: Mapping[str, Any]) -> Any:
         """Send a request to both databases. Raise if their answers differ, else return one."""
         request = renamed(request, self.names)
-        simulated = outcome(lambda: answered(self.service, operation, request))
+        simulated = outcome(lambda: self.service.answer(operation, request))
         real = outcome(lambda: getattr(self.client, operation)(**request))
         expected = comparable(operation, request, real, of_local=True)
         assert comparable(operation, request, simulated) == expected, (operation, request)
@@ -148,8 +169,9 @@ class Both:
         """Delete all items, and forget their stream records."""
         for name, table in self.service.tables.items():
             for item in self.client.scan(TableName=name, ConsistentRead=True)["Items"]:
-                self.client.delete_item(TableName=name, Key=table.key_of(item))
-            table.items.clear()
+                self.client.delete_item(TableName=name, Key=table.base.key_of(item))
+            for item in table.items:
+                table.delete(item)
             self._new_records(name, table)
             self._new_real_records(name, 0)
 
@@ -198,14 +220,6 @@ def renamed(request: Any, names: Mapping[str, str]) -> Any:
     }
 
 
-def answered(service: Service, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the simulated service answers to a request with nothing between its pieces."""
-    answer: dict[str, Any] = {}
-    for piece in service.pieces(operation, request, answer):
-        piece()
-    return answer
-
-
 def outcome(send: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return an answer, or the body of an error response."""
     try:
@@ -247,7 +261,7 @@ def comparable(
         if operation in ("batch_write_item", "transact_write_items"):
             told = [dict.fromkeys(one, one["TableName"]) for one in told]
         answer["ConsumedCapacity"] = sorted(told, key=repr_of)
-    if operation == "scan" and not request.get("Limit"):
+    if (operation == "scan" and not request.get("Limit")) or "IndexName" in request:
         answer["Items"] = sorted(answer.get("Items", ()), key=repr_of)
     return without_order(answer)
 
@@ -386,6 +400,8 @@ def items(draw: st.DrawFn, table: str) -> dict[str, Any]:
     more = draw(st.dictionaries(ATTRIBUTES, VALUES, max_size=3))
     for name, values in {"n": NUMBERS, "m": MEMBERS}.items():
         more |= {name: draw(values)} if draw(st.booleans()) else {}
+    if table == "indexed" and draw(st.integers(0, 3)):
+        more |= {"b": {"S": draw(st.sampled_from(PARTITIONS["S"]))}}
     more = {
         name: plain_numbers(value) if value.keys() & {"M", "L"} else value
         for name, value in more.items()
@@ -432,10 +448,12 @@ def operand(words: Words, levels: int = 1) -> str:
     return words.value(st.one_of(*[NUMBERS] * 4, VALUES))
 
 
-def update(words: Words) -> str:
+def update(words: Words, table: str) -> str:
     """Return an update expression. It may be one that the service refuses."""
     draw = words.draw
-    names = st.sampled_from(["a", "b", "m", "m", "n", "n", "at"] * 6 + ["pk"])
+    # DynamoDB Local accepts an update of an index's key to another type.
+    changed = ["a", "m", "at"] if table == "indexed" else ["a", "b", "m", "m", "n", "n", "at"]
+    names = st.sampled_from(changed * 6 + ["pk"])
     sections = draw(
         st.lists(
             st.sampled_from(["SET", "SET", "ADD", "REMOVE"]), min_size=1, max_size=3, unique=True
@@ -466,7 +484,7 @@ def writes(draw: st.DrawFn, operation: str, table: str, *, in_transaction: bool 
     else:
         request["Key"] = draw(keys(table))
     if operation == "update_item" and draw(st.integers(0, 9)):
-        request["UpdateExpression"] = update(words)
+        request["UpdateExpression"] = update(words, table)
     if operation == "condition_check" or draw(st.booleans()):
         request["ConditionExpression"] = condition(words)
         if draw(st.booleans()):
@@ -477,11 +495,18 @@ def writes(draw: st.DrawFn, operation: str, table: str, *, in_transaction: bool 
         if operation == "update_item":
             returns += ["ALL_NEW"] + ["UPDATED_OLD", "UPDATED_NEW"] * (2 * (not is_nested))
         request |= {"ReturnValues": value} if (value := draw(st.sampled_from(returns))) else {}
-        request |= draw(CAPACITY)
+        request |= draw(capacity(table))
     return request | words.parameters()
 
 
 CAPACITY = st.sampled_from([{}, {"ReturnConsumedCapacity": "TOTAL"}])
+
+
+def capacity(*tables: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Return whether a write of these tables asks for its units. Those of indexes are not
+    simulated.
+    """
+    return st.just({}) if "indexed" in tables else CAPACITY
 
 
 @st.composite
@@ -516,26 +541,34 @@ def projections(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def pages(draw: st.DrawFn, operation: str, table: str) -> dict[str, Any]:
-    """Draw the parameters of a Query or a Scan of one page."""
-    request: dict[str, Any] = {"TableName": table, **draw(CAPACITY), **draw(projections())}
+    """Draw the parameters of a Query or a Scan of one page.
+
+    A page of an index has no limit, as those of equal key have another order in each database.
+    """
+    index = draw(st.sampled_from([None, *INDEXES])) if table == "indexed" else None
+    request: dict[str, Any] = {"TableName": table, **draw(CAPACITY)}
+    request |= {"IndexName": index} if index else draw(projections())
     if "ProjectionExpression" in request:
         select = st.sampled_from([None, "SPECIFIC_ATTRIBUTES"])
+    elif index:
+        select = st.sampled_from([None, "COUNT", "ALL_PROJECTED_ATTRIBUTES"])
     else:
         select = st.sampled_from([None, "COUNT", "ALL_ATTRIBUTES"])
+    limits = st.sampled_from([None, 1, 2, 3, 100])
     for name, values in {
         "Select": select,
         "ConsistentRead": st.sampled_from([None, True, False]),
-        **({"Limit": st.sampled_from([None, 1, 2, 3, 100])} if operation == "query" else {}),
+        **({"Limit": limits} if operation == "query" and not index else {}),
     }.items():
         request |= {name: value} if (value := draw(values)) is not None else {}
     if operation == "query":
-        (name, type_), *sort = SCHEMAS[table].items()
+        (name, type_), *sort = (INDEXES[index] if index else SCHEMAS[table]).items()
         partition = {type_: draw(st.sampled_from(PARTITIONS[type_]))}
         words = Words(draw)
         text = f"{words.name(name)} = {words.value(st.just(partition))}"
         if sort and draw(st.booleans()):
             text = f"{text} AND {sort_condition(words, *sort[0])}"
-        if draw(st.booleans()):
+        if not index and draw(st.booleans()):
             request["ExclusiveStartKey"] = draw(keys(table, draw(st.just(partition))))
         request |= draw(st.sampled_from([{}, {"ScanIndexForward": False}]))
         for parameter, told in words.parameters().items():
@@ -568,7 +601,8 @@ def transactions(draw: st.DrawFn) -> dict[str, Any]:
         table = draw(TABLES)
         parts.append({kind: draw(writes(KINDS[kind], table, in_transaction=True))})
     unique = {repr(item_of(part)): part for part in parts}
-    return {"TransactItems": plain_numbers(list(unique.values())), **draw(CAPACITY)}
+    tables = [item_of(part)[0] for part in unique.values()]
+    return {"TransactItems": plain_numbers(list(unique.values())), **draw(capacity(*tables))}
 
 
 def item_of(part: Mapping[str, Any]) -> Any:
@@ -615,7 +649,8 @@ def batches(draw: st.DrawFn, operation: str) -> dict[str, Any]:
             puts = items(table).map(lambda item: {"PutRequest": {"Item": item}})
             deletes = keys(table).map(lambda key: {"DeleteRequest": {"Key": key}})
             parts[table] = draw(sometimes_twice(st.one_of(puts, puts, deletes), key_repr(table)))
-    return {"RequestItems": plain_numbers(parts), **draw(CAPACITY)}
+    units = CAPACITY if operation == "batch_get_item" else capacity(*parts)
+    return {"RequestItems": plain_numbers(parts), **draw(units)}
 
 
 @st.composite
@@ -825,7 +860,30 @@ INVALID: list[Request] = [
         ]
     ),
     ("query", {**querying("pk = :p AND sk >= :s", A, p="a", s="1"), "ScanIndexForward": False}),
+    ("query", {**querying("pk = :p", p="a"), "IndexName": "other"}),
+    (
+        "query",
+        {**querying("pk = :p AND sk = :p", p="a"), "TableName": "indexed", "IndexName": "local"},
+    ),
+    ("query", {**querying("b = :p", A, p="a"), "TableName": "indexed", "IndexName": "by_b_and_n"}),
+    ("scan", {"TableName": "indexed", "IndexName": "other"}),
+    ("scan", {"TableName": "indexed", "IndexName": "by_n", "ConsistentRead": True}),
+    ("scan", {"TableName": "indexed", "IndexName": "by_n", "ExclusiveStartKey": A}),
+    ("put_item", {**putting(item={**A, "n": {"S": "1"}}), "TableName": "indexed"}),
+    ("put_item", {**putting(item={**A, "b": {"S": ""}}), "TableName": "indexed"}),
+    ("put_item", {**putting(item={**A, "b": {"S": "x" * 2_049}}), "TableName": "indexed"}),
     ("scan", {"TableName": "sorted", "Limit": 0}),
+    *(
+        (
+            "scan",
+            {
+                "TableName": "sorted",
+                **dict(zip(("Segment", "TotalSegments"), numbers, strict=False)),
+            },
+        )
+        for numbers in [(0,), (1, 1), (2, 2), (-1, 2), (0, 0), (0, 1_000_001)]
+    ),
+    ("scan", {"TableName": "sorted", "TotalSegments": 2}),
     ("scan", {"TableName": "sorted", "ExclusiveStartKey": {"pk": {"S": "a"}}}),
     # Batches
     ("batch_get_item", {"RequestItems": {"sorted": {"Keys": [A, A]}}}),
@@ -929,13 +987,22 @@ NOT_SIMULATED: list[Request] = [
     ("update_item", updating("DELETE s :s", s={"SS": ["a"]})),
     ("update_item", {**updating("SET m.x = :n", n=ONE), "ReturnValues": "UPDATED_NEW"}),
     ("update_item", {**updating("REMOVE m.x"), "ReturnValues": "UPDATED_OLD"}),
-    ("query", {**querying("pk = :p", p="a"), "IndexName": "other"}),
+    (
+        "query",
+        {
+            **querying("pk = :p", p="a"),
+            "TableName": "indexed",
+            "IndexName": "local",
+            "Select": "ALL_ATTRIBUTES",
+        },
+    ),
+    ("scan", {"TableName": "indexed", "IndexName": "local", "ProjectionExpression": "m"}),
+    ("put_item", {**putting(), "TableName": "indexed", "ReturnConsumedCapacity": "TOTAL"}),
     ("query", {**querying("pk = :p", p="a"), "FilterExpression": "n = :p"}),
     ("query", {**querying("pk = :p", p="a"), "ProjectionExpression": "m.x"}),
     ("query", querying("begins_with(sk, :s) AND pk = :p", p="a", s="1")),
     ("query", querying(":p = pk", p="a")),
     ("query", querying("(pk = :p)", p="a")),
-    ("scan", {"TableName": "sorted", "Segment": 0, "TotalSegments": 2}),
     ("scan", {"TableName": "sorted", "FilterExpression": "attribute_exists(n)"}),
     ("transact_write_items", transacting({"Put": {**putting(), "ReturnValues": "ALL_OLD"}})),
     (
@@ -947,54 +1014,174 @@ NOT_SIMULATED: list[Request] = [
 
 @pytest.mark.parametrize(("operation", "request_"), NOT_SIMULATED, ids=lambda part: str(part)[:90])
 def test_what_is_not_simulated_is_never_answered(operation: str, request_: dict[str, Any]) -> None:
-    service = Service({"sorted": Table(("pk", "sk"))})
+    service = Service(
+        {
+            "sorted": Table(table_request(SCHEMAS["sorted"], {})),
+            "indexed": Table(table_request(SCHEMAS["indexed"], INDEXES)),
+        }
+    )
     service.tables["sorted"].put({**A, **CONTENT})
     with pytest.raises(NotSimulated):
-        answered(service, operation, request_)
-
-
-def test_a_page_of_more_than_a_megabyte_is_not_simulated() -> None:
-    service = Service({"sorted": Table(("pk", "sk"))})
-    for number in range(4):
-        service.tables["sorted"].put({**A, "sk": {"S": f"{number}"}, "t": {"S": "x" * 300_000}})
-    with pytest.raises(NotSimulated):
-        answered(service, "query", querying("pk = :p", p="a"))
-    service.page_items = 3
-    page = answered(service, "query", querying("pk = :p", p="a"))
-    assert page["LastEvaluatedKey"]["sk"] == {"S": "2"}
+        service.answer(operation, request_)
 
 
 # --- what the generated requests leave out ---
 
 
+def pages_of(answer: Callable[..., dict[str, Any]], request: Mapping[str, Any]) -> list[Any]:
+    """Return all pages of a Query or a Scan, each of which begins where the one before it ended."""
+    found, start = [], {}
+    while True:
+        found.append(answer({**request, **start}))
+        if "LastEvaluatedKey" not in found[-1]:
+            return found
+        start = {"ExclusiveStartKey": found[-1]["LastEvaluatedKey"]}
+
+
+def both_pages(both: Both, operation: str, request: Mapping[str, Any]) -> list[list[Any]]:
+    """Return all pages of the simulation, and of DynamoDB Local."""
+    whole = renamed({"ReturnConsumedCapacity": "TOTAL", **request}, both.names)
+    return [
+        pages_of(partial(both.service.answer, operation), whole),
+        pages_of(
+            lambda request: outcome(partial(getattr(both.client, operation), **request)), whole
+        ),
+    ]
+
+
+def items_in(pages_: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [item for page in pages_ for item in page["Items"]]
+
+
+def lengths(pages_: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return what can be told of pages without their items: how many, and the units for them."""
+    units = [(page["ConsumedCapacity"]["CapacityUnits"] if page["Count"] else 0) for page in pages_]
+    counts = [(page["Count"], page["ScannedCount"], "LastEvaluatedKey" in page) for page in pages_]
+    return list(zip(counts, units, strict=True))
+
+
+def put_collections(both: Both, table: str, partitions: str, size: int = 0) -> None:
+    both.clear()
+    for partition in partitions:
+        for number, sort in enumerate(("1", "10", "2")):
+            item = {"pk": {"S": partition}, "sk": {"S": sort}, "n": {"N": str(number % 2)}}
+            more = {"t": {"S": "x" * size}} if size else {}
+            both.send("put_item", {"TableName": table, "Item": {**item, **more}})
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 def test_a_scan_goes_on_after_its_last_key(both: Both, limit: int) -> None:
     """Each page of the simulation has as many items as one of DynamoDB Local."""
-    both.clear()
-    for partition in "abc":
-        for sort in ("1", "10", "2"):
-            both.send("put_item", putting(item={"pk": {"S": partition}, "sk": {"S": sort}}))
-    read: dict[bool, list[Any]] = {}
-    for simulated in (True, False):
-        found, start, counts = [], {}, []
-        while True:
-            request = renamed({"TableName": "sorted", "Limit": limit, **start}, both.names)
-            if simulated:
-                page = answered(both.service, "scan", request)
-            else:
-                page = both.client.scan(**request)
-            found += page["Items"]
-            counts.append((page["Count"], page["ScannedCount"], "LastEvaluatedKey" in page))
-            if "LastEvaluatedKey" not in page:
-                break
-            assert page["LastEvaluatedKey"] == page["Items"][-1]
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-        read[simulated] = [sorted(map(repr_of, found)), counts]
-        partitions = [item["pk"]["S"] for item in found]
-        assert len(set(partitions)) == 1 + sum(
-            one != other for one, other in pairwise(partitions)
-        ), "a collection's items do not come together"
-    assert read[True] == read[False]
+    put_collections(both, "sorted", "abc")
+    simulated, real = both_pages(both, "scan", {"TableName": "sorted", "Limit": limit})
+    for pages_ in (simulated, real):
+        for page in pages_:
+            if "LastEvaluatedKey" in page:
+                last = page["Items"][-1]
+                assert page["LastEvaluatedKey"] == {name: last[name] for name in ("pk", "sk")}
+    assert lengths(simulated) == lengths(real)
+    assert sorted(map(repr_of, items_in(simulated))) == sorted(map(repr_of, items_in(real)))
+
+
+@pytest.mark.parametrize("limit", [{}, {"Limit": 1}, {"Limit": 4}])
+@pytest.mark.parametrize("index", [{}, {"IndexName": "by_n"}, {"IndexName": "local"}])
+@pytest.mark.parametrize("total", [1, 2, 7, 40])
+def test_segments_together_have_each_collection_once(
+    both: Both, total: int, index: dict[str, Any], limit: dict[str, Any]
+) -> None:
+    """DynamoDB Local deals the items of one collection of a global index to several segments."""
+    put_collections(both, "indexed", "abcdefgh")
+    segments = [
+        both_pages(
+            both,
+            "scan",
+            {"TableName": "indexed", "Segment": n, "TotalSegments": total, **index, **limit},
+        )
+        for n in range(total)
+    ]
+    name = "n" if index == {"IndexName": "by_n"} else "pk"
+    read = [{repr(item[name]) for item in items_in(simulated)} for simulated, _ in segments]
+    assert sum(map(len, read)) == len(set().union(*read)) == {"pk": 8, "n": 2}[name]
+    simulated, real = (
+        sorted(repr_of(item) for segment in pages_ for item in items_in(segment))
+        for pages_ in zip(*segments, strict=True)
+    )
+    assert simulated == real
+    assert len(real) == 24
+
+
+@pytest.mark.parametrize("total", [2, 7, 1_000_000])
+def test_a_start_key_of_another_segment_is_refused(both: Both, total: int) -> None:
+    """DynamoDB Local answers such a request as it likes."""
+    put_collections(both, "sorted", "a")
+    request = {"TableName": both.names["sorted"], "TotalSegments": total, "ExclusiveStartKey": A}
+    own = both.service.tables[both.names["sorted"]].base.place(A)[0] * total // HASHES
+    assert both.service.answer("scan", {**request, "Segment": own})["Count"] == 2
+    for other in {0, own - 1, own + 1, total - 1} & set(range(total)) - {own}:
+        with pytest.raises(ClientError, match="ValidationException"):
+            both.service.answer("scan", {**request, "Segment": other})
+
+
+@pytest.mark.parametrize("size", [1_000, 4_000, 100_000, 349_000, 400_000])
+@pytest.mark.parametrize("index", [{}, {"IndexName": "by_n"}])
+def test_a_page_ends_at_a_megabyte(both: Both, size: int, index: dict[str, Any]) -> None:
+    put_collections(both, "indexed", "ab", size)
+    for more in ({}, {"Limit": 4}):
+        request = {"TableName": "indexed", **index, **more}
+        simulated, real = both_pages(both, "scan", request)
+        assert lengths(simulated) == lengths(real)
+
+
+def test_updates_move_the_entries_of_indexes(both: Both) -> None:
+    put_collections(both, "indexed", "a")
+    for text in ["SET n = :n", "SET b = :b", "ADD n :n", "SET b = :b, n = :n, a = :n", "REMOVE n"]:
+        values = {name: {":n": TWO, ":b": {"S": "x"}}[name] for name in re.findall(r":\w", text)}
+        request = {**updating(text), "TableName": "indexed"}
+        request |= {"ExpressionAttributeValues": values} if values else {}
+        both.send("update_item", request)
+        for index in INDEXES:
+            both.send("scan", {"TableName": "indexed", "IndexName": index})
+
+
+def test_an_update_of_an_index_key_to_another_type_is_refused() -> None:
+    """DynamoDB Local accepts it. The service does not."""
+    table = Table(table_request(SCHEMAS["indexed"], INDEXES))
+    table.put(A)
+    with pytest.raises(ClientError, match="ValidationException"):
+        Service({"sorted": table}).answer("update_item", updating("SET n = :n", n={"S": "x"}))
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 100])
+@pytest.mark.parametrize(
+    ("index", "condition"),
+    [
+        ("by_n", "n = :one"),
+        ("local", "pk = :a"),
+        ("local", "pk = :a AND n >= :one"),
+        ("local", "pk = :a AND n BETWEEN :zero AND :one"),
+    ],
+)
+def test_a_query_of_an_index_goes_on_after_its_last_key(
+    both: Both, index: str, condition: str, limit: int, forward: bool
+) -> None:
+    put_collections(both, "indexed", "abc")
+    values = {":a": {"S": "a"}, ":zero": {"N": "0"}, ":one": ONE}
+    request = {
+        "TableName": "indexed",
+        "IndexName": index,
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeValues": {
+            name: values[name] for name in re.findall(r":\w+", condition)
+        },
+        "ScanIndexForward": forward,
+        "Limit": limit,
+    }
+    simulated, real = both_pages(both, "query", request)
+    assert lengths(simulated) == lengths(real)
+    assert sorted(map(repr_of, items_in(simulated))) == sorted(map(repr_of, items_in(real)))
+    numbers = [[item["n"] for item in items_in(pages_)] for pages_ in (simulated, real)]
+    assert numbers[0] == numbers[1]
 
 
 @pytest.mark.parametrize("size", [10, 900, 1_100, 5_000])
@@ -1013,7 +1200,7 @@ def test_new_items_cost_a_unit_for_each_kb_and_two_in_a_transaction(both: Both, 
     ]:
         whole = renamed(request, both.names)
         expected = outcome(partial(getattr(both.client, operation), **whole))
-        assert answered(both.service, operation, whole) == expected
+        assert both.service.answer(operation, whole) == expected
 
 
 def test_a_client_of_the_simulated_streams_reads_what_one_of_the_real_ones_reads(
@@ -1022,7 +1209,7 @@ def test_a_client_of_the_simulated_streams_reads_what_one_of_the_real_ones_reads
     both.clear()
     schedule = Schedule(random.Random(1))
     name = both.names["sorted"]
-    tables = {name: Table(("pk", "sk"), shards=[[]])}
+    tables = {name: Table(keyed(SCHEMAS["sorted"]), shards=1)}
     service = Service(tables)
     real_arn = both.client.describe_table(TableName=name)["Table"]["LatestStreamArn"]
 
@@ -1060,7 +1247,7 @@ def test_a_client_of_the_simulated_streams_reads_what_one_of_the_real_ones_reads
 
     def simulated() -> None:
         def write(operation: str, **request: Any) -> None:
-            answered(service, operation, {"TableName": name, **request})
+            service.answer(operation, {"TableName": name, **request})
 
         found.append(read(Streams(schedule, tables), name, write))
 
@@ -1117,7 +1304,7 @@ def replay(
     Returns how often each operation was sent.
     """
     schemas = {
-        name: dict(zip(table.keys, table.types, strict=True))
+        name: {key: table.base.types[key] for key in table.keys}
         for name, table in service.tables.items()
     }
     both = Both(Database("dynamodb_local", database_url), schemas)

@@ -19,7 +19,7 @@ def test_empty_pages_with_a_last_key_lose_nothing(
     keys = [{"pk": {"S": f"k{n}"}} for n in range(120)]
     strict.fill(table_name, ({**key, "sk": {sort: v}} for key in keys for v in values))
     chance = random.Random(3)
-    stand_in.empty_pages = lambda request: chance.random() < 0.4
+    stand_in.service.has_empty_page = lambda request: chance.random() < 0.4
     for segments in ("1", "7"):
         result = strict.keys(table_name, "--segments", segments, "--method", method)
         assert result.status == 0
@@ -31,7 +31,7 @@ def test_a_service_that_leads_nowhere_is_given_up(
 ) -> None:
     strict.collections(table_name, [9] * 40, filling=3_000)
     count = itertools.count()
-    stand_in.empty_pages = lambda request: next(count) > 10
+    stand_in.service.has_empty_page = lambda request: next(count) > 10
     result = strict.keys(table_name, "--segments", "1")
     assert result.status == 2
     assert "pages in a row that lead to themselves" in result.err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testing.databases import Database, keyhop
-from testing.standin.engine import Refused
+from testing.simulation.service import failure
 from testing.standin.server import StandIn
 
 CANARY_KEY, CANARY_VALUE = "canary-key-7f3a", "canary-value-91cc"
@@ -142,7 +142,7 @@ def test_a_denied_read_loses_the_sample_and_not_the_other_findings(
 
     def fault(called: str, request: Any) -> None:
         if called == operation:
-            raise Refused(
+            raise failure(
                 "AccessDeniedException",
                 "User: arn:aws:sts::123456789012:assumed-role/Reader/ana is not authorized to "
                 f"perform: dynamodb:{operation} on resource: {arn} because no identity-based "

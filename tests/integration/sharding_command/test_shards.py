@@ -19,7 +19,7 @@ from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database, Result, keyhop
 from testing.servers import ROOT
-from testing.standin.engine import Refused
+from testing.simulation.service import failure
 from testing.standin.server import StandIn
 
 NASTY = "/evil\x1b[2J[red]\n_3"
@@ -385,7 +385,7 @@ def test_errors_of_the_service_are_told_in_one_line(
 
     def fault(operation: str, request) -> None:
         if operation == "Scan":
-            raise Refused("AccessDeniedException", "no \x1b[31m way")
+            raise failure("AccessDeniedException", "no \x1b[31m way")
 
     stand_in.fault = fault
     result = keyhop(

@@ -114,5 +114,5 @@ class ChaosCopy:
         for first in range(0, len(keys), ITEMS_AT_ONCE):
             some = keys[first : first + ITEMS_AT_ONCE]
             self.world.sleep(PAGE_SECONDS)
-            there = (self.world.tables[table].at({name: {"S": key}}) for key in some)
+            there = (self.world.tables[table].base.at({name: {"S": key}}) for key in some)
             yield from rows_of([item for item in there if item is not None])[0]

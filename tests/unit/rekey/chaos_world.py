@@ -15,8 +15,9 @@ from keyhop.rekey.worker.replicate import GiveUp, Replicator
 from testing.rekey_owned import Owned
 from testing.simulation.network import Fate, Network
 from testing.simulation.schedule import Killed, Pool, Schedule
-from testing.simulation.service import Service, Table
+from testing.simulation.service import Service
 from testing.simulation.streams import Streams, records
+from testing.simulation.tables import Table, keyed
 
 Item = dict[str, Any]
 
@@ -62,12 +63,13 @@ class ChaosWorld:
 
     def made(self) -> Any:
         """The tables are made; their streams."""
-        keys = {self.pair.source: ("id",), self.pair.destination: ("pk",)}
+        keys = {self.pair.source: "id", self.pair.destination: "pk"}
         self.tables = {
-            name: Table(key, shards=[[] for _ in range(self.shards)], now=self.time)
+            name: Table(keyed({key: "S"}), shards=self.shards, now=self.time)
             for name, key in keys.items()
         }
-        self.tables[self.pair.side] = Table(("pk", "sk"))
+        side = keyed({"pk": "S", "sk": "S"})
+        self.tables[self.pair.side] = Table(side, now=self.time)
         self.service = Service(self.tables)
         return Streams(self.schedule, self.tables)
 
@@ -87,8 +89,7 @@ class ChaosWorld:
 
     def items(self, table: str) -> list[Item]:
         """All, as they are."""
-        partitions = self.tables[table].items.values()
-        return [item for partition in partitions for item in partition.values()]
+        return self.tables[table].items
 
     def monotonic(self) -> float:
         return self.schedule.now

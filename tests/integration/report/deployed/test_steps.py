@@ -18,7 +18,7 @@ from keyhop.report.steps import Steps
 
 from testing.databases import Database
 from testing.schemas.watch import exchanged
-from testing.standin.engine import Refused
+from testing.simulation.service import failure
 from testing.standin.server import StandIn
 from tests.machine import Machine, passed_on
 
@@ -218,7 +218,7 @@ def deny(stand_in: StandIn, operation: str) -> None:
 
     def fault(called: str, request: Any) -> None:
         if called == operation:
-            raise Refused(
+            raise failure(
                 "AccessDeniedException",
                 "User: arn:aws:sts::123456789012:assumed-role/Reader/ana is not authorized to "
                 f"perform: dynamodb:{operation} on resource: arn:aws:dynamodb:x:1:table/Orders",
