@@ -135,8 +135,13 @@ class _Write:
 
 @dataclass
 class Service:
-    """page_items: that a page holds at most, as if they were large. has_empty_page: of a Scan's
-    parameters, whether it gets a page without items, as the service may give one at any time.
+    """All tables.
+
+    Attributes:
+        tables: The tables by their names.
+        page_items: The maximum number of items in a page, as if they were large.
+        has_empty_page: Returns whether a Scan with these parameters gets a page without items, as
+            the service may give one at any time.
     """
 
     tables: dict[str, Table]

@@ -1,9 +1,9 @@
 """The simulated DynamoDB answers as DynamoDB Local does, request by request.
 
-The simulator of sharded tables and the chaos tests of the re-key are only as good as
-testing/simulation. Here it and DynamoDB Local get the same requests: generated ones, invalid ones,
-and those that the simulator and the chaos tests really send. Answers, errors and stream records are
-compared whole. These differences are accepted:
+The simulator of sharded tables, the chaos tests of the re-key and the tests on the stand-in are
+only as good as testing/simulation. Here it and DynamoDB Local get the same requests: generated
+ones, invalid ones, and those that the simulator and the chaos tests really send. Answers, errors
+and stream records are compared whole. These differences are accepted:
 
 - The message of a ValidationException is not compared: no code of Keyhop reads it, and DynamoDB
   Local words many of them in another way than the service.
@@ -27,6 +27,12 @@ compared whole. These differences are accepted:
   Its stream records have keys as they were written, too.
 - DynamoDB Local evaluates the conditions of a transaction before it refuses two parts for one item.
 - The order of partition keys in a Scan is the hash's, and another one in each database.
+- DynamoDB Local deals the items of one collection of a global index to several segments, and it
+  lets an update give an index's key attribute another type. The service does neither.
+- The order of items with equal keys in an index is another one in each database.
+- DynamoDB Local may answer a Scan that starts after a key of another segment. The simulation
+  refuses it.
+- The units of writes to a table with indexes are not simulated.
 - For a nested path, UPDATED_OLD and UPDATED_NEW of DynamoDB Local show the whole attribute, and the
   service shows the updated part alone. The simulation refuses such a request.
 """
