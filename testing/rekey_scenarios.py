@@ -109,13 +109,13 @@ def repaired() -> Iterator[Scenario]:
 
 
 def shared() -> Iterator[Scenario]:
-    """The same, and the claims of verify share a row; kills without writes, or writes without kills.
+    """The same, and the claims of verify share a row; with a kill, or with writes.
 
-    Both together have too many worlds for some of these scenarios.
+    Both together have too many worlds.
     """
     for whole in planted():
         joint = replace(whole, joint=True, workers=1, sweepers=1)
-        yield replace(joint, crashes=2)
+        yield replace(joint, crashes=1)
         for script in scripts(1):
             yield replace(joint, script=script)
 
