@@ -109,7 +109,7 @@ def repaired() -> Iterator[Scenario]:
 
 
 def shared() -> Iterator[Scenario]:
-    """The same, and the claims of verify share a row; kills without writes, or writes without kills.
+    """The same, and the claims of verify share a row; either kills or writes, not both.
 
     Both together have too many worlds for some of these scenarios.
     """
