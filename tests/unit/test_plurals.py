@@ -16,12 +16,12 @@ NEVER_ONE = {
     ("len(kinds)", "kinds"),  # a rule that speaks of kinds has found two
     ("len(tags)", "kinds"),
     ("len(facts.readers.during_cutover)", "processes"),  # more than two
-    ("len(given)", "attributes"),  # too many
+    ("len(attributes)", "attributes"),  # too many
     ("len(deflated)", "bytes"),  # too many
-    ("len(found)", "characters"),  # too many
+    ("len(code)", "characters"),  # too many
     ("size", "bytes"),  # too many
     ("template.constant_bytes", "bytes"),  # too many
-    ("one.most_units", "writes"),  # a thousand for each part of a key
+    ("first.most_units", "writes"),  # a thousand for each part of a key
     ("fill['write_rate']", "writes"),
     ("report['surplus']", "surplus"),  # no plural
     ("evidence.longest_lag_seconds / 3600", "hours"),  # twenty
