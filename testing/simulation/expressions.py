@@ -121,11 +121,18 @@ class Expressions:
     """All expressions of one request, or of one part of a transaction or a batch.
 
     Raises Invalid for what the service refuses whatever the item. keys: the table's key attributes.
+    scalars: the attributes that no path may go into; None: the table's key attributes.
     wanted: the attributes that the projection names; None: there is no projection.
     """
 
-    def __init__(self, request: Mapping[str, Any], keys: Collection[str]) -> None:
+    def __init__(
+        self,
+        request: Mapping[str, Any],
+        keys: Collection[str],
+        scalars: Collection[str] | None = None,
+    ) -> None:
         self._keys = keys
+        scalars = keys if scalars is None else scalars
         parsed = {name: parse(request[name]) for name, parse in _PARSERS.items() if name in request}
         for kind in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
             if kind in request and not request[kind]:
@@ -142,7 +149,8 @@ class Expressions:
         for one in parsed.values():
             for check in one.checks:
                 check(self._placeholders)
-            if any(len(path) > 1 and path[0] in keys for path in map(given.path, one.paths)):
+            paths = map(given.path, one.paths)
+            if any(len(path) > 1 and path[0] in scalars for path in paths):
                 raise Invalid("Key attributes must be scalars; map lookup '.' is not allowed")
         self._condition = parsed.get("ConditionExpression")
         self._update = parsed.get("UpdateExpression")

@@ -289,7 +289,9 @@ class Service:
         """Check all of a write that does not depend on the item that it finds. Raise Invalid."""
         name = request["TableName"]
         table = self._table(name)
-        expressions = Expressions(request, table.keys)
+        # DynamoDB Local checks no path of a ConditionCheck, and index keys only where it writes.
+        scalars = () if kind == "ConditionCheck" else table.all_keys
+        expressions = Expressions(request, table.keys, scalars)
         if kind == "Put":
             item = stored_item(request["Item"])
             table.check(item)

@@ -153,6 +153,11 @@ class Table:
         return self.base.names
 
     @property
+    def all_keys(self) -> frozenset[str]:
+        """The key attributes of the table and of its indexes."""
+        return frozenset(self.keys).union(*(index.schema for index in self.indexes.values()))
+
+    @property
     def items(self) -> list[dict[str, Value]]:
         """All items, in the order in which their keys came."""
         return list(self.base.items.values())

@@ -961,6 +961,22 @@ def test_what_the_service_refuses_is_refused_and_does_nothing(
     both.check_streams()
 
 
+@pytest.mark.parametrize("path", ["a.x", "b.x", "n.x", "pk.x", "sk.x"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_write_goes_into_a_key_attribute_of_the_table_or_an_index(
+    both: Both, kind: str, path: str
+) -> None:
+    """DynamoDB Local refuses such a condition, also of an index, but not in a ConditionCheck."""
+    part: dict[str, Any] = {"TableName": "indexed"}
+    part |= {"ConditionExpression": f"attribute_exists({path})"}
+    part |= {"Item": A} if kind == "Put" else {"Key": A}
+    part |= {"UpdateExpression": "REMOVE t"} if kind == "Update" else {}
+    answer = both.send("transact_write_items", transacting({kind: part}))
+    is_refused = kind != "ConditionCheck" and path != "a.x"
+    code = "ValidationException" if is_refused else "TransactionCanceledException"
+    assert answer["Error"]["Code"] == code
+
+
 @pytest.mark.parametrize("operation", ["get_item", "describe_table"])
 def test_there_is_no_other_table(both: Both, operation: str) -> None:
     request: dict[str, Any] = {"TableName": "nobodys"}
@@ -1351,8 +1367,8 @@ def test_requests_of_sharded_tables_are_answered_alike(
     ("seed", "operations", "also_sent"),
     [
         (1, 60, set()),
-        prove(2, 600, {"transact_write_items"}),
-        *(prove(seed, 600, set()) for seed in range(3, 6)),
+        *(prove(seed, 600, set()) for seed in range(2, 5)),
+        prove(7, 600, {"transact_write_items"}),
     ],
 )
 def test_requests_of_the_re_key_are_answered_alike(
@@ -1362,7 +1378,7 @@ def test_requests_of_the_re_key_are_answered_alike(
     operations: int,
     also_sent: set[str],
 ) -> None:
-    """Writers use transactions after a cutover, for which a short run has no time."""
+    """Writers use transactions between a cutover and a rollback. Seed 7 leaves them time for it."""
     monkeypatch.setattr(chaos_world, "Service", Recording)
     random.seed(seed)  # the waits between attempts
     world = chaos_world.ChaosWorld(random.Random(seed))

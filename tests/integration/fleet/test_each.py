@@ -35,15 +35,15 @@ class Shelf(Effect):
     most = 1_000_000
 
     def apply(self, batch: Batch) -> list[Row]:
-        rows = []
-        for row in batch.rows:
-            with self.lock:
-                if self.shelf.total() >= self.most:
-                    raise OSError("the account was closed")
+        with self.lock:
+            if self.shelf.total() + len(batch.rows) > self.most:
+                raise OSError("the account was closed")  # before it puts any of them
+            rows = []
+            for row in batch.rows:
                 self.shelf[row["pk"]["S"]] += 1
                 is_first = self.shelf[row["pk"]["S"]] == 1
-            self.work.usage.count(write_units=1, requests=1)
-            rows.append(done(row, PUT if is_first or batch.was_tried() else THERE))
+                rows.append(done(row, PUT if is_first or batch.was_tried() else THERE))
+        self.work.usage.count(write_units=len(rows), requests=len(rows))
         return rows
 
 
