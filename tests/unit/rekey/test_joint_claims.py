@@ -9,6 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.side.layout import Claim
+from keyhop.rekey.transform import KeyNames
+from keyhop.rekey.worker.sweep import MOST_CLAIMS, SWEEP_SECONDS, Sweeper
 
 from testing.rekey_owned import Owned
 from testing.simulation.network import Fate
@@ -139,6 +141,27 @@ def test_what_is_written_although_the_answer_was_lost_is_settled_after_a_look() 
     assert repair.settled() == [True] * COUNT
     assert repair.world.monotonic() - began > PROMISED_SECONDS
     assert (repair.there, repair.claims()) == (repair.wanted, [])
+
+
+@pytest.mark.parametrize("pairs_in_a_row", [1, 2])
+def test_claims_beyond_the_first_page_get_their_turn(pairs_in_a_row: int) -> None:
+    """All claims of the first page may be refused for ever, so the next turn reads the next page.
+
+    Then the turns begin again, with the first page.
+    """
+    world = ChaosWorld(random.Random(1))
+    side = world.side()
+    for row in range(MOST_CLAIMS + 1):
+        owners = [{"id": {"S": f"k{row}-{number}"}} for number in range(pairs_in_a_row)]
+        side.claim_together("forward", [(owner, {"pk": owner["id"]}) for owner in owners])
+    sweeper = Sweeper(
+        "forward", KeyNames("id"), side, lambda: "work", lambda: world.time() + SWEEP_SECONDS
+    )
+    first, second, third = (sweeper.due(set(), []) for _ in range(3))
+    assert len(first) == MOST_CLAIMS
+    assert len(second) == pairs_in_a_row
+    assert not {str(claim.owner) for claim in first} & {str(claim.owner) for claim in second}
+    assert third == first
 
 
 @pytest.mark.parametrize("refused", [{"k03"}, {f"k{number:02}" for number in range(COUNT)}])
