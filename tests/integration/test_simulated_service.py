@@ -55,7 +55,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testing.databases import Database
-from testing.marks import prove
+from testing.marks import prove, prove_long
 from testing.servers import LOCAL_CREDENTIALS
 from testing.sharding_simulator import run as sharding_run
 from testing.sharding_simulator import world as sharding_world
@@ -715,9 +715,17 @@ def test_generated_requests_are_answered_alike(both: Both, sent: list[Request]) 
 
 @pytest.mark.prove
 @pytest.mark.timeout(1_800)
-@settings(max_examples=2_000)
+@settings(max_examples=500)
 @given(sent=SENT)
 def test_many_more_requests_are_answered_alike(both: Both, sent: list[Request]) -> None:
+    check(both, sent)
+
+
+@pytest.mark.prove_long
+@pytest.mark.timeout(3_600)
+@settings(max_examples=5_000)
+@given(sent=SENT)
+def test_thousands_of_requests_are_answered_alike(both: Both, sent: list[Request]) -> None:
     check(both, sent)
 
 
@@ -1346,7 +1354,7 @@ def replay(
     return Counter(operation for operation, _ in service.sent)
 
 
-@pytest.mark.parametrize("seed", [3, *map(prove, range(10, 40))])
+@pytest.mark.parametrize("seed", [3, *map(prove, range(10, 20)), *map(prove_long, range(20, 40))])
 def test_requests_of_sharded_tables_are_answered_alike(
     dynamodb_local_url: str, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
