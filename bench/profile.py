@@ -35,7 +35,6 @@ PARTS = {
     "JSON": ("json/",),
     "make a request of it, and an answer": ("keyhop/dynamodb/transport.py",),
     "when it is sent (gate, rate, in flight)": (
-        "keyhop/dynamodb/gate.py",
         "keyhop/dynamodb/rate_limit.py",
         "keyhop/scan/in_flight.py",
     ),

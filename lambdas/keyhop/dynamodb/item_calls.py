@@ -12,8 +12,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.gate import Gate
-from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.rate_limit import Budget, Gate
 from keyhop.dynamodb.refusals import (
     cancellations,
     error_code,

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import DynamoDB
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.gate import LONGEST_WAIT_SECONDS
+from keyhop.dynamodb.rate_limit import LONGEST_WAIT_SECONDS
 from keyhop.dynamodb.refusals import error_code, explained, is_conflict, is_refused, is_transient
 from keyhop.dynamodb.throttling import is_throttling, reason_names
 from keyhop.dynamodb.usage import Usage
