@@ -18,7 +18,7 @@ from threading import Thread
 from typing import Any
 
 from botocore.credentials import Credentials
-from keyhop.dynamodb.signing import Signer
+from keyhop.dynamodb.transport import Signer
 
 from bench.command import environment, halves
 from bench.stub import TABLE, stub

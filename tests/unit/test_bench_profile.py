@@ -7,8 +7,8 @@ import pytest
 
 from bench.profile import ELSE, drawn, parts_of
 
-SIGN = ("/any/lambdas/keyhop/dynamodb/signing.py", 1, "head")
-GATE = ("/any/lambdas/keyhop/dynamodb/gate.py", 1, "enter")
+SIGN = ("/any/lambdas/keyhop/dynamodb/transport.py", 1, "head")
+GATE = ("/any/lambdas/keyhop/dynamodb/rate_limit.py", 1, "enter")
 HASH = ("~", 0, "<built-in method _hashlib.openssl_sha256>")
 WAIT = ("/usr/lib/python3.11/threading.py", 1, "wait")
 LOCK = ("~", 0, "<method 'acquire' of '_thread.lock' objects>")

@@ -23,8 +23,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from keyhop.dynamodb.connections import CHUNK_BYTES, Connections
 from keyhop.dynamodb.refusals import is_transient, may_have_been_served
+from keyhop.dynamodb.transport import CHUNK_BYTES, Connections
 
 from testing.servers import free_port
 

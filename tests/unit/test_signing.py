@@ -10,7 +10,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials, ReadOnlyCredentials
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.dynamodb.signing import Signer
+from keyhop.dynamodb.transport import Signer
 
 HOST = "dynamodb.eu-west-1.amazonaws.com"
 TARGET = "DynamoDB_20120810.Scan"

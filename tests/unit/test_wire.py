@@ -14,12 +14,11 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError, HTTPClientError, ProxyConnectionError
 from keyhop.dynamodb.client import _usual_url, dynamodb_client
-from keyhop.dynamodb.connections import Answer
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import explained, is_transient
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 from keyhop.dynamodb.throttling import ALL_REASONS, reason_names
-from keyhop.dynamodb.transport import Client
+from keyhop.dynamodb.transport import Answer, Client
 
 URL = "http://127.0.0.1:1"
 DATE = "Sun, 22 Nov 2026 08:25:00 GMT"

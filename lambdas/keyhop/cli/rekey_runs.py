@@ -14,8 +14,8 @@ from keyhop.cli.exit_status import DONE, DRIFT_FOUND
 from keyhop.cli.rekey_outcomes import compared_lines, copied_lines, cost_line, cost_lines
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.session import PREFIX, job_in, work
-from keyhop.dynamodb.item_calls import write_units
 from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.units import write_units
 from keyhop.errors import CannotStart
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun

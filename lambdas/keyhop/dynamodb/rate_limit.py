@@ -1,4 +1,7 @@
-"""The limits on how fast and how much a run may read. Pure: the caller has the clock, and waits.
+"""The limits on how fast and how much a run may read.
+
+`Budget` decides how long a page must wait; its caller has the clock. `Gate` is the one lock around
+a budget, where threads wait for their turn.
 
 A page is paid for with its expected cost before it is sent, and settled with the cost that the
 response reports. With a rate R (read units per second), a page may be sent once the units earned
@@ -25,7 +28,9 @@ So it is near the capacity of the table for most of the time, and finds more if 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Condition
 
 from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.errors import BudgetSpent
@@ -65,6 +70,9 @@ SLOWED_PAGE_SECONDS = 0.05
 
 CLOCK_SECONDS = 1e-6
 """A page that lacks no more than this is sent, because clocks do not measure shorter waits."""
+
+LONGEST_WAIT_SECONDS = 0.2
+"""So often a thread that waits looks whether the run was stopped."""
 
 
 @dataclass(slots=True)
@@ -163,15 +171,13 @@ class Budget:
     _window: _Window = field(default_factory=_Window)
 
     def page_units(self, now: float) -> float:
-        """Return the maximum of read units that the next page may be expected to cost. It may be
-        infinite.
-        """
+        """Return the maximum expected read units of the next page, which may be infinite."""
         seconds = PAGE_SECONDS if self._slowed is None else SLOWED_PAGE_SECONDS
         return max(UNITS_PER_BLOCK, min(self.left, self._rate(now) * seconds))
 
-    def allow_more(self, units: float) -> None:
-        """Allow `units` more to be spent."""
-        self.max_units = self.spent + max(0.0, units)
+    def allow_more(self, units: float | None) -> None:
+        """Allow `units` more to be spent; None for any number."""
+        self.max_units = None if units is None else self.spent + max(0.0, units)
 
     def limit_rate(self, now: float, max_rate: float) -> None:
         """Set another `max_rate`. Pages that wait for their turn are paid for at that rate."""
@@ -186,9 +192,7 @@ class Budget:
 
     @property
     def is_free(self) -> bool:
-        """Return whether nothing is limited now. Then no page waits, and nothing is earned or
-        saved.
-        """
+        """Return whether nothing is limited now, so that no page waits and nothing is earned."""
         return self.max_units is None and self.max_rate is None and self._slowed is None
 
     def pass_free(self, units: float) -> Turn:
@@ -229,8 +233,7 @@ class Budget:
     def wait(self, now: float, turn: Turn) -> float:
         """Return the expected seconds until a page may be sent; 0 if it is sent now.
 
-        They become fewer if an earlier page leaves a part of its reservation, and more if one costs
-        more than expected.
+        They change as earlier pages cost less or more than expected.
         """
         self._earn(now)
         rate = self._rate(now)
@@ -248,11 +251,7 @@ class Budget:
     def settle(self, now: float, turn: Turn, spent: float, expected: float | None = None) -> None:
         """Record that a page cost `spent`, which is 0 if it failed or no longer waits for its turn.
 
-        Args:
-            now: The current time.
-            turn: The turn of the page.
-            spent: The read units that it cost.
-            expected: Its expected cost, if that is not the reserved number of units.
+        `expected` is its expected cost, if that is not the reserved number of units.
         """
         is_free = self.is_free
         self._reserved -= turn.units
@@ -318,3 +317,87 @@ class Budget:
             self._slowed = None
             return limit
         return min(limit, grown)
+
+
+@dataclass(eq=False, slots=True)
+class Gate:
+    """Shared by all threads of a process that spend from one budget."""
+
+    budget: Budget
+    clock: Callable[[], float]
+    _changed: Condition = field(default_factory=Condition)
+
+    def enter(self, units: float, check: Callable[[], None]) -> Turn:
+        """Wait until a page may be sent that will probably cost `units`.
+
+        Args:
+            units: The expected read units.
+            check: Is called first, and a few times per second. What it raises ends the wait.
+
+        Returns:
+            The turn of the page, which must be passed to `leave`.
+
+        Raises:
+            BudgetSpent: The remaining budget is too small.
+        """
+        check()
+        with self._changed:
+            if self.budget.is_free:
+                return self.budget.pass_free(units)
+        turn: Turn | None = None
+        try:
+            while True:
+                check()
+                with self._changed:
+                    seconds = LONGEST_WAIT_SECONDS
+                    reserved = self.budget.with_surprise(units)
+                    if turn is None and not self.budget.must_wait(reserved):
+                        turn = self.budget.reserve(self.clock(), reserved)
+                    if turn is not None:
+                        seconds = self.budget.wait(self.clock(), turn)
+                        if turn.is_sent:
+                            return turn
+                    self._changed.wait(min(seconds, LONGEST_WAIT_SECONDS))
+        except BaseException:
+            if turn is not None:
+                self.leave(turn, 0.0)
+            raise
+
+    def leave(
+        self, turn: Turn, spent: float, expected: float | None = None, sized: bool = False
+    ) -> None:
+        """Record the cost of a page, its expected cost, and whether it held items."""
+        with self._changed:
+            is_news = (
+                spent != turn.units or self.budget.is_blind or self.budget.max_units is not None
+            )
+            self.budget.settle(self.clock(), turn, spent, expected)
+            self.budget.sized = self.budget.sized or sized
+            if is_news:
+                self._changed.notify_all()
+
+    def book(self, units: float) -> None:
+        """Subtract the units of a page that was read without a turn."""
+        with self._changed:
+            self.budget.book(self.clock(), units)
+
+    def room(self) -> float | None:
+        """Return the maximum read units of the next page; None for the first page: one item."""
+        if self.budget.is_free:
+            return math.inf
+        with self._changed:
+            return None if self.budget.is_blind else self.budget.page_units(self.clock())
+
+    def limit_rate(self, max_rate: float) -> None:
+        with self._changed:
+            self.budget.limit_rate(self.clock(), max_rate)
+            self._changed.notify_all()
+
+    def allow_more(self, units: float | None) -> None:
+        with self._changed:
+            self.budget.allow_more(units)
+            self._changed.notify_all()
+
+    def throttled(self) -> None:
+        with self._changed:
+            self.budget.throttled(self.clock())

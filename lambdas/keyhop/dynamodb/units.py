@@ -49,6 +49,14 @@ def blocks_of(byte_count: float) -> int:
     return max(1, math.ceil(byte_count / BLOCK_BYTES))
 
 
+WRITE_UNIT_BYTES = 1024
+
+
+def write_units(item_bytes: float) -> float:
+    """Return the write units of writing an item of this size into a table without indexes."""
+    return float(max(1, math.ceil(item_bytes / WRITE_UNIT_BYTES)))
+
+
 def read_dollars(read_units: float) -> float:
     """Return the cost on demand, in PRICE_REGION on PRICE_DATE."""
     return read_units * DOLLARS_PER_READ_UNIT

@@ -21,8 +21,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from keyhop.dynamodb.client import aws_client
-from keyhop.dynamodb.gate import Gate
-from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.rate_limit import Budget, Gate
 from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.requester import Requester, Stopped, is_over, pause
 from keyhop.each.batches import (

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyhop.dynamodb.item_calls import ItemCalls, Written, write_units
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.refusals import CHECK_FAILED, cancellations
-from keyhop.dynamodb.requester import units_of
+from keyhop.dynamodb.requester import ItemCalls, Written, units_of
+from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.values import Item, Key, TypedValue, has_values, same_item, same_value, size_of
 from keyhop.each.effect import Work
 from keyhop.each.protocol import Answer

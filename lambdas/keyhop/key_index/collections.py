@@ -10,8 +10,8 @@ from threading import Event
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE, ItemCalls, Written
 from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, ItemCalls, Written
 from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key

@@ -1,7 +1,8 @@
 """Put items of the backfill into the destination, each only if its place is empty."""
 
-from keyhop.dynamodb.item_calls import ItemCalls, Written, write_units
 from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.requester import ItemCalls, Written
+from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.errors import AwsRefused, CannotStart
 

@@ -11,8 +11,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.gate import Gate
-from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.rate_limit import Budget, Gate
 from keyhop.dynamodb.refusals import may_have_been_served
 from keyhop.dynamodb.requester import Requester, pause
 from keyhop.dynamodb.tables import Source

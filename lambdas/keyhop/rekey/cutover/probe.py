@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keyhop.dynamodb.item_calls import ItemCalls
+from keyhop.dynamodb.requester import ItemCalls
 from keyhop.errors import KeyhopError
 
 PROBE = "probe"

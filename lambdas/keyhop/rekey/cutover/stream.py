@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.item_calls import ItemCalls
 from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.requester import ItemCalls
 from keyhop.dynamodb.schema import KeySpace, keyspace_of
 from keyhop.errors import AwsRefused, CannotStart
 from keyhop.rekey.cutover.drain import Shard

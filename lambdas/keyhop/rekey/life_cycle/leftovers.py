@@ -1,7 +1,7 @@
 """Remove the markers of a killed drain from a table, when a re-key ends."""
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.item_calls import ItemCalls
+from keyhop.dynamodb.requester import ItemCalls
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import TableNotFound
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE

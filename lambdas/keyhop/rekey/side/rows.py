@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.item_calls import ItemCalls, Written, write_units
+from keyhop.dynamodb.requester import ItemCalls, Written
+from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.values import Key, canonical, to_json
 
 MOST_SORT_KEY_BYTES = 1024

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, TypeVar, cast
 
-from keyhop.dynamodb.item_calls import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
+from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Direction
 from keyhop.rekey.side.layout import Claim

@@ -1,6 +1,6 @@
 """Write to the target table, each time on a condition about the owner of the existing item.
 
-A write whose answer was lost is not repeated (item_calls.Unanswered): the protocol waits, and
+A write whose answer was lost is not repeated (requester.Unanswered): the protocol waits, and
 reads.
 """
 
@@ -10,8 +10,9 @@ from typing import Any, cast
 from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.item_calls import ItemCalls, write_units
 from keyhop.dynamodb.refusals import CHECK_FAILED, cancellations
+from keyhop.dynamodb.requester import ItemCalls
+from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
