@@ -15,8 +15,6 @@ from .permissions import acknowledge, allow
 from .retries import with_retries
 
 DEFINITIONS = ROOT / "statemachines"
-DRAIN = "DrainShards"
-"""The name of the state machine of sharded tables."""
 
 
 class Machine(sfn.StateMachine):

@@ -322,7 +322,7 @@ def test_a_failed_run_ends_with_its_own_error_and_a_cause_that_is_no_json():
 
 
 def test_each_machine_does_its_own_action_and_starts_walks(kept: Deployed):
-    for machine, (action, _) in MACHINES.items():
+    for machine, (action, *_) in MACHINES.items():
         assert kept.machine(machine)["DefinitionSubstitutions"] == {
             "Partition": "aws",
             "Namespace": "Keyhop",
@@ -334,7 +334,7 @@ def test_each_machine_does_its_own_action_and_starts_walks(kept: Deployed):
         }
 
 
-@pytest.mark.parametrize("action", [action for action, _ in MACHINES.values()])
+@pytest.mark.parametrize("action", [action for action, *_ in MACHINES.values()])
 def test_a_step_names_an_action_and_a_step_that_the_function_knows(action: str):
     source = Path(life_cycle.__file__).read_text()
     steps = [
