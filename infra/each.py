@@ -7,7 +7,7 @@ from constructs import Construct
 
 from .config import which_each, which_key_indexes, which_tables
 from .deployment import KeyEnumeration
-from .job import Job
+from .machines import Job
 from .monitoring import CAUSE, Monitoring, at_once, ends_of, errors_of, graph, metric_of
 from .permissions import allow, allow_changing_collections, allow_reading_keys
 

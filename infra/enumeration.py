@@ -11,7 +11,7 @@ from constructs import Construct
 
 from .config import Config, which_key_indexes, which_sharding, which_tables
 from .functions import DISK_MB, SERVICE, VCPU_MB, Functions, which_limit, which_worker
-from .job import WRITE_PARTS, Job
+from .machines import WRITE_PARTS, Job, start_regularly
 from .monitoring import (
     ANY_TABLE,
     CAUSE,
@@ -35,7 +35,6 @@ from .permissions import (
     allow_reading_shard_counts,
     allow_recognizing_shard_counts,
 )
-from .schedules import Start, start_regularly
 
 SUMMING_UP_MB = 3008
 """FinishRun and CleanUp hold the counts of up to a million segments."""
@@ -156,25 +155,22 @@ class Enumeration(Construct):
             "CleanUp": clean_up,
         }
         self.job = Job(self, "EnumerateKeys", config, bucket, "keys", functions)
-        starts = [
-            Start(
-                f"Run-{table.label}",
-                f"Lists the keys of {table.label}",
-                table.run_schedule,
-                {**table.run_input, "table": table.given},
-            )
-            for table in config.tables
-            if table.run_schedule
-        ]
-        if starts:
-            start_regularly(
-                self,
-                "Run",
-                self.job,
-                starts,
-                "EventBridge tries for a day to start a run; one that is missed is made up for by "
-                "the next, and the age of the last is that of its files.",
-            )
+        start_regularly(
+            self,
+            "Run",
+            self.job,
+            [
+                (
+                    table.label,
+                    f"Lists the keys of {table.label}",
+                    table.run_schedule,
+                    {**table.run_input, "table": table.given},
+                )
+                for table in config.tables
+            ],
+            "EventBridge tries for a day to start a run; one that is missed is made up for by "
+            "the next, and the age of the last is that of its files.",
+        )
 
     def show_on(self, watch: Monitoring) -> None:
         """Add the runs of EnumerateKeys, and the reads of all walks over tables."""

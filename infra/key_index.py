@@ -6,7 +6,6 @@ changed or destroyed.
 """
 
 from aws_cdk import Stack
-from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -23,8 +22,14 @@ from .followers import (
     waiting_in,
 )
 from .functions import which_limit, which_worker
-from .job import IDS_OF_EXECUTIONS, Job
-from .machines import Machine, machine_name, states_arn
+from .machines import (
+    IDS_OF_EXECUTIONS,
+    Job,
+    Machine,
+    machine_name,
+    start_regularly,
+    states_arn,
+)
 from .monitoring import (
     CAUSE,
     DAY,
@@ -50,7 +55,6 @@ from .permissions import (
     allow_writing_sentinels,
     table_arns,
 )
-from .schedules import Start, start_regularly
 
 DEFINITION = "manage"
 MACHINES = {
@@ -129,10 +133,23 @@ class KeyIndex(Construct):
         self.machines = {
             name: self._manage_machine(name, action) for name, (action, *_) in MACHINES.items()
         }
-        self.audits: list[events.Rule] = []
+        self.audits = start_regularly(
+            self,
+            "Audit",
+            self.machines["AuditKeyIndex"],
+            [
+                (
+                    table.label,
+                    f"An audit of the key index of {table.label}",
+                    config.audit_schedule,
+                    {"table": table.given},
+                )
+                for table in self._tables
+            ],
+            "EventBridge tries for a day to start an audit; one that is missed is made up for "
+            "by the next, and an index whose last audit is old is not relied on.",
+        )
         """The rules by which audits start, in the order of the tables."""
-        if config.audit_schedule:
-            self._schedule_audits(config.audit_schedule)
         self._show(keys.watch)
         keys.say(*self._outputs())
 
@@ -318,24 +335,6 @@ class KeyIndex(Construct):
             )
         # PlanRun may look at all tables.
         allow_describing(job.functions["FinishRun"], self._tables)
-
-    def _schedule_audits(self, schedule: str) -> None:
-        self.audits += start_regularly(
-            self,
-            "Audit",
-            self.machines["AuditKeyIndex"],
-            [
-                Start(
-                    f"Audit-{table.label}",
-                    f"An audit of the key index of {table.label}",
-                    schedule,
-                    {"table": table.given},
-                )
-                for table in self._tables
-            ],
-            "EventBridge tries for a day to start an audit; one that is missed is made up for "
-            "by the next, and an index whose last audit is old is not relied on.",
-        )
 
     def _show(self, watch: Monitoring) -> None:
         """Add the keeper, its failure queue, and builds, audits and removals."""

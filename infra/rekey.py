@@ -30,8 +30,7 @@ from .followers import (
     waiting_in,
 )
 from .guard import REPLICATE
-from .job import Job
-from .machines import Machine
+from .machines import Job, Machine, start_regularly
 from .monitoring import (
     CAUSE,
     DAY,
@@ -50,7 +49,6 @@ from .permissions import (
     allow_describing,
     table_arns,
 )
-from .schedules import Start, start_regularly
 
 LONGEST_FREEZE_SECONDS = 15
 """The freeze limit is 10 s by default, and what follows takes two short leases. An abandoned freeze
@@ -134,8 +132,22 @@ class Rekey(Construct):
             "CompareBoth": self.verify.worker,
             "CutOver": self.cut_over,
         }
-        if config.verify_schedule:
-            self._schedule_verify(config.verify_schedule)
+        start_regularly(
+            self,
+            "Verify",
+            self.verify,
+            [
+                (
+                    pair.label,
+                    f"A comparison of {pair.destination.label} with what it is made of",
+                    config.verify_schedule,
+                    {"rekey": pair.destination.given, "repair": False},
+                )
+                for pair in self._pairs
+            ],
+            "EventBridge tries for a day to start a comparison; one that is missed is made up for "
+            "by the next, and a cutover asks how old the last one is.",
+        )
         self._alarm(keys.watch)
         self._show(keys.watch)
         keys.say(*self._outputs())
@@ -157,24 +169,6 @@ class Rekey(Construct):
             ("RekeyFailureQueueUrl", self.failures.queue_url, "Records Replicate gave up on"),
             ("RekeyFailureQueueArn", self.failures.queue_arn, "The same, as mappings name it"),
         ]
-
-    def _schedule_verify(self, schedule: str) -> None:
-        start_regularly(
-            self,
-            "Verify",
-            self.verify,
-            [
-                Start(
-                    f"Verify-{pair.label}",
-                    f"A comparison of {pair.destination.label} with what it is made of",
-                    schedule,
-                    {"rekey": pair.destination.given, "repair": False},
-                )
-                for pair in self._pairs
-            ],
-            "EventBridge tries for a day to start a comparison; one that is missed is made up for "
-            "by the next, and a cutover asks how old the last one is.",
-        )
 
     def _replicate(self) -> lambda_.Function:
         function = self._make.add(

@@ -14,8 +14,7 @@ from keyhop.report.findings import SEVERITIES
 from .config import Table, which_tables
 from .deployment import KeyEnumeration
 from .functions import which_limit, which_worker
-from .job import Job
-from .machines import Machine
+from .machines import Job, Machine, start_regularly
 from .monitoring import (
     ANY_TABLE,
     CAUSE,
@@ -38,7 +37,6 @@ from .permissions import (
     allow_finding_objects,
     table_arns,
 )
-from .schedules import Start, start_regularly
 
 WIDGET_HEIGHT = 14
 DEFINITION = "report"
@@ -82,7 +80,23 @@ class KeyReports(Construct):
         )
         self.samples = Job(self, "SampleKeys", config, bucket, "report", functions)
         self.machine = self._report_keys()
-        self._schedule()
+        start_regularly(
+            self,
+            "Report",
+            self.machine,
+            [
+                (
+                    table.label,
+                    f"A report on the keys of {table.label}",
+                    table.report.schedule,
+                    {**table.report.given, "table": table.given},
+                )
+                for table in self._tables
+                if table.report
+            ],
+            "EventBridge tries for a day to start a report; one that is missed is made up for "
+            "by the next, and each says when it was made.",
+        )
         self._show(keys.watch)
         keys.say(
             (
@@ -144,27 +158,6 @@ class KeyReports(Construct):
         allow(machine, "TakeEachStep", "lambda:InvokeFunction", examine)
         self.samples.is_waited_for_by(machine, "Sample")
         return machine
-
-    def _schedule(self) -> None:
-        starts = [
-            Start(
-                f"Report-{table.label}",
-                f"A report on the keys of {table.label}",
-                table.report.schedule,
-                {**table.report.given, "table": table.given},
-            )
-            for table in self._tables
-            if table.report and table.report.schedule
-        ]
-        if starts:
-            start_regularly(
-                self,
-                "Report",
-                self.machine,
-                starts,
-                "EventBridge tries for a day to start a report; one that is missed is made up for "
-                "by the next, and each says when it was made.",
-            )
 
     def _show(self, watch: Monitoring) -> None:
         """Add alarms for all reports, and widgets for the selected table."""
