@@ -8,7 +8,7 @@ from aws_cdk import App
 from infra import limits, place
 from infra.config import Config, ConfigError
 from infra.layer import LayerError
-from infra.schedules import REGION
+from infra.machines import REGION
 from infra.settings import settings_of
 from infra.stack import KeyhopStack
 

@@ -12,7 +12,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 from keyhop.checks import camel
 
-from . import limits, runs_view
+from . import limits
 from .config import Config, Table, with_metadata_tables
 from .config_values import ConfigError
 from .enumeration import Enumeration
@@ -74,7 +74,7 @@ class KeyEnumeration(Construct):
         self.runs = Enumeration(self, "Enumeration", config, bucket, packages, network)
         self.guard = Guard(self, "KeyIndex", config, bucket, self.runs.make)
         self.watch = Monitoring(self, "Monitoring", config, alarm_topic)
-        runs_view.of_runs(self.watch, self.runs.job, bucket)
+        self.runs.show_on(self.watch)
         tables_of_stack = made_in(Stack.of(self), config.all_tables)
         self.guard.comes_after(self.results, self.runs, self.watch, *tables_of_stack)
         start = 'Start an execution of it with {"table": "..."}'

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from . import views
 from .config import which_each, which_key_indexes, which_tables
 from .deployment import KeyEnumeration
-from .job import Job
+from .machines import Job
+from .monitoring import CAUSE, Monitoring, at_once, ends_of, errors_of, graph, metric_of
 from .permissions import allow, allow_changing_collections, allow_reading_keys
 
 RECEIVERS: Mapping[str, tuple[str, str]] = {
@@ -54,7 +54,7 @@ class ForEachKey(Construct):
             "ScanSegments": self.worker,
         }
         self.job = Job(self, "ForEachKey", config, keys.results.bucket, "each", functions)
-        views.of_each(keys.watch, self.job)
+        self._show(keys.watch)
         keys.say(
             (
                 "ForEachKeyArn",
@@ -68,3 +68,25 @@ class ForEachKey(Construct):
             arns = [arn for table in self._tables for arn in getattr(table.each, field)]
             if arns:
                 allow(self.worker, why, action, *dict.fromkeys(arns))
+
+    def _show(self, watch: Monitoring) -> None:
+        """Add the executions to the dashboard; the graphs of all runs have reads and progress."""
+        watch.needs_a_person(
+            "FailedForEachKey",
+            "ForEachKey",
+            f"Something was not done for each key of a table. What was done is on record: {CAUSE}.",
+        )
+        no_room = metric_of(self.worker, "Throttles", "EachKey: no concurrency left (right)")
+        written = watch.of_table("WriteUnits", "write units (right)")
+        watch.row(
+            graph(
+                "For each key: executions",
+                ends_of(self.job, "that {}"),
+                [at_once(self.worker), written],
+            ),
+            graph(
+                "For each key: keys that failed, and errors",
+                [watch.of_table("KeysFailed", "keys that failed")],
+                [*errors_of({"EachKey": self.worker}, "{}: errors (right)"), no_room],
+            ),
+        )

@@ -1,12 +1,32 @@
-"""The functions of all jobs, and EnumerateKeys, whose workers read and never write."""
+"""The functions of all jobs, and EnumerateKeys, whose workers read and never write.
 
+The graphs of its runs also have the reads of all other walks over tables.
+"""
+
+from aws_cdk import Aws
+from aws_cdk import aws_cloudwatch as cw
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from .config import Config, which_key_indexes, which_sharding, which_tables
-from .functions import DISK_MB, VCPU_MB, Functions, which_limit, which_worker
-from .job import WRITE_PARTS, Job
+from .functions import DISK_MB, SERVICE, VCPU_MB, Functions, which_limit, which_worker
+from .machines import WRITE_PARTS, Job, start_regularly
+from .monitoring import (
+    ANY_TABLE,
+    CAUSE,
+    FIVE_MINUTES,
+    MINUTE,
+    QUARTER,
+    WIDTH,
+    Monitoring,
+    at_once,
+    errors_of,
+    expression,
+    graph,
+    metric_of,
+    number,
+)
 from .network import Network
 from .permissions import (
     allow,
@@ -15,10 +35,34 @@ from .permissions import (
     allow_reading_shard_counts,
     allow_recognizing_shard_counts,
 )
-from .schedules import Start, start_regularly
 
 SUMMING_UP_MB = 3008
 """FinishRun and CleanUp hold the counts of up to a million segments."""
+
+MANY_THROTTLES = 1000
+"""About one per second. Workers slow down after a few throttles, so these are normal."""
+
+MOST_RUNS = 20
+"""The maximum length of the list of runs."""
+
+WHAT_TO_DO = {
+    "an alarm": "open it: its description says what to do",
+    "a run has failed": "open its execution: the cause says why, and has the input by which it "
+    "goes on",
+    "throttles, or others need the table": "open the execution's map run and lower its "
+    "concurrency; start the next run with a smaller `maxReadRate`",
+    "too slow, and the rate is as allowed": "start the next run with a larger `maxReadRate`",
+    "too slow, and no worker is at work": "others have the account's Lambda concurrency: wait, or "
+    "have it raised",
+    "it must stop": 'stop the execution; start one with `"resume"` and its name to go on',
+}
+"""The advice for each symptom on the dashboard."""
+
+LIMITS = (
+    "Workers report when they commit, at least every minute. *Done* and *minutes left* are of all "
+    "segments that were planned in the time shown, so choose one with one run in it; the list of "
+    "runs tells them apart."
+)
 
 
 class Enumeration(Construct):
@@ -34,6 +78,7 @@ class Enumeration(Construct):
         network: Network | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._bucket = bucket
         self.make = Functions(self, config, packages, network)
         where = {"KEYHOP_BUCKET": bucket.bucket_name}
         tables = which_tables(config.tables)
@@ -110,22 +155,190 @@ class Enumeration(Construct):
             "CleanUp": clean_up,
         }
         self.job = Job(self, "EnumerateKeys", config, bucket, "keys", functions)
-        starts = [
-            Start(
-                f"Run-{table.label}",
-                f"Lists the keys of {table.label}",
-                table.run_schedule,
-                {**table.run_input, "table": table.given},
+        start_regularly(
+            self,
+            "Run",
+            self.job,
+            [
+                (
+                    table.label,
+                    f"Lists the keys of {table.label}",
+                    table.run_schedule,
+                    {**table.run_input, "table": table.given},
+                )
+                for table in config.tables
+            ],
+            "EventBridge tries for a day to start a run; one that is missed is made up for by "
+            "the next, and the age of the last is that of its files.",
+        )
+
+    def show_on(self, watch: Monitoring) -> None:
+        """Add the runs of EnumerateKeys, and the reads of all walks over tables."""
+        job = self.job
+        watch.needs_a_person(
+            "FailedRun",
+            "EnumerateKeys",
+            f"A run failed, so there is no complete list of keys. {CAUSE}. What it read is kept: "
+            'redrive it, or start one with "resume" and its id.',
+        )
+        watch.alarm(
+            "ThrottledRun",
+            watch.ours("Throttles", period=QUARTER),
+            MANY_THROTTLES,
+            f"DynamoDB throttled {MANY_THROTTLES} requests of the runs within a quarter of an "
+            "hour; others that read the table are likely throttled as well. The dashboard has the "
+            "reasons. Lower the map run's concurrency in the console, or start runs with a smaller "
+            '"maxReadRate".',
+        )
+        watch.row(_guide(watch, job, self._bucket))
+        _progress(watch, job)
+
+        by_reason = cw.SearchExpression(
+            expression=(
+                f'SEARCH(\'{{"{watch.config.stack_name}",service,table,Reason}} '
+                f'MetricName="Throttles" service="{SERVICE}" table="{ANY_TABLE}"\', \'Sum\', 60)'
+            ),
+            label=" ",
+            period=MINUTE,
+        )
+        all_readers = cw.Metric(
+            namespace="AWS/DynamoDB",
+            metric_name="ConsumedReadCapacityUnits",
+            dimensions_map={"TableName": ANY_TABLE},
+            statistic="Sum",
+            period=MINUTE,
+        )
+        watch.row(
+            graph(
+                "Read units a second",
+                [
+                    _rate(watch),
+                    watch.of_table("AllowedRate", "allowed (maxReadRate)", statistic="Maximum"),
+                    expression(
+                        "table / 60", "all readers, as DynamoDB counts", {"table": all_readers}
+                    ),
+                ],
+            ),
+            graph("Throttles, by DynamoDB's reason", [by_reason], stacked=True),
+        )
+        watch.row(_list_of_runs(watch, job))
+        no_room = metric_of(job.worker, "Throttles", "ScanSegments: no concurrency left")
+        longest = [
+            expression(
+                f"ms{name} / 1000",
+                name,
+                {f"ms{name}": metric_of(function, "Duration", statistic="Maximum")},
             )
-            for table in config.tables
-            if table.run_schedule
+            for name, function in job.functions.items()
         ]
-        if starts:
-            start_regularly(
-                self,
-                "Run",
-                self.job,
-                starts,
-                "EventBridge tries for a day to start a run; one that is missed is made up for by "
-                "the next, and the age of the last is that of its files.",
-            )
+        watch.row(
+            graph("Errors of the functions", [*errors_of(job.functions, "{}"), no_room]),
+            graph("Longest invocation, seconds", longest, [at_once(job.worker)]),
+        )
+        ends = [
+            metric_of(job, f"Executions{end}", period=FIVE_MINUTES)
+            for end in ("Started", "Succeeded", "Failed", "TimedOut", "Aborted")
+        ]
+        seconds = watch.of_table("RunSeconds", "seconds", statistic="Maximum")
+        dollars = watch.of_table("RunDollars", "dollars, all services", statistic="Maximum")
+        watch.row(
+            graph("Executions", ends, width=8),
+            graph("Duration of a run, seconds", [seconds], width=8),
+            graph("Cost of a run, dollars", [dollars], width=8),
+        )
+
+
+def _guide(watch: Monitoring, job: Job, bucket: s3.IBucket) -> cw.IWidget:
+    """Return a text that says where to look and what to do."""
+    logs = f"#logsV2:log-groups$3FlogGroupNameFilter$3D{watch.config.stack_name}-"
+    places = {
+        "executions": ("states/home?", f"#/statemachines/view/{job.state_machine_arn}"),
+        "files of the runs": (f"s3/buckets/{bucket.bucket_name}?", "&prefix=runs/"),
+        "logs": ("cloudwatch/home?", logs),
+    }
+    links = [
+        f"[{name}]({watch.console}/{service}region={Aws.REGION}{place})"
+        for name, (service, place) in places.items()
+    ]
+    lines = [
+        f"# {watch.config.stack_name}: {ANY_TABLE}",
+        f"Another table: above. Open the {', the '.join(links)}.",
+        "",
+        "what you see | what to do",
+        "---|---",
+        *(f"{symptom} | {advice}" for symptom, advice in WHAT_TO_DO.items()),
+        "",
+        LIMITS,
+    ]
+    return cw.TextWidget(markdown="\n".join(lines), width=WIDTH, height=8)
+
+
+def _progress(watch: Monitoring, job: Job) -> None:
+    """Add the progress of the runs of the table in the visible time."""
+    ended, planned = watch.of_table("SegmentsDone"), watch.of_table("SegmentsPlanned")
+    share = "100 * RUNNING_SUM(FILL(done, 0)) / RUNNING_SUM(FILL(planned, 0))"
+    percent = expression(share, "done, %", {"done": ended, "planned": planned})
+    # Over five minutes, because a single worker does not end a segment every minute.
+    minutes_left = expression(
+        "5 * (RUNNING_SUM(FILL(planned5, 0)) - RUNNING_SUM(FILL(done5, 0))) / done5",
+        "minutes left, at this pace",
+        {
+            "done5": watch.of_table("SegmentsDone", period=FIVE_MINUTES),
+            "planned5": watch.of_table("SegmentsPlanned", period=FIVE_MINUTES),
+        },
+        FIVE_MINUTES,
+    )
+    keys = expression("RUNNING_SUM(keys)", "keys", {"keys": watch.of_table("KeysFound")})
+    dollars = expression(
+        f"RUNNING_SUM(units) * {watch.prices.read_unit:.10f}",
+        f"dollars of reads ({watch.prices.on_demand})",
+        {"units": watch.of_table("ReadUnits")},
+    )
+    watch.row(
+        number("Done, %", percent, 4),
+        number("Keys found", keys, 5),
+        number("Read units a second", _rate(watch), 5),
+        number("Cost of reads so far, dollars", dollars, 5),
+        number("Minutes left", minutes_left, 5),
+    )
+    watch.row(
+        graph("Done, % of the segments planned in the time shown", [percent], [minutes_left]),
+        graph("Keys found, and what reading them has cost", [keys], [dollars]),
+    )
+
+
+def _rate(watch: Monitoring) -> cw.IMetric:
+    """Return the rate over five minutes. A report covers up to a minute, so a rate over one minute
+    would jump.
+    """
+    units = watch.of_table("ReadUnits", period=FIVE_MINUTES)
+    label = "of the runs, mean of 5 minutes"
+    return expression("units5 / PERIOD(units5)", label, {"units5": units}, FIVE_MINUTES)
+
+
+def _list_of_runs(watch: Monitoring, job: Job) -> cw.IWidget:
+    """Return a list of runs, from the lines that the functions log."""
+    readers = ("PlanRun", "ScanSegments", "VerifyRun")
+    groups = [job.functions[name].log_group.log_group_name for name in readers]
+    columns = (
+        "100 * sum(SegmentsDone.0) / max(SegmentsPlanned.0) as percent_done",
+        "sum(KeysFound.0) as keys",
+        "sum(ReadUnits.0) as read_units",
+        f"sum(ReadUnits.0) * {watch.prices.read_unit:.10f} as dollars_of_reads",
+        "sum(requests) as request_count",
+        "sum(retries) as retry_count",
+        "max(@timestamp) as last_report",
+    )
+    return cw.LogQueryWidget(
+        title=f"Runs of {ANY_TABLE} that reported in the time shown",
+        log_group_names=groups,
+        query_lines=[
+            f'filter table = "{ANY_TABLE}" and ispresent(run)',
+            f"stats {', '.join(columns)} by run",
+            "sort last_report desc",
+            f"limit {MOST_RUNS}",
+        ],
+        view=cw.LogQueryVisualizationType.TABLE,
+        width=WIDTH,
+        height=6,
+    )

@@ -6,17 +6,42 @@ changed or destroyed.
 """
 
 from aws_cdk import Stack
-from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from . import views
 from .config import which_key_indexes, which_tables
 from .deployment import KeyEnumeration
-from .followers import BY_LAMBDA, allow_following, allow_giving_up, failure_queue
+from .followers import (
+    BEHIND_MINUTES,
+    BY_LAMBDA,
+    alarm_if_behind,
+    allow_following,
+    allow_giving_up,
+    failure_queue,
+    iterator_age,
+    waiting_in,
+)
 from .functions import which_limit, which_worker
-from .job import IDS_OF_EXECUTIONS, Job
-from .machines import Machine, machine_name, states_arn
+from .machines import (
+    IDS_OF_EXECUTIONS,
+    Job,
+    Machine,
+    machine_name,
+    start_regularly,
+    states_arn,
+)
+from .monitoring import (
+    CAUSE,
+    DAY,
+    FIVE_MINUTES,
+    Monitoring,
+    at_once,
+    ends_of,
+    errors_of,
+    expression,
+    graph,
+    metric_of,
+)
 from .permissions import (
     ALL_RUNS,
     IDS_OF_RUNS,
@@ -28,17 +53,31 @@ from .permissions import (
     allow_reading_registry,
     allow_scanning_sentinels,
     allow_writing_sentinels,
-    table_arn,
+    table_arns,
 )
-from .schedules import Start, start_regularly
 
 DEFINITION = "manage"
 MACHINES = {
-    "BuildKeyIndex": ("build", "gives a table a key index"),
-    "AuditKeyIndex": ("audit", "compares a key index with its table, and repairs it"),
-    "RemoveKeyIndex": ("remove", "takes a key index away; the table is as before"),
+    "BuildKeyIndex": (
+        "build",
+        "gives a table a key index",
+        "A key index was not built to its end. What is built stays and is kept true; "
+        "start the same input again.",
+    ),
+    "AuditKeyIndex": (
+        "audit",
+        "compares a key index with its table, and repairs it",
+        "An audit of a key index did not come to its end, so nobody knows whether "
+        "the index is true. Start it again.",
+    ),
+    "RemoveKeyIndex": (
+        "remove",
+        "takes a key index away; the table is as before",
+        "A key index was not removed to its end: its keeper is detached, so do not "
+        "list keys from it. Start the same input again.",
+    ),
 }
-"""The action of each state machine, with a description."""
+"""The action of each state machine, what it does, and what its alarm says."""
 
 KEEPER_SECONDS = 60
 SETTLE_SECONDS = KEEPER_SECONDS + 5
@@ -92,13 +131,26 @@ class KeyIndex(Construct):
             {**runs.job.functions, "ScanSegments": self._walk_segments()},
         )
         self.machines = {
-            name: self._manage_machine(name, action) for name, (action, _) in MACHINES.items()
+            name: self._manage_machine(name, action) for name, (action, *_) in MACHINES.items()
         }
-        self.audits: list[events.Rule] = []
+        self.audits = start_regularly(
+            self,
+            "Audit",
+            self.machines["AuditKeyIndex"],
+            [
+                (
+                    table.label,
+                    f"An audit of the key index of {table.label}",
+                    config.audit_schedule,
+                    {"table": table.given},
+                )
+                for table in self._tables
+            ],
+            "EventBridge tries for a day to start an audit; one that is missed is made up for "
+            "by the next, and an index whose last audit is old is not relied on.",
+        )
         """The rules by which audits start, in the order of the tables."""
-        if config.audit_schedule:
-            self._schedule_audits(config.audit_schedule)
-        views.of_key_indexes(keys.watch, self)
+        self._show(keys.watch)
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
@@ -110,7 +162,7 @@ class KeyIndex(Construct):
                     self.machines[name].state_machine_arn,
                     f'Started with {{"table": "..."}} it {does}',
                 )
-                for name, (_, does) in MACHINES.items()
+                for name, (_, does, _) in MACHINES.items()
             ),
             ("FailureQueueUrl", self.failures.queue_url, "Records that KeepIndex gave up on"),
         ]
@@ -186,7 +238,7 @@ class KeyIndex(Construct):
             function,
             "TurnStreamsOnAndOffAddAndDeleteTheKeyIndex",
             "dynamodb:UpdateTable",
-            *(table_arn(function, table) for table in self._tables),
+            *table_arns(function, self._tables),
         )
         self._allow_scaling(function)
         allow_scanning_sentinels(function, self._tables)
@@ -284,20 +336,78 @@ class KeyIndex(Construct):
         # PlanRun may look at all tables.
         allow_describing(job.functions["FinishRun"], self._tables)
 
-    def _schedule_audits(self, schedule: str) -> None:
-        self.audits += start_regularly(
-            self,
-            "Audit",
-            self.machines["AuditKeyIndex"],
-            [
-                Start(
-                    f"Audit-{table.label}",
-                    f"An audit of the key index of {table.label}",
-                    schedule,
-                    {"table": table.given},
-                )
-                for table in self._tables
-            ],
-            "EventBridge tries for a day to start an audit; one that is missed is made up for "
-            "by the next, and an index whose last audit is old is not relied on.",
+    def _show(self, watch: Monitoring) -> None:
+        """Add the keeper, its failure queue, and builds, audits and removals."""
+        keeper, worker = self.keep_index, self.walks.worker
+        watch.alarm(
+            "KeyIndexDrift",
+            watch.ours("KeyIndexDrift", period=DAY),
+            1,
+            "An audit found that a sentinel was missing or surplus, so keys listed from the index "
+            "were wrong; unless it was told not to, it has put that right. The report is in "
+            f"s3://{self.bucket.bucket_name}/runs/RUN/audit.json. If it comes back, look at the "
+            "errors of KeepIndex and at the failure queue.",
+        )
+        watch.alarm(
+            "KeyIndexFailures",
+            waiting_in(self.failures),
+            1,
+            "KeepIndex gave up on records of a stream, so a key index may be untrue. Run "
+            f"`keyhop index reconcile TABLE --queue {self.failures.queue_url}` within 24 hours, "
+            "while the stream still has the records. After that give it --discard-old and --stack "
+            "too, which deletes the messages, and then start AuditKeyIndex, which finds what they "
+            "would have told. Until it has finished, method auto does not read the index.",
+        )
+        watch.alarm(
+            "KeyIndexOccupied",
+            watch.ours("PlacesOccupied", period=FIVE_MINUTES),
+            1,
+            "KeepIndex met an item of yours in the place of a sentinel, so its collection is not "
+            "in the key index, and method auto does not read the index any more. Start "
+            "AuditKeyIndex, whose report names the collections; move or delete these items, and "
+            "audit again.",
+        )
+        alarm_if_behind(
+            watch,
+            "KeeperBehind",
+            keeper,
+            f"KeepIndex is {BEHIND_MINUTES} minutes or more behind the stream of a table: new keys "
+            "are missing in its key index for so long, and after 24 hours records are lost. Look "
+            "at its errors, at throttles of the table, and at the concurrency that the account has "
+            "left.",
+        )
+        for name, (_, _, advice) in MACHINES.items():
+            watch.needs_a_person(f"Failed{name}", name, f"{advice} {CAUSE}.")
+
+        functions = {**self.functions, "WalkSegments": worker}
+        failed = watch.of_table("RecordsFailed", "records that failed (right)")
+        watch.row(
+            graph(
+                "Key indexes: how far the keeper is behind, and errors",
+                [iterator_age(keeper, "iterator age, milliseconds")],
+                [*errors_of(functions, "{}: errors (right)"), failed],
+            ),
+            graph(
+                "Key indexes: what the keeper does",
+                watch.counts("KeysReconciled", "SentinelsPut", "SentinelsDeleted"),
+                [metric_of(keeper, "Invocations", "batches (right)")],
+            ),
+        )
+        drift = watch.of_table("KeyIndexDrift", "drift that audits found", period=FIVE_MINUTES)
+        writes = expression(
+            f"RUNNING_SUM(units) * {watch.prices.write_unit:.10f}",
+            "dollars of a build's or a removal's writes so far (right)",
+            {"units": watch.of_table("WriteUnits")},
+        )
+        ends = [
+            end
+            for name, machine in self.machines.items()
+            for end in ends_of(machine, f"{name}: {{}}")
+        ]
+        watch.row(
+            graph(
+                "Key indexes: the failure queue, and drift",
+                [waiting_in(self.failures, "batches given up, in the failure queue"), drift],
+            ),
+            graph("Key indexes: builds, audits, removals", ends, [at_once(worker), writes]),
         )

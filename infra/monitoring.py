@@ -1,5 +1,9 @@
-"""The dashboard, the alarms, and the topic of the alarms. The figures are in views.py."""
+"""The dashboard, the alarms, and the topic of the alarms.
 
+Each construct adds its own rows and alarms. Here are the parts that they share.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -10,6 +14,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
+from keyhop.dynamodb.units import Prices
 
 from .config import Config
 from .functions import SERVICE
@@ -28,6 +33,10 @@ HALF_WIDTH = 12
 
 ANY_TABLE = "TABLE_SHOWN"
 """The placeholder of the dashboard, which CloudWatch replaces with the selected table."""
+
+
+CAUSE = "Open the execution in the Step Functions console: its cause says why and what to do"
+"""The advice in alarms about executions that have failed."""
 
 
 class States(cw.AlarmStatusWidget):
@@ -97,9 +106,18 @@ class Monitoring(Construct):
         alarm.add_alarm_action(self._topic)
         self._states.alarms.append(alarm)
 
+    def needs_a_person(self, alarm: str, machine: str, description: str) -> None:
+        """Add an alarm for executions that the state RaiseAlarm of a machine has counted."""
+        self.alarm(alarm, self.ours("NeedsAPerson", machine=machine), 1, description)
+
     def row(self, *widgets: cw.IWidget) -> None:
         """Add a row to the dashboard."""
         self._dashboard.add_widgets(*widgets)
+
+    @property
+    def prices(self) -> Prices:
+        """Return the prices of the deployment or list prices, as a template has no region."""
+        return Prices.of(None, self.config.prices)
 
     def _host(self) -> str:
         """Return the host of the console, which depends on the partition."""
@@ -139,6 +157,12 @@ class Monitoring(Construct):
     ) -> cw.Metric:
         """Return a metric that the functions write, for the selected table."""
         return self.ours(name, label, statistic=statistic, period=period, table=ANY_TABLE)
+
+    def counts(self, *names: str) -> list[cw.IMetric]:
+        """Return metrics of the selected table, with labels such as "keys reconciled"."""
+        return [
+            self.of_table(name, re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()) for name in names
+        ]
 
     def _new_topic(self) -> sns.Topic:
         topic = sns.Topic(self, "Alarms", enforce_ssl=True)
@@ -211,6 +235,19 @@ def errors_of(
         metric_of(function, "Errors", label.format(name), period=period)
         for name, function in functions.items()
     ]
+
+
+def ends_of(machine: Measured, label: str) -> list[cw.IMetric]:
+    """Return how many executions of a state machine succeed and fail. `label` contains {}."""
+    return [
+        metric_of(machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES)
+        for end in ("Succeeded", "Failed")
+    ]
+
+
+def at_once(worker: Measured, label: str = "workers at once (right)") -> cw.IMetric:
+    """Return the number of concurrent invocations of a function."""
+    return metric_of(worker, "ConcurrentExecutions", label, statistic="Maximum")
 
 
 def expression(

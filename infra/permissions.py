@@ -80,7 +80,7 @@ def allow_describing(owner: Owner, tables: Sequence[Table], sid_end: str = "") -
     """Allow DescribeTable, which cannot be limited to less than the table and returns no items. For
     `sid_end`, see allow_decrypting.
     """
-    arns = [table_arn(owner, table) for table in tables]
+    arns = table_arns(owner, tables)
     allow(owner, f"LookAtTheKeySchemaAndSizeOfTheTables{sid_end}", "dynamodb:DescribeTable", *arns)
 
 
@@ -187,7 +187,7 @@ def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
             owner,
             f"PutItemsIntoCollectionsAndTakeThemBack{number}",
             "dynamodb:PutItem DeleteItem ConditionCheckItem",
-            *(table_arn(owner, table) for table in group),
+            *table_arns(owner, [*group]),
             conditions=named if names else None,
         )
     if putting:
@@ -195,7 +195,7 @@ def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
             owner,
             "LookForAnotherItemOfACollection",
             "dynamodb:Query",
-            *(table_arn(owner, table) for table in putting),
+            *table_arns(owner, putting),
             conditions={"StringEquals": _WHOLE_ITEMS_NEVER},
         )
     for why, actions, able in (
@@ -208,7 +208,7 @@ def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
         ),
     ):
         if able:
-            allow(owner, why, f"dynamodb:{actions}", *(table_arn(owner, table) for table in able))
+            allow(owner, why, f"dynamodb:{actions}", *table_arns(owner, able))
 
 
 def allow_recognizing_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
@@ -279,6 +279,11 @@ def table_arn(scope: IConstruct, table: Table) -> str:
     return table.arn or _arn_of(scope, table.name)
 
 
+def table_arns(scope: IConstruct, tables: Sequence[Table]) -> list[str]:
+    """Return the ARNs of tables."""
+    return [table_arn(scope, table) for table in tables]
+
+
 def metadata_arns(scope: IConstruct, tables: Sequence[Table]) -> list[str]:
     """Return the ARNs of the metadata tables of sharded tables."""
     return [_arn_of(scope, table.sharding.metadata) for table in tables if table.sharding]
@@ -294,7 +299,7 @@ def _by_attributes(
     """Yield the number, the ARNs and the condition of each statement that tables can share."""
     for number, (attributes, group) in enumerate(_by(tables, _attributes), 1):
         named = {"ForAllValues:StringEquals": {"dynamodb:Attributes": [*attributes]}}
-        yield number, [table_arn(owner, table) for table in group], named if attributes else {}
+        yield number, table_arns(owner, [*group]), named if attributes else {}
 
 
 def _by(

@@ -8,47 +8,47 @@ The dashboard shows the lag, the differences, what blocks a cutover, and how lon
 metrics of a pair have the destination's name (handlers/telemetry.report_rekey).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from aws_cdk import aws_cloudwatch as cw
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from .config import Table, which_pairs, which_sharding, which_tables
+from .config import which_pairs, which_sharding, which_tables
 from .deployment import KeyEnumeration
 from .followers import (
+    BEHIND_MINUTES,
     BY_LAMBDA,
+    alarm_if_behind,
     allow_following,
     allow_giving_up,
     allow_reading_streams,
     failure_queue,
+    iterator_age,
+    waiting_in,
 )
 from .guard import REPLICATE
-from .job import Job
-from .machines import Machine
+from .machines import Job, Machine, start_regularly
 from .monitoring import (
+    CAUSE,
     DAY,
     FIVE_MINUTES,
     MINUTE,
     QUARTER,
     Monitoring,
+    at_once,
+    ends_of,
     errors_of,
     graph,
-    metric_of,
 )
 from .permissions import (
-    Owner,
     allow,
     allow_decrypting,
     allow_describing,
-    table_arn,
+    table_arns,
 )
-from .schedules import Start, start_regularly
-from .views import BEHIND_MINUTES, BEHIND_PERIODS, CAUSE, ends_of, needs_a_person
 
 LONGEST_FREEZE_SECONDS = 15
 """The freeze limit is 10 s by default, and what follows takes two short leases. An abandoned freeze
@@ -65,133 +65,6 @@ FAILED_MACHINES = {
     "RekeyCutOver": "A cutover or a rollback did not come to its end. Before it has turned it goes "
     "back by itself; `keyhop rekey status` shows which table serves. Start it again.",
 }
-
-
-class Rekeys(Protocol):
-    """The parts of a Rekey construct that are watched."""
-
-    backfill: Job
-    failures: sqs.Queue
-    functions: dict[str, lambda_.Function]
-    machines: dict[str, Machine]
-    replicate: lambda_.Function
-
-
-def of_rekeys(watch: Monitoring, rekeys: Rekeys) -> None:
-    """Add alarms for all pairs, and graphs of the pair whose destination is selected."""
-    highest = partial(metric_of, statistic="Maximum", period=FIVE_MINUTES)
-    waiting = partial(highest, rekeys.failures, "ApproximateNumberOfMessagesVisible")
-    age = partial(highest, rekeys.replicate, "IteratorAge")
-    _alarms(watch, rekeys, waiting(), age())
-    maximum = partial(watch.of_table, statistic="Maximum", period=FIVE_MINUTES)
-    watch.row(
-        graph(
-            "Re-key: how far the other table is behind, and errors",
-            [maximum("ReplicationLag", "seconds"), age("iterator age of all pairs, milliseconds")],
-            [
-                *errors_of(rekeys.functions, "{}: errors (right)"),
-                watch.of_table("RecordsGivenUp", "records given up (right)"),
-                waiting("batches given up, in the failure queue (right)"),
-            ],
-        ),
-        graph(
-            "Re-key: items",
-            [
-                watch.of_table("RecordsReplicated", "changed keys that were replicated"),
-                watch.of_table("KeysFound", "items read by backfill or comparison"),
-            ],
-            [
-                watch.of_table("WriteUnits", "write units (right)"),
-                metric_of(
-                    rekeys.backfill.worker,
-                    "ConcurrentExecutions",
-                    "workers of backfills at once (right)",
-                    statistic="Maximum",
-                ),
-            ],
-        ),
-    )
-    ends = [
-        end
-        for name, machine in rekeys.machines.items()
-        for end in ends_of(machine, f"{name}: {{}} (right)")
-    ]
-    watch.row(
-        graph(
-            "Re-key: what stands in the way of a cutover",
-            [
-                maximum("ClaimsLeft", "claims: two items want one place"),
-                watch.of_table("Unmappable", "items without a form under the other key"),
-                maximum("Differences", "differences that a comparison found"),
-                watch.of_table("Stragglers", "writes that bypassed the router"),
-            ],
-        ),
-        graph(
-            "Re-key: how long writes have waited, and executions",
-            [maximum("PauseSeconds", "seconds of a cutover or rollback")],
-            [watch.of_table("CutoversAborted", "called off (right)"), *ends],
-        ),
-    )
-
-
-def _alarms(watch: Monitoring, rekeys: Rekeys, waiting: cw.IMetric, age: cw.IMetric) -> None:
-    ours = partial(watch.ours, statistic="Maximum")
-    watch.alarm(
-        "RekeyBehind",
-        age,
-        BEHIND_MINUTES * 60 * 1000,
-        f"Replicate is {BEHIND_MINUTES} minutes or more behind a stream, so one table of a pair is "
-        "as old; after 24 hours records are lost, and RekeyVerify has to repair. Slow the backfill "
-        "down with `keyhop rekey throttle`; look at errors of Replicate, at throttles of the table "
-        "that it writes, and at the concurrency that the account has left.",
-        BEHIND_PERIODS,
-    )
-    watch.alarm(
-        "RekeyFailures",
-        waiting,
-        1,
-        "Replicate died of an item again and again and gave it up, so the two tables of a pair may "
-        "differ, and no cutover is allowed. Its log says why. When that is put right, `keyhop "
-        "rekey redrive` has it settled; or start RekeyVerify, which reads the tables themselves, "
-        f"and purge the queue {rekeys.failures.queue_url}.",
-    )
-    watch.alarm(
-        "RekeyClaims",
-        ours("ClaimsLeft", period=QUARTER),
-        1,
-        "For an hour two items of a source have wanted one place in the destination, where only "
-        "one can be; no cutover is allowed. `keyhop rekey status` names them by attributes: change "
-        "one of the items, or give the template a key in which they differ, and begin anew.",
-        CLAIM_PERIODS,
-    )
-    watch.alarm(
-        "RekeyUnmappable",
-        ours("Unmappable", period=QUARTER),
-        1,
-        "An item has no form under the other key (an attribute is missing, or is not as the "
-        "template needs it), so it is missing in the other table and no cutover is allowed. "
-        "`keyhop rekey status` says why: mend the item in its table, and it is replicated then.",
-    )
-    watch.alarm(
-        "RekeyDifferences",
-        ours("Differences", period=DAY),
-        1,
-        "The daily RekeyVerify has found items that differ between the two tables of a pair. It "
-        "repairs nothing: start RekeyVerify yourself, which does. If differences come back, "
-        "somebody else writes to the destination, or records were lost: look at the failure queue "
-        "and at RekeyBehind.",
-    )
-    watch.alarm(
-        "RekeyFreezeLasts",
-        ours("PauseSeconds", period=MINUTE),
-        LONGEST_FREEZE_SECONDS,
-        f"In a cutover or a rollback writes have waited for {LONGEST_FREEZE_SECONDS} seconds or "
-        "more. It is over, and nothing is lost; but a writer may have timed out. Before the next "
-        "one look at how far Replicate is behind, and at throttles of both tables, or set a lower "
-        "freezeLimit: then it is called off instead.",
-    )
-    for name in rekeys.machines:
-        needs_a_person(watch, f"Failed{name}", name, f"{FAILED_MACHINES[name]} {CAUSE}.")
 
 
 REPLICATE_SECONDS = 300
@@ -259,9 +132,24 @@ class Rekey(Construct):
             "CompareBoth": self.verify.worker,
             "CutOver": self.cut_over,
         }
-        if config.verify_schedule:
-            self._schedule_verify(config.verify_schedule)
-        of_rekeys(keys.watch, self)
+        start_regularly(
+            self,
+            "Verify",
+            self.verify,
+            [
+                (
+                    pair.label,
+                    f"A comparison of {pair.destination.label} with what it is made of",
+                    config.verify_schedule,
+                    {"rekey": pair.destination.given, "repair": False},
+                )
+                for pair in self._pairs
+            ],
+            "EventBridge tries for a day to start a comparison; one that is missed is made up for "
+            "by the next, and a cutover asks how old the last one is.",
+        )
+        self._alarm(keys.watch)
+        self._show(keys.watch)
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
@@ -282,24 +170,6 @@ class Rekey(Construct):
             ("RekeyFailureQueueArn", self.failures.queue_arn, "The same, as mappings name it"),
         ]
 
-    def _schedule_verify(self, schedule: str) -> None:
-        start_regularly(
-            self,
-            "Verify",
-            self.verify,
-            [
-                Start(
-                    f"Verify-{pair.label}",
-                    f"A comparison of {pair.destination.label} with what it is made of",
-                    schedule,
-                    {"rekey": pair.destination.given, "repair": False},
-                )
-                for pair in self._pairs
-            ],
-            "EventBridge tries for a day to start a comparison; one that is missed is made up for "
-            "by the next, and a cutover asks how old the last one is.",
-        )
-
     def _replicate(self) -> lambda_.Function:
         function = self._make.add(
             self,
@@ -318,7 +188,7 @@ class Rekey(Construct):
             function,
             "WriteWhatTheOtherTableHas",
             "dynamodb:GetItem BatchGetItem PutItem DeleteItem",
-            *_arns(function, self._both),
+            *table_arns(function, self._both),
         )
         allow_following(function, self._both)
         allow_giving_up(function, self.failures)
@@ -339,7 +209,7 @@ class Rekey(Construct):
             plan_run.add_environment(name, value)
         allow_decrypting(plan_run, self._both, OF_PAIRS)
         first = "ReadTheFirstItemsOfASource"
-        allow(plan_run, first, "dynamodb:Scan", *_arns(plan_run, self._sources))
+        allow(plan_run, first, "dynamodb:Scan", *table_arns(plan_run, self._sources))
 
     def _backfill_items(self) -> lambda_.Function:
         function = self._of_both(
@@ -348,12 +218,12 @@ class Rekey(Construct):
             **self._make.of_a_worker,
         )
         scan, put = "ReadTheItemsOfTheSource", "PutItemsIntoTheDestination"
-        sources = _arns(function, self._sources)
+        sources = table_arns(function, self._sources)
         allow(function, scan, "dynamodb:Scan", *sources)
         # An item that has moved since it was read is claimed at the place where it was put.
         allow(function, "LookAgainAtWhatWasPut", "dynamodb:BatchGetItem", *sources)
         # The item at a place is read if a refusal does not contain it.
-        destinations = _arns(function, self._destinations)
+        destinations = table_arns(function, self._destinations)
         allow(function, put, "dynamodb:PutItem GetItem", *destinations)
         self._allow_beside(function, "GetItem PutItem")
         return function
@@ -367,7 +237,7 @@ class Rekey(Construct):
             **self._make.of_a_worker,
         )
         both, destinations = (
-            _arns(function, tables) for tables in (self._both, self._destinations)
+            table_arns(function, tables) for tables in (self._both, self._destinations)
         )
         allow(function, "ReadTheItemsOfBothTables", "dynamodb:Scan", *both)
         allow(function, "LookAtWhatDiffers", "dynamodb:GetItem BatchGetItem", *both)
@@ -383,7 +253,7 @@ class Rekey(Construct):
             {"KEYHOP_REPLICATE": replicate, "KEYHOP_FAILURE_QUEUE": queue},
         )
         self._allow_beside(function, "GetItem Query PutItem DeleteItem ConditionCheckItem")
-        both = _arns(function, self._both)
+        both = table_arns(function, self._both)
         # A marker is put only if the place has no item, and is deleted immediately.
         allow(function, "PutMarkersAndTakeThemBack", "dynamodb:PutItem DeleteItem", *both)
         allow_reading_streams(function, self._both)
@@ -417,9 +287,117 @@ class Rekey(Construct):
 
     def _allow_beside(self, function: lambda_.Function, actions: str) -> None:
         """Allow actions on the side tables, which have the control, plan, claims and batches."""
-        arns = _arns(function, [pair.side for pair in self._pairs])
+        arns = table_arns(function, [pair.side for pair in self._pairs])
         allow(function, "GoByTheSideTables", f"dynamodb:{actions}", *arns)
 
+    def _alarm(self, watch: Monitoring) -> None:
+        """Add alarms for all pairs."""
+        ours = partial(watch.ours, statistic="Maximum")
+        alarm_if_behind(
+            watch,
+            "RekeyBehind",
+            self.replicate,
+            f"Replicate is {BEHIND_MINUTES} minutes or more behind a stream, so one table of a "
+            "pair is as old; after 24 hours records are lost, and RekeyVerify has to repair. Slow "
+            "the backfill down with `keyhop rekey throttle`; look at errors of Replicate, at "
+            "throttles of the table that it writes, and at the concurrency that the account has "
+            "left.",
+        )
+        watch.alarm(
+            "RekeyFailures",
+            waiting_in(self.failures),
+            1,
+            "Replicate died of an item again and again and gave it up, so the two tables of a pair "
+            "may differ, and no cutover is allowed. Its log says why. When that is put right, "
+            "`keyhop rekey redrive` has it settled; or start RekeyVerify, which reads the tables "
+            f"themselves, and purge the queue {self.failures.queue_url}.",
+        )
+        watch.alarm(
+            "RekeyClaims",
+            ours("ClaimsLeft", period=QUARTER),
+            1,
+            "For an hour two items of a source have wanted one place in the destination, where "
+            "only one can be; no cutover is allowed. `keyhop rekey status` names them by "
+            "attributes: change one of the items, or give the template a key in which they differ, "
+            "and begin anew.",
+            CLAIM_PERIODS,
+        )
+        watch.alarm(
+            "RekeyUnmappable",
+            ours("Unmappable", period=QUARTER),
+            1,
+            "An item has no form under the other key (an attribute is missing, or is not as the "
+            "template needs it), so it is missing in the other table and no cutover is allowed. "
+            "`keyhop rekey status` says why: mend the item in its table, and it is replicated "
+            "then.",
+        )
+        watch.alarm(
+            "RekeyDifferences",
+            ours("Differences", period=DAY),
+            1,
+            "The daily RekeyVerify has found items that differ between the two tables of a pair. "
+            "It repairs nothing: start RekeyVerify yourself, which does. If differences come back, "
+            "somebody else writes to the destination, or records were lost: look at the failure "
+            "queue and at RekeyBehind.",
+        )
+        watch.alarm(
+            "RekeyFreezeLasts",
+            ours("PauseSeconds", period=MINUTE),
+            LONGEST_FREEZE_SECONDS,
+            f"In a cutover or a rollback writes have waited for {LONGEST_FREEZE_SECONDS} seconds "
+            "or more. It is over, and nothing is lost; but a writer may have timed out. Before the "
+            "next one look at how far Replicate is behind, and at throttles of both tables, or set "
+            "a lower freezeLimit: then it is called off instead.",
+        )
+        for name in self.machines:
+            watch.needs_a_person(f"Failed{name}", name, f"{FAILED_MACHINES[name]} {CAUSE}.")
 
-def _arns(owner: Owner, tables: Sequence[Table]) -> list[str]:
-    return [table_arn(owner, table) for table in tables]
+    def _show(self, watch: Monitoring) -> None:
+        """Add graphs of the pair whose destination is selected."""
+        maximum = partial(watch.of_table, statistic="Maximum", period=FIVE_MINUTES)
+        watch.row(
+            graph(
+                "Re-key: how far the other table is behind, and errors",
+                [
+                    maximum("ReplicationLag", "seconds"),
+                    iterator_age(self.replicate, "iterator age of all pairs, milliseconds"),
+                ],
+                [
+                    *errors_of(self.functions, "{}: errors (right)"),
+                    watch.of_table("RecordsGivenUp", "records given up (right)"),
+                    waiting_in(self.failures, "batches given up, in the failure queue (right)"),
+                ],
+            ),
+            graph(
+                "Re-key: items",
+                [
+                    watch.of_table("RecordsReplicated", "changed keys that were replicated"),
+                    watch.of_table("KeysFound", "items read by backfill or comparison"),
+                ],
+                [
+                    watch.of_table("WriteUnits", "write units (right)"),
+                    at_once(self.backfill.worker, "workers of backfills at once (right)"),
+                ],
+            ),
+        )
+        ends = [
+            end
+            for name, machine in self.machines.items()
+            for end in ends_of(machine, f"{name}: {{}} (right)")
+        ]
+        watch.row(
+            graph(
+                "Re-key: what stands in the way of a cutover",
+                [
+                    maximum("ClaimsLeft", "claims: two items want one place"),
+                    watch.of_table("Unmappable", "items without a form under the other key"),
+                    maximum("Differences", "differences that a comparison found"),
+                    watch.of_table("Stragglers", "writes that bypassed the router"),
+                ],
+            ),
+            graph(
+                "Re-key: how long writes have waited, and executions",
+                [maximum("PauseSeconds", "seconds of a cutover or rollback")],
+                [watch.of_table("CutoversAborted", "called off (right)"), *ends],
+            ),
+        )

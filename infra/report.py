@@ -14,14 +14,15 @@ from keyhop.report.findings import SEVERITIES
 from .config import Table, which_tables
 from .deployment import KeyEnumeration
 from .functions import which_limit, which_worker
-from .job import Job
-from .machines import Machine
+from .machines import Job, Machine, start_regularly
 from .monitoring import (
     ANY_TABLE,
+    CAUSE,
     DAY,
     FIVE_MINUTES,
     WIDTH,
     Monitoring,
+    ends_of,
     errors_of,
     graph,
 )
@@ -34,76 +35,10 @@ from .permissions import (
     allow_decrypting,
     allow_describing,
     allow_finding_objects,
-    table_arn,
+    table_arns,
 )
-from .schedules import Start, start_regularly
-from .views import CAUSE, ends_of, needs_a_person
 
 WIDGET_HEIGHT = 14
-
-
-def of_reports(
-    watch: Monitoring,
-    machine: Machine,
-    job: Job,
-    functions: dict[str, lambda_.Function],
-    widget: lambda_.Function,
-) -> None:
-    """Add alarms for all reports, and widgets for the selected table."""
-    watch.alarm(
-        "NewHighFinding",
-        watch.ours("NewHighFindings", period=DAY),
-        1,
-        "A report found something of severity high that the report before it on the same table did "
-        "not have. The dashboard shows the latest report of each table, with what to do; the page "
-        "is in the results bucket, in reports/TABLE/report.html.",
-    )
-    needs_a_person(
-        watch,
-        "FailedReportKeys",
-        "ReportKeys",
-        "A report on the keys of a table did not come to its end, so the latest one is older. "
-        f"{CAUSE}.",
-    )
-    # Each report has one value per severity, also if it is zero.
-    findings = [
-        watch.ours(
-            "Findings",
-            severity,
-            period=DAY,
-            statistic="Maximum",
-            table=ANY_TABLE,
-            Severity=severity,
-        )
-        for severity in SEVERITIES
-    ]
-    watch.row(
-        graph("Reports on keys: findings, by severity", findings),
-        graph(
-            "Reports on keys: executions, and errors",
-            ends_of(machine, "reports that {}"),
-            [
-                *errors_of(functions, "{}: errors (right)", FIVE_MINUTES),
-                *ends_of(job, "samples that {} (right)"),
-            ],
-        ),
-    )
-    # CloudWatch invokes it, after a confirmation, with the permissions of the dashboard's viewer. A
-    # policy of the function would give that permission to no other caller.
-    watch.row(
-        cw.CustomWidget(
-            title=f"The latest report on the keys of {ANY_TABLE}",
-            function_arn=widget.function_arn,
-            params={"table": ANY_TABLE},
-            update_on_refresh=True,
-            update_on_resize=False,
-            update_on_time_range_change=False,
-            width=WIDTH,
-            height=WIDGET_HEIGHT,
-        )
-    )
-
-
 DEFINITION = "report"
 SHOWING_MB = 512
 SHOWING_SECONDS = 30
@@ -141,22 +76,28 @@ class KeyReports(Construct):
             functions["PlanRun"],
             "SeeWhichAttributeEndsItems",
             "dynamodb:DescribeTimeToLive",
-            *_arns(functions["PlanRun"], self._tables),
+            *table_arns(functions["PlanRun"], self._tables),
         )
         self.samples = Job(self, "SampleKeys", config, bucket, "report", functions)
         self.machine = self._report_keys()
-        self._schedule()
-        of_reports(
-            keys.watch,
+        start_regularly(
+            self,
+            "Report",
             self.machine,
-            self.samples,
-            {
-                "ExamineTable": self.examine_table,
-                "SampleTable": self.samples.worker,
-                "ShowReport": self.show_report,
-            },
-            self.show_report,
+            [
+                (
+                    table.label,
+                    f"A report on the keys of {table.label}",
+                    table.report.schedule,
+                    {**table.report.given, "table": table.given},
+                )
+                for table in self._tables
+                if table.report
+            ],
+            "EventBridge tries for a day to start a report; one that is missed is made up for "
+            "by the next, and each says when it was made.",
         )
+        self._show(keys.watch)
         keys.say(
             (
                 "ReportKeysArn",
@@ -218,26 +159,64 @@ class KeyReports(Construct):
         self.samples.is_waited_for_by(machine, "Sample")
         return machine
 
-    def _schedule(self) -> None:
-        starts = [
-            Start(
-                f"Report-{table.label}",
-                f"A report on the keys of {table.label}",
-                table.report.schedule,
-                {**table.report.given, "table": table.given},
+    def _show(self, watch: Monitoring) -> None:
+        """Add alarms for all reports, and widgets for the selected table."""
+        functions = {
+            "ExamineTable": self.examine_table,
+            "SampleTable": self.samples.worker,
+            "ShowReport": self.show_report,
+        }
+        watch.alarm(
+            "NewHighFinding",
+            watch.ours("NewHighFindings", period=DAY),
+            1,
+            "A report found something of severity high that the report before it on the same table "
+            "did not have. The dashboard shows the latest report of each table, with what to do; "
+            "the page is in the results bucket, in reports/TABLE/report.html.",
+        )
+        watch.needs_a_person(
+            "FailedReportKeys",
+            "ReportKeys",
+            "A report on the keys of a table did not come to its end, so the latest one is older. "
+            f"{CAUSE}.",
+        )
+        # Each report has one value per severity, also if it is zero.
+        findings = [
+            watch.ours(
+                "Findings",
+                severity,
+                period=DAY,
+                statistic="Maximum",
+                table=ANY_TABLE,
+                Severity=severity,
             )
-            for table in self._tables
-            if table.report and table.report.schedule
+            for severity in SEVERITIES
         ]
-        if starts:
-            start_regularly(
-                self,
-                "Report",
-                self.machine,
-                starts,
-                "EventBridge tries for a day to start a report; one that is missed is made up for "
-                "by the next, and each says when it was made.",
+        watch.row(
+            graph("Reports on keys: findings, by severity", findings),
+            graph(
+                "Reports on keys: executions, and errors",
+                ends_of(self.machine, "reports that {}"),
+                [
+                    *errors_of(functions, "{}: errors (right)", FIVE_MINUTES),
+                    *ends_of(self.samples, "samples that {} (right)"),
+                ],
+            ),
+        )
+        # CloudWatch invokes it, after a confirmation, with the permissions of the dashboard's
+        # viewer. A policy of the function would give that permission to no other caller.
+        watch.row(
+            cw.CustomWidget(
+                title=f"The latest report on the keys of {ANY_TABLE}",
+                function_arn=self.show_report.function_arn,
+                params={"table": ANY_TABLE},
+                update_on_refresh=True,
+                update_on_resize=False,
+                update_on_time_range_change=False,
+                width=WIDTH,
+                height=WIDGET_HEIGHT,
             )
+        )
 
 
 def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
@@ -246,7 +225,7 @@ def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
     """
     allow_describing(owner, tables)
     allow_decrypting(owner, tables)
-    arns = _arns(owner, tables)
+    arns = table_arns(owner, tables)
     allow(
         owner,
         "ReadASampleOfTheItems",
@@ -261,7 +240,7 @@ def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
     """Allow requests about tables: their settings, their metrics, their hot keys, and their latest
     writes.
     """
-    arns = _arns(owner, tables)
+    arns = table_arns(owner, tables)
     allow(
         owner,
         "LookAtTheSettingsOfTheTables",
@@ -303,7 +282,3 @@ def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
         *(f"{arn}/stream/*" for arn in arns),
         wildcard="A stream is named by the moment at which it was turned on.",
     )
-
-
-def _arns(owner: Owner, tables: Sequence[Table]) -> list[str]:
-    return [table_arn(owner, table) for table in tables]

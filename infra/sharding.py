@@ -15,14 +15,15 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from . import views
 from .config import Sharding, which_sharding, which_tables
 from .deployment import KeyEnumeration
-from .machines import DRAIN, Machine
-from .permissions import acknowledge, allow, allow_decrypting, allow_describing, table_arn
+from .machines import Machine, warn_of_many_rules
+from .monitoring import CAUSE, FIVE_MINUTES, QUARTER, Monitoring, ends_of, errors_of, graph
+from .permissions import acknowledge, allow, allow_decrypting, allow_describing, table_arns
 from .results import KEPT
-from .schedules import warn_of_many_rules
 
+DRAIN = "DrainShards"
+"""The name of the state machine."""
 DEFINITION = "drain"
 MANAGING_MB = 512
 CALL_SECONDS = 120
@@ -65,7 +66,7 @@ class ShardedTables(Construct):
         self._add_propose_drains()
         if config.shrink_schedule:
             self._schedule_proposals(config.shrink_schedule)
-        views.of_sharding(keys.watch, self)
+        self._show(keys.watch)
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
@@ -131,7 +132,7 @@ class ShardedTables(Construct):
             function,
             "SeeWhetherANewKeyHasItemsWithoutSeeingThem",
             "dynamodb:Query",
-            *(table_arn(function, table) for table in self._tables),
+            *table_arns(function, self._tables),
             conditions={"StringEquals": {"dynamodb:Select": "COUNT"}},
         )
         allow(
@@ -161,7 +162,7 @@ class ShardedTables(Construct):
             no_dead_letters=BY_SOMEBODY_WHO_WAITS,
         )
         allow_decrypting(function, self._tables)
-        arns = [table_arn(function, table) for table in self._tables]
+        arns = table_arns(function, self._tables)
         allow(
             function,
             "ReadTheShardsOfAKey",
@@ -214,7 +215,7 @@ class ShardedTables(Construct):
         if tables:
             allow_decrypting(function, self._tables)
         for rights, arns in (
-            (tables, [table_arn(function, table) for table in self._tables]),
+            (tables, table_arns(function, self._tables)),
             (metadata, [table.table_arn for table in self.metadata]),
         ):
             for why, actions in rights.items():
@@ -248,3 +249,41 @@ class ShardedTables(Construct):
             )
         )
         warn_of_many_rules(self, 1)
+
+    def _show(self, watch: Monitoring) -> None:
+        """Add added and removed shards, hot keys, throttled writes and drains."""
+        watch.alarm(
+            "KeyAtMaximum",
+            watch.ours("KeysAtMaximum", period=QUARTER),
+            1,
+            "A hot key has the most shards that it may have, so its writes go on being throttled. "
+            "Raise sharding.mostShards of its table in keyhop.json and deploy again, or write "
+            "less; `keyhop shards list TABLE` shows which key it is.",
+        )
+        watch.needs_a_person(
+            f"Failed{DRAIN}",
+            DRAIN,
+            "A drain did not come to its end. Nothing is lost: readers go on reading every shard "
+            f"that may hold items; start the same input again. {CAUSE}.",
+        )
+        at_maximum = watch.of_table("KeysAtMaximum", "hot keys at the maximum")
+        watch.row(
+            graph(
+                "Sharded tables: shards, and hot keys",
+                [*watch.counts("ShardsAdded", "ShardsRemoved", "RacesLost"), at_maximum],
+                [watch.of_table("HotKeyThrottles", "throttles of hot keys (right)")],
+            ),
+            graph(
+                "Sharded tables: items",
+                watch.counts("ItemsWritten", "ItemsMoved"),
+                [watch.of_table("ItemsFailed", "items that failed (right)")],
+            ),
+        )
+        proposed = watch.of_table("DrainsProposed", "drains proposed", period=FIVE_MINUTES)
+        watch.row(
+            graph(
+                "Sharded tables: drains, and errors",
+                [proposed, *ends_of(self.drain_shards, "drains that {}")],
+                errors_of(self.functions, "{}: errors (right)", FIVE_MINUTES),
+            ),
+        )

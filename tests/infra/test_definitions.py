@@ -10,11 +10,19 @@ from typing import Any
 import pytest
 from keyhop.key_index import life_cycle
 
-from infra import job, key_index, report, sharding
+from infra import key_index, report, sharding
 from infra.functions import LAMBDAS, SERVICE
 from infra.key_index import MACHINES
-from infra.machines import DEFINITIONS, definition
-from infra.retries import CRASHED, NOT_READY, OF_LAMBDA, POLICIES
+from infra.machines import (
+    CRASHED,
+    DEFINITIONS,
+    JOB,
+    MAP_LABEL,
+    NOT_READY,
+    OF_LAMBDA,
+    POLICIES,
+    definition,
+)
 from tests.infra.template import (
     BUCKET,
     FUNCTIONS,
@@ -25,12 +33,12 @@ from tests.infra.template import (
     states_in,
 )
 
-FILES = (job.DEFINITION, key_index.DEFINITION, sharding.DEFINITION, report.DEFINITION)
+FILES = (JOB, key_index.DEFINITION, sharding.DEFINITION, report.DEFINITION)
 FILE_OF = {
-    **dict.fromkeys(("EnumerateKeys", "WalkKeyIndexes"), job.DEFINITION),
+    **dict.fromkeys(("EnumerateKeys", "WalkKeyIndexes"), JOB),
     **dict.fromkeys(KEY_INDEX_MACHINES, key_index.DEFINITION),
     "DrainShards": sharding.DEFINITION,
-    "SampleKeys": job.DEFINITION,
+    "SampleKeys": JOB,
     "ReportKeys": report.DEFINITION,
 }
 RUN, MANAGE, DRAIN, REPORT = (json.loads(definition(file)) for file in FILES)
@@ -42,7 +50,7 @@ STATES = {
     (file, name): state for file in FILES for name, state in states_in(json.loads(definition(file)))
 }
 RETRYING = [where for where, state in STATES.items() if state["Type"] in ("Task", "Map")]
-OF_RUNS = {name: state for (file, name), state in STATES.items() if file == job.DEFINITION}
+OF_RUNS = {name: state for (file, name), state in STATES.items() if file == JOB}
 MAP = OF_RUNS["ScanGroups"]
 MOVE = DRAIN["States"]["MoveShards"]
 NO_ROOM = "Lambda.TooManyRequestsException"
@@ -70,7 +78,7 @@ def test_every_policy_of_retries_is_used_and_every_one_that_is_named_exists():
     texts = [path.read_text() for path in DEFINITIONS.glob("*.asl.json")]
     named = [name for text in texts for name in re.findall(r'"Retry": "\$\{(\w+)\}"', text)]
     assert set(named) == set(POLICIES)
-    assert not any('"Retry": [' in text for text in texts), "lists are in infra/retries.py"
+    assert not any('"Retry": [' in text for text in texts), "lists are in infra/machines.py"
 
 
 @pytest.mark.parametrize("machine", FILE_OF)
@@ -262,7 +270,7 @@ def test_the_maps_own_output_is_dropped():
 
 
 def test_the_roles_know_the_map_by_its_label():
-    assert MAP["Label"] == job.MAP_LABEL
+    assert MAP["Label"] == MAP_LABEL
 
 
 @pytest.mark.parametrize("where", RETRYING)
@@ -322,7 +330,7 @@ def test_a_failed_run_ends_with_its_own_error_and_a_cause_that_is_no_json():
 
 
 def test_each_machine_does_its_own_action_and_starts_walks(kept: Deployed):
-    for machine, (action, _) in MACHINES.items():
+    for machine, (action, *_) in MACHINES.items():
         assert kept.machine(machine)["DefinitionSubstitutions"] == {
             "Partition": "aws",
             "Namespace": "Keyhop",
@@ -334,7 +342,7 @@ def test_each_machine_does_its_own_action_and_starts_walks(kept: Deployed):
         }
 
 
-@pytest.mark.parametrize("action", [action for action, _ in MACHINES.values()])
+@pytest.mark.parametrize("action", [action for action, *_ in MACHINES.values()])
 def test_a_step_names_an_action_and_a_step_that_the_function_knows(action: str):
     source = Path(life_cycle.__file__).read_text()
     steps = [
