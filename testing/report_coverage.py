@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from keyhop.report.estimate import Estimate
-from keyhop.report.statistics.giants import giants, unseen
-from keyhop.report.statistics.inequality import gini
-from keyhop.report.statistics.lengths import quantiles
-from keyhop.report.statistics.top import top
+from keyhop.report.statistics.lengths import beyond, gini, quantiles, unseen
+from keyhop.report.statistics.shares import top
 
 from testing.report_population import MAKERS, Population, Seen, population, sample
 
@@ -78,12 +76,13 @@ def _note(found: Cell, table: Population, seen: Seen) -> None:
         found.note("unseen", above.share, truth)
         alarm = above.share.low > ALARM
         false = alarm and truth <= ALARM
-    large = giants(seen.lengths, seen.keys, seen.item_count)
-    if large is not None:
-        truth = table.share_from(large.threshold)
-        found.note("giants", large.share, truth)
-        alarm |= large.share.low > ALARM
-        false |= large.share.low > ALARM and truth <= ALARM
+    shares = beyond(seen.lengths, seen.keys, seen.item_count)
+    if shares:
+        threshold, share = max(shares.items(), key=lambda pair: pair[0])
+        truth = table.share_from(threshold)
+        found.note("giants", share, truth)
+        alarm |= share.low > ALARM
+        false |= share.low > ALARM and truth <= ALARM
     found.alarms += alarm
     found.false += false
 
@@ -115,9 +114,9 @@ def recall(exponent: float, budget: float, runs: int, keys: int = 200_000, k: in
         chance = random.Random(run)
         ranks = iter(chance.choices(range(keys), cum_weights=weights, k=pages * ENTRIES_PER_PAGE))
         draws = [[next(ranks) for _ in range(ENTRIES_PER_PAGE)] for _ in range(pages)]
-        for one in top(draws, k):
+        for key, share in top(draws, k, "draws").items():
             ranked += 1
-            named += one.key < k
-            truth = (one.key + 1) ** -exponent / weights[-1]
-            covered += one.share.low <= truth <= one.share.high
+            named += key < k
+            truth = (key + 1) ** -exponent / weights[-1]
+            covered += share.low <= truth <= share.high
     return Recall(named / (k * runs), covered / ranked, pages * ENTRIES_PER_PAGE)

@@ -17,7 +17,7 @@ from itertools import accumulate
 from statistics import NormalDist
 
 from keyhop.report.estimate import Estimate
-from keyhop.report.statistics.keys import distinct_keys
+from keyhop.report.statistics.lengths import distinct_keys
 from keyhop.report.statistics.sort_key import SortKey
 from keyhop.report.statistics.window import Ask, LengthProber
 

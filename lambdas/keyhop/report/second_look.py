@@ -28,7 +28,6 @@ from keyhop.report.sample.largest import OF_INDEX, SEGMENT, by_size, within_byte
 from keyhop.report.sample.lengths import place, probe
 from keyhop.report.sample.reading import Asker
 from keyhop.report.sample.rows import DrawRow
-from keyhop.report.statistics.place import BITS
 from keyhop.report.statistics.window import BUDGET
 from keyhop.report.task import SAMPLE, examination, population, rows_of
 from keyhop.scan.reader import PageReader
@@ -164,7 +163,7 @@ class _Look:
                 size = items.scaled(probed.mean_bytes) if probed.mean_bytes else collection.bytes
                 collection = replace(collection, items=items, bytes=size)
             if collection.place is None:
-                collection = replace(collection, place=self._asker.run(place(space, key, BITS)))
+                collection = replace(collection, place=self._asker.run(place(space, key)))
         except ENOUGH:
             return collection
         return collection

@@ -5,19 +5,38 @@ of the record. Records of one second count as one burst, as a stream has no fine
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from keyhop.report.candidates.template import Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.statistics.order import kendall
-from keyhop.report.statistics.replay import Replay, Write, replay
 
 MOST_PLACES = 400_000
 """The maximum number of pairs of key and second, for all candidates together."""
 ORDERED = 500
 """The number of inserts whose order is examined."""
+RATE = 1_000.0
+"""The write units that one partition accepts in a second."""
+BURST_SECONDS = 300.0
+"""A partition saves the unused write units of this many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The throttles of a replayed stream.
+
+    Attributes:
+        throttled: The share of the write units.
+        peak: The write units of the busiest second of a key.
+        keys: The number of throttled keys.
+    """
+
+    throttled: Estimate
+    peak: float
+    keys: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +122,58 @@ def listening(
                 listener.take(record, at, units)
 
     return listen
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write: its time in epoch seconds, its key, and the write units that it costs."""
+
+    time: float
+    key: Hashable
+    units: float
+
+
+def replay(
+    writes: Sequence[Write], rate: float = RATE, burst: float = BURST_SECONDS
+) -> Replay | None:
+    """Return the throttles that these writes would meet; None without writes.
+
+    Each key has a bucket of tokens, as a partition that holds this key alone: `rate` write units a
+    second, and up to `burst` seconds of unused ones. Splits of partitions are ignored. The value
+    and the low end assume a partition that was at rest before, with a full bucket; the high end
+    assumes one that had saved the units of a second.
+    """
+    if not writes:
+        return None
+    order = sorted(writes, key=lambda write: write.time)
+    total = sum(write.units for write in order)
+    rested, keys = _refused(order, rate, burst * rate, burst * rate)
+    busy, _ = _refused(order, rate, burst * rate, rate)
+    share = rested / total
+    estimate = Estimate(
+        share, share, max(share, busy / total), len(order), "stream replayed per key"
+    )
+    return Replay(estimate, _peak(order), keys)
+
+
+def _refused(order: Iterable[Write], rate: float, burst: float, saved: float) -> tuple[float, int]:
+    buckets: dict[Hashable, tuple[float, float]] = {}
+    refused = 0.0
+    keys: set[Hashable] = set()
+    for write in order:
+        tokens, at = buckets.get(write.key, (saved, write.time))
+        tokens = min(burst, tokens + (write.time - at) * rate)
+        if tokens + 1e-9 >= min(write.units, burst):
+            tokens -= write.units
+        else:
+            refused += write.units
+            keys.add(write.key)
+        buckets[write.key] = (tokens, write.time)
+    return refused, len(keys)
+
+
+def _peak(order: Iterable[Write]) -> float:
+    seconds: defaultdict[tuple[Hashable, int], float] = defaultdict(float)
+    for write in order:
+        seconds[write.key, int(write.time)] += write.units
+    return max(seconds.values())

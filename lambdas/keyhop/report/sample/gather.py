@@ -30,10 +30,18 @@ from keyhop.report.sample.observation import Observation
 from keyhop.report.sample.observed import FEWEST_ALIKE, Observed
 from keyhop.report.sample.population import Population
 from keyhop.report.sample.rows import CollectionRow, DrawRow, Row, SegmentRow
-from keyhop.report.statistics.giants import beyond, unrepresented, unseen
-from keyhop.report.statistics.inequality import gini, lorenz
-from keyhop.report.statistics.keys import distinct_keys
-from keyhop.report.statistics.lengths import error_of, is_cut, is_measured, quantiles
+from keyhop.report.statistics.lengths import (
+    beyond,
+    distinct_keys,
+    error_of,
+    gini,
+    is_cut,
+    is_measured,
+    lorenz,
+    quantiles,
+    unrepresented,
+    unseen,
+)
 from keyhop.report.statistics.order import density
 from keyhop.report.statistics.shares import share_of, weighted_mean, weighted_quantiles
 

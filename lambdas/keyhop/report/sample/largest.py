@@ -15,10 +15,8 @@ from keyhop.report.facts import Collection, IndexSample
 from keyhop.report.sample.observed import Observed
 from keyhop.report.sample.population import Population
 from keyhop.report.sample.rows import CollectionRow, DrawRow, SegmentRow
-from keyhop.report.statistics.giants import STALE
-from keyhop.report.statistics.lengths import is_cut
-from keyhop.report.statistics.shares import Item, weighted_share, widened
-from keyhop.report.statistics.top import top
+from keyhop.report.statistics.lengths import STALE, is_cut
+from keyhop.report.statistics.shares import Item, top, weighted_share, widened
 
 MOST = 10
 
@@ -101,13 +99,13 @@ def largest(
     for index, rows in usable(draws, population.indexes).items():
         clusters = [[key for key, hits in row.keys.items() for _ in range(hits)] for row in rows]
         count = population.indexes[index] or sum(map(len, clusters))
-        for ranked in top(clusters, MOST, of_index(index)):
-            items = ranked.share.scaled(float(count))
-            previous = collections.get(ranked.key)
+        for key, share in top(clusters, MOST, of_index(index)).items():
+            items = share.scaled(float(count))
+            previous = collections.get(key)
             if previous is None or previous.items.level < 1.0:
                 place = None if previous is None else previous.place
-                collections[ranked.key] = Collection(
-                    ranked.key, items, _bytes(items, mean_bytes), place, of_index(index)
+                collections[key] = Collection(
+                    key, items, _bytes(items, mean_bytes), place, of_index(index)
                 )
     return by_size(collections.values())
 

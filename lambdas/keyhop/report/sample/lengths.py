@@ -1,6 +1,6 @@
 """The length of a collection without reading it, and the hash place of its key. Pure: see asks.py.
 
-statistics/window.py and statistics/place.py decide what to read next, and evaluate it.
+statistics/window.py decides what to read next, and evaluates it.
 """
 
 import math
@@ -14,13 +14,14 @@ from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Item, Key, TypedValue, has_values, size_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.sample.asks import Ask, Asks
-from keyhop.report.statistics.place import PlaceFinder
 from keyhop.report.statistics.sort_key import SortKey
 from keyhop.report.statistics.window import LengthProber
 from keyhop.scan.page_size import FILL
 
 MOST_PER_BLOCK = 100
 """The maximum number of items of a window: more hardly improve a length, and take longer."""
+
+PLACE_BITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +112,20 @@ def probe(
     )
 
 
-def place(space: KeySpace, key: Key, bits: int) -> Asks[float]:
+def place(space: KeySpace, key: Key, bits: int = PLACE_BITS) -> Asks[float]:
     """Return the hash place of a partition key in [0, 1), to `bits` bits.
 
-    Each segment that does not refuse the key costs half a unit.
+    Segment s of T holds the hashes from s/T to (s+1)/T, and a Scan refuses an ExclusiveStartKey of
+    another segment. So each answer halves the interval. Each segment that does not refuse the key
+    costs half a unit.
     """
     start = key if space.sort is None else space.hop_from(key)
-    finder = PlaceFinder(bits)
-    while (segment := finder.next()) is not None:
-        answer = yield Ask.scan(segment.segment, segment.total, start, limit=1, may_be_refused=True)
-        finder.take(not answer.refused)
-    return finder.place
+    segment = 0
+    for known_bits in range(bits):
+        segment *= 2
+        answer = yield Ask.scan(segment, 2 << known_bits, start, limit=1, may_be_refused=True)
+        segment += answer.refused
+    return (segment + 0.5) / (1 << bits)
 
 
 def sort_key(value: TypedValue) -> SortKey:

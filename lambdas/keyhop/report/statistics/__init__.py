@@ -1,1 +1,1 @@
-"""What samples say of the whole, with intervals. Pure; chance comes in as a random.Random."""
+"""Estimates of a table from samples, with intervals. Random numbers are an argument."""

@@ -1,7 +1,8 @@
-"""Whether one thing grows with another: rank correlations; and how dense numbers are. Pure."""
+"""Rank correlations, and the density of numeric keys."""
 
 import math
-from bisect import bisect_left, insort
+from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Sequence
 
 from keyhop.report.estimate import Estimate
@@ -11,8 +12,9 @@ FEWEST = 5
 
 
 def kendall(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:
-    """Kendall's tau-b of pairs, with Fieller's interval (1957); None of fewer than 5, or if one
-    does not vary.
+    """Return Kendall's tau-b of pairs, with Fieller's interval (1957).
+
+    The result is None for fewer than 5 pairs, or if one side does not vary.
     """
     n = len(xs)
     if n < FEWEST:
@@ -28,7 +30,7 @@ def kendall(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:
-    """Spearman's rho, with the interval of Bonett and Wright (2000); None as above."""
+    """Return Spearman's rho, with the interval of Bonett and Wright (2000); None as `kendall`."""
     n = len(xs)
     if n < FEWEST:
         return None
@@ -39,57 +41,50 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:
 
 
 def density(numbers: Sequence[int], keys: Estimate) -> Estimate | None:
-    """keys / (greatest - least + 1) of numeric keys: 1 where each number is used, more where each
-    is used by several keys, as the days of a month or the numbers of shards are.
+    """Return the density of numeric keys: keys / (maximum - minimum + 1).
 
-    numbers: of a random sample of the keys, `keys` how many of them there are. The range is a
-    little more than the sample's: by one gap on each side. None of fewer than 5.
+    It is 1 if each number is used, and more if each is used by several keys, as the days of a month
+    or the numbers of shards are. The range is a little wider than the sample's: by one gap on each
+    side. The result is None for fewer than 5 numbers.
+
+    Args:
+        numbers: The numbers of a random sample of the keys.
+        keys: The number of keys.
     """
     n = len(numbers)
     if n < FEWEST:
         return None
-    seen = max(numbers) - min(numbers)
-    whole = max(1.0, keys.value)
-    missing = 2 * seen / (n - 1) * max(0.0, 1 - n / whole)
-    span = seen + missing + 1
+    sampled = max(numbers) - min(numbers)
+    missing = 2 * sampled / (n - 1) * max(0.0, 1 - n / max(1.0, keys.value))
+    span = sampled + missing + 1
     return Estimate(
         value=keys.value / span,
         low=keys.low / (span + 2 * missing),
-        high=keys.high / (seen + 1),
+        high=keys.high / (sampled + 1),
         n=n,
         method="numbers of sampled keys",
     )
 
 
 def _correlation(value: float, n: int, error: float, method: str) -> Estimate:
-    """By Fisher's transformation."""
+    """Return a correlation with its interval by Fisher's transformation."""
     middle = math.atanh(min(1 - 1e-9, max(-1 + 1e-9, value)))
     low, high = math.tanh(middle - Z * error), math.tanh(middle + Z * error)
     return Estimate(value, min(low, value), max(high, value), n, method)
 
 
 def _discordant(xs: Sequence[float], ys: Sequence[float]) -> int:
-    """Pairs in which x grows and y falls."""
+    """Return the number of pairs in which x grows and y falls."""
     before: list[float] = []
     count = 0
     for _, y in sorted(zip(xs, ys, strict=True)):
-        count += len(before) - _right(before, y)
+        count += len(before) - bisect_right(before, y)
         insort(before, y)
     return count
 
 
-def _right(ordered: Sequence[float], y: float) -> int:
-    at = bisect_left(ordered, y)
-    while at < len(ordered) and ordered[at] == y:
-        at += 1
-    return at
-
-
 def _tied(values: Sequence[object]) -> float:
-    counts: dict[object, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return sum(count * (count - 1) / 2 for count in counts.values())
+    return sum(count * (count - 1) / 2 for count in Counter(values).values())
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

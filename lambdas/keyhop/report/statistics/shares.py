@@ -1,25 +1,34 @@
-"""Shares of items, and quantiles of their sizes, by items met with unequal chances. Pure.
+"""Shares of items, quantiles of their sizes and the largest collections, from sampled items.
 
-An item of a window stands for 1/P others. Items of one collection are alike, so what counts as an
-observation is the collection: intervals are by a jackknife that leaves out one at a time.
+An item of a window represents 1/P items. Items of one collection are alike, so an observation is a
+collection: intervals are by a jackknife that leaves out one collection at a time.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from keyhop.report.estimate import Estimate
 from keyhop.scan.statistics import Z, proportion_limits, t_quantile
 
 METHOD = "weighted windows"
 
+FEWEST = 3
+"""The hits from which a key counts as found: two may be chance among many small keys."""
+
+K = TypeVar("K", bound=Hashable)
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item that was read. collection: of which it is. weight: for how many items it stands.
+    """One item that was read.
 
-    value: 1 or 0 where a share is asked for, else a size.
+    Attributes:
+        collection: Its collection.
+        weight: The number of items that it represents.
+        value: 1 or 0 for a share, otherwise a size.
     """
 
     collection: Hashable
@@ -28,7 +37,7 @@ class Item:
 
 
 def share_of(count: int, n: int, method: str = "random sample") -> Estimate | None:
-    """A share of independent draws, with Clopper and Pearson's limits; None of none."""
+    """Return a share of independent draws, with limits by Clopper and Pearson; None for 0 draws."""
     if not n:
         return None
     low, high = proportion_limits(count, n)
@@ -36,29 +45,32 @@ def share_of(count: int, n: int, method: str = "random sample") -> Estimate | No
 
 
 def effective(weights: Iterable[float]) -> float:
-    """As how many equal ones so many weighted observations count (Kish): (sum w)^2 / sum w^2."""
-    kept = list(weights)
-    squares = sum(weight**2 for weight in kept)
-    return sum(kept) ** 2 / squares if squares else 0.0
+    """Return the number of equal observations that are worth as much as these weighted ones.
+
+    By Kish: (sum w)^2 / sum w^2.
+    """
+    terms = list(weights)
+    squares = sum(weight**2 for weight in terms)
+    return sum(terms) ** 2 / squares if squares else 0.0
 
 
 def weighted_share(items: Sequence[Item], method: str = METHOD) -> Estimate | None:
-    """Share of all items for which value is 1, by the items that were met; None of none.
+    """Return the share of all items for which `value` is 1; None without items.
 
-    The effective number of draws is what the jackknife leaves of them, and at most Kish's of the
-    collections; Clopper and Pearson's limits for that many (Korn and Graubard 1998).
+    The effective number of draws is the jackknife's, and at most Kish's of the collections. The
+    limits are Clopper and Pearson's for that number (Korn and Graubard 1998).
     """
     sums = _sums((item.collection, item.weight, item.weight * item.value) for item in items)
-    whole = sum(weight for weight, _ in sums.values())
-    if whole <= 0:
+    total = sum(weight for weight, _ in sums.values())
+    if total <= 0:
         return None
     hits = sum(hit for _, hit in sums.values())
-    share = min(1.0, hits / whole)
+    share = min(1.0, hits / total)
     n = effective(weight for weight, _ in sums.values())
     groups = len(sums)
     if groups > 1:
-        rest = [(hits - hit) / (whole - weight) for weight, hit in sums.values() if weight < whole]
-        variance = (groups - 1) / groups * sum((one - share) ** 2 for one in rest)
+        rest = [(hits - hit) / (total - weight) for weight, hit in sums.values() if weight < total]
+        variance = (groups - 1) / groups * sum((part - share) ** 2 for part in rest)
         if variance > 0:
             n = min(n, share * (1 - share) / variance * (Z / t_quantile(groups - 1)) ** 2)
     low, high = proportion_limits(share * n, n)
@@ -66,10 +78,10 @@ def weighted_share(items: Sequence[Item], method: str = METHOD) -> Estimate | No
 
 
 def widened(share: Estimate, unrepresented: float) -> Estimate:
-    """Return a share of all items, made of a share of those for which the sample stands.
+    """Return a share of all items, from a share of the items that the sample represents.
 
-    Of the others, which are the part `unrepresented` of all items, nothing is known: none of them
-    may belong to the share, or all of them. The value stays.
+    Nothing is known about the part `unrepresented` of all items: none of them may belong to the
+    share, or all of them. The value stays.
     """
     represented = 1 - unrepresented
     return replace(
@@ -78,20 +90,21 @@ def widened(share: Estimate, unrepresented: float) -> Estimate:
 
 
 def weighted_mean(items: Sequence[Item]) -> Estimate | None:
-    """Return the mean of `value` over the items for which the sample stands; None without items.
+    """Return the mean of `value` over the items that the sample represents; None without items.
 
     The interval is that of a jackknife that leaves out one collection at a time, and has no upper
     end where there is only one collection.
     """
     sums = _sums((item.collection, item.weight, item.weight * item.value) for item in items)
-    whole, total = (math.fsum(one[at] for one in sums.values()) for at in (0, 1))
-    if whole <= 0:
+    total = math.fsum(weight for weight, _ in sums.values())
+    values = math.fsum(value for _, value in sums.values())
+    if total <= 0:
         return None
-    mean, groups = total / whole, len(sums)
-    rest = [(total - part) / (whole - weight) for weight, part in sums.values() if weight < whole]
+    mean, groups = values / total, len(sums)
+    rest = [(values - part) / (total - weight) for weight, part in sums.values() if weight < total]
     if groups < 2 or not rest:
         return Estimate(mean, 0.0, math.inf, len(items), METHOD)
-    variance = (groups - 1) / groups * math.fsum((one - mean) ** 2 for one in rest)
+    variance = (groups - 1) / groups * math.fsum((part - mean) ** 2 for part in rest)
     margin = t_quantile(groups - 1) * math.sqrt(variance)
     return Estimate(mean, max(0.0, mean - margin), mean + margin, len(items), METHOD)
 
@@ -102,15 +115,15 @@ def weighted_quantiles(
     """Return quantiles of `value` over all items.
 
     The limits of a quantile are the quantiles at the limits of the share that lies below (Woodruff
-    1952). A high level with fewer than `beyond` effective draws past it has only its low limit;
-    with fewer than one, or of a low level, it is left out. The part `unrepresented` of all items,
-    for which the sample does not stand, may lie below all values of the sample, or above them.
+    1952). A high level with fewer than `beyond` effective draws past it has only its low limit. It
+    is omitted with fewer than one draw, and so is a low level with fewer than `beyond`. The part
+    `unrepresented` of all items may lie below all values of the sample, or above them.
     """
     order = sorted(items, key=lambda item: item.value)
-    whole = sum(item.weight for item in order)
-    found: dict[float, Estimate] = {}
+    total = sum(item.weight for item in order)
+    results: dict[float, Estimate] = {}
     for level in levels:
-        value = _at(order, whole, level)
+        value = _at(order, total, level)
         share = weighted_share(
             [Item(item.collection, item.weight, float(item.value <= value)) for item in order]
         )
@@ -119,23 +132,23 @@ def weighted_quantiles(
         if share is None or past < (beyond if level <= 0.5 else 1):
             continue
         represented = 1 - unrepresented
-        least = (level - unrepresented) / represented if represented > 0 else 0.0
-        most = level / represented if represented > 0 else math.inf
-        low = _at(order, whole, max(0.0, least - (share.value - share.low)))
-        high = _at(order, whole, min(1.0, most + (share.high - share.value)))
-        if unrepresented > 0 and least <= 0:
+        lowest = (level - unrepresented) / represented if represented > 0 else 0.0
+        highest = level / represented if represented > 0 else math.inf
+        low = _at(order, total, max(0.0, lowest - (share.value - share.low)))
+        high = _at(order, total, min(1.0, highest + (share.high - share.value)))
+        if unrepresented > 0 and lowest <= 0:
             low = 0.0
-        if past < beyond or most > 1:
+        if past < beyond or highest > 1:
             high = math.inf
-        found[level] = Estimate(value, min(low, value), max(high, value), len(order), METHOD)
-    return found
+        results[level] = Estimate(value, min(low, value), max(high, value), len(order), METHOD)
+    return results
 
 
-def _at(order: Sequence[Item], whole: float, level: float) -> float:
+def _at(order: Sequence[Item], total: float, level: float) -> float:
     reached = 0.0
     for item in order:
         reached += item.weight
-        if reached >= level * whole:
+        if reached >= level * total:
             return item.value
     return order[-1].value if order else math.nan
 
@@ -143,9 +156,48 @@ def _at(order: Sequence[Item], whole: float, level: float) -> float:
 def _sums(
     weighted: Iterable[tuple[Hashable, float, float]],
 ) -> Mapping[Hashable, tuple[float, float]]:
-    """By collection: weight, and weight of hits."""
+    """Return the weight and the weight of the hits of each collection."""
     sums: defaultdict[Hashable, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for collection, weight, hit in weighted:
         before, hits = sums[collection]
         sums[collection] = (before + weight, hits + hit)
     return sums
+
+
+def top(draws: Sequence[Sequence[K]], k: int, method: str) -> dict[K, Estimate]:
+    """Return the shares of the k keys with the most hits, the largest first.
+
+    Collections drawn uniformly never include giants. Items drawn uniformly do: random segments of
+    an index with an unrelated key, or the records of a stream (where the shares are of writes, not
+    of stored items). A key's hits among the draws are its share.
+
+    Args:
+        draws: Partition keys of the table, by cluster (page or segment). The draws of one cluster
+            are dependent if the index's key is related to the table's, so the intervals are wider
+            by as much as the clusters differ.
+        k: The number of keys.
+        method: The method of the estimates.
+    """
+    total = sum(map(len, draws))
+    hits = Counter(key for cluster in draws for key in cluster)
+    by_cluster = [Counter(cluster) for cluster in draws]
+    ranked: dict[K, Estimate] = {}
+    for key, count in hits.most_common(k):
+        if count < FEWEST:
+            break
+        n = total / _design_effect([cluster[key] for cluster in by_cluster], list(map(len, draws)))
+        share = count / total
+        low, high = proportion_limits(share * n, n)
+        ranked[key] = Estimate(share, low, high, total, method)
+    return ranked
+
+
+def _design_effect(hits: Sequence[int], sizes: Sequence[int]) -> float:
+    """Return how much clusters inflate a share's variance, by the ratio estimator; at least 1."""
+    clusters, total = len(sizes), sum(sizes)
+    share = sum(hits) / total
+    if clusters < 2 or not 0 < share < 1:
+        return 1.0
+    squares = sum((hit - share * size) ** 2 for hit, size in zip(hits, sizes, strict=True))
+    variance = clusters / (clusters - 1) * squares / total**2
+    return max(1.0, variance / (share * (1 - share) / total)) if math.isfinite(variance) else 1.0

@@ -1,9 +1,9 @@
-"""Sort keys as numbers: where an item stands in its collection, and the key of a place. Pure.
+"""Sort keys as numbers: the position of an item in its collection, and the key at a position.
 
-A sort key of kind S is read as tag, core, separator and tail: ORDER# 2026-11-22T10:00:00Z # a81f.
+A sort key of type S is read as tag, core, separator and tail: ORDER# 2026-11-22T10:00:00Z # a81f.
 The core is a time, an integer, a ULID, a KSUID, a UUID of version 7 or another hexadecimal number;
 the tail decides among equal cores. All keys of one form have cores of one shape, so that the order
-of their numbers is the order in which the service keeps them. Other keys, as paths, have none.
+of their numbers is the order in which the service keeps them. Other keys, as paths, have no number.
 """
 
 import re
@@ -16,21 +16,20 @@ from itertools import pairwise
 from typing import Literal
 
 SortKey = str | int | Decimal
-"""Of an attribute of type S or N."""
 
 Kind = Literal["number", "time", "integer", "ulid", "ksuid", "uuid7", "hex"]
 
 FINE = 1 << 48
-"""Parts into which the tail, or a fraction, divides the step between two cores."""
+"""The parts into which a tail, or a fraction, divides the step between two cores."""
 
 TAIL_CHARACTERS = 12
 
 NUMBER_DIGITS, NUMBER_PLACES = 38, 9
-"""Of a number that is a start: DynamoDB takes so many digits; so many places are fine enough."""
+"""DynamoDB accepts this many digits in a number; this many places are fine enough for a start."""
 _FLOOR = Context(NUMBER_DIGITS, ROUND_FLOOR)
 
 UPPER = "A"
-"""Ends the shape of hexadecimal numbers in capitals."""
+"""The end of the shape of hexadecimal numbers in capitals."""
 
 _KINDS: tuple[tuple[Kind, str], ...] = (
     (
@@ -69,7 +68,7 @@ _ZONE = re.compile(r"(?:Z|(?<=\d\d:\d\d)[+-]\d\d:?\d\d|(?<=\d)[+-]\d\d:\d\d)$")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The parts of a key. shape: of its core, with 9 for each digit where digits alone vary."""
+    """The parts of a key, and the shape of its core: a time has 9 for each digit."""
 
     kind: Kind
     tag: str
@@ -80,33 +79,32 @@ class Parsed:
 
 
 def parse(key: SortKey, kind: Kind | None = None) -> Parsed | None:
-    """None if no number can be read from it; as `kind` alone, if that is given."""
+    """Return the parts of a key, as `kind` if given; None if no number can be read from it."""
     if not isinstance(key, str):
         return Parsed("number", "", str(key), "", "", "")
-    for one, pattern in _SHAPES:
-        found = pattern.fullmatch(key) if kind in (None, one) else None
-        if found is None:
+    for of_kind, pattern in _SHAPES:
+        match = pattern.fullmatch(key) if kind in (None, of_kind) else None
+        if match is None:
             continue
-        core = found["core"]
-        parsed = Parsed(
-            one, found["tag"], core, found["separator"], found["tail"], _shape(one, core)
-        )
-        if one != "time" or _since(core, parsed.shape) is not None:
+        tag, core, separator, tail = match.group("tag", "core", "separator", "tail")
+        parsed = Parsed(of_kind, tag, core, separator, tail, _shape(of_kind, core))
+        if of_kind != "time" or _since(core, parsed.shape) is not None:
             return parsed
     return None
 
 
 def tag_of(key: SortKey) -> str | None:
-    """The type tag with its separator, as ORDER#; "" without one; None if it is not parsed."""
+    """Return the type tag with its separator, as ORDER#; None if the key cannot be parsed."""
     parsed = parse(key)
     return parsed.tag if parsed else None
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the keys of one stratum (one tag) are written.
+    """The form of keys with one tag.
 
-    alphabet: characters of the tails that were seen, in order.
+    Attributes:
+        alphabet: The characters of the tails that were read, in order.
     """
 
     kind: Kind
@@ -116,8 +114,10 @@ class Form:
     alphabet: str
 
     def number(self, key: SortKey) -> int | None:
-        """None for a key of another form. Strictly monotone in the keys, but for tails that differ
-        after 12 characters, or in characters that were not seen.
+        """Return the number of a key; None for a key of another form.
+
+        It grows strictly with the keys, except for tails that differ after 12 characters, or in
+        characters outside the alphabet.
         """
         if self.kind == "number":
             return None if isinstance(key, str) else int(_FLOOR.multiply(Decimal(key), FINE))
@@ -126,23 +126,23 @@ class Form:
             return None
         if parsed.shape.rstrip(UPPER) != self.shape.rstrip(UPPER):
             return None
-        whole, step = _core_number(self.kind, parsed.core, self.shape)
-        return whole * FINE + step * self._fraction(parsed.tail)
+        core, step = _core_number(self.kind, parsed.core, self.shape)
+        return core * FINE + step * self._fraction(parsed.tail)
 
     def key(self, number: int) -> SortKey:
-        """At which a Query can start: its number is this one, or less by as little as can be."""
+        """Return a key to start a Query at, with this number or the next lower possible one."""
         if self.kind == "number":
             exact = _FLOOR.divide(Decimal(number), FINE)
             if exact.adjusted() < NUMBER_DIGITS - NUMBER_PLACES:
                 exact = exact.quantize(Decimal(1).scaleb(-NUMBER_PLACES), context=_FLOOR)
             return exact.normalize(_FLOOR)
         number = max(0, number)
-        core, left, step = _core_text(self.kind, number // FINE, self.shape)
-        rest = (left * FINE + number % FINE) // step
-        return self.tag + core + self.separator + self._tail(rest)
+        core, remainder, step = _core_text(self.kind, number // FINE, self.shape)
+        fraction = (remainder * FINE + number % FINE) // step
+        return self.tag + core + self.separator + self._tail(fraction)
 
     def _fraction(self, tail: str) -> int:
-        """Of FINE; 0 of no tail."""
+        """Return the position of a tail among FINE parts; 0 without a tail."""
         base, fraction, part = len(self.alphabet) + 1, 0, FINE
         for character in tail[:TAIL_CHARACTERS]:
             at = bisect_right(self.alphabet, character)
@@ -163,38 +163,37 @@ class Form:
 
 
 def form_of(keys: Sequence[SortKey]) -> Form | None:
-    """The form that all of these keys (of one tag, in order) have; None if there is none, or if
-    their numbers do not grow as they do.
+    """Return the form that all of these keys (of one tag, in order) have.
+
+    The result is None if there is none, or if their numbers are in another order.
     """
     kinds: tuple[Kind, ...] = ("number", *dict(_KINDS))
     return next((form for kind in kinds if (form := _form_as(kind, keys)) is not None), None)
 
 
 def _form_as(kind: Kind, keys: Sequence[SortKey]) -> Form | None:
-    parts = [one for key in keys if (one := parse(key, kind)) is not None and one.kind == kind]
+    parts = [part for key in keys if (part := parse(key, kind)) and part.kind == kind]
     if not parts or len(parts) < len(keys):
         return None
-    first = max(parts, key=lambda one: one.shape)
-    tails = {character for one in parts for character in one.tail[:TAIL_CHARACTERS]}
-    form = Form(kind, first.tag, first.shape, first.separator, "".join(sorted(tails)))
-    numbers = [form.number(key) for key in keys]
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(keys) or any(a >= b for a, b in pairwise(known)):
+    longest = max(parts, key=lambda part: part.shape)
+    tails = {character for part in parts for character in part.tail[:TAIL_CHARACTERS]}
+    form = Form(kind, longest.tag, longest.shape, longest.separator, "".join(sorted(tails)))
+    numbers = [number for key in keys if (number := form.number(key)) is not None]
+    if len(numbers) < len(keys) or any(a >= b for a, b in pairwise(numbers)):
         return None
     return form
 
 
 def _shape(kind: Kind, core: str) -> str:
     if kind == "time":
-        zone = _ZONE.search(core)
-        bare = core[: zone.start()] if zone else core
-        return re.sub(r"\d", "9", bare) + (zone[0] if zone else "")
+        zone = _zone_of(core)
+        return re.sub(r"\d", "9", core[: len(core) - len(zone)]) + zone
     dashes = "-" if "-" in core else ""
     return f"{len(core)}{dashes}{UPPER if kind == 'hex' and core != core.lower() else ''}"
 
 
 def _core_number(kind: Kind, core: str, shape: str) -> tuple[int, int]:
-    """The core as a number, and the step between two of them."""
+    """Return the core as a number, and the step between two cores."""
     if kind == "time":
         return _since(core, shape) or 0, _step(shape)
     number = _whole(_DIGITS[kind], _undashed(kind, core))
@@ -202,7 +201,7 @@ def _core_number(kind: Kind, core: str, shape: str) -> tuple[int, int]:
 
 
 def _core_text(kind: Kind, number: int, shape: str) -> tuple[str, int, int]:
-    """The core, what of the number is left, and the step."""
+    """Return the core, the remainder of the number, and the step between two cores."""
     if kind == "time":
         return _time_text(number, shape)
     digits, width = _DIGITS[kind], int(re.match(r"\d+", shape)[0])  # type: ignore[index]
@@ -224,7 +223,7 @@ def _dashed(text: str) -> str:
 
 
 def _without_version(number: int) -> int:
-    """The 122 bits of a UUID that vary: without version, before bit 76, and variant, before 62."""
+    """Return the 122 bits of a UUID that vary, without version (from bit 76) and variant (62)."""
     return (number >> 80) << 74 | (number >> 64 & 0xFFF) << 62 | number & (1 << 62) - 1
 
 
@@ -250,13 +249,13 @@ def _written(digits: str, number: int, width: int) -> str:
     return text
 
 
-def _zone_of(shape: str) -> str:
-    found = _ZONE.search(shape)
-    return found[0] if found else ""
+def _zone_of(time: str) -> str:
+    match = _ZONE.search(time)
+    return match[0] if match else ""
 
 
 def _since(core: str, shape: str) -> int | None:
-    """Nanoseconds since the year 1, local time; None of no date."""
+    """Return the nanoseconds since the year 1, in local time; None without a date."""
     zone = _zone_of(shape)
     digits = re.sub(r"\D", "", core[: len(core) - len(zone)])
     fields = (digits[:4], digits[4:6], digits[6:8], digits[8:10], digits[10:12], digits[12:14])
@@ -271,7 +270,7 @@ def _since(core: str, shape: str) -> int | None:
 
 
 def _step(shape: str) -> int:
-    """Nanoseconds of the last digit."""
+    """Return the nanoseconds of the last digit."""
     bare = shape[: len(shape) - len(_zone_of(shape))]
     digits = bare.count("9")
     steps = {8: 86_400 * 10**9, 10: 3_600 * 10**9, 12: 60 * 10**9}
@@ -280,8 +279,8 @@ def _step(shape: str) -> int:
 
 def _time_text(number: int, shape: str) -> tuple[str, int, int]:
     step, zone = _step(shape), _zone_of(shape)
-    left = number % step
-    seconds, fraction = divmod(number - left, 10**9)
+    remainder = number % step
+    seconds, fraction = divmod(number - remainder, 10**9)
     try:
         at = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
@@ -289,4 +288,5 @@ def _time_text(number: int, shape: str) -> tuple[str, int, int]:
     text = f"{at:%Y%m%d%H%M%S}".rjust(14, "0") + f"{fraction:09d}"
     digits = iter(text)
     bare = shape[: len(shape) - len(zone)]
-    return "".join(next(digits) if one == "9" else one for one in bare) + zone, left, step
+    core = "".join(next(digits) if character == "9" else character for character in bare)
+    return core + zone, remainder, step

@@ -1,11 +1,11 @@
-"""How many items one collection has, without reading it: windows at random places. Pure.
+"""The length of a collection without reading all of it, from windows at random positions.
 
-A window is a page backward and a page forward from a random place x of the sort keys, read as
+A window is a page backward and a page forward from a random position x of the sort keys, read as
 numbers (report/statistics/sort_key.py). An item counts if x falls into one of the m gaps before it,
-m being the page's items; so its chance is the width of these gaps, which the window shows, and it
-stands for 1/chance items (Horvitz and Thompson). With several windows its chance is the sum over
-all of them. The windows come evenly, one from each part of the range. Sending half of them where
-items seemed dense was tried: bursts were measured a little better, all else worse, with a bias.
+where m is the items of a page; so its chance is the width of these gaps, which the window shows,
+and it represents 1/chance items (Horvitz and Thompson). With several windows its chance is the sum
+over all of them. The windows are spread evenly, one in each part of the range. Sending half of them
+to dense parts was tried: bursts were measured a little better, the rest worse, with a bias.
 """
 
 import math
@@ -21,22 +21,23 @@ from keyhop.scan.statistics import t_quantile
 
 METHOD = "windows at random sort keys"
 BUDGET = 9.0
-"""Read units by default: of Poisson times within +-35 % in 90 % of cases."""
+"""The default read units: with Poisson times, 90 % of lengths are measured within +-35 %."""
 
 PAGE_UNITS = 0.5
 MOST_TAGS = 6
 PRIOR_WINDOWS = 4
 PRIOR = 0.5
-"""Relative variance of what one window says, before any was seen: between that of Poisson times
-(0.1) and of bursts (2)."""
+"""The assumed relative variance of a window: between that of Poisson times (0.1) and bursts (2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One Query of the collection, eventually consistent, its page one block.
+    """An eventually consistent Query of the collection, with a page of one block.
 
-    forward: sort keys >= start, ascending; else < start, descending. start None: from the end that
-    this begins at.
+    Attributes:
+        start: The sort key to start at; None for the first one in this direction.
+        forward: Whether to read sort keys >= start, ascending; otherwise < start, descending.
+        limit: The maximum number of items.
     """
 
     start: SortKey | None
@@ -46,7 +47,13 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Around x, which was drawn evenly from [low, high). before, after: numbers, ascending."""
+    """A window around x, which was drawn evenly from [low, high).
+
+    Attributes:
+        before: The numbers of the items before x, ascending.
+        after: The numbers of the items after x, ascending.
+        keys: The sort keys of `after`.
+    """
 
     x: int
     low: int
@@ -54,15 +61,18 @@ class Window:
     before: tuple[int, ...]
     after: tuple[int, ...]
     keys: tuple[SortKey, ...]
-    """Of `after`."""
 
 
 @dataclass
 class Gap:
-    """Between two pages whose items are known, all of one tag. first, last: the numbers of these.
+    """The gap between two pages of one tag that were read.
 
-    A place may be drawn from `start`, the first one's beginning: so an item behind it has as many
-    gaps before it as any other.
+    A position may be drawn from `start`, the beginning of the first page: so the items behind that
+    page have as many gaps before them as any other item.
+
+    Attributes:
+        first: The numbers of the items of the first page.
+        last: The numbers of the items of the last page.
     """
 
     first: tuple[int, ...]
@@ -74,55 +84,58 @@ class Gap:
         self.start, self.low, self.high = self.first[0], self.first[-1], self.last[0]
 
     def inside(self, key: SortKey) -> bool:
-        """Whether a key that was seen is strictly between the two pages."""
+        """Return whether a key is strictly between the two pages."""
         number = self.form.number(key)
         return number is not None and self.low < number < self.high
 
     def by_density(self) -> float:
-        """Items, if between two places that were looked at they are as dense as at these."""
-        places = sorted((window.x, window.before, window.after) for window in self.windows)
-        ends = [(self.low, (), self.first), *places, (self.high, self.last, ())]
+        """Return the items, if they are as dense between two windows as at the windows."""
+        windows = sorted((window.x, window.before, window.after) for window in self.windows)
+        ends = [(self.low, (), self.first), *windows, (self.high, self.last, ())]
         return math.fsum(
             max(0, high - low) * (_density(after) + _density(before)) / 2
             for (low, _, after), (high, before, _) in pairwise(ends)
         )
 
     def weighted(self, m: int) -> list[tuple[int, SortKey, float]]:
-        """(window, key, weight) of the items that count, strictly between the two pages."""
-        found = []
+        """Return (window, key, weight) of the items that count, strictly between the two pages."""
+        weighted = []
         for at, window in enumerate(self.windows):
             line = (*window.before, *window.after)
             for j, number in enumerate(window.after[:m]):
                 if not self.low < number < self.high:
                     continue
-                here = len(window.before) + j
-                since = line[here - m] if here >= m else self.start
-                chance = sum(_overlap(one, max(since, self.start), number) for one in self.windows)
+                position = len(window.before) + j
+                since = max(line[position - m] if position >= m else self.start, self.start)
+                chance = sum(_overlap(each, since, number) for each in self.windows)
                 if chance > 0:
-                    found.append((at, window.keys[j], 1 / chance))
-        return found
+                    weighted.append((at, window.keys[j], 1 / chance))
+        return weighted
 
 
 def _density(numbers: Sequence[int]) -> float:
-    """Items for each step, of some that follow one another."""
+    """Return the items for each step of consecutive numbers."""
     if len(numbers) < 2 or numbers[-1] <= numbers[0]:
         return 0.0
     return (len(numbers) - 1) / (numbers[-1] - numbers[0])
 
 
 def _overlap(window: Window, low: int, high: int) -> float:
-    """Chance that this window's place falls into (low, high]."""
+    """Return the chance that this window's position falls into (low, high]."""
     common = min(window.high, high) - max(window.low, low)
     return max(0, common) / (window.high - window.low)
 
 
 class LengthProber:
-    """Says what to ask of one collection, and what came of it.
+    """Chooses the next Query of one collection, and evaluates the pages.
 
-    while (ask := prober.next()) is not None: prober.take(keys of the page, units it cost)
+        while (ask := prober.next()) is not None:
+            prober.take(keys of the page, units it cost)
 
-    chance: seeded. per_block: how many items fill one block of 4 KB, as far as that is known.
-    budget: read units; a page that costs more than a half counts as it costs.
+    Args:
+        chance: The random numbers.
+        per_block: The approximate number of items that fill one block of 4 KB.
+        budget: The read units to use. A page may cost more than half a unit.
     """
 
     def __init__(self, chance: random.Random, per_block: int, budget: float = BUDGET) -> None:
@@ -143,13 +156,13 @@ class LengthProber:
         self._planned = 0
 
     def next(self) -> Ask | None:
-        """The next Query; None at the end, or when the budget is spent."""
+        """Return the next Query; None at the end, or when the budget is spent."""
         if not self._asks:
             self._draw()
         return self._asks[0] if self._asks else None
 
     def take(self, keys: Sequence[SortKey], units: float = PAGE_UNITS) -> None:
-        """The sort keys of the page that was asked for, in the order in which they came."""
+        """Take the sort keys of the requested page, in the order of the response."""
         ask = self._asks.pop(0)
         self._left -= units
         page = list(keys) if ask.forward else list(reversed(keys))
@@ -179,7 +192,7 @@ class LengthProber:
         self._asks.append(Ask(None, forward=False, limit=self._m))
 
     def _go_on(self, page: list[SortKey]) -> None:
-        """From a page whose end is not the end of the collection, to the last tag of it."""
+        """Continue after a page that does not end the collection, up to the last tag of it."""
         self._pages = []
         self._head = page
         if not page or not self._end or page[-1] >= self._end[0]:  # type: ignore[operator]
@@ -203,7 +216,7 @@ class LengthProber:
             ]
 
     def _close(self, last: list[SortKey]) -> None:
-        """The gap from the page at hand to `last`, a page that ends its tag."""
+        """Add the gap from the current page to `last`, a page that ends its tag."""
         if not last or self._head[-1] >= last[0]:  # type: ignore[operator]
             return
         tag = tag_of(self._head[-1])
@@ -234,7 +247,7 @@ class LengthProber:
         ]
 
     def _place(self, windows: int) -> tuple[Gap, int, int]:
-        """From where to draw the next of so many windows: evenly, one from each part."""
+        """Return the range for the next of `windows` windows, spread evenly, one in each part."""
         gap = self._gaps[self._planned % len(self._gaps)]
         share = max(1, windows // len(self._gaps))
         cell = (self._planned // len(self._gaps)) % share
@@ -254,36 +267,38 @@ class LengthProber:
             gap.windows.append(Window(x, low, high, before_x, after_x, tuple(ahead)))
 
     def weights(self) -> list[tuple[SortKey, float]]:
-        """Each item that counts, and for how many it stands: 1 for those of the pages at the ends.
+        """Return each item that counts, with the number of items that it represents.
 
-        A key may come more than once, from several windows.
+        Items of the pages at the ends represent 1. A key may appear in several windows.
         """
         ends = [(key, 1.0) for key in self._seen if not any(gap.inside(key) for gap in self._gaps)]
         return ends + [(key, w) for gap in self._gaps for _, key, w in gap.weighted(self._m)]
 
     def estimate(self) -> Estimate:
-        """Exact if all was seen; at least what was seen if the sort keys are no numbers."""
-        seen = len(self._seen)
+        """Return the length: exact if all items were read, a minimum if no numbers can be read."""
+        count = len(self._seen)
         if self._complete or (self._stage == "windows" and not self._gaps and not self._unknown):
-            return Estimate.exactly(float(seen), seen, "counted")
+            return Estimate.exactly(float(count), count, "counted")
         if self._unknown or not self._gaps or not all(gap.windows for gap in self._gaps):
-            return Estimate.at_least(float(seen), seen, METHOD)
-        return _estimate(self._gaps, self._m, self.weights(), seen)
+            return Estimate.at_least(float(count), count, METHOD)
+        return _estimate(self._gaps, self._m, self.weights(), count)
 
 
 def _numbers(form: Form, keys: Sequence[SortKey]) -> tuple[int, ...]:
-    """Shorter than the keys if some have another form."""
+    """Return the numbers of the keys that have this form."""
     return tuple(number for key in keys if (number := form.number(key)) is not None)
 
 
 def _estimate(
-    gaps: Sequence[Gap], m: int, weights: Sequence[tuple[SortKey, float]], seen: int
+    gaps: Sequence[Gap], m: int, weights: Sequence[tuple[SortKey, float]], read: int
 ) -> Estimate:
-    """The interval is that of Student's t for the logarithm, by what single windows say. They are
-    few, so their variance is drawn towards PRIOR, as if so many windows more had been seen. A dense
-    part that they missed, and at the edge of which one stands, is in the interval too.
+    """Return the length from windows, where `read` items were read.
+
+    The interval is that of Student's t for the logarithm, by the variance of windows. They are few,
+    so it is moved towards PRIOR, as if there were PRIOR_WINDOWS more. A dense part that the windows
+    missed, but for one at its edge, is in the interval too.
     """
-    value = max(float(seen), math.fsum(weight for _, weight in weights))
+    value = max(float(read), math.fsum(weight for _, weight in weights))
     count = sum(len(gap.windows) for gap in gaps)
     squares = 0.0
     for gap in gaps:
@@ -291,13 +306,13 @@ def _estimate(
         for at, _, weight in gap.weighted(m):
             by_window[at] += weight
         middle = math.fsum(by_window) / len(by_window)
-        squares += math.fsum((one - middle) ** 2 for one in by_window)
+        squares += math.fsum((weight - middle) ** 2 for weight in by_window)
     freedom = count - len(gaps)
     each = squares * (count / value) ** 2
     pooled = (PRIOR_WINDOWS * PRIOR + each) / (PRIOR_WINDOWS + freedom)
     factor = math.exp(t_quantile(PRIOR_WINDOWS + freedom) * math.sqrt(pooled / count))
     error = each / freedom / count if freedom else 1 / m
-    as_dense = seen + math.fsum(gap.by_density() for gap in gaps)
-    low = max(float(seen), min(value / factor, as_dense))
+    as_dense = read + math.fsum(gap.by_density() for gap in gaps)
+    low = max(float(read), min(value / factor, as_dense))
     high = max(value * factor, as_dense)
-    return Measured(value, low, high, seen, METHOD, error=error)
+    return Measured(value, low, high, read, METHOD, error=error)

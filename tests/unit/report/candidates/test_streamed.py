@@ -5,9 +5,8 @@ import random
 from typing import Any
 
 import pytest
-from keyhop.report.candidates.streamed import Listener, Streamed, listening
+from keyhop.report.candidates.streamed import BURST_SECONDS, RATE, Listener, Streamed, listening
 from keyhop.report.candidates.template import candidate
-from keyhop.report.statistics.replay import BURST_SECONDS, RATE
 
 from testing.marks import prove
 from testing.partitions import Partitions

@@ -4,15 +4,20 @@ import math
 import random
 
 import pytest
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.report.estimate import Estimate
-from keyhop.report.statistics.giants import share_beyond, unseen
-from keyhop.report.statistics.inequality import gini, lorenz
-from keyhop.report.statistics.keys import distinct_keys
-from keyhop.report.statistics.lengths import quantiles
+from keyhop.report.sample.asks import Answer, Asks
+from keyhop.report.sample.lengths import place
+from keyhop.report.statistics.lengths import (
+    distinct_keys,
+    gini,
+    lorenz,
+    quantiles,
+    share_beyond,
+    unseen,
+)
 from keyhop.report.statistics.order import density, kendall, spearman
-from keyhop.report.statistics.place import PlaceFinder, Segment
-from keyhop.report.statistics.shares import Item, effective, share_of, weighted_share
-from keyhop.report.statistics.top import top
+from keyhop.report.statistics.shares import Item, effective, share_of, top, weighted_share
 from keyhop.scan.statistics import proportion_limits, rank_limits, t_quantile
 
 
@@ -105,20 +110,28 @@ def test_items_count_by_their_weight_and_collections_as_one() -> None:
 
 def test_the_commonest_first_and_nobody_without_draws() -> None:
     draws = [["a", "b", "a"], ["a", "c", "b"], ["b", "a", "d"]]
-    assert [one.key for one in top(draws, 10)] == ["a", "b"]
-    assert top([], 10) == []
+    assert [*top(draws, 10, "draws")] == ["a", "b"]
+    assert top([], 10, "draws") == {}
 
 
 @pytest.mark.parametrize("hidden", [0.0, 0.1, 0.3333, 0.77777, 0.99999])
 def test_a_place_is_found_in_twelve_questions(hidden: float) -> None:
-    finder = PlaceFinder()
-    asked = 0
-    while (segment := finder.next()) is not None:
-        finder.take(int(hidden * segment.total) == segment.segment)
-        asked += 1
-    assert asked == 12
-    assert abs(finder.place - hidden) <= finder.width / 2
-    assert PlaceFinder().next() == Segment(0, 2)
+    asked = []
+
+    def source(asks: Asks[float]) -> float:
+        ask = next(asks)
+        while True:
+            asked.append((ask.parameters["Segment"], ask.parameters["TotalSegments"]))
+            segment, segments = asked[-1]
+            try:
+                ask = asks.send(Answer([], None, refused=int(hidden * segments) != segment))
+            except StopIteration as end:
+                return end.value
+
+    found = source(place(KeySpace((KeyAttribute("pk", "S"),), None), {"pk": {"S": "a"}}))
+    assert len(asked) == 12
+    assert abs(found - hidden) <= 1 / (1 << 12) / 2
+    assert asked[0] == (0, 2)
 
 
 def test_correlations_of_what_grows_falls_and_does_neither() -> None:

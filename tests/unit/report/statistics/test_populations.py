@@ -4,10 +4,8 @@ import random
 
 import pytest
 from keyhop.report.estimate import Estimate
-from keyhop.report.statistics.giants import giants, unseen
-from keyhop.report.statistics.inequality import gini
-from keyhop.report.statistics.shares import Item, weighted_quantiles, weighted_share
-from keyhop.report.statistics.top import top
+from keyhop.report.statistics.lengths import beyond, gini, unseen
+from keyhop.report.statistics.shares import Item, top, weighted_quantiles, weighted_share
 
 from testing.marks import prove
 from testing.report_coverage import ALARM, cell, recall
@@ -61,11 +59,10 @@ def test_a_stale_count_is_no_giant_if_it_is_told_how_stale() -> None:
 
 def test_giants_of_a_clean_table_are_excluded_and_of_cut_collections_nothing_is_said() -> None:
     seen = sample(population("equal"), 30_000, random.Random(1))
-    found = giants(seen.lengths, seen.keys, seen.item_count)
-    assert found is not None
-    assert found.share.against(ALARM) == "below"
+    found = beyond(seen.lengths, seen.keys, seen.item_count)
+    assert found[max(found)].against(ALARM) == "below"
     cut = [Estimate.at_least(7, 7, "one page") for _ in seen.lengths]
-    assert giants(cut, seen.keys, seen.item_count) is None
+    assert beyond(cut, seen.keys, seen.item_count) == {}
     assert gini(cut, seen.keys, seen.item_count, random.Random(1)) is None
 
 
@@ -87,13 +84,11 @@ def test_a_related_index_draws_in_clusters_and_the_interval_knows() -> None:
     chance = random.Random(3)
     names = [f"k{at}" for at in range(200)]
     draws = [[chance.choice(names)] * 20 for _ in range(200)]
-    found = top(draws, 10)
-    alike = top([[key] for page in draws for key in page], 10)
-    for clustered, single in zip(found, alike, strict=True):
-        assert clustered.share.value == single.share.value
-        assert clustered.share.high - clustered.share.low > 3 * (
-            single.share.high - single.share.low
-        )
+    found = top(draws, 10, "draws")
+    alike = top([[key] for page in draws for key in page], 10, "draws")
+    for clustered, single in zip(found.values(), alike.values(), strict=True):
+        assert clustered.value == single.value
+        assert clustered.high - clustered.low > 3 * (single.high - single.low)
 
 
 @pytest.mark.parametrize("runs", [40, prove(300)])

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from keyhop.report.statistics.replay import Write, replay
+from keyhop.report.candidates.streamed import Write, replay
 
 from testing.partitions import Partitions
 
