@@ -6,22 +6,19 @@ list as have about ROWS_PER_CELL rows. Positions count rows.
 """
 
 import math
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from tempfile import SpooledTemporaryFile
-from threading import Event, Lock
-from typing import IO
+from threading import Event
 
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
-from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Block, Part, RunPlan
+from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Learnt
+from keyhop.jobs.rows import Rows
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.segments import place_of, segment_at
 from keyhop.scan.skip_scan import PageResult, Position
@@ -32,12 +29,6 @@ CELLS = 256
 """The number of cells, if there are enough rows. One thread at a time works on a cell."""
 
 CELLS_PER_GROUP = 32
-OPEN_PARTS = 4
-"""The number of parts to keep open. The threads of a worker read from one or two at a time."""
-
-MOST_HELD_BYTES = 8 << 20
-"""The maximum size of a part in memory. A larger one is stored on disk."""
-
 ROWS = "rows"
 
 Late = Mapping[int, int | None]
@@ -166,11 +157,12 @@ class ListedPages:
     in_flight: InFlight = field(default_factory=InFlight)
     began: Callable[[Late], None] = lambda late: None
     wanted: Callable[[Key, KeySpace], bool] = lambda row, space: True
-    _blocks: dict[int, Mapping[int, list[tuple[Part, Block, int]]]] = field(default_factory=dict)
+    _rows: Rows = field(init=False)
     _open: dict[tuple[int, int], Iterator[Key]] = field(default_factory=dict)
-    _files: OrderedDict[str, IO[bytes]] = field(default_factory=OrderedDict)
     _working: dict[int, int | None] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self._rows = Rows(self.listing.journal, self.listing.plan)
 
     def go_on(self, learnt: Learnt | None) -> None:
         late = learnt["late"] if learnt else {}
@@ -209,44 +201,8 @@ class ListedPages:
     def _rows_from(self, cell: int, number: int) -> Iterator[Key]:
         listing = self.listing
         group, places, piece = listing.place(cell)
-        rows = self._rows(group, places, piece * listing.rows_per_piece + number)
+        segments = [segment_at(place, listing.plan.segments) for place in places]
+        skip = piece * listing.rows_per_piece + number
+        rows = self._rows.load([group]).after(skip, segments)
         is_last = piece + 1 == listing.pieces
         return rows if is_last else islice(rows, listing.rows_per_piece - number)
-
-    def _rows(self, group: int, places: Sequence[int], skip: int) -> Iterator[Key]:
-        plan = self.listing.plan
-        encoder = Encoder(plan.format, plan.space)
-        blocks = self._blocks_of(group)
-        for place in places:
-            for part, block, offset in blocks.get(segment_at(place, plan.segments), ()):
-                if skip < block.keys:
-                    yield from encoder.decode(self._content(part, offset, block.size), skip)
-                skip = max(0, skip - block.keys)
-
-    def _blocks_of(self, group: int) -> Mapping[int, list[tuple[Part, Block, int]]]:
-        """Return the parts, blocks and offsets of each segment's rows."""
-        with self._lock:
-            if group not in self._blocks:
-                blocks_by_segment = defaultdict(list)
-                for commit in self.listing.journal.commits(group):
-                    for part in commit.parts:
-                        offset = part.header
-                        for block in part.blocks:
-                            blocks_by_segment[block.segment].append((part, block, offset))
-                            offset += block.size
-                self._blocks[group] = blocks_by_segment
-            return self._blocks[group]
-
-    def _content(self, part: Part, offset: int, size: int) -> bytes:
-        with self._lock:
-            file = self._files.get(part.name)
-            if file is None:
-                file = SpooledTemporaryFile(MOST_HELD_BYTES)  # noqa: SIM115 (closed when dropped)
-                for chunk in self.listing.journal.unpacked(self.listing.plan, part):
-                    file.write(chunk)
-                self._files[part.name] = file
-                if len(self._files) > OPEN_PARTS:
-                    self._files.popitem(last=False)[1].close()
-            self._files.move_to_end(part.name)
-            file.seek(offset)
-            return file.read(size)

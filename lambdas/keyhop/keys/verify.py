@@ -17,7 +17,6 @@ import json
 import math
 import random
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from threading import Event
@@ -26,12 +25,17 @@ from typing import Any
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Part, Record, RunPlan, Totals
+from keyhop.jobs.model import Record, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
+from keyhop.jobs.rows import Rows
 from keyhop.jobs.worker import begun_within, work_within
 from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import group_of
 from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
+
+Reported = Callable[[int], dict[str, Key]]
+"""Returns the keys of the run in a drawn segment, by their names. Segments are numbered in the
+order of the draw."""
 
 FEWEST_ITEMS = 100
 
@@ -109,11 +113,16 @@ def verify(
         BrokenPromise: A part of the run is damaged.
     """
     look = within.plan() or _begun(within, plan, verdict.drawn)
-    reported = _Reported(journal, plan, look.options["drawn"])
+    drawn = look.options["drawn"]
+    groups = {group_of(segment, plan.segments, plan.groups) for segment in drawn}
+    rows = Rows(journal, plan).load(sorted(groups))
+
+    def reported(number: int) -> dict[str, Key]:
+        return _by_name(rows.checked(drawn[number]))
 
     def pages(hop: bool) -> TablePages:
         maximum = _most_items(reader, plan.segments)
-        return TablePages(reader, hop, plan.segments, reported.drawn, most_items=maximum)
+        return TablePages(reader, hop, plan.segments, drawn, most_items=maximum)
 
     totals, has_moved = work_within(
         within, look, lambda: _Differing(pages(hop=False), reported), threads, over_at
@@ -123,8 +132,9 @@ def verify(
     differing = [segment for segment, keys in enumerate(totals.segments) if keys]
     verdict.segments = max(verdict.segments, verdict.drawn - len(differing))
     unchecked = verdict.drawn - verdict.segments
+    found = Rows(within, look).load([0])
     for segment in differing[len(differing) - unchecked :]:
-        keys = set(_keys_in(within, look, totals.parts, segment))
+        keys = set(_by_name(found.checked(segment)))
         try:
             _settle(verdict, segment, keys, reported, pages, plan.method == "skip", over_at)
         except Stopped:
@@ -133,7 +143,8 @@ def verify(
             return has_moved
         has_moved = True
         keep()
-    verdict.keys = reported.count + verdict.missing + verdict.appeared - verdict.surplus
+    keys_reported = sum(map(rows.count, drawn))
+    verdict.keys = keys_reported + verdict.missing + verdict.appeared - verdict.surplus
     return True
 
 
@@ -153,13 +164,13 @@ def _settle(
     verdict: Verdict,
     segment: int,
     keys: set[str],
-    reported: "_Reported",
+    reported: Reported,
     pages: Callable[[bool], TablePages],
     hop: bool,
     over_at: float,
 ) -> None:
     """Look again at the keys of a segment on which the run and the table seemed to differ."""
-    absent = keys - set(reported.keys(segment))
+    absent = keys - set(reported(segment))
     second_read = _read_through(pages(False), segment, over_at)
     hopped_to = _read_through(pages(True), segment, over_at) if hop else set()
     missing = (absent & second_read) - hopped_to
@@ -181,28 +192,6 @@ def _read_through(pages: Pages, segment: int, over_at: float) -> set[str]:
     return keys
 
 
-class _Reported:
-    """The keys of a run in the drawn segments, which are numbered in the order of the draw."""
-
-    def __init__(self, journal: Journal, plan: RunPlan, segments_drawn: list[int]) -> None:
-        self.drawn = segments_drawn
-        self._journal = journal
-        self._plan = plan
-        groups = {group_of(segment, plan.segments, plan.groups) for segment in segments_drawn}
-        totals = Totals.of(plan, journal.commits_of(sorted(groups)))
-        self.count = sum(totals.segments[segment] for segment in segments_drawn)
-        self._parts: dict[int, list[Part]] = defaultdict(list)
-        segments = set(segments_drawn)
-        for part in totals.parts:
-            for segment in segments & {block.segment for block in part.blocks}:
-                self._parts[segment].append(part)
-
-    def keys(self, number: int) -> dict[str, Key]:
-        """Return the keys of a segment by their names."""
-        segment = self.drawn[number]
-        return _keys_in(self._journal, self._plan, self._parts[segment], segment)
-
-
 class _Differing:
     """The pages of a table, with the keys on which the table and the run differ.
 
@@ -210,7 +199,7 @@ class _Differing:
     look corrects that.
     """
 
-    def __init__(self, pages: TablePages, reported: _Reported) -> None:
+    def __init__(self, pages: TablePages, reported: Reported) -> None:
         self.usage = pages.usage
         self.stop = pages.stop
         self.in_flight = pages.in_flight
@@ -222,20 +211,13 @@ class _Differing:
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
         if segment not in self._unseen:
-            self._unseen[segment] = self._reported.keys(segment)
+            self._unseen[segment] = self._reported(segment)
         unseen = self._unseen[segment]
         step = self._pages.step(segment, position, over)
         keys = [key for key in step.keys if unseen.pop(_name(key), None) is None]
         if step.position is None:
             keys += self._unseen.pop(segment).values()
         return PageResult(keys, step.position)
-
-
-def _keys_in(
-    journal: Journal, plan: RunPlan, parts: Iterable[Part], segment: int
-) -> dict[str, Key]:
-    holding = (part for part in parts if any(block.segment == segment for block in part.blocks))
-    return {_name(key): key for part in holding for _, key in journal.keys(plan, part, {segment})}
 
 
 def _most_items(reader: PageReader, segments: int) -> int | None:
@@ -250,3 +232,7 @@ def _most_items(reader: PageReader, segments: int) -> int | None:
 
 def _name(key: Key) -> str:
     return json.dumps(to_json(key), sort_keys=True)
+
+
+def _by_name(keys: Iterable[Key]) -> dict[str, Key]:
+    return {_name(key): key for key in keys}
