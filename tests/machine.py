@@ -16,18 +16,15 @@ from keyhop.clock import now
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.each.request import EachInput
-from keyhop.jobs.failure import clean_up
-from keyhop.jobs.finish_run import finish_run
+from keyhop.jobs.fleet import Planner, clean_up, finish_run, scan_segments
 from keyhop.jobs.fleet_rate import MapLevels
-from keyhop.jobs.plan_run import Planner
 from keyhop.jobs.price import FunctionSize
 from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
-from keyhop.jobs.scan_segments import scan_segments
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes
 from keyhop.key_index.request import WalkInput
-from keyhop.keys.check import verify_run
 from keyhop.keys.request import KeysInput
+from keyhop.keys.verify import verify_run
 from keyhop.rekey.request import BackfillInput, VerifyInput
 from keyhop.report.request import ReportInput
 from keyhop.storage.store import Store

@@ -9,7 +9,7 @@ from typing import Any
 
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.jobs.failure import RunFailed, clean_up
+from keyhop.jobs.fleet import RunFailed, clean_up
 from keyhop.jobs.runs import ExecutionContext
 
 from handlers.settings import CleanUpSettings

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.jobs.finish_run import finish_run
+from keyhop.jobs.fleet import finish_run
 from keyhop.jobs.runs import ExecutionContext
 from keyhop.rekey.allowed import allowed_pair
 

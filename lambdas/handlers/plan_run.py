@@ -6,8 +6,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
 from keyhop.each.request import EachInput
+from keyhop.jobs.fleet import CONNECTIONS, Planner
 from keyhop.jobs.model import Commit
-from keyhop.jobs.plan_run import CONNECTIONS, Planner
 from keyhop.jobs.request import RunInput
 from keyhop.jobs.runs import ExecutionContext
 from keyhop.key_index.request import WalkInput

@@ -6,8 +6,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
 from keyhop.each.outcomes import FAILED
+from keyhop.jobs.fleet import scan_segments
 from keyhop.jobs.model import Commit, RunPlan, usage_json
-from keyhop.jobs.scan_segments import scan_segments
 
 from handlers.settings import JobSettings
 from handlers.telemetry import Reading, function, make_logger

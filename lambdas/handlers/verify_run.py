@@ -5,7 +5,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
-from keyhop.keys.check import verify_run
+from keyhop.keys.verify import verify_run
 
 from handlers.settings import WorkerSettings
 from handlers.telemetry import Reading, function, make_logger

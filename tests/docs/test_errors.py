@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import handlers.sharded_tables  # OutOfTime
 import keyhop.checks
-import keyhop.jobs.failure
+import keyhop.jobs.fleet
 import keyhop.rekey.routing.router  # WritesFrozen
 import keyhop.report.pages.baseline  # noqa: F401  BaselineUnreadable
 from handlers.item_json import InvalidItem

@@ -1,7 +1,7 @@
 from fnmatch import fnmatchcase
 
 import pytest
-from keyhop.jobs.finish_run import LINKS
+from keyhop.jobs.fleet import LINKS
 
 from infra.config import Config, ConfigError
 from tests.infra.conftest import CONTEXTS, deployed, stack_of

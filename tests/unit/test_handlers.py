@@ -12,7 +12,7 @@ from handlers import clean_up, finish_run, plan_run, scan_segments, settings, ve
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeysMissing
-from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.fleet import RunFailed
 from keyhop.jobs.model import Block, Checkpoint, Commit, Part
 from keyhop.keys.verify import Verdict
 

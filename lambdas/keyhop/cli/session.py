@@ -27,8 +27,8 @@ from keyhop.errors import TableNotFound
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import Place
 from keyhop.jobs.local import LocalJob, Several, opened
+from keyhop.jobs.processes import starting
 from keyhop.jobs.request import Request
-from keyhop.jobs.spawn import starting
 from keyhop.jobs.task import Tasks
 from keyhop.scan.in_flight import MOST
 from keyhop.storage.local import Directory

@@ -3,7 +3,7 @@
 When a run finds an item that is equal to the one it would put, the item was put by this run only if
 an earlier attempt at the same rows ended without a commit, or if another attempt is in flight.
 Otherwise it is a user's item. Therefore a file is created before the first write in a cell
-(jobs/listed.py), and again in each slice, named after the cell and the first row of the slice. Only
+(jobs/pages.py), and again in each slice, named after the cell and the first row of the slice. Only
 one attempt succeeds in creating the file. The others find it, and create a second file to inform
 the first attempt.
 """
@@ -11,7 +11,7 @@ the first attempt.
 from dataclasses import dataclass, field
 from threading import Lock
 
-from keyhop.jobs.listed import Late, Taken
+from keyhop.jobs.pages import Late, Taken
 from keyhop.storage.store import Store
 
 FOLDER = "tried"

@@ -16,7 +16,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import from_json, to_json
+from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.each.attempts import Attempts
 from keyhop.each.costs import per_key
 from keyhop.each.effect import Batch, Effect, Work
@@ -27,9 +27,8 @@ from keyhop.errors import CannotStart
 from keyhop.jobs.formats import FIRST
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Layout
-from keyhop.jobs.listed import Done, ListedPages, Listing, Taken
 from keyhop.jobs.model import RunPlan
-from keyhop.jobs.pages import Pages
+from keyhop.jobs.pages import ListedPages, Listing, Pages, Taken
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
 from keyhop.key_index.index import SentinelsOf
@@ -182,7 +181,7 @@ class EachTask(Task):
         where = Where.from_json(options.get("where"))
         attempts = Attempts(journal.store)
 
-        def process(page: Taken) -> Done:
+        def process(page: Taken) -> tuple[Sequence[Key], Mapping[str, int]]:
             if effect.is_marked:
                 attempts.enter(page)
             rows = effect.apply(
@@ -196,7 +195,7 @@ class EachTask(Task):
             )
             if effect.is_marked and not rows:
                 attempts.leave(page)
-            return Done(rows, Counter(row[OUTCOME]["S"] for row in rows))
+            return rows, Counter(row[OUTCOME]["S"] for row in rows)
 
         return ListedPages(
             self._listing(),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
@@ -26,8 +26,8 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
 from keyhop.jobs.lifecycle import Place, begin, conclude, recover, resumed
 from keyhop.jobs.model import Commit, Part, RunPlan, Totals, needs_memory
+from keyhop.jobs.processes import GroupProcesses, StartProcess, cores
 from keyhop.jobs.request import Request
-from keyhop.jobs.spawn import StartProcess, cores
 from keyhop.jobs.task import Summary, Task, TaskPlan, Tasks, note_examples
 from keyhop.jobs.worker import CALM_SLICES, GroupWorker, Output
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
@@ -35,9 +35,6 @@ from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Opening
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Memory
-
-if TYPE_CHECKING:
-    from keyhop.jobs.processes import GroupProcesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ class LocalJob:
     task: Task = field(init=False)
     reader: PageReader = field(init=False)
     plan: RunPlan = field(init=False)
-    group: "GroupWorker | GroupProcesses" = field(init=False)
+    group: GroupWorker | GroupProcesses = field(init=False)
     _task_plan: TaskPlan = field(init=False)
     _begun: RunPlan | None = None
     _began: float = 0.0
@@ -215,8 +212,6 @@ class LocalJob:
             self.plan = self._begun
         if self.several is not None and self.plan.groups > 1:
             at_once = min(self.several.most, self.plan.groups)
-            from keyhop.jobs.processes import GroupProcesses  # small runs begin without
-
             self.group = GroupProcesses(
                 self.journal, self.plan, reader, self.several.start, at_once, wishes.most_in_flight
             )

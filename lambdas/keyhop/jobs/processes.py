@@ -13,17 +13,19 @@ outlives the one that started it.
 
 import math
 import os
+import signal
+import subprocess
+import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection as Link
-from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 from threading import Event, Thread, Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+import keyhop
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import Budget
@@ -33,18 +35,82 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import LEAST_BLIND_SHARE, LEAST_SHARE, shared_again
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.model import Commit, RunPlan, usage_json, usage_of
-from keyhop.jobs.spawn import Started, StartProcess
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.worker import GroupWorker
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
+
+if TYPE_CHECKING:  # multiprocessing is imported where it is used: small runs need none of it
+    from multiprocessing.connection import Connection as Link
 
 NEWS_SECONDS = 0.2
 LAST_SECONDS = 4.0
 """The seconds after the link was closed until the process exits. A slice waits for its pages for
 half of that time (jobs/worker.py)."""
 
+TICK_SECONDS = 0.1
+STOP_SECONDS = 3.5
+"""How long processes have to stop before they are killed."""
+
+MOST_DEATHS = 3
+"""The maximum number of processes of one group that may die in a row without a commit."""
+
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
 Connect = Callable[[Endpoint, int], Connection]
+
+
+class Started(Protocol):
+    """A process that was started, such as a subprocess.Popen."""
+
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
+
+
+StartProcess = Callable[["Link", Sequence[int]], Started]
+"""A function that starts a process with an end of a link, which it closes here, and with further
+file descriptors."""
+
+
+def cores() -> int:
+    """Return how many processors this process may use: by its affinity, and by its CPU quota."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = CPU_QUOTA.read_text().split()
+        count = min(count, math.ceil(int(quota) / int(period)))  # "max" raises ValueError
+    return max(1, count)
+
+
+def starting(program: str) -> StartProcess:
+    """Return a function that runs a module of this library with its link's descriptor."""
+
+    def start(link: "Link", descriptors: Sequence[int]) -> Started:
+        number = link.fileno()
+        places = [str(Path(keyhop.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        with link, _signals_held():
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", program, str(number)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(number, *descriptors),
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
+            )
+
+    return start
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Block SIGINT and SIGTERM, so that a process that is started inherits the blocked signals.
+
+    Ctrl-C goes to all processes of a terminal. This process receives it afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +166,266 @@ class End:
     error: Exception | None
 
 
-def work(link: Link, tasks: Tasks, connect: Connect) -> None:
+@dataclass(slots=True)
+class GroupProcesses:
+    """The processes of a run, of which `at_once` read at the same time.
+
+    Attributes:
+        journal: The files of the run.
+        plan: The plan of the run.
+        reader: Its budget is the budget of all processes.
+        start: Starts a process.
+        at_once: The number of processes.
+        each: The maximum number of threads of a process.
+        idle: Is called a few times a second.
+        committed: Is called with each commit.
+        say: Is called with messages for the user.
+        clock: Returns seconds.
+        last_seconds: How long processes have to stop.
+    """
+
+    journal: Journal
+    plan: RunPlan
+    reader: PageReader
+    start: StartProcess
+    at_once: int
+    each: int
+    idle: Callable[[], None] = lambda: None
+    committed: Callable[[Commit], None] = lambda commit: None
+    say: Callable[[str], None] = lambda text: None
+    clock: Callable[[], float] = time.monotonic
+    last_seconds: float = STOP_SECONDS
+    _groups: "list[_Group]" = field(init=False)
+    _at_work: "dict[Link, _Process]" = field(default_factory=dict)
+    _max_rate: float | None = None
+    _error: Exception | None = None
+    _over_at: float = math.inf
+
+    def __post_init__(self) -> None:
+        self._max_rate = self.reader.budget.max_rate
+        self._groups = [_Group(number) for number in range(self.plan.groups)]
+        for group in self._groups:
+            self._see_commits(group)
+
+    @property
+    def threads(self) -> int:
+        """The number of threads of the processes that read at the same time."""
+        return sum(sorted(group.threads for group in self._groups)[-self.at_once :])
+
+    @property
+    def keys(self) -> int:
+        """The number of distinct keys so far."""
+        return sum(group.told[0] for group in self._groups)
+
+    @property
+    def ended(self) -> int:
+        """The number of finished segments."""
+        return sum(group.told[1] for group in self._groups)
+
+    def run(self) -> bool:
+        """Read until the run is complete or this process is stopped.
+
+        An error of one process is raised after the others have committed.
+
+        Returns:
+            Whether the run is complete.
+
+        Raises:
+            BudgetSpent: The read units do not suffice.
+            GaveUp: Processes of a group died repeatedly.
+        """
+        budget, served, spent = self.reader.budget, 0, -math.inf
+        least_share = LEAST_SHARE if self.plan.planning.items else LEAST_BLIND_SHARE
+        try:
+            while (waiting := self._unfinished) and not self._is_over:
+                shares: dict[int, float | None] = dict.fromkeys(waiting)
+                if budget.max_units is not None:
+                    is_stuck = budget.spent <= spent
+                    given_shares, least_share = shared_again(
+                        budget.left, {}, waiting, least_share, is_stuck, served
+                    )
+                    if not given_shares:
+                        raise budget.exhausted()
+                    shares = {**given_shares}
+                served, spent = len(shares), budget.spent
+                self._work(shares)
+        finally:
+            for link in list(self._at_work):
+                self._end(link)
+        if self._error is not None:
+            raise self._error
+        return not waiting
+
+    @property
+    def _unfinished(self) -> list[int]:
+        return [group.number for group in self._groups if not group.is_finished]
+
+    @property
+    def _is_over(self) -> bool:
+        return self._error is not None or self.reader.stop.is_set()
+
+    def _work(self, shares: dict[int, float | None]) -> None:
+        """Read the groups in `shares`, each with its read units, and remove them from `shares`."""
+        from multiprocessing.connection import wait
+
+        while (shares and not self._is_over) or self._at_work:
+            if self._is_over and math.isinf(self._over_at):
+                self._over_at = self.clock() + self.last_seconds
+                for link in self._at_work:
+                    _tell(link, None)
+            if self.clock() >= self._over_at:
+                return
+            while shares and not self._is_over and len(self._at_work) < self.at_once:
+                number = next(iter(shares))
+                rate = self._rate(len(self._at_work) + len(shares))
+                self._start(self._groups[number], rate, shares.pop(number))
+            rate = self._rate(len(self._at_work))
+            for link, process in self._at_work.items():
+                if process.rate != rate:
+                    process.rate = rate
+                    _tell(link, rate)
+            for link in cast("list[Link]", wait(list(self._at_work), TICK_SECONDS)):
+                shares |= self._hear(link)
+            self.idle()
+
+    def _rate(self, processes: int) -> float | None:
+        """Return the share of the rate that each of so many processes gets."""
+        if self._max_rate is None:
+            return None
+        return self._max_rate / max(1, min(processes, self.at_once))
+
+    def _start(self, group: "_Group", rate: float | None, may_read: float | None) -> None:
+        from multiprocessing.connection import Pipe
+
+        store, reader = self.journal.store, self.reader
+        assert isinstance(store, Directory)
+        ours, theirs = Pipe()
+        # The process inherits the lock: nobody can resume the run until the last process has ended.
+        started = self.start(theirs, store.locked_by)
+        self._at_work[ours] = _Process(group, started, rate, may_read, group.commits)
+        endpoint, patience = reader.connection.endpoint, reader.patience
+        _tell(
+            ours,
+            Assignment(store.path, endpoint, group.number, self.each, patience, rate, may_read),
+        )
+
+    def _hear(self, link: "Link") -> dict[int, float | None]:
+        """Receive a message of a process.
+
+        Returns:
+            If the process died, its group with the remaining units of its share; else nothing.
+        """
+        try:
+            message = link.recv()
+        except (EOFError, OSError):
+            message = None
+        process = self._at_work[link]
+        if isinstance(message, News):
+            used = usage_of(message.used)
+            process.used += used.read_units
+            self.reader.usage.add(used)
+            self.reader.book(used.read_units)
+            if message.commits > process.group.commits - process.commits:
+                self._see_commits(process.group)
+            process.group.told = message.keys, message.ended
+            process.group.threads = message.threads
+            return {}
+        status = self._end(link)
+        group = process.group
+        if message is not None and message.error is not None:
+            if not isinstance(message.error, BudgetSpent):
+                self._error = self._error or message.error
+            return {}
+        if group.is_finished or self._is_over:
+            return {}
+        group.deaths = 1 if group.commits > process.commits else group.deaths + 1
+        if group.deaths > MOST_DEATHS:
+            self._error = GaveUp(
+                f"{group.deaths} processes in a row ended ({_how(status)}) before they could "
+                f"commit anything: memory may be short, so try fewer of them, or fewer threads."
+            )
+            return {}
+        self.say(f"A process ended ({_how(status)}): another one goes on from its last commit.")
+        remaining = process.may_read
+        return {group.number: None if remaining is None else max(0.0, remaining - process.used)}
+
+    def _end(self, link: "Link") -> int:
+        """End a process, and return its status as Popen does."""
+        process = self._at_work.pop(link)
+        process.started.kill()
+        status = process.started.wait()
+        link.close()
+        self._see_commits(process.group)
+        return status
+
+    def _see_commits(self, group: "_Group") -> None:
+        while not group.is_finished:
+            commit = self.journal.commit_of(group.number, group.commits)
+            if commit is None:
+                break
+            keys, ended = group.committed
+            group.committed = keys + commit.keys, ended + commit.ended
+            group.commits += 1
+            group.is_finished = commit.finished
+            self.committed(commit)
+        group.told = group.committed
+
+
+def _tell(link: "Link", what: object) -> None:
+    """Send a message. If the process is dead, `_hear` will notice."""
+    with suppress(OSError):
+        link.send(what)
+
+
+def _how(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"status {status}"
+
+
+@dataclass(slots=True)
+class _Group:
+    """The progress of a group.
+
+    Attributes:
+        number: The number of the group.
+        commits: The number of its commits.
+        committed: Its committed keys and finished segments.
+        told: Its keys and finished segments by the last news.
+        threads: The number of threads that read it.
+        is_finished: Whether all of it was read.
+        deaths: How many processes in a row have died without a commit.
+    """
+
+    number: int
+    commits: int = 0
+    committed: tuple[int, int] = (0, 0)
+    told: tuple[int, int] = (0, 0)
+    threads: int = 0
+    is_finished: bool = False
+    deaths: int = 0
+
+
+@dataclass(slots=True)
+class _Process:
+    """A process that reads a group.
+
+    Attributes:
+        group: The group.
+        started: The process.
+        rate: Its read rate; None for no limit.
+        may_read: The read units that it may spend; None for no limit.
+        commits: The commits of the group before it began.
+        used: The read units that it has spent.
+    """
+
+    group: _Group
+    started: Started
+    rate: float | None
+    may_read: float | None
+    commits: int
+    used: float = 0.0
+
+
+def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
     """Read the group that the link assigns, and send an End."""
     assignment: Assignment = link.recv()
     assigned = _Assigned(link, assignment)
@@ -116,7 +441,7 @@ def work(link: Link, tasks: Tasks, connect: Connect) -> None:
 
 @dataclass(slots=True)
 class _Assigned:
-    link: Link
+    link: "Link"
     assignment: Assignment
     stop: Event = field(default_factory=Event)
     usage: Usage = field(default_factory=Usage)
@@ -189,267 +514,3 @@ def _told(error: Exception) -> Exception:
     if os.environ.get("KEYHOP_DEBUG"):
         traceback.print_exception(error)
     return RuntimeError(f"{type(error).__name__}: {error}")
-
-
-TICK_SECONDS = 0.1
-STOP_SECONDS = 3.5
-"""How long processes have to stop before they are killed."""
-
-MOST_DEATHS = 3
-"""The maximum number of processes of one group that may die in a row without a commit."""
-
-
-@dataclass(slots=True)
-class _Group:
-    """The progress of a group.
-
-    Attributes:
-        number: The number of the group.
-        commits: The number of its commits.
-        committed: Its committed keys and finished segments.
-        told: Its keys and finished segments by the last news.
-        threads: The number of threads that read it.
-        is_finished: Whether all of it was read.
-        deaths: How many processes in a row have died without a commit.
-    """
-
-    number: int
-    commits: int = 0
-    committed: tuple[int, int] = (0, 0)
-    told: tuple[int, int] = (0, 0)
-    threads: int = 0
-    is_finished: bool = False
-    deaths: int = 0
-
-
-@dataclass(slots=True)
-class _Process:
-    """A process that reads a group.
-
-    Attributes:
-        group: The group.
-        started: The process.
-        rate: Its read rate; None for no limit.
-        may_read: The read units that it may spend; None for no limit.
-        commits: The commits of the group before it began.
-        used: The read units that it has spent.
-    """
-
-    group: _Group
-    started: Started
-    rate: float | None
-    may_read: float | None
-    commits: int
-    used: float = 0.0
-
-
-@dataclass(slots=True)
-class GroupProcesses:
-    """The processes of a run, of which `at_once` read at the same time.
-
-    Attributes:
-        journal: The files of the run.
-        plan: The plan of the run.
-        reader: Its budget is the budget of all processes.
-        start: Starts a process.
-        at_once: The number of processes.
-        each: The maximum number of threads of a process.
-        idle: Is called a few times a second.
-        committed: Is called with each commit.
-        say: Is called with messages for the user.
-        clock: Returns seconds.
-        last_seconds: How long processes have to stop.
-    """
-
-    journal: Journal
-    plan: RunPlan
-    reader: PageReader
-    start: StartProcess
-    at_once: int
-    each: int
-    idle: Callable[[], None] = lambda: None
-    committed: Callable[[Commit], None] = lambda commit: None
-    say: Callable[[str], None] = lambda text: None
-    clock: Callable[[], float] = time.monotonic
-    last_seconds: float = STOP_SECONDS
-    _groups: list[_Group] = field(init=False)
-    _at_work: dict[Link, _Process] = field(default_factory=dict)
-    _max_rate: float | None = None
-    _error: Exception | None = None
-    _over_at: float = math.inf
-
-    def __post_init__(self) -> None:
-        self._max_rate = self.reader.budget.max_rate
-        self._groups = [_Group(number) for number in range(self.plan.groups)]
-        for group in self._groups:
-            self._see_commits(group)
-
-    @property
-    def threads(self) -> int:
-        """The number of threads of the processes that read at the same time."""
-        return sum(sorted(group.threads for group in self._groups)[-self.at_once :])
-
-    @property
-    def keys(self) -> int:
-        """The number of distinct keys so far."""
-        return sum(group.told[0] for group in self._groups)
-
-    @property
-    def ended(self) -> int:
-        """The number of finished segments."""
-        return sum(group.told[1] for group in self._groups)
-
-    def run(self) -> bool:
-        """Read until the run is complete or this process is stopped.
-
-        An error of one process is raised after the others have committed.
-
-        Returns:
-            Whether the run is complete.
-
-        Raises:
-            BudgetSpent: The read units do not suffice.
-            GaveUp: Processes of a group died repeatedly.
-        """
-        budget, served, spent = self.reader.budget, 0, -math.inf
-        least_share = LEAST_SHARE if self.plan.planning.items else LEAST_BLIND_SHARE
-        try:
-            while (waiting := self._unfinished) and not self._is_over:
-                shares: dict[int, float | None] = dict.fromkeys(waiting)
-                if budget.max_units is not None:
-                    is_stuck = budget.spent <= spent
-                    given_shares, least_share = shared_again(
-                        budget.left, {}, waiting, least_share, is_stuck, served
-                    )
-                    if not given_shares:
-                        raise budget.exhausted()
-                    shares = {**given_shares}
-                served, spent = len(shares), budget.spent
-                self._work(shares)
-        finally:
-            for link in list(self._at_work):
-                self._end(link)
-        if self._error is not None:
-            raise self._error
-        return not waiting
-
-    @property
-    def _unfinished(self) -> list[int]:
-        return [group.number for group in self._groups if not group.is_finished]
-
-    @property
-    def _is_over(self) -> bool:
-        return self._error is not None or self.reader.stop.is_set()
-
-    def _work(self, shares: dict[int, float | None]) -> None:
-        """Read the groups in `shares`, each with its read units, and remove them from `shares`."""
-        while (shares and not self._is_over) or self._at_work:
-            if self._is_over and math.isinf(self._over_at):
-                self._over_at = self.clock() + self.last_seconds
-                for link in self._at_work:
-                    _tell(link, None)
-            if self.clock() >= self._over_at:
-                return
-            while shares and not self._is_over and len(self._at_work) < self.at_once:
-                number = next(iter(shares))
-                rate = self._rate(len(self._at_work) + len(shares))
-                self._start(self._groups[number], rate, shares.pop(number))
-            rate = self._rate(len(self._at_work))
-            for link, process in self._at_work.items():
-                if process.rate != rate:
-                    process.rate = rate
-                    _tell(link, rate)
-            for ready in wait(list(self._at_work), TICK_SECONDS):
-                assert isinstance(ready, Link)
-                shares |= self._hear(ready)
-            self.idle()
-
-    def _rate(self, processes: int) -> float | None:
-        """Return the share of the rate that each of so many processes gets."""
-        if self._max_rate is None:
-            return None
-        return self._max_rate / max(1, min(processes, self.at_once))
-
-    def _start(self, group: _Group, rate: float | None, may_read: float | None) -> None:
-        store, reader = self.journal.store, self.reader
-        assert isinstance(store, Directory)
-        ours, theirs = Pipe()
-        # The process inherits the lock: nobody can resume the run until the last process has ended.
-        started = self.start(theirs, store.locked_by)
-        self._at_work[ours] = _Process(group, started, rate, may_read, group.commits)
-        endpoint, patience = reader.connection.endpoint, reader.patience
-        _tell(
-            ours,
-            Assignment(store.path, endpoint, group.number, self.each, patience, rate, may_read),
-        )
-
-    def _hear(self, link: Link) -> dict[int, float | None]:
-        """Receive a message of a process.
-
-        Returns:
-            If the process died, its group with the remaining units of its share; else nothing.
-        """
-        try:
-            message = link.recv()
-        except (EOFError, OSError):
-            message = None
-        process = self._at_work[link]
-        if isinstance(message, News):
-            used = usage_of(message.used)
-            process.used += used.read_units
-            self.reader.usage.add(used)
-            self.reader.book(used.read_units)
-            if message.commits > process.group.commits - process.commits:
-                self._see_commits(process.group)
-            process.group.told = message.keys, message.ended
-            process.group.threads = message.threads
-            return {}
-        status = self._end(link)
-        group = process.group
-        if message is not None and message.error is not None:
-            if not isinstance(message.error, BudgetSpent):
-                self._error = self._error or message.error
-            return {}
-        if group.is_finished or self._is_over:
-            return {}
-        group.deaths = 1 if group.commits > process.commits else group.deaths + 1
-        if group.deaths > MOST_DEATHS:
-            self._error = GaveUp(
-                f"{group.deaths} processes in a row ended ({_how(status)}) before they could "
-                f"commit anything: memory may be short, so try fewer of them, or fewer threads."
-            )
-            return {}
-        self.say(f"A process ended ({_how(status)}): another one goes on from its last commit.")
-        remaining = process.may_read
-        return {group.number: None if remaining is None else max(0.0, remaining - process.used)}
-
-    def _end(self, link: Link) -> int:
-        """End a process, and return its status as Popen does."""
-        process = self._at_work.pop(link)
-        process.started.kill()
-        status = process.started.wait()
-        link.close()
-        self._see_commits(process.group)
-        return status
-
-    def _see_commits(self, group: _Group) -> None:
-        while not group.is_finished:
-            commit = self.journal.commit_of(group.number, group.commits)
-            if commit is None:
-                break
-            keys, ended = group.committed
-            group.committed = keys + commit.keys, ended + commit.ended
-            group.commits += 1
-            group.is_finished = commit.finished
-            self.committed(commit)
-        group.told = group.committed
-
-
-def _tell(link: Link, what: object) -> None:
-    """Send a message. If the process is dead, `_hear` will notice."""
-    with suppress(OSError):
-        link.send(what)
-
-
-def _how(status: int) -> str:
-    return f"signal {-status}" if status < 0 else f"status {status}"

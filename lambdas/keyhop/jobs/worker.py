@@ -51,7 +51,24 @@ TICK_SECONDS = 0.05
 LAST_SECONDS = 2.0
 """The time for which a stopped slice waits for responses; it drops later pages."""
 
+LONGEST_PATIENCE_SECONDS = 600.0
+MARGIN = 0.15
+LEAST_MARGIN_SECONDS = 5.0
+LONGEST_MARGIN_SECONDS = 60.0
+"""The seconds before the deadline of a function that remain for pages in flight and the commit."""
+
 CACHE_KIB = 32 * 1024
+
+
+def working_seconds(remaining: float) -> float:
+    """Return how long to read if the function ends after `remaining` seconds."""
+    margin = min(LONGEST_MARGIN_SECONDS, max(LEAST_MARGIN_SECONDS, MARGIN * remaining))
+    return max(0.0, remaining - margin)
+
+
+def patience_within(seconds: float) -> float:
+    """Return for how long a function with so much time retries requests that fail."""
+    return min(LONGEST_PATIENCE_SECONDS, 0.7 * seconds)
 
 
 class Sink(Protocol):

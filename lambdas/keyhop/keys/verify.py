@@ -1,4 +1,4 @@
-"""The check of a run: read a share of the table with plain Scan pages, and compare.
+"""The check of a run (VerifyRun): read a share of the table with plain Scan pages, and compare.
 
 The check draws whole segments of the run at random. A run within the run reads each of them from
 end to end, and its keys are those on which the table and the run differ. These keys are looked at
@@ -17,26 +17,44 @@ import json
 import math
 import random
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, to_json
+from keyhop.errors import KeysMissing, SegmentsTooLarge
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Part, Record, RunPlan, Totals
+from keyhop.jobs.lifecycle import begun_task
+from keyhop.jobs.model import Record, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
-from keyhop.jobs.worker import begun_within, work_within
+from keyhop.jobs.price import FunctionSize, check_cost, with_check
+from keyhop.jobs.rows import Rows
+from keyhop.jobs.task import Tasks
+from keyhop.jobs.worker import begun_within, patience_within, work_within, working_seconds
+from keyhop.scan.in_flight import MOST
 from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import group_of
 from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
+from keyhop.wording import counted
+
+if TYPE_CHECKING:  # the command checks a run of its own, without boto3
+    from keyhop.jobs.runs import DeploymentSettings
+
+Reported = Callable[[int], dict[str, Key]]
+"""Returns the keys of the run in a drawn segment, by their names. Segments are numbered in the
+order of the draw."""
 
 FEWEST_ITEMS = 100
 
 EXAMPLES = 10
 """The maximum number of examples of each kind in a verdict."""
+
+
+VERDICT = "verify.json"
 
 
 @dataclass(slots=True)
@@ -83,6 +101,116 @@ class Verdict(Record):
         return self.segments == self.drawn
 
 
+@dataclass(slots=True)
+class Check(Record):
+    """The check of a run, which is stored with the files of the run.
+
+    Attributes:
+        execution: The execution that began it. It continues the check over several invocations,
+            and so does an execution that resumes it.
+        verdict: The result so far, with examples of keys.
+        read_units: The read units of all invocations so far.
+        seconds: Their seconds.
+        invocations: Their number.
+        number: The number of the check among those of the run, from 1.
+    """
+
+    execution: str
+    verdict: Verdict
+    read_units: float = 0.0
+    seconds: float = 0.0
+    invocations: int = 0
+    number: int = 1
+
+    @classmethod
+    def stored(cls, journal: Journal, plan: RunPlan, share: float, execution: str) -> "Check":
+        """Load the check; begin a new one if the share differs or the last one is complete."""
+        fresh = Verdict.of_none(plan, share)
+        stored_check = journal.load(VERDICT)
+        check = cls(execution, fresh) if stored_check is None else cls.from_json(stored_check)
+        is_another = check.verdict.drawn != fresh.drawn
+        is_over = check.verdict.is_whole and check.execution != execution
+        if is_another or is_over:
+            number = check.number + 1
+            return replace(check, execution=execution, verdict=fresh, number=number)
+        return check
+
+    def summary(self) -> dict[str, Any]:
+        """Return the counts, for the output of the execution and the manifest."""
+        counts = self.verdict.to_json()
+        del counts["examples"]
+        return {**counts, "read_units": self.read_units, "seconds": round(self.seconds, 3)}
+
+
+def verify_run(
+    state: Mapping[str, Any],
+    deployment: "DeploymentSettings",
+    tasks: Tasks,
+    worker: FunctionSize,
+    remaining_seconds: float,
+    usage: Usage,
+) -> tuple[dict[str, Any], Verdict]:
+    """Check a share of the segments; return the next state and the result so far.
+
+    Args:
+        state: The state.
+        deployment: The runs and tables of the deployment.
+        tasks: The kinds of job.
+        worker: The size of the function, for the cost.
+        remaining_seconds: The seconds until the function's deadline.
+        usage: Counts everything that is read, even if this function raises.
+
+    Raises:
+        KeysMissing: All segments were checked, and keys were missing.
+        SegmentsTooLarge: There was no time to read a segment to its end.
+    """
+    began = time.monotonic()
+    journal, plan = deployment.runs.open_run(state["run"])
+    connection = deployment.connect(plan.table, MOST)
+    _, source = begun_task(tasks, plan, connection)
+    check = Check.stored(journal, plan, state["verifyShare"], state["execution"])
+    verdict, units, seconds = check.verdict, check.read_units, check.seconds
+    check.invocations += 1
+    budget = Budget(state["maxReadRate"])
+    if state["readUnitsLimit"] is not None:
+        by_this_start = units - state["checkUnitsBefore"]
+        budget.allow_more(state["readUnitsLimit"] - state["readUnitsBefore"] - by_this_start)
+    patience = patience_within(remaining_seconds)
+    reader = PageReader(connection, source, budget, patience=patience, usage=usage)
+
+    def keep() -> None:
+        check.read_units = units + usage.read_units
+        check.seconds = seconds + time.monotonic() - began
+        journal.keep(VERDICT, {**check.to_json(), "seconds": round(check.seconds, 3)})
+
+    within = journal.within(f"verify/{check.number}")
+    over_at = began + working_seconds(remaining_seconds)
+    try:
+        has_moved = verify(journal, plan, within, reader, verdict, MOST, over_at, keep)
+    finally:
+        keep()
+    if not verdict.is_whole:
+        if not has_moved:
+            took = time.monotonic() - began
+            raise SegmentsTooLarge(
+                f"The check read for {counted(took, 'second')} and came to the end of no segment."
+            )
+        return {**state, "next": "verify"}, verdict
+    cost = check_cost(worker, check.read_units, check.seconds, check.invocations, plan.prices)
+    result = with_check(state["result"], check.summary(), cost)
+    manifest = journal.manifest()
+    if manifest is not None:
+        journal.write_summary(with_check(manifest, check.summary(), cost))
+    if verdict.missing:
+        raise KeysMissing(
+            f"The check of {verdict.share:.1%} of the hash space found "
+            f"{counted(verdict.missing, 'key')} that the run did not report; examples are in "
+            f"{journal.store.url(VERDICT)}.",
+            verdict.missing,
+        )
+    return {**state, "next": "end", "result": result}, verdict
+
+
 def verify(
     journal: Journal,
     plan: RunPlan,
@@ -109,11 +237,16 @@ def verify(
         BrokenPromise: A part of the run is damaged.
     """
     look = within.plan() or _begun(within, plan, verdict.drawn)
-    reported = _Reported(journal, plan, look.options["drawn"])
+    drawn = look.options["drawn"]
+    groups = {group_of(segment, plan.segments, plan.groups) for segment in drawn}
+    rows = Rows(journal, plan).load(sorted(groups))
+
+    def reported(number: int) -> dict[str, Key]:
+        return _by_name(rows.checked(drawn[number]))
 
     def pages(hop: bool) -> TablePages:
         maximum = _most_items(reader, plan.segments)
-        return TablePages(reader, hop, plan.segments, reported.drawn, most_items=maximum)
+        return TablePages(reader, hop, plan.segments, drawn, most_items=maximum)
 
     totals, has_moved = work_within(
         within, look, lambda: _Differing(pages(hop=False), reported), threads, over_at
@@ -123,8 +256,9 @@ def verify(
     differing = [segment for segment, keys in enumerate(totals.segments) if keys]
     verdict.segments = max(verdict.segments, verdict.drawn - len(differing))
     unchecked = verdict.drawn - verdict.segments
+    found = Rows(within, look).load([0])
     for segment in differing[len(differing) - unchecked :]:
-        keys = set(_keys_in(within, look, totals.parts, segment))
+        keys = set(_by_name(found.checked(segment)))
         try:
             _settle(verdict, segment, keys, reported, pages, plan.method == "skip", over_at)
         except Stopped:
@@ -133,7 +267,8 @@ def verify(
             return has_moved
         has_moved = True
         keep()
-    verdict.keys = reported.count + verdict.missing + verdict.appeared - verdict.surplus
+    keys_reported = sum(map(rows.count, drawn))
+    verdict.keys = keys_reported + verdict.missing + verdict.appeared - verdict.surplus
     return True
 
 
@@ -153,13 +288,13 @@ def _settle(
     verdict: Verdict,
     segment: int,
     keys: set[str],
-    reported: "_Reported",
+    reported: Reported,
     pages: Callable[[bool], TablePages],
     hop: bool,
     over_at: float,
 ) -> None:
     """Look again at the keys of a segment on which the run and the table seemed to differ."""
-    absent = keys - set(reported.keys(segment))
+    absent = keys - set(reported(segment))
     second_read = _read_through(pages(False), segment, over_at)
     hopped_to = _read_through(pages(True), segment, over_at) if hop else set()
     missing = (absent & second_read) - hopped_to
@@ -181,28 +316,6 @@ def _read_through(pages: Pages, segment: int, over_at: float) -> set[str]:
     return keys
 
 
-class _Reported:
-    """The keys of a run in the drawn segments, which are numbered in the order of the draw."""
-
-    def __init__(self, journal: Journal, plan: RunPlan, segments_drawn: list[int]) -> None:
-        self.drawn = segments_drawn
-        self._journal = journal
-        self._plan = plan
-        groups = {group_of(segment, plan.segments, plan.groups) for segment in segments_drawn}
-        totals = Totals.of(plan, journal.commits_of(sorted(groups)))
-        self.count = sum(totals.segments[segment] for segment in segments_drawn)
-        self._parts: dict[int, list[Part]] = defaultdict(list)
-        segments = set(segments_drawn)
-        for part in totals.parts:
-            for segment in segments & {block.segment for block in part.blocks}:
-                self._parts[segment].append(part)
-
-    def keys(self, number: int) -> dict[str, Key]:
-        """Return the keys of a segment by their names."""
-        segment = self.drawn[number]
-        return _keys_in(self._journal, self._plan, self._parts[segment], segment)
-
-
 class _Differing:
     """The pages of a table, with the keys on which the table and the run differ.
 
@@ -210,7 +323,7 @@ class _Differing:
     look corrects that.
     """
 
-    def __init__(self, pages: TablePages, reported: _Reported) -> None:
+    def __init__(self, pages: TablePages, reported: Reported) -> None:
         self.usage = pages.usage
         self.stop = pages.stop
         self.in_flight = pages.in_flight
@@ -222,20 +335,13 @@ class _Differing:
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
         if segment not in self._unseen:
-            self._unseen[segment] = self._reported.keys(segment)
+            self._unseen[segment] = self._reported(segment)
         unseen = self._unseen[segment]
         step = self._pages.step(segment, position, over)
         keys = [key for key in step.keys if unseen.pop(_name(key), None) is None]
         if step.position is None:
             keys += self._unseen.pop(segment).values()
         return PageResult(keys, step.position)
-
-
-def _keys_in(
-    journal: Journal, plan: RunPlan, parts: Iterable[Part], segment: int
-) -> dict[str, Key]:
-    holding = (part for part in parts if any(block.segment == segment for block in part.blocks))
-    return {_name(key): key for part in holding for _, key in journal.keys(plan, part, {segment})}
 
 
 def _most_items(reader: PageReader, segments: int) -> int | None:
@@ -250,3 +356,7 @@ def _most_items(reader: PageReader, segments: int) -> int | None:
 
 def _name(key: Key) -> str:
     return json.dumps(to_json(key), sort_keys=True)
+
+
+def _by_name(keys: Iterable[Key]) -> dict[str, Key]:
+    return {_name(key): key for key in keys}

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import BudgetSpent, KeysMissing, RunConflict, SegmentsTooLarge
-from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.fleet import RunFailed
 from keyhop.jobs.pages import TablePages
-from keyhop.keys import check as checking
+from keyhop.keys import verify
 
 from testing.databases import Database
 from tests.integration.fleet.conftest import SIZES, Scans, units
@@ -31,7 +31,7 @@ def test_the_check_goes_on_where_an_earlier_invocation_stopped(
     machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
 ) -> None:
     """The time is over while a segment is read; what is not read to its end is read again."""
-    monkeypatch.setattr(checking, "working_seconds", lambda remaining: remaining)
+    monkeypatch.setattr(verify, "working_seconds", lambda remaining: remaining)
     strict.collections(table_name, SIZES, filling=200)
     execution = machine.execution("run")
     given = {"table": table_name, "segments": 64, "verifyShare": 1}
@@ -79,7 +79,7 @@ def test_a_segment_takes_as_many_turns_as_it_needs_but_none_without_a_page(
     state = machine.verify(state)
     assert state["next"] == "verify"
     with monkeypatch.context() as patch:
-        patch.setattr(checking, "working_seconds", lambda remaining: 0.0)
+        patch.setattr(verify, "working_seconds", lambda remaining: 0.0)
         with pytest.raises(SegmentsTooLarge, match="came to the end of no segment"):
             machine.verify(state)
     told = machine.verify(state)["result"]["verify"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict
-from keyhop.jobs import scan_segments as working
-from keyhop.jobs.failure import RunFailed, clean_up
-from keyhop.jobs.scan_segments import scan_segments, working_seconds
+from keyhop.jobs import worker as working
+from keyhop.jobs.fleet import RunFailed, clean_up, scan_segments
+from keyhop.jobs.worker import working_seconds
 
 from testing.databases import BY_DAY, Database
 from tests.integration.fleet.conftest import SIZES, names

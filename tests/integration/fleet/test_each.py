@@ -10,7 +10,7 @@ from keyhop.each.effect import Batch, Effect, Work
 from keyhop.each.outcomes import OUTCOME, PUT, THERE, Row, done
 from keyhop.each.task import EachTask
 from keyhop.errors import BudgetSpent, CannotStart, RunConflict, StaleIndex, TooExpensive
-from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.fleet import RunFailed
 from keyhop.keys.task import KeysTask
 from keyhop.tasks import list_of
 

@@ -5,10 +5,9 @@ from collections import Counter
 
 import pytest
 from keyhop.errors import BudgetSpent, GaveUp, NoProgress, RunConflict
-from keyhop.jobs import plan_run as planning
-from keyhop.jobs import scan_segments as working
+from keyhop.jobs import fleet
+from keyhop.jobs.fleet import scan_segments
 from keyhop.jobs.fleet_rate import SLOT_SECONDS
-from keyhop.jobs.scan_segments import scan_segments
 
 from testing.databases import Database
 from testing.marks import prove
@@ -100,7 +99,7 @@ def test_a_share_that_pays_for_no_page_is_told(
     given = {"table": table_name, "segments": 32, "maxReadRate": 10}
     state = machine.plan(given, machine.execution())
     machine.levels.told = 1_000
-    monkeypatch.setattr(working, "working_seconds", lambda remaining: 1.0)
+    monkeypatch.setattr(fleet, "working_seconds", lambda remaining: 1.0)
     item = {"group": 0, "mayRead": None}
     with pytest.raises(NoProgress, match="raise maxReadRate, or lower the map's concurrency"):
         machine.child(state, item)
@@ -114,7 +113,7 @@ def test_a_rate_holds_while_step_functions_does_not_answer(
     state = machine.plan(given, machine.execution())
     charged.clear()
     machine.levels.told = None
-    monkeypatch.setattr(working, "working_seconds", lambda remaining: 0.3)
+    monkeypatch.setattr(fleet, "working_seconds", lambda remaining: 0.3)
     item = {"group": 0, "mayRead": None}
     with pytest.raises(GaveUp, match="did not tell how many workers"):
         machine.child(state, item)
@@ -134,7 +133,7 @@ def test_a_worker_that_must_wait_for_others_hands_back(
     levels = machine.levels_of(state["execution"], state["groups"]["map"], journal.store)
     for slot in range(-1, 3):  # the others have heard of two only
         levels.note(int(time.time() // SLOT_SECONDS) + slot, 2)
-    monkeypatch.setattr(working, "working_seconds", lambda remaining: 0.3)
+    monkeypatch.setattr(fleet, "working_seconds", lambda remaining: 0.3)
     selected = {
         "run": state["run"],
         "execution": state["execution"],
@@ -181,7 +180,7 @@ def test_a_first_look_does_not_outlast_the_function_under_a_low_rate(
     machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
 ) -> None:
     """A table of few items is read to its end at once, but here each of them is huge."""
-    monkeypatch.setattr(planning, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(fleet, "LOOK_SECONDS", 0.2)
     expected = strict.collections(table_name, [1] * 60, filling=300_000)
     execution = machine.execution("run")
     state = machine.plan({"table": table_name, "maxReadRate": 1_000}, execution)

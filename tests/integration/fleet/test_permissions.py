@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from keyhop.errors import BudgetSpent, KeysMissing
-from keyhop.jobs.failure import RunFailed
+from keyhop.jobs.fleet import RunFailed
 from keyhop.jobs.runs import Runs
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 from keyhop.errors import TooExpensive
-from keyhop.jobs.plan_run import CONNECTIONS
+from keyhop.jobs.fleet import CONNECTIONS
 from keyhop.report.facts_json import sample_of
 from keyhop.report.second_look import look_again
 from keyhop.report.task import SAMPLE, ReportTask

@@ -9,8 +9,8 @@ from keyhop.cli.standing import WatchedRun
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.errors import CannotStart, TooExpensive
+from keyhop.jobs.fleet import scan_segments
 from keyhop.jobs.runs import DeploymentSettings, Runs
-from keyhop.jobs.scan_segments import scan_segments
 from keyhop.rekey.backfill import COPIED, THERE, BackfillTask, Copier
 
 from testing.databases import Database

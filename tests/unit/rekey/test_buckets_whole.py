@@ -15,8 +15,9 @@ from keyhop.dynamodb.values import Item, Key
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.model import Checkpoint, Commit, RunPlan, Totals
+from keyhop.jobs.rows import Rows
 from keyhop.jobs.worker import GroupWorker
-from keyhop.rekey.compare.buckets import AT_ONCE, Blocks, BucketPages
+from keyhop.rekey.compare.buckets import AT_ONCE, BucketPages
 from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import row_of
 from keyhop.rekey.side.rows import key_text
@@ -223,11 +224,7 @@ def test_memory_holds_two_buckets_whatever_there_are_of_them(tmp_path: Path) -> 
 
 def test_rows_are_found_again_in_parts_of_many_groups_and_slices(tmp_path: Path) -> None:
     digests = Digests(Shop(200, 0), tmp_path, 3, 30)
-    blocks = Blocks(digests.journal, digests.plan)
-    rows = [
-        row
-        for bucket in range(3)
-        for row in digests.journal.pieces(digests.plan, blocks.of(bucket))
-    ]
+    found = Rows(digests.journal, digests.plan).load(range(2))
+    rows = [row for bucket in range(3) for row in found.pieces(bucket)]
     assert len({*map(str, rows)}) == len(rows) == digests.rows == 400
-    assert {len([*blocks.of(bucket)]) for bucket in range(3)} == {14}, "one in each slice"
+    assert {len([*found.blocks(bucket)]) for bucket in range(3)} == {14}, "one in each slice"

@@ -7,19 +7,19 @@ first wave. Only settled candidates are committed.
 """
 
 import math
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
 from keyhop.dynamodb.requester import pause
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.journal import READERS, Journal
-from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Learnt
+from keyhop.jobs.rows import Rows
 from keyhop.rekey.compare.looks import Found, Looks
 from keyhop.rekey.compare.rows import Candidate, Unmatched
 from keyhop.rekey.side.rows import key_text
@@ -45,31 +45,6 @@ SETTLED_AT_ONCE = 1_000
 """Candidates that a step settles; it is committed as a whole, and takes some seconds of repairs."""
 
 ROWS = "rows"
-
-
-class Blocks:
-    """The locations of each bucket's rows: three numbers for each of maybe millions of blocks."""
-
-    def __init__(self, journal: Journal, plan: RunPlan) -> None:
-        self._parts: list[str] = []
-        self._of = [array("q") for _ in range(plan.buckets)]
-        for first in range(0, plan.groups, READERS):  # so that few commits are in memory
-            for commit in journal.commits_of(range(plan.groups)[first : first + READERS]):
-                for part in commit.parts:
-                    self._add(part)
-
-    def _add(self, part: Part) -> None:
-        offset = part.header
-        for block in part.blocks:
-            self._of[block.segment].extend((len(self._parts), offset, block.size))
-            offset += block.size
-        self._parts.append(part.name)
-
-    def of(self, bucket: int) -> Iterator[tuple[str, int, int]]:
-        """Yield the part of each block, its offset, and its size."""
-        numbers = iter(self._of[bucket])
-        for part, offset, size in zip(numbers, numbers, numbers, strict=True):
-            yield self._parts[part], offset, size
 
 
 @dataclass(slots=True)
@@ -140,8 +115,10 @@ class BucketPages:
     usage: Usage = field(default_factory=Usage)
     in_flight: InFlight = field(default_factory=lambda: InFlight(limit=AT_ONCE))
     _open: dict[int, _Open] = field(default_factory=dict)
-    _blocks: Blocks | None = None
-    _lock: Lock = field(default_factory=Lock)
+    _digests: Rows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._digests = Rows(self.journal, self.plan)
 
     def go_on(self, learnt: Learnt | None) -> None:
         return
@@ -218,10 +195,7 @@ class BucketPages:
         return bucket.gathered[at:]
 
     def _rows(self, bucket: int) -> Iterator[Key]:
-        with self._lock:
-            if self._blocks is None:
-                self._blocks = Blocks(self.journal, self.plan)
-        return self.journal.pieces(self.plan, self._blocks.of(bucket))
+        return self._digests.load(range(self.plan.groups)).pieces(bucket)
 
 
 def row_of(result: Found) -> dict[str, Any]:

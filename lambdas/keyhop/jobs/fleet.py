@@ -1,18 +1,35 @@
-"""A job by many workers, begun: the state PlanRun of its state machine.
+"""The states of a job by many workers: PlanRun, ScanSegments, FinishRun and CleanUp.
 
 The states pass only names and counts; what is large, or holds keys, lies in the run's files.
+
+A worker that was given up may still upload a part after the end of the run. A reader that lists the
+parts by their prefix would count its keys twice. So FinishRun writes two lists of the parts that
+count, made from the commits:
+
+parts.json       a JSON array, the items of a distributed map: {"bucket", "key", "keys", "size"}
+links/parts.txt  one s3:// address a line: what Hive's SymlinkTextInputFormat reads (Athena)
 """
 
+import json
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import BudgetSpent, RunConflict, StaleIndex
+from keyhop.errors import (
+    BrokenPromise,
+    BudgetSpent,
+    KeyhopError,
+    NoProgress,
+    RunConflict,
+    StaleIndex,
+)
 from keyhop.jobs.estimate import (
     Start,
     ahead,
@@ -21,7 +38,8 @@ from keyhop.jobs.estimate import (
     first_look,
     of_the_rest,
 )
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.fleet_rate import FleetRate, MapLevels
+from keyhop.jobs.journal import STALE_INDEX, Journal
 from keyhop.jobs.layout import (
     LEAST_BLIND_SHARE,
     LEAST_SHARE,
@@ -29,17 +47,22 @@ from keyhop.jobs.layout import (
     allowances,
     groups_of_layout,
     learnt_for_each,
+    shared_again,
     workers_at_once,
 )
-from keyhop.jobs.lifecycle import Place, begin, resumed, sum_up
-from keyhop.jobs.model import Commit, RunPlan, needs_memory
-from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price
+from keyhop.jobs.lifecycle import Place, begin, begun_task, conclude, resumed, sum_up
+from keyhop.jobs.model import Commit, RunPlan, Totals, needs_memory
+from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price, run_cost
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
 from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
-from keyhop.jobs.task import Task, TaskPlan, Tasks
-from keyhop.jobs.worker import GroupWorker
+from keyhop.jobs.task import Task, TaskPlan, Tasks, note_examples
+from keyhop.jobs.worker import CALM_SLICES, GroupWorker, patience_within, working_seconds
+from keyhop.scan.in_flight import MOST
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
+from keyhop.storage.s3 import Bucket
+from keyhop.storage.store import Store
+from keyhop.wording import counted
 
 CONNECTIONS = 16
 LEAST_LOOK_UNITS = 50.0
@@ -47,6 +70,35 @@ LOOK_SECONDS = 120.0
 LEAST_PART_AFTER_LOOK = 0.2
 ANEW = "-anew"
 """The suffix of the name of a run that replaces one whose key index was not trusted."""
+
+PARTS = "parts.json"
+LINKS = "links/parts.txt"
+FAILURES = "failures"
+TOLERANCE_EXCEEDED = "States.ExceedToleratedFailureThreshold"
+
+OTHER = "RunFailed"
+"""The error name of a run that failed with an error of AWS (States.*, Lambda.*). Step Functions
+retries those."""
+
+MORE_UNITS = 2
+"""The factor by which CleanUp advises to raise a budget that was spent."""
+
+ADVICE = {
+    "BrokenPromise": "Do not use this run's keys; start a new run.",
+    "BudgetSpent": "To go on, with twice as much: {resume}.",
+    "KeysMissing": (
+        "If the table was written to meanwhile they may be new; without a sort key that cannot be "
+        "exception. Else do not use the result, and report it. To check once more: {resume}."
+    ),
+    "SegmentsTooLarge": (
+        "All keys were found, and the manifest is there; only the check failed. Check with a "
+        'higher "maxReadRate": {resume}; or start a new run with more segments.'
+    ),
+    "NotPermitted": "Give the permission (cdk deploy), then redrive the execution, or: {resume}.",
+    "NoProgress": "Then redrive the execution, or: {resume}.",
+    "GaveUp": "When the table has room again, redrive the execution, or: {resume}.",
+}
+OTHER_ADVICE = "Redrive the execution to go on from what is committed, or: {resume}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,3 +529,387 @@ def groups_of(
         },
         "mapResults": f"runs/{run}/map-results/{map_}",
     }
+
+
+def scan_segments(
+    state: Mapping[str, Any],
+    deployment: DeploymentSettings,
+    tasks: Tasks,
+    remaining_seconds: float,
+    worker: str,
+    usage: Usage,
+    levels_of: Callable[[str, str, Store], MapLevels] = MapLevels,
+    report: Callable[[RunPlan, Commit | None], None] = lambda plan, commit: None,
+) -> dict[str, Any]:
+    """Continue a group after its last commit.
+
+    Args:
+        state: The input, as the ItemSelector of the map makes it.
+        deployment: The runs and tables of the deployment.
+        tasks: The kinds of job.
+        remaining_seconds: The seconds until the function's deadline.
+        worker: A name for this process.
+        usage: Counts everything that is read, even if this function raises.
+        levels_of: Returns the levels of the map run, by which workers share the rates.
+        report: Is called with each commit, and at the end with None.
+
+    Returns:
+        A small checkpoint for Step Functions (the real one is in the last commit): whether the
+        group is done, how many keys this invocation found, and how many slices it committed.
+
+    Raises:
+        GaveUp: No request succeeded for most of the time.
+        NoProgress: There was no time to commit anything.
+    """
+    over_at = time.monotonic() + working_seconds(remaining_seconds)
+    number, may_read = state["item"]["group"], state["item"]["mayRead"]
+    max_read_rate = state["maxReadRate"]
+    journal, plan = deployment.runs.open_run(state["run"])
+    connection = deployment.connect(plan.table, MOST)
+    try:
+        task, source = begun_task(tasks, plan, connection)
+    except StaleIndex as error:
+        return _stale_index(journal, error)
+    reader = PageReader(
+        connection,
+        source,
+        Budget(),
+        patience=patience_within(over_at - time.monotonic()),
+        usage=usage,
+    )
+    task.start(reader)
+
+    def spent(units: float) -> None:
+        remaining = None if may_read is None else may_read - units
+        if plan.method == "listed":
+            task.allow_writes(remaining)
+        elif remaining is not None:
+            reader.budget.allow_more(remaining)
+
+    group = GroupWorker(
+        journal,
+        plan,
+        number,
+        task.pages(journal, plan, reader),
+        MOST,
+        slices=CALM_SLICES,
+        spent=spent,
+        committed=lambda commit: report(plan, commit),
+        worker=worker,
+    )
+    if max_read_rate is not None or task.max_write_rate is not None:
+        levels = levels_of(state["execution"], state["map"], journal.store)
+        rate = FleetRate(levels, _limits(reader, max_read_rate, task), reader.stop.wait, time.time)
+        if not rate.open(time.time() + over_at - time.monotonic()):
+            return {"done": False, "keys": 0, "commits": 0}
+        group.idle = rate.tick
+    seconds = over_at - time.monotonic()
+    try:
+        is_done = group.run(over_at=over_at)
+    except BudgetSpent:
+        is_done = True  # FinishRun may assign it units that other groups did not need
+    except StaleIndex as error:
+        return _stale_index(journal, error)
+    finally:
+        report(plan, None)
+        note_examples(journal, task, f"g{number}-{worker}")
+    if not is_done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
+        raise NoProgress(_nothing_done(number, max_read_rate, seconds))
+    return {"done": is_done, "keys": group.new_keys, "commits": group.commits}
+
+
+def _stale_index(journal: Journal, error: StaleIndex) -> dict[str, Any]:
+    """Record why the index cannot be read, and end the group. FinishRun then starts a new run."""
+    journal.keep(STALE_INDEX, {"why": str(error)})
+    return {"done": True, "keys": 0, "commits": 0}
+
+
+def _limits(reader: PageReader, max_read_rate: float | None, task: Task) -> Callable[[float], None]:
+    """Return a function that limits this worker to a share of the fleet's rates."""
+
+    def limit(share: float) -> None:
+        if max_read_rate is not None:
+            reader.limit_rate(share * max_read_rate)
+        if task.max_write_rate is not None:
+            task.limit_writes(share * task.max_write_rate)
+
+    return limit
+
+
+def _nothing_done(group: int, max_read_rate: float | None, seconds: float) -> str:
+    if max_read_rate is not None:
+        advice = (
+            "a worker's share of maxReadRate does not pay for a page in that time, so raise "
+            "maxReadRate, or lower the map's concurrency"
+        )
+    else:
+        advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
+    return f"Group {group} could do nothing in {counted(seconds, 'second')}: {advice}."
+
+
+def finish_run(
+    state: Mapping[str, Any],
+    execution: ExecutionContext,
+    deployment: DeploymentSettings,
+    tasks: Tasks,
+    worker: FunctionSize,
+    remaining_seconds: float = math.inf,
+) -> dict[str, Any]:
+    """Sum up a run, and return the next state; it is safe to call this again.
+
+    The next state is a check, the end, another round, this function again, or another plan. That
+    plan is of the run that follows, or of the same run again if what it has read may be stale.
+
+    Raises:
+        BrokenPromise: The result is incomplete.
+        BudgetSpent: Some groups are unfinished, and the remaining units are too few for them.
+        NoProgress: The time did not suffice.
+    """
+    over_at = time.monotonic() + working_seconds(remaining_seconds)
+    runs = deployment.runs
+    journal, plan = runs.open_run(state["run"])
+    if (stale := journal.load(STALE_INDEX)) is not None:
+        return {**state, "next": "plan", "stale_index": stale["why"]}
+    task = tasks[plan.task](deployment.connect(plan.table, CONNECTIONS), plan.options)
+    try:
+        totals, summary = conclude(
+            journal,
+            plan,
+            task,
+            over_at,
+            figures=lambda totals: figures(plan, totals, worker, execution),
+            index_parts=lambda parts: write_part_index(runs.store(plan.id), parts),
+        )
+    except StaleIndex as error:
+        return {**state, "next": "plan", "stale_index": str(error)}
+    if summary is None:
+        return {**state, "next": "finish"}
+    if not summary["finished"]:
+        return _another_round(state, execution, runs, plan, totals)
+    if state.get("follows"):
+        return {**state, "next": "plan"}
+    return {
+        **state,
+        "next": "verify" if state["verifyShare"] is not None else "end",
+        "readUnitsBefore": totals.usage.read_units,
+        "result": output(runs, plan, summary, task.outputs),
+    }
+
+
+def figures(
+    plan: RunPlan, totals: Totals, worker: FunctionSize, execution: ExecutionContext
+) -> dict[str, Any]:
+    """Return what the summary of a fleet has in addition.
+
+    The seconds are those of this execution, by the clock. The worker seconds and the cost are those
+    of all workers of the run.
+    """
+    invocations = len(totals.workers)
+    wall = datetime.now(UTC) - datetime.fromisoformat(execution.started)
+    return {
+        "seconds": round(wall.total_seconds(), 3),
+        "worker_seconds": round(totals.seconds, 3),
+        "groups": plan.groups,
+        "invocations": invocations,
+        "cost": run_cost(
+            worker,
+            totals.usage.read_units,
+            totals.seconds,
+            invocations,
+            plan.groups,
+            totals.commits,
+            totals.usage.write_units,
+            plan.prices,
+        ),
+    }
+
+
+def write_part_index(store: Bucket, parts: Iterable[Mapping[str, Any]]) -> None:
+    """Write both lists of a manifest's parts; they are the same whenever they are written again."""
+    ordered = sorted(parts, key=lambda part: part["name"])
+    items = [
+        {
+            "bucket": store.bucket,
+            "key": store.prefix + part["name"],
+            "keys": part["keys"],
+            "size": part["size"],
+        }
+        for part in ordered
+    ]
+    store.replace(PARTS, json.dumps(items).encode())
+    store.replace(LINKS, "".join(f"{store.url(part['name'])}\n" for part in ordered).encode())
+
+
+def output(
+    runs: Runs, plan: RunPlan, manifest: Mapping[str, Any], more: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the execution's output, without any keys.
+
+    It begins with what a person looks for; the totals follow.
+
+    Args:
+        more: The names of further entries of the manifest, with their names in the output.
+    """
+    store = runs.store(plan.id)
+    names = ("run", "finished", "table", "index", "method", "format", "keys", "requests")
+    figures_ = ("read_units", "seconds", "throttles", "cost")
+    segments = {name: count for name, count in manifest["segments"].items() if name != "keys"}
+    source = plan.table if plan.index is None else f"the index {plan.index} of {plan.table}"
+    return {
+        "says": f"{counted(manifest['keys'], 'key')} of {source}: in the files that {PARTS} names.",
+        "parts": store.url(PARTS),
+        "manifest": store.url("manifest.json"),
+        **{name: manifest[name] for name in (*names, *figures_)},
+        **{label: manifest[name] for name, label in more.items() if name in manifest},
+        "segments": segments,
+    }
+
+
+def _another_round(
+    state: Mapping[str, Any], execution: ExecutionContext, runs: Runs, plan: RunPlan, totals: Totals
+) -> dict[str, Any]:
+    waiting = [group for group in range(plan.groups) if group not in totals.finished]
+    limit = state["readUnitsLimit"]
+    if limit is None:
+        raise BrokenPromise(
+            f"{len(waiting)} of {counted(plan.groups, 'group')} "
+            f"{'is' if len(waiting) == 1 else 'are'} not finished, though their workers ended: "
+            f"please report it."
+        )
+    spent = plan.spent(totals.usage)
+    shares, least_share = shared_again(
+        limit - spent,
+        totals.spent_by_group,
+        waiting,
+        state["leastShare"],
+        is_stuck=spent <= state["readUnitsBefore"],
+        served=state["groups"]["count"],
+    )
+    if not shares:
+        raise BudgetSpent(
+            f"Of {plan.limit} too little is left for the next pages, after {spent:,.1f} units of "
+            f"the run in all."
+        )
+    round_ = state["groups"]["round"] + 1
+    return {
+        **state,
+        "next": "scan",
+        "readUnitsBefore": spent,
+        "leastShare": least_share,
+        "maxConcurrency": min(state["maxConcurrency"], len(shares)),
+        **groups_of(runs, plan.id, execution, round_, dict(shares)),
+    }
+
+
+class RunFailed(KeyhopError):
+    """A run failed. The message says why, and what to do.
+
+    Attributes:
+        error: The error name that the execution fails with.
+    """
+
+    def __init__(self, message: str, error: str = OTHER) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+def clean_up(
+    state: Mapping[str, Any], execution: ExecutionContext, runs: Runs, worker: FunctionSize
+) -> None:
+    """Write a summary of a failed run, and raise RunFailed.
+
+    Commits are kept, so the run can be resumed. If somebody has redriven the execution since it
+    failed, delete the records of its failures and return.
+
+    Args:
+        state: The run, the failure, how many times the execution had been redriven when it failed,
+            and the input that resumes the run, if there is one.
+        execution: The execution.
+        runs: The runs of the deployment.
+        worker: The size of a worker, for the cost.
+    """
+    if not is_redriven(state, execution):
+        raise _failed(state, execution, runs, worker)
+    store = runs.store(state["run"])
+    for name in store.sizes(FAILURES):
+        if (Journal(store).load(name) or {}).get("execution") == execution.id:
+            store.delete(name)
+
+
+def is_redriven(state: Mapping[str, Any], execution: ExecutionContext) -> bool:
+    """Return whether the execution was redriven since the failure that led here.
+
+    A redrive begins at the state that failed and does not run earlier states again. So the number
+    of redrives that was recorded right after the failure is smaller than the present one.
+    """
+    failed_after = state.get("failedAfter")
+    return failed_after is not None and (failed_after["redrives"] or 0) < execution.redrives
+
+
+def _failed(
+    state: Mapping[str, Any], execution: ExecutionContext, runs: Runs, worker: FunctionSize
+) -> RunFailed:
+    run = state["run"]
+    try:
+        journal, plan = runs.open_run(run)
+        totals, summary = sum_up(journal, plan)
+        if not summary["finished"]:  # only FinishRun may mark a run as finished
+            journal.write_summary(summary | figures(plan, totals, worker, execution))
+        stands = (
+            f"{totals.ended:,} of {counted(plan.segments, 'segment')} "
+            f"{'is' if totals.ended == 1 else 'are'} done, with "
+            f"{counted(totals.keys, 'key')}{_outcomes(totals.counts)}."
+        )
+    except KeyhopError as error:
+        stands = f"Its files cannot be summed up: {error}"
+    where, name, cause = _first_cause(state["failure"], execution, runs.store(run))
+    error_name, detail = (OTHER, f"{name}: {cause}") if "." in name else (name, cause)
+    says = f"{where}{detail} {stands}"
+    if state["again"] is None:
+        return RunFailed(says, error_name)
+    next_input = dict(state["again"])
+    if name == "BudgetSpent":
+        for limit in {"maxReadUnits", "maxWriteUnits"} & next_input.keys():
+            next_input[limit] *= MORE_UNITS
+    resume = f"start again with {json.dumps(next_input)}"
+    if state.get("undo") is not None:
+        says = (
+            f"{says} Once it is finished, start with {json.dumps(state['undo'])} to take it back."
+        )
+    return RunFailed(f"{says} {ADVICE.get(name, OTHER_ADVICE).format(resume=resume)}", error_name)
+
+
+def _outcomes(counts: Mapping[str, int]) -> str:
+    """Format the number of keys of each outcome, with the largest number first."""
+    ordered = sorted(counts.items(), key=lambda entry: -entry[1])
+    return (
+        f" ({', '.join(f'{count:,} {outcome}' for outcome, count in ordered)})" if ordered else ""
+    )
+
+
+def _first_cause(
+    failure: Mapping[str, Any], execution: ExecutionContext, store: Bucket
+) -> tuple[str, str, str]:
+    """Return the place, the name and the message of an error.
+
+    For a failed map, it is the error that the first of its failed groups has recorded.
+    """
+    if failure.get("Error") == TOLERANCE_EXCEEDED:
+        for name in sorted(store.sizes(FAILURES)):
+            noted_failure = Journal(store).load(name)
+            if noted_failure and noted_failure.get("execution") == execution.id:
+                group = noted_failure["item"]["group"]
+                return (f"Group {group} failed. ", *_cause(noted_failure["failure"]))
+    return ("", *_cause(failure))
+
+
+def _cause(failure: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name and the message of an error. Lambda wraps an exception in JSON."""
+    name, cause = str(failure.get("Error", "")), str(failure.get("Cause", ""))
+    try:
+        exception = json.loads(cause)
+    except ValueError:
+        return name, cause
+    if isinstance(exception, dict) and "errorMessage" in exception:
+        return str(exception.get("errorType") or name), str(exception["errorMessage"])
+    return name, cause
