@@ -71,9 +71,7 @@ class Entered:
 
     @property
     def write_units(self) -> float:
-        """Return the write units of putting or deleting a sentinel: one for the table, and one for
-        each of its indexes that the sentinel enters.
-        """
+        """Return the write units of a sentinel, which enters the table and these indexes."""
         return SENTINEL_WRITE_UNITS + len(self.indexes)
 
 

@@ -256,9 +256,7 @@ def settle(
 
 
 def scale_again(table: Table, max_write_rate: float, scaling: Scaling) -> str | None:
-    """Repeat the changes that were refused during an earlier build; return what is refused now, if
-    anything.
-    """
+    """Repeat what was refused in an earlier build; return what is refused now, if anything."""
     capacity = capacity_of(table, max_write_rate, scaling)
     return scaling.follow(table, capacity.kept) if capacity else None
 

@@ -138,9 +138,7 @@ class Entry(Record):
         return self.begun + self.withdrawals
 
     def our_stream(self, present: str | None) -> str | None:
-        """Return the stream that Keyhop has turned on. A stream that was turned on later belongs to
-        somebody else.
-        """
+        """Return the stream that Keyhop turned on; one that was turned on later is not ours."""
         # Of a build that was stopped before it could note which, it is the present one.
         return present if self.turns_stream_on and self.stream is None else self.stream
 
@@ -165,9 +163,7 @@ class Registry:
     now: Callable[[], str] = now
 
     def entry(self) -> Entry:
-        """Return the entry. If it cannot be read, return an empty one, so that the index is not
-        trusted.
-        """
+        """Return the entry; an empty one, which is not trusted, if it cannot be read."""
         try:
             return self._look()[0]
         except (OSError, KeyhopError):
@@ -256,9 +252,7 @@ class Registry:
         _check_lease(self._look()[0], holder)
 
     def check_writable(self) -> None:
-        """Raise CannotStart if the entry cannot be written, so that this is found before a long
-        walk.
-        """
+        """Raise CannotStart, before a long walk, if the entry cannot be written."""
         if isinstance(self.store, Directory):
             self.store.make()
             if not os.access(self.store.path, os.W_OK):
@@ -267,9 +261,7 @@ class Registry:
                 )
 
     def _look(self) -> tuple[Entry, str | None, float]:
-        """Return the entry, the tag of its version (None without an entry), and its age in
-        seconds.
-        """
+        """Return the entry, the tag of its version (None without one), and its age in seconds."""
         version = self.store.look(ENTRY)
         if version is None:
             return Entry(self.identity), None, 0.0
@@ -337,9 +329,7 @@ def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def folder_of(table: Table | Source) -> str:
-    """Return the name of the folder of a registry. It distinguishes tables with the same name in
-    two accounts.
-    """
+    """Return the folder of a registry, which differs for equal names in two accounts."""
     bare_name = table.name.rpartition("/")[2]  # a table may be named by its ARN
     name = re.sub(r"[^A-Za-z0-9_-]", "_", bare_name)  # and no name leads anywhere else
     return f"{name}-{hashlib.sha256(table.identity.encode()).hexdigest()[:12]}"

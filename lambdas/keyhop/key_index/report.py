@@ -181,9 +181,7 @@ def with_earlier_round(report: dict[str, Any], before: Mapping[str, Any] | None)
 
 
 def estimate_facts(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the lines about the cost of an action that are shown above the question whether to do
-    it.
-    """
+    """Yield the facts about the cost of an action, for the question whether to do it."""
     keys, high = estimate["keys"], estimate["dollars_high"]
     yield "keys", f"about {keys['estimate']:,} ({keys['low']:,} to {keys['high'] or '?'})"
     each = f"{estimate['write_units_per_key']:g} WRU for each sentinel"

@@ -111,9 +111,7 @@ class WalkTask(Task):
         return TaskPlan(source, "skip", f"to {self.walk.kind} the key index", options)
 
     def view(self, source: Source) -> Source:
-        """Task.view: read enough of a table to recognize sentinels, or only the sentinels of an
-        index.
-        """
+        """Task.view: read what identifies sentinels, or only the sentinels of an index."""
         if source.index is not None:
             return replace(source, only=self.sentinel.item_of({}))
         attributes = (self.sentinel.sort.name, MARKER)
@@ -253,9 +251,7 @@ class WalkTask(Task):
         self.note_example(kind, to_json(key), MOST_NAMED)
 
     def _marks(self, page: Page) -> tuple[bool, ...]:
-        """Return, for each key, whether its sentinel is in the page. A page of the index has
-        nothing else.
-        """
+        """Return, for each key, whether its sentinel is in the page. The index has only these."""
         if not page.items:
             return (True,) * len(page.keys)
         return tuple(any(map(self.sentinel.is_one, items)) for items in self._runs(page))

@@ -340,9 +340,7 @@ def forecast(
 
 
 def _drawn(sample: Sequence[SeenCollection], chance: random.Random) -> Iterator[int]:
-    """Lengths. That of a cut one is drawn from those no shorter ("redistribution to the right",
-    Efron 1967).
-    """
+    """Yield lengths; cut ones are "redistributed to the right" to longer ones (Efron 1967)."""
     by_length = sorted(sample, key=lambda collection: collection.rank)
     ranks = [collection.rank for collection in by_length]
     for collection in chance.choices(sample, k=SIMULATED_KEYS):
