@@ -368,9 +368,7 @@ class Connections:
 
     @property
     def host(self) -> str:
-        """Return the value of the Host header. It contains the port only if that is not the default
-        of the scheme.
-        """
+        """Return the value of the Host header. It has no port that is the default of the scheme."""
         name = f"[{self._host}]" if ":" in self._host else self._host
         return name if self._port == (443 if self.is_secure else 80) else f"{name}:{self._port}"
 

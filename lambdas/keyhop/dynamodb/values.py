@@ -207,9 +207,7 @@ def item_json(
 
 
 def size_of(item: Item) -> int:
-    """Bytes, by the service's rules; of a number they are approximate (AWS documentation,
-    "DynamoDB item sizes and formats").
-    """
+    """Return the bytes (AWS, "DynamoDB item sizes and formats"); of a number, approximately."""
     return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
 
 
@@ -235,9 +233,7 @@ def same_item(first: Item, second: Item) -> bool:
 
 
 def same(first: TypedValue, second: TypedValue) -> bool:
-    """Whether two typed values of any type are equal, as the service compares: numbers by value,
-    sets in any order.
-    """
+    """Return whether two typed values are equal: numbers by value, sets in any order."""
     if first == second:
         return True
     ((type_, content),) = first.items()

@@ -13,14 +13,16 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import StepResult, Table
+from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.tables import BUSY, StepResult, Table, request
 from keyhop.dynamodb.units import (
     DOLLARS_PER_READ_UNIT_HOUR,
     DOLLARS_PER_WRITE_UNIT_HOUR,
     HOURS_OF_A_MONTH,
     PROVISIONED,
 )
-from keyhop.key_index.index import entered_by, step_towards_capacity
+from keyhop.errors import AwsRefused
+from keyhop.key_index.index import entered_by, table_with_index
 from keyhop.key_index.sentinel import INDEX
 
 KEPT_UNITS = 5
@@ -223,21 +225,38 @@ def settle(
 ) -> tuple[Table, StepResult, str | None]:
     """Lower the index to `units` after a build, and let it scale from there like its table.
 
+    If the service refuses the change, this does not wait: capacity can be lowered four times a day,
+    and once in each further hour (AWS documentation). The service reports that as a
+    LimitExceededException.
+
     Returns:
-        The table, the result of the step, and a text about the refused change, if any.
+        The table, the result of the step, and a text about the refused changes, if any.
     """
-    table, step = step_towards_capacity(connection, table.name, units)
-    if not step.done:
+    table = table_with_index(connection, table.name)
+    if table.status != "ACTIVE":
+        step = StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
         return table, step, None
-    refusal = None if _has(table, units) else f"{step.says[:1].upper()}{step.says[1:]}"
-    refusals = [text for text in (refusal, scaling.follow(table, units)) if text]
-    return table, step, " ".join(refusals) or None
+    index = table.index(INDEX)
+    throughput = {} if index is None else index.get("ProvisionedThroughput", {})
+    refused: list[str] = []
+    if table.throughput and any(throughput.get(kind) != units[kind] for kind in units):
+        change = {"Update": {"IndexName": INDEX, "ProvisionedThroughput": dict(units)}}
+        try:
+            request(connection, table.name, "update_table", GlobalSecondaryIndexUpdates=[change])
+        except AwsRefused as error:
+            refused.append(f"The index keeps its capacity: {error}")
+        except ClientError as error:
+            if error_code(error) != BUSY:
+                refused.append(f"The index keeps its capacity: {error}")
+        if not refused:
+            return table, StepResult(False, "lowering the capacity of the index"), None
+    if refusal := scaling.follow(table, units):
+        refused.append(refusal)
+    return table, StepResult(True, "the index has its capacity"), " ".join(refused) or None
 
 
 def scale_again(table: Table, max_write_rate: float, scaling: Scaling) -> str | None:
-    """Repeat the changes that were refused during an earlier build; return what is refused now, if
-    anything.
-    """
+    """Repeat what was refused in an earlier build; return what is refused now, if anything."""
     capacity = capacity_of(table, max_write_rate, scaling)
     return scaling.follow(table, capacity.kept) if capacity else None
 
@@ -249,13 +268,6 @@ def capacity_now(table: Table, scaling: Scaling, refused: str | None) -> dict[st
         return None
     units = _plain(index["ProvisionedThroughput"])
     return {**units, "scaled": is_scaled(scaling.of_index(table)), "refused": refused}
-
-
-def _has(table: Table, units: Units) -> bool:
-    index = table.index(INDEX)
-    if index is None or table.throughput is None:
-        return True
-    return all(index["ProvisionedThroughput"][kind] == units[kind] for kind in units)
 
 
 def _resource_of_index(table: Table) -> str:

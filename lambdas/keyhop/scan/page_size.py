@@ -164,9 +164,7 @@ class Ledger:
 
     @classmethod
     def for_table(cls, mean_item_bytes: float | None) -> "Ledger":
-        """Return a ledger for one page at a time (see `serve`). The mean size is that of the table
-        description.
-        """
+        """Return a ledger for one page at a time (see `serve`), for items of the described size."""
         if mean_item_bytes:
             return cls(ItemSize(mean_item_bytes, TRUST_IN_TABLE_MEAN))
         return cls(ItemSize(float(BLOCK_BYTES), 0.25, guessed=True))
