@@ -16,11 +16,10 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from .config import Sharding, which_sharding, which_tables
-from .deployment import KeyEnumeration
+from .deployment import KEPT, KeyEnumeration
 from .machines import Machine, warn_of_many_rules
 from .monitoring import CAUSE, FIVE_MINUTES, QUARTER, Monitoring, ends_of, errors_of, graph
 from .permissions import acknowledge, allow, allow_decrypting, allow_describing, table_arns
-from .results import KEPT
 
 DRAIN = "DrainShards"
 """The name of the state machine."""

@@ -17,8 +17,8 @@ from keyhop.report.request import ReportInput
 from keyhop.report.sources.code_files import read_directory
 from keyhop.report.sources.requests import read_requests
 
+from infra.config import settings_of
 from infra.config_values import ConfigError
-from infra.settings import settings_of
 from testing.databases import keyhop
 
 HALF = "\udcff"
