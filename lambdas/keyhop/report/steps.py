@@ -34,8 +34,7 @@ from keyhop.report.looks import Looks, total
 from keyhop.report.outcome import by_severity, new_high, outcome, why_failed
 from keyhop.report.pages.baseline import differences, status_of
 from keyhop.report.pages.document import to_json
-from keyhop.report.pages.page import page
-from keyhop.report.pages.widget import widget
+from keyhop.report.pages.page import page, widget
 from keyhop.report.request import THROTTLED, ReportInput
 from keyhop.report.second_look import look_again
 from keyhop.report.shown import Shower
