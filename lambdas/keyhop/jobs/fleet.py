@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -35,7 +36,6 @@ from keyhop.jobs.estimate import (
     ahead,
     estimate_of_fleet,
     estimate_of_visits,
-    first_look,
     of_the_rest,
 )
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
@@ -44,13 +44,14 @@ from keyhop.jobs.layout import (
     LEAST_BLIND_SHARE,
     LEAST_SHARE,
     Method,
+    Wishes,
     allowances,
     groups_of_layout,
     learnt_for_each,
     shared_again,
     workers_at_once,
 )
-from keyhop.jobs.lifecycle import Place, begin, begun_task, conclude, resumed, sum_up
+from keyhop.jobs.lifecycle import Place, Planned, begun_task, conclude, resumed, sum_up
 from keyhop.jobs.model import Commit, RunPlan, Totals, needs_memory
 from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price, run_cost
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
@@ -172,17 +173,15 @@ class Planner:
             )
             self._check_cost(step_request, reader, plan.method, plan.at_once, *rest)
         else:
-            task = self.tasks[step_request.task](connection, step_request.options)
-            task_plan = task.plan(task.reads(table), step_request)
-            budget = Budget(step_request.max_read_rate, step_request.max_read_units)
-            reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
+            planned = Planned.of(self.tasks, step_request, connection, table, usage=self.usage)
             if request.dry_run:
-                return self._estimate(request, step_request, reader, task, task_plan)
+                return self._estimate(request, planned)
+            task = planned.task
             name = self.execution.name if first is None else self.execution.run(suffix)
             try:
-                journal, plan = self._new(step_request, reader, task, task_plan, name)
+                journal, plan = self._new(planned, name)
             except StaleIndex as error:
-                spent = reader.usage.copy()
+                spent = planned.reader.usage.copy()
                 return self._plan_anew(step_request, table.name, str(error), suffix, spent)
         return self._state(step_request, journal, plan, task, follows=first is not None)
 
@@ -201,11 +200,11 @@ class Planner:
                 first or request, run[1].table, ended["stale_index"], suffix, spent
             )
         request = replace(task.after(request, run[1].id), resume=None)
-        task = self.tasks[request.task](connection, request.options)
-        task_plan = task.plan(table, request)
-        reader = PageReader(connection, task_plan.source, Budget(), usage=self.usage)
-        journal, plan = self._new(request, reader, task, task_plan, self.execution.name)
-        return self._state(request, journal, plan, task)
+        planned = Planned.of(
+            self.tasks, request, connection, table, budget=Budget(), usage=self.usage
+        )
+        journal, plan = self._new(planned, self.execution.name)
+        return self._state(request, journal, plan, planned.task)
 
     def _plan_anew(
         self, request: Request, name: str, why: str, suffix: str, spent: Usage
@@ -228,35 +227,19 @@ class Planner:
                 f"{spent.read_units:g} read units: nothing is left of maxReadUnits; start again."
             )
         connection = self.deployment.connect(name, CONNECTIONS)
-        task = self.tasks[request.task](connection, request.options)
-        task_plan = task.plan(look_up(connection, name), request)
-        task_plan = replace(task_plan, reason=why)
         budget = Budget(request.max_read_rate, None if math.isinf(remaining) else remaining)
-        reader = PageReader(connection, task_plan.source, budget, usage=Usage())
+        table = look_up(connection, name)
+        planned = Planned.of(self.tasks, request, connection, table, why, budget=budget)
         try:
             run = self.execution.run(f"{suffix}{ANEW}")
-            journal, plan = self._new(request, reader, task, task_plan, run, spent)
+            journal, plan = self._new(planned, run, spent)
         finally:
-            self.usage.add(reader.usage)
-        return self._state(request, journal, plan, task, follows=bool(suffix))
+            self.usage.add(planned.reader.usage)
+        return self._state(request, journal, plan, planned.task, follows=bool(suffix))
 
-    def _estimate(
-        self,
-        execution_request: Request,
-        request: Request,
-        reader: PageReader,
-        task: Task,
-        plan: TaskPlan,
-    ) -> dict[str, Any]:
-        """Estimate a run, and write the estimate.
-
-        Args:
-            execution_request: The request of the execution.
-            request: The request of its first run, or `execution_request` if it has only one.
-            reader: Reads the sample.
-            task: The task of `request`.
-            plan: Its plan.
-        """
+    def _estimate(self, execution_request: Request, planned: Planned) -> dict[str, Any]:
+        """Estimate the first run of an execution and what the execution does then; write both."""
+        request, reader, task, plan = planned.request, planned.reader, planned.task, planned.plan
         report: dict[str, Any] = {"table": reader.source.name, "reason": plan.reason}
         keys, prices = float(plan.rows or 0), reader.connection.prices
         if plan.layout is None:
@@ -324,45 +307,30 @@ class Planner:
         check_within(dollars, units, limit, request.given, request.max_cost is not None)
 
     def _new(
-        self,
-        request: Request,
-        reader: PageReader,
-        task: Task,
-        task_plan: TaskPlan,
-        name: str,
-        before: Usage | None = None,
+        self, planned: Planned, name: str, before: Usage | None = None
     ) -> tuple[Journal, RunPlan]:
         """Return the run of this execution, and begin it unless an earlier attempt has.
 
         Args:
-            request: The request.
-            reader: Reads the first look.
-            task: The task.
-            task_plan: Its plan.
-            name: The name of the run.
             before: The usage of the execution before this run.
         """
         journal = self.deployment.runs.journal(name)
         plan = journal.plan()
         if plan is None:
-            task_plan = task.look(reader, task_plan)
-            one_worker = needs_memory(task_plan.method, task_plan.source.index)
-            wishes = wishes_of_fleet(request, task_plan.source.size_bytes, one_worker)
-            maximum = _look_units(request)
-            start = first_look(reader, task_plan, wishes, task.visits, maximum)
+            request, reader, task = planned.request, planned.reader, planned.task
+            start = planned.look(partial(_wishes, request), _look_units(request))
             _check_the_look_was_paid(request, reader, start)
-            groups, at_once = groups_of_layout(start.layout, one_worker)
-            writes, reads = task.units_per_key(task_plan.source)
-            rows = task_plan.rows or 0
+            source, method = planned.plan.source, planned.plan.method
+            groups, at_once = groups_of_layout(start.layout, needs_memory(method, source.index))
+            writes, reads = task.units_per_key(source)
+            rows = planned.plan.rows or 0
             more = reader.connection.prices.dollars(rows * reads, rows * writes)
-            self._check_cost(request, reader, task_plan.method, at_once, start.units, more=more)
+            self._check_cost(request, reader, method, at_once, start.units, more=more)
+            planning = reader.usage.copy()
+            planning.add(before or Usage())
             try:
-                plan = begin(
+                plan = planned.begin(
                     journal,
-                    request,
-                    reader,
-                    task_plan,
-                    start,
                     id=name,
                     begun_by=self.execution.key,
                     groups=groups,
@@ -370,7 +338,7 @@ class Planner:
                     format=request.format or "jsonl",
                     gzip=not start.layout.buckets,  # of those, pieces are read
                     ledger=learnt_for_each(start.ledger),
-                    planning=_sum(before, reader.usage),
+                    planning=planning,
                 )
             except RunConflict:
                 plan = journal.plan()  # an earlier attempt that timed out has begun the run
@@ -448,11 +416,9 @@ class Planner:
         }
 
 
-def _sum(before: Usage | None, usage: Usage) -> Usage:
-    total = usage.copy()
-    if before is not None:
-        total.add(before)
-    return total
+def _wishes(request: Request, plan: TaskPlan) -> Wishes:
+    one_worker = needs_memory(plan.method, plan.source.index)
+    return wishes_of_fleet(request, plan.source.size_bytes, one_worker)
 
 
 def _look_units(request: Request) -> float:
