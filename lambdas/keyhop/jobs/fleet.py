@@ -107,9 +107,6 @@ class Planner:
     """Begins, resumes or estimates the runs of an execution.
 
     Attributes:
-        execution: The execution.
-        deployment: The runs and tables of the deployment.
-        tasks: The kinds of job.
         worker: The size of a worker, for the cost.
         usage: Counts everything that is read, even if a method raises.
         most_workers: How many workers can run at once, by their reserved concurrency or by the
@@ -131,7 +128,6 @@ class Planner:
         """Return the next state. A second call for the same execution finds the run of the first.
 
         Args:
-            request: The request.
             ended: The state after a run that another one follows (finish_run). If that run listed
                 the keys for this one, this one begins. If its key index was not trusted, a
                 run by skip-scan begins, and both count against the budget.
@@ -212,8 +208,6 @@ class Planner:
         """Begin a run that finds the keys without the key index, after one that has read it.
 
         Args:
-            request: The request of that run.
-            name: The table.
             why: The reason why the index is not trusted any more.
             suffix: The suffix of the name of a run that another one follows, or "".
             spent: What the reading of the index has cost.
@@ -272,16 +266,8 @@ class Planner:
     ) -> None:
         """Raise TooExpensive if a run costs more than the limit.
 
-        A request that is a part of a larger one was checked with that one.
-
-        Args:
-            request: The request.
-            reader: Reads the sample.
-            method: How the run reads.
-            at_once: The number of workers.
-            keys: See estimate.ahead.
-            share: See estimate.ahead.
-            more: Further costs in dollars.
+        A request that is a part of a larger one was checked with that one. For `keys` and `share`,
+        see estimate.ahead; `more` are further costs in dollars.
         """
         if request.is_part:
             return
@@ -357,15 +343,7 @@ class Planner:
     def _state(
         self, request: Request, journal: Journal, plan: RunPlan, task: Task, follows: bool = False
     ) -> dict[str, Any]:
-        """Return the state after planning.
-
-        Args:
-            request: The request.
-            journal: The files of the run.
-            plan: Its plan.
-            task: Its task.
-            follows: Whether another run begins when this one is finished.
-        """
+        """Return the state after planning; another run `follows` when this one is finished."""
         totals, undo = sum_up(journal, plan)[0], task.undo(plan)
         waiting = [group for group in range(plan.groups) if group not in totals.finished]
         limit = None
@@ -476,9 +454,6 @@ def groups_of(
     The items are always stored in S3, because a state holds 256 KiB only.
 
     Args:
-        runs: The runs of the deployment.
-        run: The run.
-        execution: The execution.
         round_: The number of the map within the execution.
         items: The units that each group may read in all; None for no limit.
     """
@@ -511,10 +486,7 @@ def scan_segments(
 
     Args:
         state: The input, as the ItemSelector of the map makes it.
-        deployment: The runs and tables of the deployment.
-        tasks: The kinds of job.
         remaining_seconds: The seconds until the function's deadline.
-        worker: A name for this process.
         usage: Counts everything that is read, even if this function raises.
         levels_of: Returns the levels of the map run, by which workers share the rates.
         report: Is called with each commit, and at the end with None.
@@ -790,8 +762,6 @@ def clean_up(
     Args:
         state: The run, the failure, how many times the execution had been redriven when it failed,
             and the input that resumes the run, if there is one.
-        execution: The execution.
-        runs: The runs of the deployment.
         worker: The size of a worker, for the cost.
     """
     if not is_redriven(state, execution):

@@ -42,11 +42,9 @@ class Several:
     """The settings of a run in several processes.
 
     Attributes:
-        start: Starts a process.
         wanted: The number of processes; None for as many as make the run faster.
         aside: Returns a temporary place for the files of a run that keeps none: the processes
             exchange commits as files.
-        cores: The number of processors.
     """
 
     start: StartProcess
@@ -64,23 +62,13 @@ class Several:
 class LocalJob:
     """A run on this machine: a new one, or the unfinished one in the journal.
 
+    It has a task and a reader after `prepare`, and a plan and a group after `begin`.
+
     Attributes:
-        request: The request.
-        tasks: The kinds of job.
-        connection: The connection to the table.
-        journal: The files of the run.
-        stop: When it is set, the run ends.
         patience: For how many seconds to retry while every request fails.
-        place: Names the run in messages.
-        usage: Counts the cost of reading.
         expected: The approximate number of keys; None if it is unknown.
         approve: Is called with what will be read (see estimate.ahead) before anything is written.
             An exception that it raises ends the job.
-        several: The settings of several processes; None for this process alone.
-        task: The task, after `prepare`.
-        reader: The reader, after `prepare`.
-        plan: The plan, after `begin`.
-        group: The worker or workers, after `begin`.
     """
 
     request: Request
@@ -109,8 +97,7 @@ class LocalJob:
         """Find the run to resume, or plan the task of a new one, without reading items.
 
         Args:
-            table: The table; None to look it up.
-            may_be_finished: Whether the run in the journal may be a finished one.
+                may_be_finished: Whether the run in the journal may be a finished one.
             why: See Planned.of.
 
         Raises:
@@ -149,9 +136,6 @@ class LocalJob:
         """Return a job in the same place that finds the keys by skip-scan instead of the key index.
 
         The reads of this job count in the usage and in the budget of that one.
-
-        Args:
-            why: The reason why the key index is not trusted.
         """
         self.journal.forget_run()
         maximum = self.request.max_read_units

@@ -118,10 +118,6 @@ class Assignment:
     """A group to read.
 
     Attributes:
-        path: The directory of the run.
-        endpoint: The table's address.
-        group: The number of the group.
-        threads: The maximum number of threads.
         patience: For how many seconds to retry while every request fails.
         max_read_rate: The group's share of the read rate; None for no limit.
         may_read: The group's share of the read units; None for no limit.
@@ -171,16 +167,10 @@ class GroupProcesses:
     """The processes of a run, of which `at_once` read at the same time.
 
     Attributes:
-        journal: The files of the run.
-        plan: The plan of the run.
         reader: Its budget is the budget of all processes.
-        start: Starts a process.
-        at_once: The number of processes.
         each: The maximum number of threads of a process.
         idle: Is called a few times a second.
-        committed: Is called with each commit.
         say: Is called with messages for the user.
-        clock: Returns seconds.
         last_seconds: How long processes have to stop.
     """
 
@@ -386,12 +376,10 @@ class _Group:
     """The progress of a group.
 
     Attributes:
-        number: The number of the group.
         commits: The number of its commits.
         committed: Its committed keys and finished segments.
         told: Its keys and finished segments by the last news.
         threads: The number of threads that read it.
-        is_finished: Whether all of it was read.
         deaths: How many processes in a row have died without a commit.
     """
 
@@ -409,8 +397,6 @@ class _Process:
     """A process that reads a group.
 
     Attributes:
-        group: The group.
-        started: The process.
         rate: Its read rate; None for no limit.
         may_read: The read units that it may spend; None for no limit.
         commits: The commits of the group before it began.

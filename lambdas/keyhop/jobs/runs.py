@@ -28,9 +28,7 @@ class ExecutionContext:
 
     Attributes:
         id: Its ARN.
-        name: Its name.
         started: When it began.
-        redrives: How many times it was redriven.
     """
 
     id: str
@@ -92,7 +90,6 @@ class DeploymentSettings:
     """The settings that the functions of a deployment share.
 
     Attributes:
-        runs: Its runs.
         tables: The tables that it may touch.
         prices: Its own prices, as `Prices.of` takes them.
     """

@@ -49,7 +49,6 @@ class TaskPlan:
         source: The table or index that the run reads.
         method: How the run reads it.
         reason: The reason for this method, as a phrase.
-        options: The settings of the task.
         if_seen: The settings instead, if the first look has seen what the source suspects.
         layout: The layout, if the source determines it. Then there is no first look.
         rows: The number of rows, if the layout is given.
@@ -71,8 +70,6 @@ class Ended:
     """A run whose segments have all been read.
 
     Attributes:
-        journal: The files of the run.
-        plan: The plan of the run.
         totals: The sums over its commits.
         summary: Its manifest so far.
         over_at: The time, on the monotonic clock, at which `Task.finish` must return.
@@ -176,7 +173,6 @@ class Task(ABC):
         A page whose visit fails is read again, so the action must be idempotent.
 
         Args:
-            page: The page.
             over: When it is set, the visit may raise Stopped.
 
         Returns:

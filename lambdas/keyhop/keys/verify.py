@@ -153,10 +153,6 @@ def verify_run(
     """Check a share of the segments; return the next state and the result so far.
 
     Args:
-        state: The state.
-        deployment: The runs and tables of the deployment.
-        tasks: The kinds of job.
-        worker: The size of the function, for the cost.
         remaining_seconds: The seconds until the function's deadline.
         usage: Counts everything that is read, even if this function raises.
 
@@ -224,12 +220,8 @@ def verify(
     """Begin or continue the check of a finished run; return whether it made progress.
 
     Args:
-        journal: The files of the run.
-        plan: The plan of the run.
         within: The files of the check's own run.
-        reader: Reads the table.
         verdict: The result, which is updated. If `is_whole` is false, the next call continues.
-        threads: The maximum number of threads.
         over_at: The time, on the monotonic clock, at which to stop.
         keep: Is called after each change of the verdict.
 
