@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
 from keyhop.each.request import EachInput
 from keyhop.jobs.fleet import CONNECTIONS, Planner
-from keyhop.jobs.model import Commit
+from keyhop.jobs.journal import Commit
 from keyhop.jobs.request import RunInput
 from keyhop.jobs.runs import ExecutionContext
 from keyhop.key_index.request import WalkInput

@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
 from keyhop.each.outcomes import FAILED
 from keyhop.jobs.fleet import scan_segments
-from keyhop.jobs.model import Commit, RunPlan, usage_json
+from keyhop.jobs.journal import Commit, RunPlan, usage_json
 
 from handlers.settings import JobSettings
 from handlers.telemetry import Reading, function, make_logger

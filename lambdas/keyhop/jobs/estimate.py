@@ -15,6 +15,7 @@ from typing import Any
 from keyhop import __version__
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, Prices
+from keyhop.jobs.journal import RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import (
     DEFAULT_UNITS,
     KEYS_PER_SEGMENT,
@@ -30,7 +31,6 @@ from keyhop.jobs.layout import (
     spread,
     workers_at_once,
 )
-from keyhop.jobs.model import RunPlan, Totals, needs_memory
 from keyhop.jobs.price import (
     Cost,
     FunctionSize,

@@ -39,7 +39,7 @@ from keyhop.jobs.estimate import (
     of_the_rest,
 )
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
-from keyhop.jobs.journal import STALE_INDEX, Journal
+from keyhop.jobs.journal import STALE_INDEX, Commit, Journal, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import (
     LEAST_BLIND_SHARE,
     LEAST_SHARE,
@@ -52,7 +52,6 @@ from keyhop.jobs.layout import (
     workers_at_once,
 )
 from keyhop.jobs.lifecycle import Place, Planned, begun_task, conclude, resumed, sum_up
-from keyhop.jobs.model import Commit, RunPlan, Totals, needs_memory
 from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price, run_cost
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
 from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs

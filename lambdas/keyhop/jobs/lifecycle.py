@@ -14,9 +14,8 @@ from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.errors import BrokenPromise, IndexBusy, IndexNotFound, RunConflict, StaleIndex
 from keyhop.jobs.estimate import Start, first_look
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import EndedSegments, Journal, RunPlan, Totals, manifest
 from keyhop.jobs.layout import Wishes
-from keyhop.jobs.model import EndedSegments, RunPlan, Totals, manifest
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskPlan, Tasks
 from keyhop.scan.reader import PageReader

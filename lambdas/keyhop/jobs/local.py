@@ -22,10 +22,9 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent, RunConflict, StaleIndex
 from keyhop.jobs.estimate import Ahead, ahead, of_the_rest
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Commit, Journal, Part, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
 from keyhop.jobs.lifecycle import Place, Planned, conclude, recover, resumed
-from keyhop.jobs.model import Commit, Part, RunPlan, Totals, needs_memory
 from keyhop.jobs.processes import GroupProcesses, StartProcess, cores
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Summary, Task, TaskPlan, Tasks, note_examples

@@ -20,8 +20,7 @@ from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.jobs.rows import Rows
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import Ledger

@@ -31,10 +31,9 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Commit, Journal, RunPlan, usage_json, usage_of
 from keyhop.jobs.layout import LEAST_BLIND_SHARE, LEAST_SHARE, shared_again
 from keyhop.jobs.lifecycle import begun_task
-from keyhop.jobs.model import Commit, RunPlan, usage_json, usage_of
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.worker import GroupWorker
 from keyhop.scan.reader import PageReader

@@ -13,8 +13,7 @@ from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import RunConflict
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.request import RUN_ID, allowed, table_region
 from keyhop.storage.s3 import Bucket
 

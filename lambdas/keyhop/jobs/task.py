@@ -15,9 +15,8 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, RunPlan, Totals
 from keyhop.jobs.layout import Layout, Method
-from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.scan.page_size import Ledger
@@ -30,7 +29,7 @@ TaskOptions = Mapping[str, Any]
 reads them."""
 
 Summary = Mapping[str, Any]
-"""A manifest, or a part of one (model.py)."""
+"""A manifest, or a part of one (journal.py)."""
 
 Examples = dict[str, list[Any]]
 """A few examples of each kind of result, for the report of a task. They may contain keys."""

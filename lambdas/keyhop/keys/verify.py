@@ -27,9 +27,8 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.errors import KeysMissing, SegmentsTooLarge
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, Record, RunPlan
 from keyhop.jobs.lifecycle import begun_task
-from keyhop.jobs.model import Record, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.price import FunctionSize, check_cost, with_check
 from keyhop.jobs.rows import Rows
