@@ -31,16 +31,11 @@ from keyhop.errors import (
     RunConflict,
     StaleIndex,
 )
-from keyhop.jobs.estimate import (
-    Start,
-    ahead,
-    estimate_of_fleet,
-    estimate_of_visits,
-    of_the_rest,
-)
+from keyhop.jobs.estimate import Start, ahead, estimate, of_the_rest
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
 from keyhop.jobs.journal import STALE_INDEX, Commit, Journal, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import (
+    DEFAULT_UNITS,
     LEAST_BLIND_SHARE,
     LEAST_SHARE,
     Method,
@@ -236,9 +231,7 @@ class Planner:
         report: dict[str, Any] = {"table": reader.source.name, "reason": plan.reason}
         keys, prices = float(plan.rows or 0), reader.connection.prices
         if plan.layout is None:
-            estimated_keys, report = estimate_of_fleet(
-                request, reader, plan, self.worker, self.most_workers
-            )
+            estimated_keys, report = self._estimate_reading(planned)
             keys = keys or estimated_keys
         elif plan.units is not None:
             report |= {"read_units": round(plan.units.mean, 1), **price(plan.units.mean, prices)}
@@ -247,11 +240,44 @@ class Planner:
                 task = self.tasks[execution_request.task](
                     reader.connection, execution_request.options
                 )
-            report["each"] = estimate_of_visits(reader, task, keys)
+            writes, reads = (keys * units for units in task.units_per_key(reader.source))
+            report["each"] = {
+                "keys": round(keys),
+                "write_units": round(writes, 1),
+                "read_units": round(reads, 1),
+                "dollars": round(prices.dollars(reads, writes), 6),
+                "prices": prices.on_demand,
+                "seconds": round(writes / (task.max_write_rate or math.inf), 1),
+            }
         name = f"estimate-{self.execution.name}.json"
         journal = self.deployment.runs.journal(self.execution.name)
         journal.keep(name, report)
         return {"dryRun": True, "estimate": {**report, "file": journal.store.url(name)}}
+
+    def _estimate_reading(self, planned: Planned) -> tuple[float, dict[str, Any]]:
+        """Return the approximate number of keys, and the report of a run by a fleet."""
+        request, reader, plan = planned.request, planned.reader, planned.plan
+        allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
+        wishes = _wishes(request, plan)
+        result = estimate(reader, plan.method, plan.reason, wishes, allowance)
+        layout, cost = result.layout, result.costs[plan.method]
+        groups, at_once = groups_of_layout(layout, needs_memory(plan.method, plan.source.index))
+        at_once = workers_at_once(at_once, request.max_read_rate, self.most_workers)
+        return result.findings.keys.mean, {
+            **result.to_json(),
+            "workers": at_once,
+            "groups": groups,
+            "cost": run_cost(
+                self.worker,
+                cost.units.mean,
+                seconds=cost.seconds * at_once,
+                invocations=groups,
+                groups=groups,
+                commits=groups,
+                prices=reader.connection.prices,
+            ),
+            "threads": math.ceil(layout.threads * at_once / layout.processes),
+        }
 
     def _check_cost(
         self,
