@@ -10,7 +10,7 @@ import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
 from keyhop.jobs import fleet
-from keyhop.jobs.model import Commit, RunPlan, usage_json
+from keyhop.jobs.journal import Commit, RunPlan, usage_json
 from keyhop.jobs.runs import ExecutionContext
 from keyhop.rekey.allowed import allowed_pair
 from keyhop.rekey.request import BACKFILL, VERIFY

@@ -16,7 +16,7 @@ from keyhop.dynamodb.requester import Requester
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.errors import GaveUp
-from keyhop.jobs.model import Checkpoint
+from keyhop.jobs.journal import Checkpoint
 from keyhop.jobs.pages import TablePages
 from keyhop.jobs.worker import Slice
 from keyhop.scan.reader import PageReader

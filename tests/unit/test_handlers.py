@@ -13,7 +13,7 @@ from keyhop.checks import InvalidInput
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeysMissing
 from keyhop.jobs.fleet import RunFailed
-from keyhop.jobs.model import Block, Checkpoint, Commit, Part
+from keyhop.jobs.journal import Block, Checkpoint, Commit, Part
 from keyhop.keys.verify import Verdict
 
 from tests.unit.invocations import Context, metrics_in

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.model import Checkpoint
+from keyhop.jobs.journal import Checkpoint
 from keyhop.jobs.worker import Slice
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.skip_scan import PageResult, Position

@@ -14,9 +14,8 @@ from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, GaveUp, NotPermitted
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Checkpoint, Commit, Journal, RunPlan, usage_json
 from keyhop.jobs.layout import most_processes
-from keyhop.jobs.model import Checkpoint, Commit, RunPlan, usage_json
 from keyhop.jobs.processes import MOST_DEATHS, Assignment, End, GroupProcesses, News
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory

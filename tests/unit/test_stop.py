@@ -9,7 +9,7 @@ import pytest
 from keyhop.cli.session import stop_on_signals
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.model import Checkpoint
+from keyhop.jobs.journal import Checkpoint
 from keyhop.jobs.worker import Slice
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.skip_scan import BEGINNING, PageResult, Position

@@ -9,7 +9,7 @@ from typing import Any
 
 from keyhop.cli.executions import Execution
 from keyhop.cli.stack import ENUMERATE_KEYS
-from keyhop.jobs.model import RunPlan, Totals
+from keyhop.jobs.journal import RunPlan, Totals
 from keyhop.wording import counted, duration
 
 STATES = {

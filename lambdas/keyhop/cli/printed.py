@@ -7,8 +7,7 @@ from typing import IO
 
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.formats import Encoder
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE
 from keyhop.jobs.worker import KnownKeys
 from keyhop.keys.task import Fold

@@ -18,9 +18,8 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, Part
 from keyhop.jobs.local import LocalJob
-from keyhop.jobs.model import Part
 from keyhop.keys.request import keys_request
 from keyhop.sharding.logical_keys import KnownShards
 from keyhop.sharding.manage import TooEarly

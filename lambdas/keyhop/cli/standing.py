@@ -4,8 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from keyhop.jobs.fleet import ANEW
-from keyhop.jobs.journal import COMMIT_NAME, READERS, Journal
-from keyhop.jobs.model import Commit, RunPlan, Totals
+from keyhop.jobs.journal import COMMIT_NAME, READERS, Commit, Journal, RunPlan, Totals
 from keyhop.jobs.runs import Runs
 
 FIRSTS = ("keys", "digests")

@@ -13,8 +13,7 @@ from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import RunConflict
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.request import RUN_ID, allowed, table_region
 from keyhop.storage.s3 import Bucket
 
@@ -28,9 +27,7 @@ class ExecutionContext:
 
     Attributes:
         id: Its ARN.
-        name: Its name.
         started: When it began.
-        redrives: How many times it was redriven.
     """
 
     id: str
@@ -92,7 +89,6 @@ class DeploymentSettings:
     """The settings that the functions of a deployment share.
 
     Attributes:
-        runs: Its runs.
         tables: The tables that it may touch.
         prices: Its own prices, as `Prices.of` takes them.
     """

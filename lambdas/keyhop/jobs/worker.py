@@ -22,9 +22,8 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.errors import BrokenPromise, NoProgress
-from keyhop.jobs.journal import Journal, new_attempt
+from keyhop.jobs.journal import Checkpoint, Commit, Journal, Part, RunPlan, Totals, new_attempt
 from keyhop.jobs.lifecycle import sum_up
-from keyhop.jobs.model import Checkpoint, Commit, Part, RunPlan, Totals
 from keyhop.jobs.pages import Pages
 from keyhop.scan.sampling import Opening
 from keyhop.scan.segments import group_order

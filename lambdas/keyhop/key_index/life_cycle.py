@@ -15,8 +15,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import StepResult, Table
 from keyhop.errors import CannotStart, IndexBusy
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import usage_of
+from keyhop.jobs.journal import Journal, usage_of
 from keyhop.jobs.price import check_within
 from keyhop.jobs.task import noted_examples
 from keyhop.key_index.index import (

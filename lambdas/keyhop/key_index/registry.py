@@ -40,7 +40,7 @@ from keyhop.clock import SystemClock, now
 from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import BrokenPromise, CannotStart, IndexBusy, KeyhopError
-from keyhop.jobs.model import Record
+from keyhop.jobs.journal import Record
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Store

@@ -14,9 +14,8 @@ from keyhop.dynamodb.units import UNITS_PER_BLOCK, US_EAST_1
 from keyhop.dynamodb.values import canonical, from_json
 from keyhop.errors import CannotStart
 from keyhop.jobs.estimate import estimate
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, usage_of
 from keyhop.jobs.layout import Wishes
-from keyhop.jobs.model import usage_of
 from keyhop.jobs.task import Examples, noted_examples
 from keyhop.key_index.index import entered_by, status_of
 from keyhop.key_index.keeper import Collections
