@@ -160,7 +160,6 @@ def sentinels_of(
     """Return the sentinels of a table, or None if it can have none.
 
     Args:
-        table: The table.
         entry: The entry of the table in the registry, which says where the sentinels are.
         place: The sort key of the sentinels if the entry does not say it; None for the least one.
     """
@@ -333,8 +332,6 @@ def check_all_are_free(usage: Usage, sentinel: Sentinel, named_in: str | None) -
     remaining items.
 
     Args:
-        usage: The usage of the walk.
-        sentinel: The sentinel.
         named_in: A file that names up to 1,000 of the items, if it is kept.
 
     Raises:

@@ -55,7 +55,6 @@ def keep(
     """Reconcile the partition keys of a batch.
 
     Args:
-        on_failure: called with each failure.
         withdraw: called for each collection whose sentinel's place is occupied by an item of a
             user. It withdraws the trust in the index. If it raises an exception, the records of
             the collection fail, and come again.
@@ -146,8 +145,6 @@ class Collections(ItemCalls):
         """Make the calls of the protocol for a collection until it is done.
 
         Args:
-            partition: The partition key.
-            first: The first call.
             items: Whether the collection is known to hold items of users.
             looks_again: Whether to look once more after each write, because no keeper will process
                 a record of it.
@@ -190,7 +187,6 @@ class Collections(ItemCalls):
         """Return what is wrong with a collection, by strongly consistent reads.
 
         Args:
-            partition: The partition key.
             first: READ if the collection is known to hold items.
 
         Returns:

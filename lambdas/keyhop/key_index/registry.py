@@ -66,7 +66,6 @@ class Lease(Record):
 
     Attributes:
         holder: The ARN of an execution, or the name of the process of a command.
-        action: The action that the holder does.
         since: When the holder took the lease.
         inherited: Whether the holder before it had died. Its last requests may still arrive.
         withdrawals: The number of withdrawals in the entry when the lease was taken. An audit under
@@ -87,7 +86,6 @@ class Entry(Record):
 
     Attributes:
         identity: Distinguishes the table from another table with the same name.
-        changes: The number of changes of the entry.
         begun: The number of builds and removals that have begun.
         withdrawals: The number of times that trust in the index was withdrawn.
         withdrawn: When and why trust was last withdrawn.
@@ -100,7 +98,6 @@ class Entry(Record):
         units: The capacity that the index will get when the build that raised it ends.
         refused: What the service refused at that change.
         audit: The last audit that counts.
-        lease: The lease.
         ended: The holder and the last state of the action that ended last, for a step that is
             repeated after its end.
     """
@@ -401,7 +398,6 @@ def is_alive(states: Callable[[], Any], lease: Lease, age: float) -> bool:
 
     Args:
         states: Returns a client of Step Functions.
-        lease: The lease.
         age: The seconds since the entry was written.
     """
     if not lease.holder.startswith("arn:"):

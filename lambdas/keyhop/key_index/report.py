@@ -101,8 +101,6 @@ def action_estimate(
 
     Args:
         reader: Reads the table as a walk does.
-        table: The table.
-        order: The action.
         scaling: Shows the auto scaling of the table.
     """
     estimated = estimate(reader, "skip", "it walks by hops", Wishes())

@@ -33,7 +33,6 @@ class Evidence:
     """The evidence about an index at one moment. None means unknown.
 
     Attributes:
-        index: The status of the index.
         entry: The entry in the registry: the last audit, and whether trust was withdrawn.
         sentinel: The configured place of sentinels, or None if any place is accepted.
         is_listed: Whether the deployment still lists the table as one with a key index.
@@ -78,7 +77,6 @@ def choose_source(
     """Decide whether the key index is read.
 
     Args:
-        table: The table.
         method: "index" or "auto".
         accepts_stale: Whether the caller accepts an index that is not trusted.
         evidence: Collects the evidence.

@@ -336,7 +336,6 @@ def replay(runs: Sequence[int], limit: int) -> tuple[int, int]:
 
     Args:
         runs: The lengths of the runs of equal partition keys in the larger page.
-        limit: The number of items of a page.
 
     Returns:
         The number of pages that are wholly inside the larger page, and the number of keys that they

@@ -29,9 +29,7 @@ class Change:
     """The records of one partition key.
 
     Attributes:
-        partition: The partition key.
         only_inserts: Whether all of them are inserts of users' items.
-        sequence_numbers: Their sequence numbers.
     """
 
     partition: Key
@@ -69,7 +67,6 @@ def work_batch(
     """Process each partition key of a batch once. The failure of one does not stop the others.
 
     Args:
-        records: The records.
         partition: The name of the table's partition key.
         is_own: Returns whether a key is that of one of Keyhop's own items.
         select: Returns those of the changes that must be processed.
