@@ -76,6 +76,8 @@ def test_a_handler_is_named_as_its_function(sharded: Deployed, name: str):
     handler = f"{called}.handler"
     if name in (*FUNCTIONS, "WalkSegments"):
         handler = f"job.{called.replace('walk', 'scan')}"
+    if name in SHARDING_FUNCTIONS:
+        handler = f"sharding.{called}"
     assert sharded.function(name)["Handler"] == f"handlers.{handler}"
 
 
