@@ -38,8 +38,7 @@ from keyhop.report.pages.page import page, widget
 from keyhop.report.request import THROTTLED, ReportInput
 from keyhop.report.second_look import look_again
 from keyhop.report.shown import Shower
-from keyhop.report.sources import guard
-from keyhop.report.sources.absence import why_denied
+from keyhop.report.sources.absence import why_denied, why_not
 from keyhop.report.sources.changes import write_units
 from keyhop.report.sources.traffic import moment_of
 from keyhop.report.wire import seen, told
@@ -120,7 +119,7 @@ class Steps:
         metrics = looks.metrics()
         self._keep("metrics", metrics, looks)
         state: State = {"dryRun": False, "at": looks.at, "identity": looks.table.identity}
-        why_not = guard.why_not(metrics, looks.at, THROTTLED in self.asked.accept)
+        why_not = why_not(metrics, looks.at, THROTTLED in self.asked.accept)
         if self.asked.control_plane_only:
             units = self.asked.read_units or 0.0
             why_not = Absent("the data was not read", "without controlPlaneOnly", units)
