@@ -39,8 +39,7 @@ from keyhop.report.request import THROTTLED, ReportInput
 from keyhop.report.second_look import look_again
 from keyhop.report.shown import Shower
 from keyhop.report.sources.absence import why_denied, why_not
-from keyhop.report.sources.changes import write_units
-from keyhop.report.sources.traffic import moment_of
+from keyhop.report.sources.traffic import moment_of, write_units
 from keyhop.report.wire import seen, told
 
 T = TypeVar("T")
