@@ -117,7 +117,6 @@ class Assignment:
     """A group to read.
 
     Attributes:
-        patience: For how many seconds to retry while every request fails.
         max_read_rate: The group's share of the read rate; None for no limit.
         may_read: The group's share of the read units; None for no limit.
     """
@@ -138,7 +137,6 @@ class News:
     Attributes:
         keys: The keys of the group, those of earlier processes among them.
         ended: The finished segments, those of earlier processes among them.
-        threads: The number of threads that read now.
         commits: The commits of this process.
         used: The usage since the last news, as `usage_json` returns it.
     """
@@ -167,9 +165,6 @@ class GroupProcesses:
 
     Attributes:
         reader: Its budget is the budget of all processes.
-        each: The maximum number of threads of a process.
-        idle: Is called a few times a second.
-        say: Is called with messages for the user.
         last_seconds: How long processes have to stop.
     """
 
@@ -198,17 +193,14 @@ class GroupProcesses:
 
     @property
     def threads(self) -> int:
-        """The number of threads of the processes that read at the same time."""
         return sum(sorted(group.threads for group in self._groups)[-self.at_once :])
 
     @property
     def keys(self) -> int:
-        """The number of distinct keys so far."""
         return sum(group.shown[0] for group in self._groups)
 
     @property
     def ended(self) -> int:
-        """The number of finished segments."""
         return sum(group.shown[1] for group in self._groups)
 
     def run(self) -> bool:

@@ -113,7 +113,6 @@ class KnownKeys:
         return added.rowcount == 1
 
     def close(self) -> None:
-        """Close the file, which removes it."""
         self._db.close()
 
 
@@ -172,7 +171,6 @@ class Slice:
 
         Args:
             seconds: The time of the slice, which may be infinite.
-            idle: A function that the calling thread calls a few times a second.
         """
         deadline = time.monotonic() + seconds
         until = math.inf
@@ -289,14 +287,10 @@ class GroupWorker:
     """The worker of one group.
 
     Attributes:
-        idle: A function that is called a few times a second.
         output: The receiver of the keys; None for parts in the journal's store.
         spent: A function that gets the units (RunPlan.spent) that count for the group, including
             those of earlier starts.
-        committed: A function that gets each commit of this process.
-        worker: The name of this process in its commits.
         new_keys: The number of keys that this process has committed.
-        commits: The number of commits of this process.
         has_moved: Whether this process, or a twin of it, has moved the group forward.
     """
 
@@ -335,7 +329,6 @@ class GroupWorker:
 
     @property
     def ended(self) -> int:
-        """Return the number of finished segments of the group."""
         return self._ended + (self._slice.ended if self._slice else 0)
 
     def run(self, opening: Opening | None = None, over_at: float = math.inf) -> bool:
