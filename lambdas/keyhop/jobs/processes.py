@@ -6,9 +6,9 @@ processes share only the files of the run. A process that is killed loses what i
 and another process continues after the last commit of the group.
 
 A process that was started (`work`) reads one group, as a worker of a fleet does. Its *link* to the
-first process brings an Assignment, and then new rates. It takes back News, and finally an End. When
-the link is closed, or the new rate is None, the process commits its slice and ends. So no process
-outlives the one that started it.
+first process brings an Assignment, and then new rates. It takes back News, and finally the error
+that ended it, or None. When the link is closed, or the new rate is None, the process commits its
+slice and ends. So no process outlives the one that started it.
 """
 
 import math
@@ -146,17 +146,6 @@ class News:
     threads: int
     commits: int
     used: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The last message of a process.
-
-    Attributes:
-        error: The error that ended it; None if the group is finished or the process was stopped.
-    """
-
-    error: Exception | None
 
 
 @dataclass(slots=True)
@@ -314,9 +303,9 @@ class GroupProcesses:
             group.threads = message.threads
             return {}
         status = self._end(link)
-        if message is not None and message.error is not None:
-            if not isinstance(message.error, BudgetSpent):
-                self._error = self._error or message.error
+        if message is not None:
+            if not isinstance(message, BudgetSpent):
+                self._error = self._error or message
             return {}
         if group.is_finished or self._is_over:
             return {}
@@ -392,7 +381,7 @@ class _Group:
 
 
 def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
-    """Read the group that the link assigns, and send an End."""
+    """Read the group that the link assigns, and send News, and at last the error or None."""
     assignment: Assignment = link.recv()
     assigned = _Assigned(link, assignment)
     Thread(target=assigned.listen, daemon=True).start()
@@ -402,7 +391,7 @@ def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
     except Exception as ended:
         error = _told(ended)
     assigned.tell()
-    link.send(End(error))
+    link.send(error)
 
 
 @dataclass(slots=True)
