@@ -194,7 +194,6 @@ class Estimate:
     prices: Prices
 
     def to_json(self) -> dict[str, Any]:
-        """Return the estimate as plain JSON."""
         keys = self.findings.keys
         return {
             "table": self.table,

@@ -511,7 +511,6 @@ def scan_segments(
 
     Args:
         state: The input, as the ItemSelector of the map makes it.
-        remaining_seconds: The seconds until the function's deadline.
         usage: Counts everything that is read, even if this function raises.
         levels_of: Returns the levels of the map run, by which workers share the rates.
         report: Is called with each commit, and at the end with None.

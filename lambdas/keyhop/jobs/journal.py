@@ -84,13 +84,10 @@ class RunPlan(Record):
 
     Attributes:
         planning: The usage of the first look at the table.
-        planning_seconds: The duration of the first look.
         at_once: The number of groups that workers read at the same time.
-        gzip: Whether the parts are compressed.
         begun_by: The execution that began the run, so that it recognizes its run.
         ledger: The ledger that the first look has filled; None for a fresh one.
         task: The name of the task, which decides how pages are processed (task.py).
-        options: The settings of the task.
         prices: The prices of the run, wherever its cost is calculated.
         buckets: The number of buckets if each row names its bucket (formats.BUCKET), else 0. Then a
             block of a part holds the rows of a bucket, and not of a segment.
@@ -126,10 +123,6 @@ class RunPlan(Record):
     def from_json(cls, state: Mapping[str, Any], place: str = "The file") -> Self:
         """Convert what `to_json` returns back.
 
-        Args:
-            state: The content of the file.
-            place: Where the file is, for the message.
-
         Raises:
             BrokenPromise: The files of the run have another layout.
         """
@@ -161,11 +154,9 @@ class RunPlan(Record):
 
     @property
     def title(self) -> str:
-        """Return the table, and the index if there is one, for messages."""
         return f"{self.table}/{self.index}" if self.index else self.table
 
     def group_size(self, group: int) -> int:
-        """Return the number of segments of a group."""
         return len(range(group, self.segments, self.groups))
 
 
@@ -220,7 +211,6 @@ class Part(Record):
 
     @property
     def keys(self) -> int:
-        """Return the number of keys in the part."""
         return sum(block.keys for block in self.blocks)
 
     def in_one(self) -> "Part":
@@ -239,8 +229,6 @@ class Commit(Record):
     Attributes:
         ended: The number of segments that the slice finished.
         checkpoint: The keys at which the open segments stopped.
-        finished: Whether the group is finished.
-        worker: The unique name of the process that ran the slice.
         counts: The counters of the task. They are stored with the keys, so that each counts once.
     """
 
@@ -258,7 +246,6 @@ class Commit(Record):
 
     @property
     def keys(self) -> int:
-        """Return the number of keys in the parts."""
         return sum(part.keys for part in self.parts)
 
 
@@ -655,7 +642,6 @@ class Totals:
         return totals
 
     def add(self, commit: Commit) -> None:
-        """Add one commit."""
         self.commits += 1
         self.keys += commit.keys
         self.ended += commit.ended

@@ -53,7 +53,6 @@ class Several:
 
     @property
     def most(self) -> int:
-        """The maximum number of processes."""
         return self.wanted or self.cores
 
 
@@ -64,7 +63,6 @@ class LocalJob:
     It has a task and a reader after `prepare`, and a plan and a group after `begin`.
 
     Attributes:
-        patience: For how many seconds to retry while every request fails.
         expected: The approximate number of keys; None if it is unknown.
         approve: Is called with what will be read (see estimate.ahead) before anything is written.
             An exception that it raises ends the job.
@@ -96,7 +94,7 @@ class LocalJob:
         """Find the run to resume, or plan the task of a new one, without reading items.
 
         Args:
-                may_be_finished: Whether the run in the journal may be a finished one.
+            may_be_finished: Whether the run in the journal may be a finished one.
             why: See Planned.of.
 
         Raises:
@@ -195,7 +193,6 @@ class LocalJob:
 
     @property
     def processes(self) -> int:
-        """The number of processes that read at the same time."""
         return 1 if isinstance(self.group, GroupWorker) else self.group.at_once
 
     def _in_processes(self, wishes: Wishes, plan: TaskPlan) -> Wishes:
@@ -220,10 +217,8 @@ class LocalJob:
         """Read until the run is complete or the job is stopped.
 
         Args:
-            idle: Is called a few times a second.
             say: Is called with messages for the user (see GroupProcesses).
             output: Receives the keys (see GroupWorker), if there is one process.
-            committed: Is called with each commit.
 
         Returns:
             Whether the run is complete.
@@ -298,7 +293,6 @@ def opened(path: Path, resume: bool) -> Journal:
     """Open the directory of a run and lock it.
 
     Args:
-        path: The directory.
         resume: Whether an unfinished run in it may be opened.
 
     Raises:

@@ -246,7 +246,6 @@ class Listing:
     """The result of a finished run, divided into cells.
 
     Attributes:
-        journal: The files of the run.
         width: How many segments of the list make a cell.
         pieces: How many cells a segment of the list makes, if it is larger than one.
         rows_per_piece: The rows of each of these cells but the last one.
@@ -264,8 +263,6 @@ class Listing:
         """Return the list of a run.
 
         Args:
-            journal: The files of the run.
-            name: Its name, for messages.
             folder: The folder of the parts, if they belong to a run within this one.
 
         Raises:
@@ -332,7 +329,6 @@ class ListedPages:
         work: Acts on rows, from the first one on; it may end early if `over` is set. It returns a
             result row for each row that it acted on, and the counts of the outcomes.
         stop: When it is set, the run must end.
-        in_flight: The number of actions at once.
         began: Is called before a slice with the cells whose rows may have been acted on without a
             commit: the rows before the number, or all rows (None).
         wanted: Decides which rows to act on.

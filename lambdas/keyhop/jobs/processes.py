@@ -6,9 +6,9 @@ processes share only the files of the run. A process that is killed loses what i
 and another process continues after the last commit of the group.
 
 A process that was started (`work`) reads one group, as a worker of a fleet does. Its *link* to the
-first process brings an Assignment, and then new rates. It takes back News, and finally an End. When
-the link is closed, or the new rate is None, the process commits its slice and ends. So no process
-outlives the one that started it.
+first process brings an Assignment, and then new rates. It takes back News, and finally the error
+that ended it, or None. When the link is closed, or the new rate is None, the process commits its
+slice and ends. So no process outlives the one that started it.
 """
 
 import math
@@ -117,7 +117,6 @@ class Assignment:
     """A group to read.
 
     Attributes:
-        patience: For how many seconds to retry while every request fails.
         max_read_rate: The group's share of the read rate; None for no limit.
         may_read: The group's share of the read units; None for no limit.
     """
@@ -138,7 +137,6 @@ class News:
     Attributes:
         keys: The keys of the group, those of earlier processes among them.
         ended: The finished segments, those of earlier processes among them.
-        threads: The number of threads that read now.
         commits: The commits of this process.
         used: The usage since the last news, as `usage_json` returns it.
     """
@@ -150,26 +148,12 @@ class News:
     used: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The last message of a process.
-
-    Attributes:
-        error: The error that ended it; None if the group is finished or the process was stopped.
-    """
-
-    error: Exception | None
-
-
 @dataclass(slots=True)
 class GroupProcesses:
     """The processes of a run, of which `at_once` read at the same time.
 
     Attributes:
         reader: Its budget is the budget of all processes.
-        each: The maximum number of threads of a process.
-        idle: Is called a few times a second.
-        say: Is called with messages for the user.
         last_seconds: How long processes have to stop.
     """
 
@@ -198,17 +182,14 @@ class GroupProcesses:
 
     @property
     def threads(self) -> int:
-        """The number of threads of the processes that read at the same time."""
         return sum(sorted(group.threads for group in self._groups)[-self.at_once :])
 
     @property
     def keys(self) -> int:
-        """The number of distinct keys so far."""
         return sum(group.shown[0] for group in self._groups)
 
     @property
     def ended(self) -> int:
-        """The number of finished segments."""
         return sum(group.shown[1] for group in self._groups)
 
     def run(self) -> bool:
@@ -322,9 +303,9 @@ class GroupProcesses:
             group.threads = message.threads
             return {}
         status = self._end(link)
-        if message is not None and message.error is not None:
-            if not isinstance(message.error, BudgetSpent):
-                self._error = self._error or message.error
+        if message is not None:
+            if not isinstance(message, BudgetSpent):
+                self._error = self._error or message
             return {}
         if group.is_finished or self._is_over:
             return {}
@@ -400,7 +381,7 @@ class _Group:
 
 
 def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
-    """Read the group that the link assigns, and send an End."""
+    """Read the group that the link assigns, and send News, and at last the error or None."""
     assignment: Assignment = link.recv()
     assigned = _Assigned(link, assignment)
     Thread(target=assigned.listen, daemon=True).start()
@@ -410,7 +391,7 @@ def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
     except Exception as ended:
         error = _told(ended)
     assigned.tell()
-    link.send(End(error))
+    link.send(error)
 
 
 @dataclass(slots=True)

@@ -61,7 +61,6 @@ class Rows:
             yield self._parts[part], offset, size, rows
 
     def count(self, segment: int) -> int:
-        """Return the number of rows of a segment."""
         return sum(rows for *_, rows in self.blocks(segment))
 
     def checked(self, segment: int) -> Iterator[Key]:

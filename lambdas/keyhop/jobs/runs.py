@@ -27,7 +27,6 @@ class ExecutionContext:
 
     Attributes:
         id: Its ARN.
-        started: When it began.
     """
 
     id: str
@@ -65,11 +64,9 @@ class Runs:
     bucket: str
 
     def store(self, run: str) -> Bucket:
-        """Return the files of a run."""
         return Bucket(self.s3, self.bucket, f"runs/{run}/")
 
     def journal(self, run: str) -> Journal:
-        """Return the journal of a run."""
         return Journal(self.store(run))
 
     def open_run(self, run: str) -> tuple[Journal, RunPlan]:
@@ -89,7 +86,6 @@ class DeploymentSettings:
     """The settings that the functions of a deployment share.
 
     Attributes:
-        tables: The tables that it may touch.
         prices: Its own prices, as `Prices.of` takes them.
     """
 

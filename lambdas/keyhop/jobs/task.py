@@ -45,9 +45,6 @@ class TaskPlan:
     """The source of a run, and the method that reads it.
 
     Attributes:
-        source: The table or index that the run reads.
-        method: How the run reads it.
-        reason: The reason for this method, as a phrase.
         if_seen: The settings instead, if the first look has seen what the source suspects.
         layout: The layout, if the source determines it. Then there is no first look.
         rows: The number of rows, if the layout is given.
@@ -69,7 +66,6 @@ class Ended:
     """A run whose segments have all been read.
 
     Attributes:
-        totals: The sums over its commits.
         summary: Its manifest so far.
         over_at: The time, on the monotonic clock, at which `Task.finish` must return.
         stop: When it is set, `Task.finish` must return.
@@ -92,7 +88,6 @@ class Task(ABC):
             their names there.
         first: The suffix of the name of the run that must finish first (see `before`).
         max_write_rate: The write units a second of all workers; None for no limit.
-        examples: The examples that this process has found.
     """
 
     visits = False

@@ -96,7 +96,6 @@ class Verdict(Record):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all drawn segments have been checked."""
         return self.segments == self.drawn
 
 
