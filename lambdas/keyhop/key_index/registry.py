@@ -16,8 +16,8 @@ which is alive while Step Functions says so, or a command, which writes the entr
 (`Heartbeat`). A command is dead when it has stopped doing so, by the clock of the store alone.
 
 Requests of a dead holder may still arrive: its walkers are functions that continue for a while, and
-its process may have been suspended. So a walker writes only within `fence_seconds / 4` after it has
-seen that it still has the lease (`Fence`), and the next holder waits for `fence_seconds` before its
+its process may have been suspended. So a walker writes only within `FENCE_SECONDS / 4` after it has
+seen that it still has the lease (`Fence`), and the next holder waits for `FENCE_SECONDS` before its
 first step. The difference is the time that a request can take.
 """
 
