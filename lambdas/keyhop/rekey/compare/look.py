@@ -27,13 +27,9 @@ look, and had changed.
 class Look:
     """The result of one strong look at a place, and the items that the source wants to have there.
 
-    A source item that maps to another place is not part of it, however often it changes.
-
-    Attributes:
-        there: Represents the item at the place, and is equal for equal items; None for no item.
-        wanted: Represents, in the same way, each destination item that a source item maps to the
-            place.
-        is_foreign: Whether the item at the place does not identify a source key.
+    Both are represented by values that are equal for equal items. A source item that maps to
+    another place is not part of it, however often it changes. A foreign item does not identify a
+    source key.
     """
 
     there: Hashable
@@ -69,14 +65,7 @@ def verdict(before: Look, last: Look) -> Verdict:
 def look_at(
     transform: Transform, place: Key, current: Item | None, sources: Sequence[Item]
 ) -> Look:
-    """Return the look at a place, from the items that were read.
-
-    Args:
-        transform: Maps source items to their destination items.
-        place: The primary key in the destination.
-        current: The item at `place`; None for no item.
-        sources: The source items of all owners that may want the place.
-    """
+    """Return the look at a place from its item, and the source items of all possible owners."""
     expected = [
         item for source in sources if (item := item_at(transform, place, source)) is not None
     ]
