@@ -34,9 +34,7 @@ T = TypeVar("T")
 SIDES = ("source", "destination")
 PATIENCE_SECONDS = 25.0
 ABOVE_THE_FREEZE = 3.0
-"""Seconds beyond the freeze limit within which a freeze has ended, even if only the routers end
-it. A router does not stop waiting before that.
-"""
+"""Seconds beyond the freeze limit that a router waits: the routers alone end a freeze by then."""
 
 MOST_JITTER_SECONDS = 0.1
 """A random delay, so that the waiting threads and processes do not all read at the same time."""
@@ -55,10 +53,8 @@ class WriteUncertain(KeyhopError):
 
 
 class Router:
-    """A router for all threads of a process.
-
-    Make one for each process, after a fork. It starts no thread, and sends no request before its
-    first call.
+    """A router for all threads of a process; make one for each process, after a fork. It starts no
+    thread, and sends no request before its first call.
     """
 
     def __init__(
@@ -88,8 +84,6 @@ class Router:
             endpoint: the endpoint and the region of the side table.
             on_change: called with the control item whenever it differs from the last one read.
             on_difference: called with each real difference of shadow reads.
-            clock: the clock.
-            chance: the source of random numbers.
 
         Raises:
             TypeError: `clients` contains something other than boto3's clients, resources and tables
@@ -131,8 +125,7 @@ class Router:
         Args:
             old: Reads from the source.
             new: Reads from the destination.
-            strong_old: The same read from the source, strongly consistent.
-            strong_new: The same read from the destination, strongly consistent.
+            strong_old, strong_new: The same reads, strongly consistent.
             same: Returns whether two results agree.
             key: The name of the read for logs, where it is hashed.
         """
