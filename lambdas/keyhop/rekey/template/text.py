@@ -23,11 +23,7 @@ _MENDS: dict[tuple[KeyType | None, KeyType], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiled text.
-
-    Attributes:
-        split: Returns the part of each field, in their order; None if the value has another form.
-    """
+    """A compiled text; `split` returns the parts of its fields, or None for another form."""
 
     fields: Sequence[CompiledField]
     look: Look
