@@ -37,10 +37,8 @@ class Allowed:
         return {**names, "code": self.code} if self.code else names
 
     def check(self, pair: Pair) -> None:
-        """Raise CannotStart if a plan is for other tables, or its functions are not deployed.
-
-        The side table holds the text of the plan's functions, but the code that runs is the file
-        that was deployed at synth.
+        """Raise CannotStart if a plan is for other tables, or its functions are not deployed: the
+        side table holds their text, but the code that runs is the file that was deployed at synth.
         """
         if (pair.source, pair.destination) != (self.source, self.destination):
             raise CannotStart(

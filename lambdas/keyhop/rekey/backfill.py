@@ -65,10 +65,8 @@ MOST_EXAMPLES = 100
 
 
 class BackfillTask(RekeyTask):
-    """Copies all items of the source to the destination.
-
-    Beside those of RekeyTask it has the options `max_write_rate`, in write units a second, and
-    `accept`, with the words of BackfillInput.accept.
+    """Copies all items of the source, with the options of RekeyTask, `max_write_rate` in write
+    units a second, and `accept` as in BackfillInput.
     """
 
     outputs: Mapping[str, str] = {"counts": "outcomes", "write_units": "writeUnits"}

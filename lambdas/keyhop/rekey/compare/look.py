@@ -25,11 +25,9 @@ look, and had changed.
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The result of one strong look at a place, and the items that the source wants to have there.
-
-    Both are represented by values that are equal for equal items. A source item that maps to
-    another place is not part of it, however often it changes. A foreign item does not identify a
-    source key.
+    """The result of one strong look at a place, and the items that the source wants to have there,
+    as values that are equal for equal items. A source item that maps to another place is not part
+    of it, however often it changes. A foreign item does not identify a source key.
     """
 
     there: Hashable

@@ -106,14 +106,11 @@ class Reads(ItemCalls):
 
 @dataclass(slots=True)
 class Looks:
-    """The looks at candidates of one verify.
+    """The looks at candidates of one verify, with pauses in seconds before each but the first.
 
-    Attributes:
-        settle: Repairs a place; None to repair nothing.
-        sampled: Whether rows without a counterpart are usual, as only a share was read.
-        pauses: Seconds before each look but the first.
-        lag: Returns the seconds by which the stream is behind now.
-        may_settle: Returns the candidates that have no unsettled straggler.
+    `settle` repairs places; None to repair nothing. `may_settle` returns the candidates that have
+    no unsettled straggler. When only a share was read, `sampled`, rows without a counterpart are
+    usual. `lag` returns the seconds by which the stream is behind now.
     """
 
     transform: Transform

@@ -86,10 +86,8 @@ def without_stragglers(side: SideTable, candidates: Sequence[Candidate]) -> list
 
 
 class VerifyTask(RekeyTask):
-    """Compares both tables; `journal_of` returns the files of a run by its name.
-
-    Beside those of RekeyTask it has the options `repair`, `share` of both tables, and `digests`,
-    the run that made the digests.
+    """Compares both tables, with the options of RekeyTask, `repair`, `share` of both tables, and
+    `digests`, the run that made the digests; `journal_of` returns the files of a run by its name.
     """
 
     first = "digests"

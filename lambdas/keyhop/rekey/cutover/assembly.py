@@ -48,12 +48,9 @@ def change_of(
 ) -> Change:
     """Make a change of the serving table to `to`, of the re-key into `destination`.
 
-    Args:
-        streams: boto3's client `dynamodbstreams`.
-        accept: The losses that the caller accepts (gates.ACCEPTABLE).
-        expect: How many routers must have reported.
-        told, check: See Change.
-        more: The arguments of ItemCalls.
+    `streams` is boto3's client `dynamodbstreams`, `expect` is how many routers must have reported,
+    and `accept` are the losses that the caller accepts (gates.ACCEPTABLE). `more` are arguments of
+    ItemCalls; see Change for `told` and `check`.
     """
     clock = clock or SystemClock()
     more = {"patience": PATIENCE_SECONDS, **more}

@@ -109,10 +109,9 @@ SCALING: Mapping[str, Members] = {
 
 
 def unknown_members(answer: Mapping[str, Any], members: Members) -> tuple[str, ...]:
-    """Return the members of an answer that Keyhop does not know, as paths such as "Tags.Scope".
-
-    A member that holds nothing (None, an empty text, list or structure) is not reported. A member
-    that is false or 0 is reported, because its default is not known.
+    """Return the members of an answer that Keyhop does not know, as paths such as "Tags.Scope". One
+    that holds nothing (None, an empty text, list or structure) is not reported. One that is false
+    or 0 is reported, because its default is not known.
     """
     return tuple(sorted(set(_unknown(answer, members, ""))))
 

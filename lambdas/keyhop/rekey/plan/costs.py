@@ -13,7 +13,7 @@ GIGABYTE = 1e9
 MILLION = 1_000_000
 
 EXPORT_DOLLARS_PER_GB, IMPORT_DOLLARS_PER_GB = 0.10, 0.15
-"""The prices of exports to S3 and imports, from memory: check them on AWS's price page."""
+"""The prices of ExportTableToPointInTime and ImportTable, from memory: check AWS's price page."""
 
 EXPORT_SAYS = (
     "export to S3, a transformation of your own there, and import into a new table: it needs "

@@ -33,14 +33,12 @@ DEFAULT_READ_UNITS = 200.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of a re-key; `keys` are those of the destination.
+    """A plan of a re-key to the keys of the destination.
 
-    Attributes:
-        question: Whether an index would suffice; the user should consider it first.
-        unmappable: The unmappable items of the sample by reason.
-        share: The share of unmappable items; `share_limits` are its 95 % limits.
-        indexes: By name, the shares of items in the index before and after.
-        blocks: Reasons not to proceed; `notes` are points to check.
+    `question` is whether an index would suffice; the user should consider it first. Unmappable
+    items of the sample are by reason, and their share has 95 % limits. `indexes` has, by name, the
+    shares of items before and after. `blocks` are reasons not to proceed, and `notes` points to
+    check.
     """
 
     source: str

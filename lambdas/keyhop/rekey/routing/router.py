@@ -117,17 +117,12 @@ class Router:
         same: Callable[[T, T], bool] = same_answers,
         key: object = None,
     ) -> T:
-        """Call the function of the serving table, and return or raise what it does.
+        """Call the function of the serving table, `old` for the source or `new` for the
+        destination, and return or raise what it does.
 
-        For a shadow read, both functions are called, and `strong_old` and `strong_new` if they
-        differ (by default the same functions again).
-
-        Args:
-            old: Reads from the source.
-            new: Reads from the destination.
-            strong_old, strong_new: The same reads, strongly consistent.
-            same: Returns whether two results agree.
-            key: The name of the read for logs, where it is hashed.
+        A shadow read calls both functions. If `same` says that the results differ, it calls
+        `strong_old` and `strong_new`, which are the same reads, strongly consistent (by default the
+        same functions again). `key` is the name of the read for logs, where it is hashed.
         """
         began = self._clock.monotonic()
         strong_reads = (strong_old or old, strong_new or new)

@@ -55,9 +55,8 @@ def table_request(name: str) -> dict[str, Any]:
 
 
 class SideTable(Batches, Claims):
-    """The side table of a pair, for any number of threads; `now` returns the seconds since 1970.
-
-    The other arguments are those of ItemCalls, whose errors all methods raise.
+    """The side table of a pair, for any number of threads, with the arguments of ItemCalls, whose
+    errors all methods raise; `now` returns the seconds since 1970.
     """
 
     def __init__(
@@ -240,10 +239,10 @@ class SideTable(Batches, Claims):
     def settle(self, straggler: Straggler, control: Control) -> bool:
         """Have the workers overwrite a straggler's item with that of the serving table.
 
-        Transactions record the claims, on condition that the control item still is `control`: so
-        nothing is claimed in favour of a table that no longer serves. Then the row is marked as
-        settled, unless the straggler was recorded again in between. So its row or its claims
-        protect the item at each moment. Return False if the control item has changed.
+        Transactions record the claims, on condition that the control item still is `control` (else
+        return False): so nothing is claimed in favour of a table that no longer serves. Then the
+        row is marked as settled, unless the straggler was recorded again in between. So its row or
+        its claims protect the item at each moment.
         """
         direction = direction_from(control.serving)
         is_of_serving = straggler.side == control.serving

@@ -74,7 +74,6 @@ WRITES = frozenset({Kind.WRITE, Kind.REMOVE, Kind.TAKE_OVER})
 @dataclass(frozen=True, slots=True)
 class Work:
     """A source key that must be settled at some places, with an assumed image; None for no item.
-
     `step` is the next action, None if the work is done, for the place with the index `at`, where
     `owner` may have refused a write. `waits` means that an unknown request may still take effect.
     """

@@ -291,7 +291,7 @@ def fewer_shards(
     shards: Shards, traffic: Mapping[int, float] | None, now: float
 ) -> tuple[int, str] | None:
     """Return a lower sufficient shard count and the reason, or None, by write units by epoch minute
-    as writers reported them. A missing report does not mean that there were no writes.
+    as writers reported them. A missing report does not mean no writes. `now` is in epoch seconds.
     """
     if traffic is None:
         return None
