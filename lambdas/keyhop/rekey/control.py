@@ -70,8 +70,8 @@ Wait = Literal["", "leases", "the drain", "batches", "claims", "stragglers"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The observations of the process that makes a change, since it first saw the current revision,
-    `seen_for` seconds ago.
+    """The observations of the process that makes a change, for the `seen_for` seconds of a
+    revision.
 
     Batches and claims are those of the current direction, and stragglers those of either table. All
     are strongly read, the claims after the batches. The stream is drained when each open shard of
@@ -149,10 +149,8 @@ class Control:
 
     def following(self, evidence: Evidence) -> "tuple[Control | None, Wait]":
         """Return the next control item if a change in progress may enter its next stage, to replace
-        this one if the revision is unchanged, or None and what the change waits for.
-
-        Stragglers are settled only when both tables agree about their items. Raise ValueError if no
-        change is in progress.
+        this one if the revision is unchanged, or None and what the change waits for. Stragglers are
+        settled only when both tables agree about their items. Raise ValueError without a change.
         """
         if self.stage == "open":
             raise ValueError("no change is in progress")

@@ -1,6 +1,4 @@
-"""The progress of a re-key, by figures of the side table, the obstacles, and the next command.
-Pure.
-"""
+"""The progress of a re-key, by the side table's figures, obstacles and the next command. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

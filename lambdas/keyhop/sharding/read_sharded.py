@@ -77,8 +77,7 @@ class ReadSharded:
 
     def top(self, key: Any, k: int, *, least: bool = False) -> list[dict[str, Any]]:
         """Return the k items of a key with the greatest (or least) sort keys of the index, in
-        order. Of items with the last one's sort key, any may be returned: DynamoDB does not define
-        their order.
+        order; any of those with the last sort key, as DynamoDB does not define their order.
         """
         if not isinstance(k, int) or k < 1:
             raise CannotStart(f"k is {k}; it must be a whole number of at least 1.")

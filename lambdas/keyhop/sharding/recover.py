@@ -81,9 +81,7 @@ def has_gaps(table: ShardedTable, lost: LostKey) -> bool:
 
 
 def look_at_all_shards(table: ShardedTable, key: TypedValue) -> LostKey | None:
-    """Return a key's shards with items, without its metadata, by MOST_SHARDS requests; None if
-    empty.
-    """
+    """Return a key's shards with items, if any, by MOST_SHARDS requests without its metadata."""
     used = [n for n in range(1, MOST_SHARDS + 1) if table.metadata.holds(key, range(n, n + 1))]
     record = table.metadata.found(key)
     if not used:

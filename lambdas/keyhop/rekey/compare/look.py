@@ -17,9 +17,8 @@ there should be none. `changed`: the item has other attributes than it should ha
 DIFFERENCES: tuple[Finding, ...] = ("missing", "surplus", "changed", "contended")
 
 Verdict = Literal["in flight", "difference", "changing"]
-"""The verdicts on a place. `in flight`: it was equal at the last look. `difference`: it differed
-at the last two looks, and nothing changed between them. `changing`: it differed at the last
-look, and had changed.
+"""The verdicts on a place. `in flight`: it was equal at the last look. `difference`: it differed at
+the last two looks, without a change between them. `changing`: it differed, and had changed.
 """
 
 
@@ -50,8 +49,8 @@ def verdict(before: Look, last: Look) -> Verdict:
     """Decide what happens to a place that differed at the look before the last.
 
     Everything but "in flight" must be settled: a change of the place does not show that the
-    stream's worker will ever write it. A foreign surplus is a difference even if it has changed, as
-    no repair can settle it.
+    stream's worker will ever write it. No repair can settle a foreign surplus, so it is always a
+    difference.
     """
     if last.finding == "equal":
         return "in flight"

@@ -17,9 +17,7 @@ TOO_MANY_READERS = "LimitExceededException"
 
 
 class StreamCalls(ItemCalls):
-    """Requests about a table's items and its stream, by boto3's client `dynamodbstreams`. `more`
-    are arguments of ItemCalls.
-    """
+    """Requests about a table's items and its stream, by the client `dynamodbstreams` of boto3."""
 
     def __init__(self, connection: Connection, table: str, streams: Any, **more: Any) -> None:
         super().__init__(connection, table, **more)

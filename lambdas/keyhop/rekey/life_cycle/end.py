@@ -42,8 +42,7 @@ MOST_NAMED = 5
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of an end: the window of `complete`, the bucket of a last export of the source,
-    and the table to delete: the source for `complete`, the destination for `cancel`; empty for
-    none.
+    and the table to delete (the source for `complete`, the destination for `cancel`), or empty.
     """
 
     window_days: float = WINDOW_DAYS

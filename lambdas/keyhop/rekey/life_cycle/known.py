@@ -3,8 +3,7 @@
 `create` must not silently leave out a setting that DynamoDB has learnt since Keyhop was written. So
 each member of an answer that is not in this list is reported. tests/unit/test_service_model.py
 compares the list with botocore's model. Keyhop knows a member if `create` copies it, lists it for a
-person or refuses the table because of it, or if it is a figure or a state, which no table takes
-over.
+person or refuses the table because of it, or if it is a figure or state that no table takes over.
 """
 
 from collections.abc import Iterator, Mapping

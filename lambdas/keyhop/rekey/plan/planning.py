@@ -1,7 +1,6 @@
 """`plan`: the effect of a re-key on a table's items, and whether to do it at all.
 
-It reads a sample and tries the transform on it, and changes nothing. The first question is whether
-an index would suffice.
+It tries the transform on a sample, and changes nothing. First it asks whether an index suffices.
 """
 
 import random
@@ -37,8 +36,7 @@ class Plan:
 
     `question` is whether an index would suffice; the user should consider it first. Unmappable
     items of the sample are by reason, and their share has 95 % limits. `indexes` has, by name, the
-    shares of items before and after. `blocks` are reasons not to proceed, and `notes` points to
-    check.
+    shares of items before and after. `blocks` are reasons not to proceed; `notes` are to check.
     """
 
     source: str

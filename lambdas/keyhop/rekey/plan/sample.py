@@ -28,8 +28,7 @@ DEFAULT_SAMPLE = 2_000
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """A sample with an approximate share of a table's items; 1 for all items. It is the beginning
-    of a table without a reported number of items, which is missing for six hours after its
-    creation.
+    of a table that reports no number of items yet, for six hours after its creation.
     """
 
     items: Sequence[Item]

@@ -27,8 +27,7 @@ _Frozen = tuple[Any, ...]
 @dataclass(frozen=True, slots=True)
 class Collisions:
     """Pairs of items that map to one place: "none" if the transform excludes them, or an
-    "estimate", or "counted". `at_most` is its upper limit with 95 % probability; None for too small
-    a sample.
+    "estimate", or "counted". `at_most` is its upper limit (95 %), or None for too small a sample.
     """
 
     how: str

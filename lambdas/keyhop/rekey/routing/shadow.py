@@ -59,9 +59,8 @@ def hashed(key: object) -> str:
 
 @dataclass(slots=True, eq=False)
 class Shadow:
-    """Makes shadow reads and counts their outcomes, as shadow_reads, shadow_equal,
-    shadow_in_flight, shadow_real and shadow_failed, and the seconds of both sides: serving_seconds,
-    candidate_seconds.
+    """Makes shadow reads and counts shadow_reads, shadow_equal, shadow_in_flight, shadow_real and
+    shadow_failed, and the seconds of both sides: serving_seconds, candidate_seconds.
     """
 
     clock: Clock

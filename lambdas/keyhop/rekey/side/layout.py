@@ -16,9 +16,8 @@ It is a separate table beside the destination, with the partition key `pk` and t
     told       <name>                        a figure, as JSON (figures.py)
 
 D is the direction, forward or reverse. Keys are JSON texts of typed values; a name that is too long
-for a sort key is replaced by its SHA-256. Content is JSON text in the attribute `body`, beside the
-attributes of conditions: `revision`, `tries` (how often a batch has started), `stamp` (the token of
-a claim).
+for a sort key is replaced by its SHA-256. Content is JSON text in the attribute `body`, beside what
+conditions use: `revision`, `tries` (how often a batch has started), `stamp` (a claim's token).
 """
 
 from dataclasses import dataclass

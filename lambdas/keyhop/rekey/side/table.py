@@ -107,9 +107,7 @@ class SideTable(Batches, Claims):
         return is_written
 
     def plan(self) -> Pair:
-        """Return the plan. Raise CannotStart if it is missing, or the side table has another
-        layout.
-        """
+        """Return the plan. Raise CannotStart if it is missing, or of another layout."""
         row = self._row(layout.PLAN, layout.PLAN)
         if row is None:
             raise CannotStart(f"The side table {self._table!r} has no plan: create it.")

@@ -66,9 +66,8 @@ class Batches(Rows):
     def suspect(
         self, direction: Direction, shard: str, sequence: str
     ) -> tuple[str, bool, list[str]]:
-        """Return the suspect of a batch that has started before, if any: the key, as JSON text,
-        that was being processed when it ended, whether its places were computed, and the skipped
-        keys.
+        """Return the suspect of a batch that has started before, if any: the key, as JSON text, at
+        which it ended, whether its places had been computed by then, and the keys that it skips.
         """
         row = self._row(f"{layout.BEGUN}#{direction}", f"{shard}#{sequence}") or {}
         if "suspect" not in row:

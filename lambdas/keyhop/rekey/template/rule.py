@@ -15,9 +15,8 @@ from keyhop.rekey.transform import KeyNames, Unmappable, check_key
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A search in an attribute of a destination item for names of the source, each with its field's
-    position and the function that makes its value. As a sign, the attribute shows whether the rule
-    has made the item.
+    """A search in an attribute of a destination item for names of the source, each with its
+    position and the function that makes its value. A sign shows whether the rule has made the item.
     """
 
     attribute: str

@@ -106,8 +106,8 @@ def place_of(image: Any) -> FrozenKey | None:
 @dataclass(slots=True)
 class Change:
     """The changes of one source key in a batch of records: the places of its images in the other
-    table, with their owner attributes, and the newest image, written at `newest` (seconds since
-    1970).
+    table, with their owner attributes, and the newest image, or None if the item was removed. It
+    was written at `newest`, in seconds since 1970. `unmapped` says that any image cannot be mapped.
     """
 
     source: FrozenKey

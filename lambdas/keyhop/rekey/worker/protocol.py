@@ -55,8 +55,8 @@ class Outcome(Enum):
 @dataclass(frozen=True, slots=True)
 class Call:
     """A request of the protocol. With a `fence`, WRITE, REMOVE and TAKE_OVER are made in a
-    transaction if the claim of `source` to `place` has this token; otherwise the answer is
-    OVERTAKEN.
+    transaction if the claim of `source` to `place` has this token, and are answered by OVERTAKEN
+    otherwise.
     """
 
     kind: Kind
@@ -116,8 +116,8 @@ class Protocol:
         waits: bool = False,
     ) -> Work:
         """Return the work for one source key in a batch, with all its places and the last image.
-        Read first if the records are older than a minute or come again; wait if the batch had a
-        record.
+        Read first if the records are older than a minute, or are delivered again, and wait if the
+        batch had recorded its start before.
         """
         if not places:
             return Work(source, places, image, step=None)

@@ -105,8 +105,7 @@ class Replicator:
         **more: Any,
     ) -> "Replicator":
         """Return a worker of one direction; `transform` always maps the source to the destination,
-        clients of `connection_of(table)` need time-outs of two seconds, and `more` is for
-        ItemCalls.
+        and clients of `connection_of` need time-outs of two seconds. `more` is for ItemCalls.
         """
         names = (pair.source, pair.destination)
         origin, target = names if direction == "forward" else names[::-1]

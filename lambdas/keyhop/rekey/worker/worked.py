@@ -8,9 +8,8 @@ from keyhop.rekey.control import Share
 @dataclass(slots=True)
 class Worked:
     """The result of a batch; `lag` is the age of its newest record at its end, in seconds. `left`
-    are works that have become claims, `stragglers` writes that bypassed the router, `unmapped` keys
-    whose item cannot be mapped to the other table, and `given_up` keys that killed the worker
-    repeatedly.
+    are works that became claims, `stragglers` writes that bypassed the router, `unmapped` keys
+    whose item cannot be mapped, and `given_up` keys that killed the worker repeatedly.
     """
 
     records: int = 0

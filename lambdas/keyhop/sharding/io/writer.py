@@ -329,8 +329,8 @@ class Writer:
         )
 
     def _transact(self, write: Write, parts: Sequence[Part], users: int | None) -> None:
-        """Write parts in a transaction, one with the user's condition; raise Overtaken if an item
-        moved.
+        """Write parts in a transaction, one with the user's condition; raise Overtaken after a
+        move.
         """
         physical = [self.schema.physical(write.key, shard) for shard, _, _ in parts]
         write.physical = physical[0]
@@ -355,8 +355,7 @@ class Writer:
         self, error: ClientError, write: Write, part: int, clause: Clause
     ) -> ClientError | None:
         """Return the error for the user's condition, as a write without a transaction raises it, or
-        None if our condition failed, which is joined to it: the item's existence shows which one
-        did.
+        None if our condition failed, which is joined to it: the item's existence shows which one.
         """
         item = error.response["CancellationReasons"][part].get("Item")
         ours = "attribute_not_exists(#kh_p)" if item else "attribute_exists(#kh_p)"

@@ -132,9 +132,7 @@ def beginning_of(name: str) -> datetime:
 
 
 def moment_of(value: Any, unit: Unit, needed: Bucket | None = None) -> datetime:
-    """Return the UTC time of a value, or raise CannotStart if it does not identify the `needed`
-    period.
-    """
+    """Return the time of a value in UTC; raise CannotStart if it does not identify the period."""
     return _moment(value, unit, needed)[0]
 
 

@@ -2,8 +2,7 @@
 
 A physical key is the logical key, the separator, and the shard's number in decimal, without leading
 zeros; also in the first shard. A separator has no digits, so each physical key has one meaning. A
-logical key may itself end in a separator and digits: `"a_1"` in shard 2 is `"a_1_2"`, which is not
-a shard of `"a"`.
+logical key may itself end like one: `"a_1"` in shard 2 is `"a_1_2"`, which is not a shard of `"a"`.
 """
 
 import re

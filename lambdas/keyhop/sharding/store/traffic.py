@@ -50,8 +50,7 @@ class _Waiting:
 @dataclass(slots=True)
 class Traffic:
     """The reports of one writer, by epoch minute, to the metadata table; for any number of threads.
-    A report is sent once, and an error never makes a write fail: the next one includes the data
-    again.
+    One is sent once, and an error never makes a write fail: the next one includes the same data.
     """
 
     requests: Requests
@@ -165,9 +164,8 @@ class Traffic:
 
 
 def outdated(minutes: Mapping[int, float], now: float) -> list[int]:
-    """Return the minutes of outdated reports, oldest first. Of each hour the busiest minute is
-    kept, and the latest minutes are kept, because reports of them still arrive. `now` is in epoch
-    seconds.
+    """Return the minutes of outdated reports at `now` (epoch seconds), oldest first. Each hour's
+    busiest minute is kept, and the latest ones, because reports of them still arrive.
     """
     latest = int(now // 60) - MINUTES_KEPT
     oldest = int(now // 3600) - HOURS_KEPT
