@@ -1,8 +1,4 @@
-"""Judge the figures of a plan: what prevents a re-key, what to check, and whether an index
-suffices.
-
-Pure.
-"""
+"""Judge the figures of a plan: obstacles, points to check, and whether an index suffices. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,13 +24,9 @@ WANTED_UNITS = 40_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question whether a global index would suffice.
-
-    Attributes:
-        missing: Attributes of the new key that some items lack. An index needs them.
-        collection_share: The largest share of the sample under one partition key of the source.
-        costs: The costs of the index in dollars: to fill it, for a million changes, and for a
-            month.
+    """The question whether a global index would suffice, which needs the `missing` attributes of
+    the new key. `collection_share` is the largest share of the sample under one partition key of
+    the source. Costs are in dollars: to fill the index, for a million changes, and for a month.
     """
 
     missing: Sequence[str]
@@ -69,11 +61,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Hot:
-    """A new partition key with a large share of the sample.
-
-    Attributes:
-        value: The canonical value, which belongs to a user.
-        shards: The n of the filter shard:n that spreads it.
+    """A new partition key with a large share of the sample, and the n of the filter shard:n that
+    spreads it. Its canonical value belongs to a user.
     """
 
     value: tuple[str, str | bytes]
@@ -92,13 +81,7 @@ class Hot:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts that a plan is judged by.
-
-    Attributes:
-        refused: The refusals by likeness.
-        unmappable: The number of unmappable items.
-        collisions: The number of pairs of items that map to one place.
-    """
+    """The facts that a plan is judged by; likeness refuses, and `collisions` are pairs of items."""
 
     table: Table
     features: Features

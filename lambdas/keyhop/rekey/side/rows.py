@@ -16,9 +16,7 @@ from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.values import Key, canonical, to_json
 
 MOST_SORT_KEY_BYTES = 1024
-"""The maximum bytes of a sort key (AWS documentation). A longer name of a row is replaced by its
-SHA-256.
-"""
+"""The maximum bytes of a sort key (AWS); a longer name of a row is replaced by its SHA-256."""
 
 _KEY_TEXT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
@@ -28,12 +26,7 @@ PRESENT = "attribute_exists(pk)"
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The existing row that prevented a write.
-
-    Attributes:
-        row: The existing row.
-        unsure: Whether this write may have written it.
-    """
+    """The existing row that prevented a write; `unsure`: this write itself may have written it."""
 
     row: dict[str, Any]
     unsure: bool

@@ -66,10 +66,7 @@ class _Test:
 
 
 def key_condition(clause: Clause, partition: str, sort: str, type_: KeyType) -> KeyCondition:
-    """Return the condition on the two key attributes. type_: the sort key's type.
-
-    Raises CannotStart for an invalid expression.
-    """
+    """Return the condition on the two key attributes, or raise CannotStart for an invalid one."""
     tests = [_test(text) for text in _conjuncts(clause.condition)]
     by_name = {clause.names.get(test.name, test.name): test for test in tests}
     key = by_name.pop(partition, None)

@@ -17,9 +17,8 @@ MOST_BUFFERED = 25
 
 
 class TableBatch:
-    """A batch writer like boto3's: sends 25 writes at a time, and the remaining ones at the end.
-
-    Of two writes of the same key the later one is kept. Raises the first error.
+    """A batch writer like boto3's: sends 25 writes at a time, and the remaining ones at the end. Of
+    two writes of the same key the later one is kept. Raises the first error.
     """
 
     def __init__(
