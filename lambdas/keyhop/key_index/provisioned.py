@@ -254,11 +254,8 @@ def capacity_now(table: Table, scaling: Scaling, refused: str | None) -> dict[st
     if index is None or table.throughput is None:
         return None
     units = _plain(index["ProvisionedThroughput"])
-    return {
-        **units,
-        "scaled": is_scaled(scaling.targets(_index_resource(table))),
-        "refused": refused,
-    }
+    scaled = is_scaled(scaling.targets(_index_resource(table)))
+    return {**units, "scaled": scaled, "refused": refused}
 
 
 def _table_resource(table: Table) -> str:
