@@ -39,8 +39,6 @@ WRITES = frozenset(
 READS = frozenset({"scan", "query", "get_item", "batch_get_item"})
 
 LONGEST_BACKOFF_SECONDS = 5.0
-MOST_KEYS_AT_ONCE = 100
-"""Of one BatchGetItem (AWS documentation)."""
 _REFUSED_ITEM = {
     "ValidationException",
     "ValidationError",

@@ -50,6 +50,14 @@ def blocks_of(byte_count: float) -> int:
 
 
 WRITE_UNIT_BYTES = 1024
+PARTITION_WRITE_UNITS = 1000
+"""A second, of one partition of a table or an index (AWS documentation)."""
+
+MOST_KEYS_AT_ONCE = 100
+"""Of one BatchGetItem (AWS documentation)."""
+
+MOST_SORT_KEY_BYTES = 1024
+"""Of the value of a sort key (AWS documentation)."""
 
 
 def write_units(item_bytes: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 from keyhop import __version__
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
-from keyhop.dynamodb.units import UNITS_PER_BLOCK, US_EAST_1
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.dynamodb.values import canonical, from_json
 from keyhop.errors import CannotStart
 from keyhop.jobs.estimate import estimate
@@ -34,9 +34,6 @@ EXAMPLES = 10
 DRIFT = ("missing", "surplus", "occupied")
 """What makes an index untrue: a collection without its sentinel, a sentinel without a collection, a
 user's item where a sentinel should be."""
-
-PARTITION_WRITE_UNITS = 1000
-"""A second, of one partition of a table or an index (AWS documentation)."""
 
 ROW_UNITS = 0.02
 """Read units of a row of the index, of some 150 bytes."""

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from keyhop.dynamodb.schema import KEY_INDEX, KeyAttribute, KeySpace
 from keyhop.dynamodb.schema import MARKER as MARKER
+from keyhop.dynamodb.units import MOST_SORT_KEY_BYTES
 from keyhop.dynamodb.values import (
     Key,
     KeyType,
@@ -29,7 +30,6 @@ from keyhop.dynamodb.values import (
 from keyhop.errors import CannotStart
 
 INDEX = KEY_INDEX
-MOST_SORT_KEY_BYTES = 1024
 
 LEAST_SORT_KEY: dict[str, TypedValue] = {
     "S": {"S": "!keyhop"},
