@@ -14,7 +14,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, ItemCalls
+from keyhop.dynamodb.requester import ItemCalls
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import Item, Key
 from keyhop.rekey.compare.look import DIFFERENCES, Finding, Look, look_at, verdict
 from keyhop.rekey.compare.rows import Candidate

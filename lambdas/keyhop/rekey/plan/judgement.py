@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.errors import CannotStart
 from keyhop.rekey.life_cycle.create import check_stream_view
 from keyhop.rekey.life_cycle.features import Features
@@ -15,9 +16,6 @@ from keyhop.wording import counted
 
 HOT_SHARE = 0.05
 HOT_ITEMS = 20
-PARTITION_UNITS = 1_000
-"""The maximum write units a second of one partition."""
-
 WANTED_UNITS = 40_000
 """The write units a second of a table by its default quota (AWS documentation)."""
 
@@ -72,7 +70,7 @@ class Hot:
     @property
     def most_units(self) -> float:
         """Return the write units a second of the whole table at which this key throttles."""
-        return PARTITION_UNITS / self.share
+        return PARTITION_WRITE_UNITS / self.share
 
     def to_json(self) -> dict[str, Any]:
         """Return the key as JSON, without its value."""
@@ -109,7 +107,7 @@ def hot_keys(trial: Trial) -> list[Hot]:
     for (value,), count in trial.new_collections.most_common(10):
         share = count / max(1, trial.mapped)
         if share >= HOT_SHARE and count >= HOT_ITEMS:
-            shards = max(2, math.ceil(share * WANTED_UNITS / PARTITION_UNITS))
+            shards = max(2, math.ceil(share * WANTED_UNITS / PARTITION_WRITE_UNITS))
             hot.append(Hot(value, share, shards))
     return hot
 

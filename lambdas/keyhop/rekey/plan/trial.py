@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.values import (
     MOST_ITEM_BYTES,
     Item,
@@ -18,9 +19,6 @@ from keyhop.dynamodb.values import (
 from keyhop.rekey.transform import Transform, Unmappable
 
 EXAMPLES = 10
-BLOCK_BYTES = 1024
-"""The size of a write unit."""
-
 _Frozen = tuple[Any, ...]
 
 
@@ -127,7 +125,7 @@ class Trial:
     def _count(self, item: Item, mapped: Item) -> None:
         place = self.transform.destination.of(mapped)
         size = size_of(mapped)
-        units = float(max(1, -(-size // BLOCK_BYTES)))
+        units = write_units(size)
         self.bytes_after += size
         self.write_units += units
         self.too_large += size > MOST_ITEM_BYTES

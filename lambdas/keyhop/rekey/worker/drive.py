@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, TypeVar, cast
 
-from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
+from keyhop.dynamodb.requester import Unanswered, is_of_the_item
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Direction
 from keyhop.rekey.side.layout import Claim

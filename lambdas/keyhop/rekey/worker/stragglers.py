@@ -7,7 +7,7 @@ both tables agree about the item, at the latest when the other worker has proces
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import Item, same_item
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction

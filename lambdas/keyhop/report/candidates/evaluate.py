@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK, WRITE_UNIT_BYTES
 from keyhop.report.advice import money
-from keyhop.report.candidates.sampled import WRITE_UNIT_BYTES
 from keyhop.report.candidates.streamed import Streamed
 from keyhop.report.candidates.template import Candidate, Field
 from keyhop.report.facts import (

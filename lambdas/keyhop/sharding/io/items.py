@@ -14,6 +14,7 @@ from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from keyhop.dynamodb.throttling import NO_REASON
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.key.schema import ItemKey, Schema
@@ -21,9 +22,6 @@ from keyhop.sharding.store.requests import Requests
 
 FENCE = "keyhop_fence"
 """The attribute that marks an item as changed while its shard is drained."""
-MOST_KEYS_AT_ONCE = 100
-"""The maximum of one BatchGetItem (AWS documentation)."""
-
 MOST_LEVELS = 32
 """The maximum nesting of a value (AWS documentation)."""
 

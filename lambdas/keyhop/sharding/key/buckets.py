@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, cast
 
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.errors import CannotStart
 
 Bucket = Literal["month", "day", "hour"]
@@ -25,7 +26,6 @@ PAGE_BYTES = 1024.0**2
 """The maximum size of a Query's page (AWS documentation)."""
 LARGE_BYTES = 10 * 1024.0**3
 """The size of a partition, and of an item collection in a table with local indexes."""
-PARTITION_WRITE_UNITS = 1_000.0
 
 _FINER: dict[Bucket, tuple[Bucket, int]] = {"month": ("day", 30), "day": ("hour", 24)}
 _COARSER: dict[Bucket, tuple[Bucket, int]] = {"hour": ("day", 24), "day": ("month", 30)}

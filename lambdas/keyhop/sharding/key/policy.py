@@ -19,12 +19,11 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from keyhop.dynamodb.throttling import NO_REASON, reason_names
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.sharding.key.demand import TELL_SECONDS, Demand
 from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 
-PARTITION_WRITE_UNITS = 1_000.0
-"""The maximum write units a second of one partition."""
 QUIET_HOURS = 24
 """The minimum time since a key's last change before fewer shards are proposed."""
 HEADROOM = 5.0
