@@ -19,7 +19,7 @@ from keyhop.report.findings import Money
 
 MONTH_SECONDS = HOURS_OF_A_MONTH * 3600
 GB = 1_000_000_000
-"""The GB in prices; the GB in limits is 2**30 (rules/limits.py)."""
+"""The GB in prices; the GB in limits is 2**30 (rules/rule.py)."""
 
 WORTH_DOLLARS = 1.0
 """The dollars a month above which money counts as wasted."""
