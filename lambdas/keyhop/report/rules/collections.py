@@ -2,22 +2,21 @@
 
 import math
 
-from keyhop.report.advice import buckets
-from keyhop.report.advice.indexes import (
+from keyhop.report.advice import (
+    bucket,
+    bucket_steps,
     instead_of_local,
     largest_bytes,
     local,
+    money,
     most_bytes,
+    peak_of,
     read_consistently,
     stays_small,
-    with_local,
-)
-from keyhop.report.advice.links import with_new_key
-from keyhop.report.advice.money import (
-    money,
     storing,
+    with_local,
+    with_new_key,
 )
-from keyhop.report.advice.shards import peak_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
@@ -393,11 +392,11 @@ def are_dates(facts: Facts) -> bool:
 
 def _bounded(facts: Facts) -> Advice:
     """Advise P10 where time makes a collection grow, and P5 otherwise."""
-    unit = buckets.bucket(_daily_bytes(facts), bool(local(facts)), None)
+    unit = bucket(_daily_bytes(facts), bool(local(facts)))
     return with_new_key(
         facts,
         ("P10", "P5"),
-        *buckets.steps(unit, peak_of(facts)),
+        *bucket_steps(unit, peak_of(facts)),
         "Leave it if something bounds the number of items, as the seats of a hall.",
     )
 

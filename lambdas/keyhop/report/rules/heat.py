@@ -1,11 +1,15 @@
 """Rules on heat, from metrics, Contributor Insights and the stream: A8 and H1 to H7."""
 
-from keyhop.report.advice.money import (
+from keyhop.report.advice import (
+    hottest,
     money,
     of_table,
+    peak_of,
+    sharding_command,
+    sharding_steps,
+    shards_for,
+    transactional,
 )
-from keyhop.report.advice.shards import command, hottest, peak_of, shards_for, transactional
-from keyhop.report.advice.shards import steps as sharding_steps
 from keyhop.report.facts import (
     TABLE,
     Absent,
@@ -189,7 +193,7 @@ def _spread(facts: Facts, target: str, reads: bool) -> Advice:
     if peak is not None and not reads:
         shards = shards_for(peak, transactional(facts))
         steps += sharding_steps(shards)
-        pasted = command(facts.table.name, shards)
+        pasted = sharding_command(facts.table.name, shards)
     steps += [
         "Reads of a hot key: cache them, or keep copies of it under several keys.",
         "Writes of a hot key: shards. Time in the key bounds its size, never its rate.",
@@ -368,7 +372,7 @@ def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Said | No
     advice = Advice(
         ("P17",),
         (*sharding_steps(shards), "Buckets of time move the end to another key, and are as hot."),
-        command(facts.table.name, shards),
+        sharding_command(facts.table.name, shards),
     )
     return found("medium" if hot else "low", summary, signal, advice=advice)
 

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from keyhop.report.advice.money import (
+from keyhop.report.advice import (
     MONTH_SECONDS,
     money,
     of_index,

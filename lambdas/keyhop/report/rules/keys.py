@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 
-from keyhop.report.advice.links import naming, with_new_key
-from keyhop.report.advice.shards import peak_of, shards_for
-from keyhop.report.advice.shards import steps as sharding_steps
+from keyhop.report.advice import (
+    naming,
+    peak_of,
+    sharding_steps,
+    shards_for,
+    with_new_key,
+)
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,

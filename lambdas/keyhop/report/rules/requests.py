@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
-from keyhop.report.advice.money import (
+from keyhop.report.advice import (
     money,
     reading,
     wasted,
