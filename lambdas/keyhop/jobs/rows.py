@@ -43,10 +43,12 @@ class Rows:
         with self._lock:
             groups = [group for group in groups if group not in self._loaded]
             for first in range(0, len(groups), READERS):  # so that few commits are in memory
-                for commit in self._journal.commits_of(groups[first : first + READERS]):
+                some = groups[first : first + READERS]
+                # All commits come before the first is added: if one fails, none is added twice.
+                for commit in list(self._journal.commits_of(some)):
                     for part in commit.parts:
                         self._add(part)
-            self._loaded.update(groups)
+                self._loaded.update(some)
         return self
 
     def _add(self, part: Part) -> None:
