@@ -133,7 +133,9 @@ class Looks:
         return results
 
     def look_again(self, results: Sequence["Found"]) -> Iterator[float]:
-        """Look until each place is equal or confirmed, and yield the minimum seconds to wait."""
+        """Look again at differing places, until they are equal or the difference is confirmed.
+        Update the results, and yield the minimum seconds to wait before each look.
+        """
         differing = _differing(results)
         for number, seconds in enumerate(self.pauses, 1):
             if not differing:

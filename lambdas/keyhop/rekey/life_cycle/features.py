@@ -249,8 +249,8 @@ def _alarms(client: Any, table: Table) -> Objects:
 
 
 def names_table(alarm: Mapping[str, Any], table: str) -> bool:
-    """Return whether an alarm watches the table, also in an expression. The alarms that auto
-    scaling makes are excluded.
+    """Return whether an alarm watches a metric of the table, also in an expression. The alarms that
+    auto scaling makes are excluded.
     """
     if alarm.get("AlarmName", "").startswith(OF_SCALING):
         return False

@@ -79,7 +79,7 @@ class Hot:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts that a plan is judged by; likeness refuses, and `collisions` are pairs of items."""
+    """The facts for judging a plan; `collisions` counts pairs of items that map to one place."""
 
     table: Table
     features: Features

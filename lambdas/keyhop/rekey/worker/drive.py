@@ -96,7 +96,7 @@ class Driver:
         self._target.claims.clear()
 
     def map(self, function: Callable[[V], W], values: Sequence[V]) -> list[W]:
-        """Return the results of all values in order, by all threads; after an error none begins."""
+        """Return the results for all values, in order, by all threads; the first error ends it."""
         results: dict[int, W] = {}
 
         def call(number: int) -> None:

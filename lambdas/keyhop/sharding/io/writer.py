@@ -329,8 +329,8 @@ class Writer:
         )
 
     def _transact(self, write: Write, parts: Sequence[Part], users: int | None) -> None:
-        """Write parts in a transaction, one with the user's condition; raise Overtaken after a
-        move.
+        """Write parts in a transaction, `users` with the user's condition; raise Overtaken if an
+        item is no longer where it was found.
         """
         physical = [self.schema.physical(write.key, shard) for shard, _, _ in parts]
         write.physical = physical[0]

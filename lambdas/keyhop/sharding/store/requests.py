@@ -111,8 +111,8 @@ class Requests:
         return self.patiently(lambda: self.once(operation, **parameters))
 
     def patiently(self, attempt: Callable[[], T]) -> T:
-        """Repeat an attempt after throttling, temporary errors and Overtaken; nested, until one
-        deadline.
+        """Repeat an attempt while it is throttled, fails temporarily, or raises Overtaken; a nested
+        call has the same deadline.
         """
         outer: float | None = getattr(self._here, "deadline", None)
         deadline = self.clock.monotonic() + self.patience if outer is None else outer
