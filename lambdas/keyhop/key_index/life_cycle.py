@@ -13,7 +13,7 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.tables import StepResult, Table
+from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart, IndexBusy
 from keyhop.jobs.journal import Journal, usage_of
 from keyhop.jobs.price import check_within
@@ -247,10 +247,10 @@ class LifeCycle:
         )
         if self.entry.turns_stream_on and self.entry.stream is None and table.stream is not None:
             self._note(stream=table.stream)
-        if step.done and not self.keeper.attach(table, self.sentinel):
-            step = StepResult(False, "attaching the keeper")
         if not step.done:
-            return self._wait(step)
+            return self._wait(step.says)
+        if not self.keeper.attach(table, self.sentinel):
+            return self._wait("attaching the keeper")
         self.table = table
         return {
             "next": "walk",
@@ -269,7 +269,7 @@ class LifeCycle:
         if (units := self.entry.units) is not None:
             self.table, step, refused = settle(self.connection, self.table, units, self.scaling)
             if not step.done:
-                return {**state, **self._wait(step)}
+                return {**state, **self._wait(step.says)}
             self._note(units=None, refused=refused)
         elif self.entry.refused:  # by an earlier build, whose index has its capacity by now
             self._note(refused=scale_again(self.table, self.order.max_write_rate, self.scaling))
@@ -294,9 +294,7 @@ class LifeCycle:
         # Before the walk: a deploy during it may change the place of sentinels of new indexes.
         self._note(sentinel=self.sentinel.to_json())
         if not self.keeper.attach(table, self.sentinel):
-            return self._wait(
-                StepResult(False, "attaching the keeper to the table's present stream")
-            )
+            return self._wait("attaching the keeper to the table's present stream")
         mappings = kept_now(self.keeper, table)
         return {"next": "walk", "audit": self._job("audit"), "kept": mappings}
 
@@ -314,13 +312,11 @@ class LifeCycle:
         # the removal comes to its end.
         self._note(audit=None)
         if not self.keeper.detach(table):
-            return self._wait(StepResult(False, "detaching the keeper"))
+            return self._wait("detaching the keeper")
         if entry.emptied and status_of(table) in (None, "DELETING"):
             return {"next": "finish", "rounds": 1}  # an earlier removal had come so far
         if table.index(INDEX) is not None and not is_ready(table):
-            return self._wait(
-                StepResult(False, f"waiting for the index, which is {status_of(table)}")
-            )
+            return self._wait(f"waiting for the index, which is {status_of(table)}")
         # Without an index the walk goes over the table, and reads each collection's sentinel.
         return self._removal(1)
 
@@ -383,10 +379,7 @@ class LifeCycle:
         order, table = self.order, self.table
         # Once more: a person may have attached one in the meantime.
         if not self.keeper.detach(table):
-            return {
-                **self._wait(StepResult(False, "detaching the keeper")),
-                "rounds": state["rounds"],
-            }
+            return {**self._wait("detaching the keeper"), "rounds": state["rounds"]}
         if is_ready(table):
             reader = self._reader("remove")
             if has_rows(reader):
@@ -407,7 +400,7 @@ class LifeCycle:
         refused = self.scaling.forget(table)
         table, step = step_towards_removed(self.connection, order.table, with_stream=is_ours)
         if not step.done:
-            return {**self._wait(step), "rounds": state["rounds"]}
+            return {**self._wait(step.says), "rounds": state["rounds"]}
         before, other_rows = self.entry.before, self.entry.elsewhere
         result = {
             "table": order.table,
@@ -435,11 +428,10 @@ class LifeCycle:
         grace = self.order.grace_seconds if self.keeper.mappings(self.table) else 0.0
         return self.order.walk(kind, grace)
 
-    def _wait(self, step: StepResult) -> dict[str, Any]:
+    def _wait(self, says: str) -> dict[str, Any]:
         # An index can take a day, and an execution's history has room for 25,000 events.
-        seconds = LONG_WAIT_SECONDS if "for the index" in step.says else WAIT_SECONDS
-        seconds = min(seconds, self.settle_seconds)
-        return {"next": "wait", "seconds": seconds, "says": step.says}
+        seconds = LONG_WAIT_SECONDS if "for the index" in says else WAIT_SECONDS
+        return {"next": "wait", "seconds": min(seconds, self.settle_seconds), "says": says}
 
     def _reader(self, kind: Kind) -> PageReader:
         """Return a reader of what a walk of this kind reads."""
