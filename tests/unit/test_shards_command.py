@@ -8,9 +8,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from keyhop.cli import display, shards_actions, shards_view
-from keyhop.cli.display import StatusLine
+from keyhop.cli import progress, shards_actions, shards_view
 from keyhop.cli.output import encodable
+from keyhop.cli.progress import StatusLine
 from keyhop.cli.session import Stop
 from keyhop.cli.shards_actions import ShardsCommand
 from keyhop.cli.shards_view import (
@@ -175,7 +175,7 @@ def test_the_teller_repeats_itself_only_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: now.seconds))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now.seconds))
     teller = StatusLine(quiet=False)
     told = ((0.0, "a", "1"), (1.0, "a", "2"), (2.0, "b", "3"), (8.0, "b", "4"))
     for now.seconds, kind, text in told:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from keyhop.checks import camel, read
-from keyhop.cli.display import StatusLine
 from keyhop.cli.executions import Execution, Executions
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
 from keyhop.cli.fetch import fetch as copy_run
@@ -29,8 +28,8 @@ from keyhop.cli.fleet_view import (
 )
 from keyhop.cli.following import Beside, Following, nothing_beside
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import is_text, put_out
-from keyhop.cli.printed import Printed
+from keyhop.cli.output import Printed, is_text, put_out
+from keyhop.cli.progress import StatusLine
 from keyhop.cli.session import Stop, stop_on_signals
 from keyhop.cli.stack import ENUMERATE_KEYS, FOR_EACH_KEY, Stack, find_stack
 from keyhop.cli.standing import WatchedRun

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from keyhop.cli.display import StatusLine, progress_text
 from keyhop.cli.executions import Execution
+from keyhop.cli.progress import StatusLine, progress_text
 from keyhop.cli.stack import ENUMERATE_KEYS, Stack
 from keyhop.cli.standing import WatchedRun
 from keyhop.errors import KeyhopError

@@ -13,8 +13,7 @@ from click.shell_completion import shell_complete
 from keyhop import __version__
 from keyhop.cli import each, fleet, index, keys, rekey, report, shards
 from keyhop.cli import options as shared
-from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
-from keyhop.cli.interrupts import SENTENCE
+from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED, SENTENCE
 from keyhop.errors import BudgetSpent, CannotStart, KeyhopError
 
 COMPLETION = "_KEYHOP_COMPLETE"

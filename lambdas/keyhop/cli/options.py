@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource, augment_usage_errors
 
-from keyhop.cli.interrupts import raise_at_interrupt
+from keyhop.cli.exit_status import raise_at_interrupt
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
-from keyhop.cli.display import check_report_path
 from keyhop.cli.exit_status import DONE, FAILED
 from keyhop.cli.options import Options
+from keyhop.cli.output import check_report_path
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.session import stop_on_signals
 from keyhop.errors import CannotStart

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Collection, Iterator, Sequence
 
-from keyhop.cli.confirm import Facts, is_terminal
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.rekey_outcomes import Stages, serves_line, serving_of
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.rekey_view import MOST_SHOWN
+from keyhop.cli.session import Facts, is_terminal
 from keyhop.dynamodb.client import aws_client, connect
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, KeyhopError

@@ -1,19 +1,15 @@
 """What the actions of `keyhop rekey` share: a pair of tables, its side table, the question."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from keyhop.cli.confirm import Facts, confirm, place
-from keyhop.cli.display import StatusLine, write_report
 from keyhop.cli.exit_status import DONE
 from keyhop.cli.options import Options
-from keyhop.cli.output import is_text, put_out
 from keyhop.cli.rekey_view import standing_json, standing_lines
-from keyhop.cli.session import Stop, connection_of, suggesting
+from keyhop.cli.session import Facts, Session, Stop
 from keyhop.dynamodb.client import aws_client
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.errors import CannotStart, NotPermitted, RunConflict, TableNotFound
 from keyhop.rekey.control import Control, direction_from
@@ -35,22 +31,14 @@ TRIES = 10
 MOST_LISTED = 1_000
 """Of claims: more are not counted."""
 
-POLL_SECONDS = 2.0
-LOCAL_POLL_SECONDS = 0.05
 
-
-class PairCommand:
+class PairCommand(Session):
     """One action on a pair. table: the source. tasks: what its runs are made of."""
 
     tasks = staticmethod(tasks_of)
 
     def __init__(self, options: Options, stop: Stop) -> None:
-        self.options = options
-        self.stop = stop
-        self.connection = connection_of(options)
-        with suggesting(self.connection, options.table):
-            self.table = look_up(self.connection, options.table)
-        self.say = StatusLine(options.quiet).say
+        super().__init__(options, stop)
         self.to: str = options.to
         endpoint = self.connection.endpoint
         self.client_of: ClientOf | None = None
@@ -142,39 +130,11 @@ class PairCommand:
         self.put_out(standing_json(one, shown), lambda: "\n".join(standing_lines(one, shown)))
         return DONE
 
-    def confirm(self, act: str, told: Callable[[], Facts] = tuple) -> None:
-        """Ask, unless --yes was given; raises CannotStart."""
-
-        def facts() -> Facts:
-            yield from place(self.table.arn, self.connection.endpoint)
-            yield "to", self.to
-            yield from told()
-
-        confirm(act, facts, self.options.yes, self.stop.event)
-
-    def put_out(self, report: Mapping[str, Any], text: Callable[[], str]) -> None:
-        """The result, to where it is wanted; its text is a summary, which --quiet leaves out."""
-        options = self.options
-        write_report(options.report, report)
-        if not options.quiet or not is_text(options.format):
-            put_out(options.format, report, text)
-
-    def check_stop(self) -> None:
-        """Raises Stopped after Ctrl-C."""
-        if self.stop.event.is_set():
-            raise Stopped
+    def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
+        super().confirm(act, lambda: [("to", self.to), *facts()])
 
     def all_steps(self, step: Callable[[], StepResult]) -> StepResult:
-        """Do the next thing until nothing is left to do. Raises Stopped."""
-        said, seconds = "", POLL_SECONDS
-        if self.connection.endpoint.is_loopback:
-            seconds = LOCAL_POLL_SECONDS
-        while True:
-            done = step()
-            if done.done:
-                return done
-            if done.says != said:
-                self.say(f"{done.says} ...")
-                said = done.says
-            if self.stop.event.wait(seconds):
-                raise Stopped
+        """Do step after step until all is done. Raise Stopped."""
+        while not (result := step()).done:
+            self.wait_for(result.says)
+        return result

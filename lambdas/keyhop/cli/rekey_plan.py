@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from keyhop.cli.confirm import ASK_ABOVE, Facts
-from keyhop.cli.deployment import KeyIndexAccess
-from keyhop.cli.display import StatusLine
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND
+from keyhop.cli.progress import StatusLine
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.rekey_template import designed
+from keyhop.cli.session import ASK_ABOVE, Facts
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import Item, to_json
 from keyhop.rekey.digest import key_digest
@@ -26,7 +25,7 @@ def plan(command: PairCommand) -> int:
     """Nothing is changed; 3 if something stands in the way."""
     options = command.options
     design = designed(command)
-    sentinels = KeyIndexAccess(options, command.connection).sentinels_of(command.table)
+    sentinels = command.key_index.sentinels_of(command.table)
     planning = Planning(
         command.connection,
         design.pair.source,

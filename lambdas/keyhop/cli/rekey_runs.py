@@ -8,13 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from keyhop.cli.confirm import Facts
-from keyhop.cli.deployment import KeyIndexAccess
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND
 from keyhop.cli.rekey_outcomes import compared_lines, copied_lines, cost_line, cost_lines
 from keyhop.cli.rekey_pair import PairCommand
-from keyhop.cli.session import PREFIX, job_in, work
-from keyhop.dynamodb.requester import Stopped
+from keyhop.cli.session import PREFIX, Facts
 from keyhop.dynamodb.units import write_units
 from keyhop.errors import CannotStart
 from keyhop.jobs.journal import Journal
@@ -174,20 +171,11 @@ def _here(
     items: about so many are to be read, 0 if that is not known.
     """
     options = command.options
-    deployment = KeyIndexAccess(options, command.connection)
     if options.functions is not None:
         knowing["transform_of"] = partial(transform_of, trusted=text_of(Path(options.functions)))
-    tasks = command.tasks(sentinels_of=deployment.sentinels_of, **knowing)
-    with job_in(path, request, tasks, command.connection, options, command.stop) as job:
-        job.expected = float(items) or None
-        job.prepare(may_be_finished=options.resume)
-        if job.journal.is_finished():
-            return job.journal.manifest() or {}
-        job.begin()
-        if not work(job, options, state):
-            raise Stopped
-        _, summary = job.finish()
-        return dict(summary)
+    tasks = command.tasks(sentinels_of=command.key_index.sentinels_of, **knowing)
+    job = command.run_job(path, request, tasks, state, float(items) or None)
+    return job.journal.manifest() or {}
 
 
 def _facts(command: PairCommand) -> Facts:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from keyhop.cli.confirm import Facts
 from keyhop.cli.exit_status import DONE, FAILED
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.rekey_template import Designed, designed
+from keyhop.cli.session import Facts
 from keyhop.rekey.life_cycle import by_hand
 from keyhop.rekey.life_cycle.create import Creation
 from keyhop.rekey.life_cycle.end import MOST_NAMED, Ending

@@ -5,20 +5,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from keyhop.checks import check_characters
-from keyhop.cli.confirm import ASK_ABOVE, confirm, place
-from keyhop.cli.confirm import Facts as Told
-from keyhop.cli.deployment import KeyIndexAccess
-from keyhop.cli.display import StatusLine
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import encodable, width_of
-from keyhop.cli.session import Stop, connection_of, stop_on_signals, suggesting
+from keyhop.cli.progress import StatusLine
+from keyhop.cli.session import ASK_ABOVE, Session, Stop, stop_on_signals
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
@@ -26,7 +22,7 @@ from keyhop.errors import CannotStart, NotPermitted
 from keyhop.report.assemble import assemble
 from keyhop.report.candidates.evaluate import evaluated
 from keyhop.report.candidates.streamed import Listener, listening
-from keyhop.report.candidates.template import Candidate, candidate
+from keyhop.report.candidates.template import candidate
 from keyhop.report.facts import (
     Absent,
     CodeFacts,
@@ -75,17 +71,13 @@ _FIELDS = {one.name for one in fields(ReportInput)}
 
 
 def run(options: Options) -> int:
-    """The command; returns its exit status, or raises a KeyhopError."""
+    """Run the command; return its exit status, or raise a KeyhopError."""
     asked = _asked(options)
     old = None if options.baseline is None else _old(options.baseline)
     _check_output(options.output)
-    connection = connection_of(options)
     with stop_on_signals("A report that is cut short says nothing.") as stop:
-        command = ReportCommand(options, asked, connection, stop, old)
-        with suggesting(connection, options.table):
-            command.begin()
-        report = command.report()
-        return _tell(options, report, None if old is None else differences(old, report))
+        report = ReportCommand(options, asked, stop, old).report()
+        return _put_out(options, report, None if old is None else differences(old, report))
     return stop.status
 
 
@@ -119,34 +111,29 @@ def _check_output(path: str | None) -> None:
         raise CannotStart(f"--output {path}: {error.strerror}.") from error
 
 
-@dataclass(slots=True)
-class ReportCommand:
-    """All looks at one table, from this process. old: an earlier report's JSON."""
+class ReportCommand(Session):
+    """All looks at one table, from this process."""
 
-    options: Options
-    asked: ReportInput
-    connection: Connection
-    stop: Stop
-    old: Any = None
-    looks: Looks = field(init=False)
-    _candidates: tuple[Candidate, ...] = field(init=False)
-    _began: float = field(default_factory=time.monotonic)
-    _usage: Usage = field(default_factory=Usage)
+    def __init__(self, options: Options, asked: ReportInput, stop: Stop, old: Any = None) -> None:
+        self.asked = asked
+        self._old = old  # An earlier report, as JSON.
+        self._candidates = tuple(map(candidate, asked.candidates))
+        self._began = time.monotonic()
+        self._usage = Usage()
+        super().__init__(options, stop, self._begin)
 
-    def __post_init__(self) -> None:
-        self._candidates = tuple(map(candidate, self.asked.candidates))
-        self.looks = Looks(self.connection, self.asked)
-
-    def begin(self) -> None:
-        """Look at the control plane; raises CannotStart for an old report of something else."""
+    def _begin(self, connection: Connection, _name: str) -> Table:
+        """Look at the control plane; raise CannotStart for an old report of another table."""
+        self.looks = Looks(connection, self.asked)
         facts = self.looks.begin()
-        if self.old is not None:
-            check(self.old, facts.name)
+        if self._old is not None:
+            check(self._old, facts.name)
             self.looks.ours = (self._earlier(),)
+        return self.looks.table
 
     def _earlier(self) -> Own:
         try:
-            return Own.of_report(self.old)
+            return Own.of_report(self._old)
         except (KeyError, TypeError, ValueError) as error:
             raise BaselineUnreadable(f"The baseline is damaged: {AGAIN}.") from error
 
@@ -164,7 +151,7 @@ class ReportCommand:
             listeners = [Listener(one) for one in self._candidates]
             written = Busiest(looks.facts.partition)
             stream = self._stream([written.take, *self._listening(listeners)], refused is None)
-            self._go_on()
+            self.check_stop()
             sampled = refused or self._sampled(status, written.keys())
             facts = Facts(
                 at=looks.at,
@@ -178,14 +165,10 @@ class ReportCommand:
                 peak_writes=options.peak_writes,
                 prices=self.connection.prices,
             )
-        self._go_on()
+        self.check_stop()
         heard = [one.facts() if one.seen or one.writes else None for one in listeners]
         facts = replace(facts, candidates=evaluated(self._candidates, heard, facts))
         return assemble(facts, self._spent(), self.asked.show_keys, self.asked.settings())
-
-    def _go_on(self) -> None:
-        if self.stop.event.is_set():
-            raise Stopped
 
     def _listening(self, listeners: Sequence[Listener]) -> list[Callable[[Record], None]]:
         return [listening(listeners, moment_of, write_units)] if listeners else []
@@ -235,7 +218,7 @@ class ReportCommand:
 
     def _ours_of(self, table: Table) -> tuple[Key, ...]:
         """What tells items of Keyhop's own."""
-        sentinels = KeyIndexAccess(self.options, self.connection).sentinels_of(table)
+        sentinels = self.key_index.sentinels_of(table)
         return () if sentinels is None else (sentinels.item,)
 
     def _ask(self) -> None:
@@ -245,17 +228,11 @@ class ReportCommand:
         if facts.items and prices.dollars(most) <= ASK_ABOVE:
             return
 
-        def told() -> Told:
-            yield from place(facts.arn, self.connection.endpoint)
-            yield "items", f"{facts.items:,}" if facts.items else "not known yet"
-            yield "cost", f"up to about ${prices.dollars(most):,.2f} ({prices.on_demand})"
-
-        confirm(
-            f"look at every partition key of {facts.name}",
-            told,
-            self.options.yes,
-            self.stop.event,
-        )
+        told = [
+            ("items", f"{facts.items:,}" if facts.items else "not known yet"),
+            ("cost", f"up to about ${prices.dollars(most):,.2f} ({prices.on_demand})"),
+        ]
+        self.confirm(f"look at every partition key of {facts.name}", lambda: told)
 
     def _code(self) -> CodeFacts | Absent:
         if self.options.code is None:
@@ -277,7 +254,7 @@ class ReportCommand:
         return total([*self.looks.spent, read])
 
 
-def _tell(options: Options, report: Report, since: Differences | None) -> int:
+def _put_out(options: Options, report: Report, since: Differences | None) -> int:
     if options.output is not None:
         folder = Path(options.output)
         (folder / HTML).write_text(page(report), encoding="utf-8")

@@ -1,21 +1,20 @@
-"""What `keyhop shards` does: list, show, add, drain; recover is in shards_recover.py."""
+"""What `keyhop shards` does: list, show, add, drain, recover."""
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
-from keyhop.cli.confirm import Facts, confirm, place
-from keyhop.cli.display import StatusLine
-from keyhop.cli.exit_status import DONE
+from keyhop.cli.exit_status import DONE, FAILED
+from keyhop.cli.keys_actions import approve
 from keyhop.cli.options import Options
 from keyhop.cli.output import UNLIMITED_WIDTH, encodable, is_text, put_out
-from keyhop.cli.session import Stop, connection_of, stop_on_signals, suggesting
-from keyhop.cli.shards_recover import Recovery
+from keyhop.cli.progress import JobProgress, StatusLine
+from keyhop.cli.session import Facts, Session, Stop, stop_on_signals, suggesting
 from keyhop.cli.shards_view import (
     ASCII_BAR,
     BAR,
@@ -32,9 +31,12 @@ from keyhop.cli.shards_view import (
 from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import look_up
-from keyhop.dynamodb.values import TypedValue
-from keyhop.errors import CannotStart, GaveUp
+from keyhop.dynamodb.values import Key, TypedValue
+from keyhop.errors import BrokenPromise, CannotStart, GaveUp
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import LocalJob
+from keyhop.jobs.model import Part
+from keyhop.keys.request import keys_request
 from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.io.items import typed, untyped
 from keyhop.sharding.key.names import DEFAULT_SEPARATOR, MOST_SHARDS
@@ -42,18 +44,23 @@ from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.key.schema import schema_of
 from keyhop.sharding.key.shards import DRAINING, PASSING, Phase, Shards, from_item
-from keyhop.sharding.logical_keys import check_is_metadata
+from keyhop.sharding.logical_keys import KnownShards, check_is_metadata
 from keyhop.sharding.manage import KeyShards, TooEarly, add_shards, list_keys, look_at_shard
+from keyhop.sharding.recover import LostKey, LostKeys, has_gaps, look_at_all_shards, recover
+from keyhop.sharding.store.listing import all_keys
 from keyhop.sharding.store.metadata import MetadataChanged
 from keyhop.sharding.store.table_item import TOTAL_KEY
 from keyhop.sharding.store.traffic import traffic_of
 from keyhop.sharding.table import ShardedTable
+from keyhop.storage.store import Memory
+from keyhop.tasks import tasks_of
 from keyhop.wording import counted, duration
+
+MOST_SHOWN = 10
+"""Lost keys that are named before the question."""
 
 STEP_SECONDS = 1.0
 """A drain moves items for so long before it looks whether it is to stop."""
-
-LEAST_WAIT_SECONDS = 0.05
 
 
 def run(options: Options) -> int:
@@ -69,18 +76,14 @@ def run(options: Options) -> int:
     return stop.status
 
 
-class ShardsCommand:
+class ShardsCommand(Session):
     """A table with its shard metadata; list_, show, add, drain and recover are the actions."""
 
     clock: Clock = SystemClock()
 
     def __init__(self, options: Options, stop: Stop, status: StatusLine) -> None:
-        self.options = options
-        self.stop = stop
-        self.status = status
-        self.connection = connection_of(options)
-        with suggesting(self.connection, options.table):
-            self.table = look_up(self.connection, options.table)
+        super().__init__(options, stop)
+        self.status, self.say = status, status.say
         space = self.table.space
         separator = getattr(options, "separator", DEFAULT_SEPARATOR)
         self.schema = schema_of(space, options.table, separator)
@@ -126,15 +129,15 @@ class ShardsCommand:
         before = self.find(key)
         library = self.agreed(before.shards if before else None)
         wanted = (before.shards.number if before else 1) + self.options.count
-        self._ask(f"give {shown(key)} {shards_word(wanted)}", self._told)
+        self.confirm(f"give {shown(key)} {shards_word(wanted)}", self._metadata_facts)
         shards = self._grown(library, key, wanted)
-        self.status.say(
+        self.say(
             f"{shown(key)}: {shards_word(shards.number)} from now on. Readers read them at once; "
             f"writers use them after {shards.settle:g} s, when all readers know."
         )
         if not self.options.no_wait:
             self._wait_for_writers(library, key, wanted)
-            self.status.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
+            self.say(f"Writers use {shards_word(wanted)} of {shown(key)} now.")
         self._put_out_for_programs(key)
         return DONE
 
@@ -177,7 +180,7 @@ class ShardsCommand:
         if options.call_off:
             return self._call_off(work, key, before)
         if before.phase not in DRAINING and before.number <= options.shards:
-            status.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
+            self.say(f"{shown(key)} has {shards_word(before.number)}: there is nothing to drain.")
             self._put_out_for_programs(key)
             return DONE
         if before.phase in DRAINING and before.number != options.shards:
@@ -186,8 +189,8 @@ class ShardsCommand:
                 f"--shards {before.number}, or end that with --call-off."
             )
         act = f"drain {shown(key)} to {shards_word(options.shards)}"
-        self._ask(act, lambda: self._told_of_moves(library, key, before))
-        status.say(
+        self.confirm(act, lambda: self._moves_facts(library, key, before))
+        self.say(
             f"Draining {shown(key)} to {shards_word(options.shards)}, with {before.settle:g} s for "
             f"each of four steps and more. Readers and writers go on."
         )
@@ -205,7 +208,7 @@ class ShardsCommand:
                 )
             if step.shards.phase is not phase:
                 phase = step.shards.phase
-                status.say(f"  {phase}: {phase_text(step.shards)}", phase)
+                self.say(f"  {phase}: {phase_text(step.shards)}", phase)
             line = f"  {phase}: {counted(moved, 'item')} moved"
             left = step.seconds if step.action is Next.WAIT else 0.0
             while left > STEP_SECONDS:
@@ -215,7 +218,7 @@ class ShardsCommand:
             status.now(phase, line)
             self.wait(left)
         units, prices = library.usage.write_units, self.connection.prices
-        status.say(
+        self.say(
             f"{shown(key)} has {shards_word(step.shards.number)} now: "
             f"{counted(moved, 'item')} moved in "
             f"{duration(self.clock.monotonic() - began)}, for {units:,.0f} WRU: "
@@ -227,7 +230,7 @@ class ShardsCommand:
     def _call_off(self, work: Drain, key: TypedValue, before: Shards) -> int:
         if before.phase not in DRAINING:
             raise CannotStart(f"No drain of {shown(key)} is under way ({before.phase}).")
-        self._ask(f"call the drain of {shown(key)} off", self._told)
+        self.confirm(f"call the drain of {shown(key)} off", self._metadata_facts)
         while (step := work.call_off(untyped(key))).action is not Next.DONE:
             left = f"{step.seconds:.1f} s"
             self.status.now("wait", f"waiting {left} until the last step has settled")
@@ -238,29 +241,114 @@ class ShardsCommand:
                 f"Too late: the drain of {shown(key)} has ended, with "
                 f"{shards_word(before.number)}; keyhop shards add gives it more."
             )
-        self.status.say(f"{shown(key)}: {shards.phase}: {phase_text(shards)}.")
+        self.say(f"{shown(key)}: {shards.phase}: {phase_text(shards)}.")
         self._put_out_for_programs(key)
         return DONE
 
     def recover(self) -> int:
-        key = None if self.options.key is None else self.key()
+        """Find keys whose metadata is lost, show them, ask, and recover them."""
+        options = self.options
+        key = None if options.key is None else self.key()
         library = self.agreed(None)
-        return Recovery(
-            *(self.options, self.stop, self.status, self.connection, self.table),
-            *(library, self.wait, key),
-        ).run()
+        sure, doubtful = self._lost_keys(library) if key is None else (_lost_key(library, key), [])
+        keys = [*sure, *doubtful] if options.with_gaps or key is not None else sure
+        self._show_lost(keys, [] if keys is not sure else doubtful)
+        if keys and not options.dry_run:
+            act = f"recover the metadata of {counted(len(keys), 'key')}"
+            self.confirm(act, partial(self._recovery_facts, keys))
+        records: list[dict[str, Any]] = []
+        for lost in keys:
+            error = None if options.dry_run else self._recover(library, lost)
+            records.append(
+                {
+                    "key": dict(lost.key),
+                    "shards": lost.shards,
+                    "known": lost.known,
+                    "recovered": not options.dry_run and error is None,
+                    "error": error,
+                }
+            )
+        if records or not is_text(options.format):
+            lines = partial(_recovered_lines, records, library.metadata.settle)
+            put_out(options.format, records, lambda: "\n".join(lines()))
+        return FAILED if any(one["error"] is not None for one in records) else DONE
 
-    def _ask(self, act: str, told: Callable[[], Facts]) -> None:
-        confirm(act, told, self.options.yes, self.stop.event)
+    def _lost_keys(self, library: ShardedTable) -> tuple[list[LostKey], list[LostKey]]:
+        """Return lost keys, and those that may be ordinary keys which end in a number."""
+        schema, known, began = library.schema, KnownShards(), self.clock.time()
+        known.learn(all_keys(library.requests, library.metadata.table, schema.partition), began)
+        # By then no writer uses metadata any more that was lost before.
+        settle = library.metadata.settle
+        self.status.now("wait", f"waiting {settle:g} s until nobody goes by what was lost")
+        self.wait(settle)
+        lost = LostKeys(schema.names, known)
+        self._read_keys(Taken(lost, schema.partition.name))
+        keys: tuple[list[LostKey], list[LostKey]] = [], []
+        for one in lost.all():
+            keys[has_gaps(library, one)].append(one)
+        return keys
 
-    def _told(self) -> Facts:
-        """What is shown before the metadata is written."""
-        yield from place(self.table.arn, self.connection.endpoint)
+    def _read_keys(self, output: "Taken") -> None:
+        """List all physical keys of the table in a run that keeps no files."""
+        request = keys_request(self.options.table)
+        journal = Journal(Memory())
+        job = LocalJob(request, tasks_of(), self.connection, journal, self.stop.event)
+        job.approve = partial(approve, job, self.stop, self.options.yes)
+        job.prepare(self.table)
+        job.begin()
+        progress = JobProgress(job, self.status)
+        if not job.work(progress.update, self.status.say, output=output):
+            raise Stopped
+        usage, prices = job.reader.usage, self.connection.prices
+        self.say(
+            f"{counted(job.group.keys, 'physical key')} read, for {usage.read_units:,.1f} RRU: "
+            f"${prices.dollars(usage.read_units):,.6f} ({prices.on_demand})"
+        )
+
+    def _show_lost(self, keys: Sequence[LostKey], left_out: Sequence[LostKey]) -> None:
+        metadata = escaped(self.options.metadata)
+        if not keys:
+            self.say(f"{metadata} lacks nothing: no key has items in shards beyond it.")
+        for lost in keys[:MOST_SHOWN]:
+            knows = shards_word(lost.known) if lost.known else "no metadata"
+            self.say(f"  {shown(lost.key)}: {shards_word(lost.shards)}; there is {knows}")
+        if len(keys) > MOST_SHOWN:
+            self.say(f"  and {len(keys) - MOST_SHOWN:,} more")
+        if left_out:
+            names = ", ".join(shown(lost.key) for lost in left_out[:MOST_SHOWN])
+            self.say(
+                f"Left out: {counted(len(left_out), 'key')} with nothing in some shards before the "
+                f"last ({names}), as ordinary keys look that end in a number: --with-gaps "
+                "recovers them, too, and --key one of them."
+            )
+
+    def _recovery_facts(self, keys: Sequence[LostKey]) -> Facts:
+        units, prices = 2 * len(keys), self.connection.prices
+        yield "writes", f"about {units:,} WRU, into {escaped(self.options.metadata)} alone"
+        yield "cost", f"about ${prices.dollars(0.0, units):,.6f} ({prices.on_demand})"
+
+    def _recover(self, library: ShardedTable, lost: LostKey) -> str | None:
+        """Recover the metadata of a key, or return the reason why that is not possible."""
+        while True:
+            try:
+                recover(library, lost.key, lost.shards)
+            except TooEarly as early:
+                left = f"{early.seconds:.1f} s"
+                self.status.now("early", f"waiting {left} until the last change has settled")
+                self.wait(early.seconds)
+            except MetadataChanged:
+                self.wait(0)
+            except (CannotStart, BrokenPromise) as error:
+                return str(error)
+            else:
+                return None
+
+    def _metadata_facts(self) -> Facts:
+        """Estimate a change of the metadata alone."""
         yield "writes", f"a few write units, into {escaped(self.options.metadata)} alone"
 
-    def _told_of_moves(self, library: ShardedTable, key: TypedValue, before: Shards) -> Facts:
-        """What is shown before items are moved: by the first page of the last shard."""
-        yield from place(self.table.arn, self.connection.endpoint)
+    def _moves_facts(self, library: ShardedTable, key: TypedValue, before: Shards) -> Facts:
+        """Estimate a move of items by the first page of the last shard."""
         last = max(before.number, before.readable)
         look = look_at_shard(library, key, last)
         yield from moves_facts(look, last - self.options.shards, self.connection.prices)
@@ -358,11 +446,6 @@ class ShardsCommand:
         placement = Placement(is_calculated, options.hash, options.append_only)
         return self.opened(placement, self.schema.names.separator)
 
-    def wait(self, seconds: float) -> None:
-        """Wait; raises Stopped if the person does not want to."""
-        if self.stop.event.wait(max(LEAST_WAIT_SECONDS, seconds)):
-            raise Stopped
-
 
 def _is_worth_a_look(shards: Shards) -> bool:
     return shards.number > 1 or shards.readable > 1 or shards.phase is not Phase.STEADY
@@ -370,3 +453,33 @@ def _is_worth_a_look(shards: Shards) -> bool:
 
 def _bar() -> str:
     return BAR if encodable(BAR) == BAR else ASCII_BAR
+
+
+def _lost_key(library: ShardedTable, key: TypedValue) -> list[LostKey]:
+    one = look_at_all_shards(library, key)
+    return [] if one is None or one.shards <= one.known else [one]
+
+
+def _recovered_lines(records: Sequence[Mapping[str, Any]], settle: float) -> Iterator[str]:
+    for one in records:
+        key, word = shown(one["key"]), shards_word(one["shards"])
+        if one["error"] is not None:
+            yield f"{key}: not recovered: {one['error']}"
+        elif one["recovered"]:
+            yield f"{key}: readers read {word} now; writers use them after {settle:g} s."
+        else:
+            yield f"{key}: would have {word}."
+
+
+class Taken:
+    """Passes the keys of a run on (jobs.worker.Output)."""
+
+    def __init__(self, lost: LostKeys, partition: str) -> None:
+        self._lost, self._partition = lost, partition
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        self._lost.take(key[self._partition] for key in keys)
+        return len(keys)
+
+    def close(self) -> tuple[Part, ...]:
+        return ()
