@@ -1,8 +1,6 @@
 """What `keyhop run`, `runs`, `show` and `fetch` do: executions started, followed, shown, copied."""
 
 import sys
-import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
@@ -12,27 +10,30 @@ from pathlib import Path
 from typing import Any, cast
 
 from keyhop.checks import camel, read
-from keyhop.cli.executions import Execution, Executions
-from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
+from keyhop.cli.exit_status import DONE, INTERRUPTED
 from keyhop.cli.fetch import fetch as copy_run
 from keyhop.cli.fetch import keys_of
-from keyhop.cli.fleet import DEFAULT_STACK
 from keyhop.cli.fleet_view import (
     plan_lines,
-    printable,
     progress_json,
     rows_lines,
     run_json,
     run_lines,
     run_row,
 )
-from keyhop.cli.following import Beside, Following, nothing_beside
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import Printed, is_text, put_out
+from keyhop.cli.output import Printed, is_text, printable, put_out
 from keyhop.cli.progress import StatusLine
 from keyhop.cli.session import Stop, stop_on_signals
-from keyhop.cli.stack import ENUMERATE_KEYS, FOR_EACH_KEY, Stack, find_stack
-from keyhop.cli.standing import WatchedRun
+from keyhop.cli.stack import (
+    ENUMERATE_KEYS,
+    FOR_EACH_KEY,
+    Execution,
+    Stack,
+    WatchedRun,
+    find_stack,
+    new_name,
+)
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import KeyhopError, RunConflict
@@ -42,13 +43,8 @@ from keyhop.jobs.request import RUN_ID, table_name
 from keyhop.keys.request import KeysInput
 from keyhop.wording import counted
 
-STATUSES = {"BudgetSpent": BUDGET_SPENT, "KeysMissing": KEYS_MISSING}
-"""Exit statuses of runs that have failed, by their errors."""
-
 LOOKED_THROUGH = 200
 """Executions of each state machine among which those of one table are looked for."""
-
-MOST_OF_TABLE_NAME = 50
 
 
 def run(options: Options) -> int:
@@ -59,33 +55,28 @@ def run(options: Options) -> int:
 
 
 def start(options: Options, find: Callable[[], Stack]) -> int:
-    """`keyhop run`."""
+    """`keyhop run`: start an execution of EnumerateKeys."""
     given = _input(options)
     stack = find()
     executions = stack.executions(ENUMERATE_KEYS)
-    name = options.name or new_name(options.table)
-    arn = executions.start(given, name)
-    if not options.dry_run:
-        if is_text(options.format):
-            print(name, flush=True)
-        if not options.follow:
-            if not is_text(options.format):
-                put_out(options.format, {"run": options.resume or name, "execution": arn}, str)
-            if not options.quiet:
-                print(f"keyhop: Started. To follow it: {come_back(stack, name)}", file=sys.stderr)
-            return DONE
-    ended = follow(stack, executions, arn, options.quiet)
+    arn = executions.start(given, options.name or new_name(options.table))
+    if not (options.follow or options.dry_run):
+        stack.put_out_start(options, arn, options.resume or "")
+        return DONE
+    if not options.dry_run and is_text(options.format):
+        print(arn.rpartition(":")[2], flush=True)
+    ended = stack.follow(executions, arn, options.quiet)
     if ended is None:
         return INTERRUPTED
     if options.dry_run and ended.has_succeeded:
         put_out(options.format, ended.output, lambda: "\n".join(plan_lines(ended.output)))
         return DONE
-    told = _told(stack, ended)
+    run = _run_json(stack, ended)
     if not is_text(options.format):
-        put_out(options.format, told, str)
+        put_out(options.format, run, str)
     elif not options.quiet or not ended.has_succeeded:
-        print(*run_lines(told), sep="\n", file=sys.stderr)
-    return status_of(ended)
+        print(*run_lines(run), sep="\n", file=sys.stderr)
+    return ended.exit_status
 
 
 def list_runs(options: Options, find: Callable[[], Stack]) -> int:
@@ -109,13 +100,13 @@ def show(options: Options, find: Callable[[], Stack]) -> int:
     stack = find()
     executions, execution = stack.find(options.run)
     if options.follow and not execution.is_over:
-        ended = follow(stack, executions, execution.arn, options.quiet)
+        ended = stack.follow(executions, execution.arn, options.quiet)
         if ended is None:
             return INTERRUPTED
         execution = ended
-    told = _told(stack, execution)
-    put_out(options.format, told, lambda: "\n".join(run_lines(told)))
-    return status_of(execution) if options.follow else DONE
+    run = _run_json(stack, execution)
+    put_out(options.format, run, lambda: "\n".join(run_lines(run)))
+    return execution.exit_status if options.follow else DONE
 
 
 def fetch(options: Options, find: Callable[[], Stack]) -> int:
@@ -169,46 +160,16 @@ def _print_keys(remote: Journal, format_: str | None, stop: Stop) -> int:
     return DONE
 
 
-def follow(
-    stack: Stack,
-    executions: Executions,
-    arn: str,
-    quiet: bool = False,
-    wait: Callable[[float], object] = time.sleep,
-    beside: Beside = nothing_beside,
-) -> Execution | None:
-    """Show how far an execution is until it ends; None if Ctrl-C has ended the showing before.
-
-    beside: see Following. Raises KeyhopError, such as for a network that is gone; the execution
-    goes on all the same.
-    """
-    progress = Following(stack, beside)
-    try:
-        with StatusLine(quiet) as status:
-            return executions.follow(arn, lambda seen: progress.show(seen, status), wait)
-    except KeyboardInterrupt:
-        name = arn.rpartition(":")[2]
-        print(
-            f"keyhop: The run goes on without you. To come back: {come_back(stack, name)}",
-            file=sys.stderr,
-        )
-        return None
-    except KeyhopError as error:
-        name = arn.rpartition(":")[2]
-        raise type(error)(f"{error} The run goes on: {come_back(stack, name)}") from error
-
-
-def _told(stack: Stack, execution: Execution) -> dict[str, Any]:
+def _run_json(stack: Stack, execution: Execution) -> dict[str, Any]:
     progress = None
-    machine = execution.machine.rpartition("-")[2]
-    if not execution.has_succeeded and machine in (ENUMERATE_KEYS, FOR_EACH_KEY):
-        standing = WatchedRun(stack.runs, execution.run)
+    if not execution.has_succeeded and execution.kind in (ENUMERATE_KEYS, FOR_EACH_KEY):
+        run = WatchedRun(stack.runs, execution.run)
         with suppress(KeyhopError):
-            totals = standing.look()
-            if totals is not None and standing.plan is not None:
-                progress = progress_json(standing.plan, totals)
+            totals = run.look()
+            if totals is not None and run.plan is not None:
+                progress = progress_json(run.plan, totals)
     files = stack.runs.store(execution.run).url("")
-    return run_json(execution, files, progress, "" if stack.name == DEFAULT_STACK else stack.name)
+    return run_json(execution, files, progress, stack.unusual_name)
 
 
 def _input(options: Options) -> dict[str, Any]:
@@ -221,20 +182,3 @@ def _input(options: Options) -> dict[str, Any]:
     }
     read(KeysInput, given, KeysInput.LIKE).request(flag, given)
     return given
-
-
-def new_name(table: str) -> str:
-    """Of a run of this table."""
-    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return f"{table_name(table)[:MOST_OF_TABLE_NAME]}-{moment}-{uuid.uuid4().hex[:4]}"
-
-
-def come_back(stack: Stack, name: str) -> str:
-    """The command that shows a run."""
-    where = "" if stack.name == DEFAULT_STACK else f" --stack {stack.name}"
-    return f"keyhop show {name} --follow{where}"
-
-
-def status_of(execution: Execution) -> int:
-    """The exit status of a command that has waited for its end."""
-    return DONE if execution.has_succeeded else STATUSES.get(execution.error, FAILED)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from keyhop.cli.executions import Execution
-from keyhop.cli.stack import ENUMERATE_KEYS
+from keyhop.cli.output import aligned, columns, cost_facts, printable
+from keyhop.cli.stack import ENUMERATE_KEYS, Execution
 from keyhop.jobs.model import RunPlan, Totals
 from keyhop.wording import counted, duration
 
@@ -24,7 +24,6 @@ FLAGS = {"dryRun": "--dry-run", "verifyShare": "--verify", "fileFormat": "--file
 """Fields of an input whose flag is not called so."""
 
 CONSOLES = {"aws-cn": "console.amazonaws.cn", "aws-us-gov": "console.amazonaws-us-gov.com"}
-SERVICES = ("dynamodb", "lambda", "step_functions", "s3")
 AGAIN = re.compile(r"\bstart\b[^{]* with (?=\{)")
 """What stands before the input to start again with, in the cause of a failure."""
 
@@ -86,7 +85,7 @@ def run_json(
     return {
         "run": execution.run,
         "execution": execution.arn,
-        "machine": execution.machine.rpartition("-")[2],
+        "machine": execution.kind,
         "status": execution.status,
         "table": execution.table,
         "started": _moment(execution.started),
@@ -138,91 +137,94 @@ def _how_to_go_on(execution: Execution, progress: Any, stack: str) -> list[str]:
     return commands
 
 
-def run_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """One run, of run_json, for people."""
-    state = STATES.get(told["status"], told["status"])
-    name = told["execution"].rpartition(":")[2]
-    how_long = f"{'after' if told['ended'] else 'for'} {duration(told['seconds'])}"
-    yield f"{printable(name)}: {told['machine']} of {printable(told['table'])}, {state} {how_long}"
-    if told["run"] != name:
-        yield f"  run       {printable(told['run'])}"
-    result, progress = told["result"], told["progress"]
+def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
+    """Return a run, as run_json has it, for people."""
+    state = STATES.get(run["status"], run["status"])
+    name = run["execution"].rpartition(":")[2]
+    how_long = f"{'after' if run['ended'] else 'for'} {duration(run['seconds'])}"
+    yield f"{printable(name)}: {run['machine']} of {printable(run['table'])}, {state} {how_long}"
+    if run["run"] != name:
+        yield from _lines(("run", printable(run["run"])))
+    result, progress = run["result"], run["progress"]
     if isinstance(result, Mapping) and "keys" in result and "manifest" in result:
-        yield from result_lines(result)
+        yield from _lines(*_result_facts(result))
     elif result is not None:
         yield json.dumps(result, indent=2)
     elif progress is not None:
-        yield (
-            f"  done      {progress['share']:.0%}: {progress['ended']:,} of "
-            f"{counted(progress['segments'], 'segment')}, {counted(progress['keys'], 'key')}"
-        )
-        yield (
-            f"  read      {progress['read_units']:,.1f} RRU in "
-            f"{counted(progress['requests'], 'request')}: ${progress['dollars']:.6f} "
-            f"({progress['prices']})"
-        )
-        if "seconds_left" in progress:
-            left = duration(progress["seconds_left"])
-            yield f"  rate      {progress['read_units_per_second']:,.1f} RRU/s, about {left} left"
-    if told["cause"] or told["error"]:
-        yield f"  {printable(told['error'] or 'error')}: {printable(told['cause'] or '')}"
-    for command, before in zip(told["go_on"], ("go on by", "or      "), strict=False):
-        yield f"  {before}  {printable(command)}"
-    yield f"  files     {told['files']}"
-    yield f"  console   {told['console']}"
-
-
-def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
-    """The output of EnumerateKeys, for people."""
-    cost = result["cost"]
-    segments = result["segments"]
-    yield f"  keys      {result['keys']:,}"
-    yield f"  method    {result['method']}"
-    requests = counted(result["requests"], "request")
-    yield f"  read      {result['read_units']:,.1f} RRU in {requests}"
-    yield f"  cost      ${cost['total']:.6f}: {dollars_text(cost)}"
-    yield f"            ({cost['prices']})"
-    yield (
-        f"  segments  {segments['total']:,}, of {segments['mean_keys']:,.1f} keys, "
-        f"{segments['most_keys']:,} in the largest"
+        yield from _lines(*_progress_facts(progress))
+    if run["cause"] or run["error"]:
+        yield f"  {printable(run['error'] or 'error')}: {printable(run['cause'] or '')}"
+    yield from _lines(
+        *zip(("go on by", "or"), map(printable, run["go_on"]), strict=False),
+        ("files", run["files"]),
+        ("console", run["console"]),
     )
-    yield f"  manifest  {result['manifest']}"
+
+
+def _lines(*facts: tuple[str, str]) -> Iterator[str]:
+    return aligned(facts, "  ", 9)
+
+
+def _progress_facts(progress: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    segments = counted(progress["segments"], "segment")
+    done = f"{progress['share']:.0%}: {progress['ended']:,} of {segments}"
+    yield "done", f"{done}, {counted(progress['keys'], 'key')}"
+    requests = counted(progress["requests"], "request")
+    cost = f"${progress['dollars']:.6f} ({progress['prices']})"
+    yield "read", f"{progress['read_units']:,.1f} RRU in {requests}: {cost}"
+    if "seconds_left" in progress:
+        left = duration(progress["seconds_left"])
+        yield "rate", f"{progress['read_units_per_second']:,.1f} RRU/s, about {left} left"
+
+
+def _result_facts(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the output of EnumerateKeys, for people."""
+    segments = result["segments"]
+    yield "keys", f"{result['keys']:,}"
+    yield "method", result["method"]
+    requests = counted(result["requests"], "request")
+    yield "read", f"{result['read_units']:,.1f} RRU in {requests}"
+    yield from cost_facts(result["cost"])
+    yield (
+        "segments",
+        f"{segments['total']:,}, of {segments['mean_keys']:,.1f} keys, "
+        f"{segments['most_keys']:,} in the largest",
+    )
+    yield "manifest", result["manifest"]
     if "verify" in result:
         check = result["verify"]
-        looked = f"{counted(check['segments'], 'segment')} with {counted(check['keys'], 'key')}"
+        checked = f"{counted(check['segments'], 'segment')} with {counted(check['keys'], 'key')}"
         yield (
-            f"  checked   {looked}: missing {check['missing']:,}, surplus {check['surplus']:,}; "
-            f"{check['read_units']:,.1f} RRU"
+            "checked",
+            f"{checked}: missing {check['missing']:,}, surplus {check['surplus']:,}; "
+            f"{check['read_units']:,.1f} RRU",
         )
 
 
-def plan_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """The output of EnumerateKeys with dryRun, for people."""
-    keys, cost, spent = told["keys"], told["cost"], told["spent"]
-    way = told["methods"].get(told["method"])
-    name = f"{told['table']}/{told['index']}" if told["index"] else told["table"]
+def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Return the output of EnumerateKeys with dryRun, for people."""
+    keys, spent = plan["keys"], plan["spent"]
+    name = f"{plan['table']}/{plan['index']}" if plan["index"] else plan["table"]
     high = "" if keys["high"] is None else f" to {keys['high']:,}"
     yield (
         f"{name} has about {counted(keys['estimate'], 'distinct partition key')} "
         f"(95% interval {keys['low']:,}{high})."
     )
-    yield f"  method    {told['method']}: {told['reason']}"
-    spread = f"{counted(told['segments'], 'segment')} in {counted(told['groups'], 'group')}"
-    yield f"  spread    {spread}, {counted(told['workers'], 'worker')} at once"
-    if way is not None:
-        yield (
-            f"  would be  {way['read_units']['estimate']:,.1f} RRU in "
-            f"{counted(way['requests'], 'request')}, in about {duration(way['seconds'])}"
-        )
-    yield f"  cost      ${cost['total']:.6f}: {dollars_text(cost)}"
-    yield f"            ({cost['prices']})"
+    yield from _lines(*_plan_facts(plan))
     yield f"  this plan read {spent['read_units']:,.1f} RRU: ${spent['dollars']:.6f}"
 
 
-def dollars_text(cost: Mapping[str, Any]) -> str:
-    """Of each service, and of a check."""
-    services = {name: name.replace("_", " ") for name in SERVICES} | {"verify": "check"}
-    return ", ".join(f"{said} ${cost[name]:.6f}" for name, said in services.items() if name in cost)
+def _plan_facts(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "method", f"{plan['method']}: {plan['reason']}"
+    spread = f"{counted(plan['segments'], 'segment')} in {counted(plan['groups'], 'group')}"
+    yield "spread", f"{spread}, {counted(plan['workers'], 'worker')} at once"
+    if (way := plan["methods"].get(plan["method"])) is not None:
+        yield (
+            "would be",
+            f"{way['read_units']['estimate']:,.1f} RRU in "
+            f"{counted(way['requests'], 'request')}, in about {duration(way['seconds'])}",
+        )
+    yield from cost_facts(plan["cost"])
 
 
 def run_row(execution: Execution) -> dict[str, Any]:
@@ -232,7 +234,7 @@ def run_row(execution: Execution) -> dict[str, Any]:
     keys = output.get("keys")
     return {
         "run": execution.name,
-        "machine": execution.machine.rpartition("-")[2],
+        "machine": execution.kind,
         "table": execution.table,
         "status": execution.status,
         "keys": keys if isinstance(keys, int) else None,
@@ -261,11 +263,4 @@ def rows_lines(rows: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[str
                 duration(row["seconds"]),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for line in table:
-        yield "  ".join(map(str.ljust, line, widths)).rstrip()
-
-
-def printable(text: str) -> str:
-    """Text of others on one line, without control characters."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return columns(table)

@@ -35,6 +35,14 @@ from keyhop.keys.task import Fold
 
 Record = Mapping[str, Any]
 UNLIMITED_WIDTH = 10_000
+SERVICES = {
+    "dynamodb": "dynamodb",
+    "lambda": "lambda",
+    "step_functions": "step functions",
+    "s3": "s3",
+    "verify": "check",
+}
+"""The names in a report of what an execution paid for, and the words for them."""
 
 
 def put_out(
@@ -90,6 +98,15 @@ def columns(rows: Sequence[Sequence[str]], *, left: int | None = None) -> Iterat
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
+
+
+def cost_facts(cost: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the cost of an execution, with that of each service, and the prices."""
+    shares = ", ".join(
+        f"{words} ${cost[name]:.6f}" for name, words in SERVICES.items() if name in cost
+    )
+    yield "cost", f"${cost['total']:.6f}: {shares}"
+    yield "", f"({cost['prices']})"
 
 
 def width_of(stream: IO[str]) -> int:
