@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from keyhop.checks import names_of
 from keyhop.cli import stack as stacks
 from keyhop.cli.fleet_actions import _input as input_of
-from keyhop.cli.fleet_view import advised, command_of, console_url, run_json, run_lines
+from keyhop.cli.fleet_actions import advised, command_of, console_url, run_json, run_lines
 from keyhop.cli.main import command
 from keyhop.cli.options import Options
 from keyhop.cli.stack import Execution, Executions, Stack, find_stack

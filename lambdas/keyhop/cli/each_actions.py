@@ -1,4 +1,4 @@
-"""What `keyhop each` does: a list of keys, then something for each of them; an undo."""
+"""What `keyhop each` does: list the keys, then do something for each of them; undo it."""
 
 import json
 import math
@@ -65,66 +65,68 @@ def run(options: Options) -> int:
     check_report_path(options.report)
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: the directory of the run to go on with.")
-    asked = _asked(options)
-    command = EachCommand(options, asked, asked.request(flag, {}))
+    values = _asked(options)
+    command = EachCommand(options, values, values.request(flag, {}))
     with stop_on_signals("Nothing was done.", stop=command.stop):
         return command.run()
     return command.stop.status
 
 
 def _asked(options: Options) -> EachInput:
-    """The flags as an execution's input has them; raises CannotStart for a file or JSON that cannot
-    be read.
+    """Return the flags in the form of an execution's input.
+
+    Raises:
+        CannotStart: A file or JSON cannot be read.
     """
-    given = {name: value for name, value in vars(options).items() if name in _FIELDS}
-    given["resume"] = options.output if options.resume else None
-    given["delete"] = True if options.delete else None
+    values = {name: value for name, value in vars(options).items() if name in _FIELDS}
+    values["resume"] = options.output if options.resume else None
+    values["delete"] = True if options.delete else None
     if options.put is not None:
-        given["put"] = _json(options.put, "--put", file=True)
+        values["put"] = _json(options.put, "--put", file=True)
     for name in ("values", "names"):
-        if given[name] is not None:
-            given[name] = _json(given[name], f"--{name}")
+        if values[name] is not None:
+            values[name] = _json(values[name], f"--{name}")
     if options.item is not None:
-        given["item"] = _item(options.item)
-    return EachInput(**given)
+        values["item"] = _item(options.item)
+    return EachInput(**values)
 
 
-def _json(given: str, flag: str, file: bool = False) -> dict[str, Any]:
-    """An object, from JSON or from a file that holds it."""
-    text = given
-    if file or not given.lstrip().startswith("{"):
+def _json(source: str, flag: str, file: bool = False) -> dict[str, Any]:
+    """Return an object from JSON or from a file that contains it."""
+    text = source
+    if file or not source.lstrip().startswith("{"):
         try:
-            text = Path(given).read_text(encoding="utf-8")
+            text = Path(source).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise CannotStart(f"{flag}: {given} cannot be read: {error}.") from error
+            raise CannotStart(f"{flag}: {source} cannot be read: {error}.") from error
     try:
-        found = json.loads(text, parse_float=Decimal)  # a float would not keep 38 digits
-        check_characters(found)
+        value = json.loads(text, parse_float=Decimal)  # a float would not keep 38 digits
+        check_characters(value)
     except (ValueError, RecursionError) as error:
         raise CannotStart(f"{flag} cannot be read as JSON: {error}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise CannotStart(f'{flag} must be a JSON object, such as {{"sk": "#feature"}}.')
-    return found
+    return value
 
 
-def _item(given: str) -> dict[str, Any]:
-    """An item's sort key: NAME=VALUE, or JSON."""
-    if given.lstrip().startswith("{"):
-        return _json(given, "--item")
-    name, equals, value = given.partition("=")
+def _item(source: str) -> dict[str, Any]:
+    """Return an item's sort key from NAME=VALUE or JSON."""
+    if source.lstrip().startswith("{"):
+        return _json(source, "--item")
+    name, equals, value = source.partition("=")
     if not (name and equals):
         raise CannotStart("--item must be NAME=VALUE, such as sk=PROFILE, or a JSON object.")
     return {name: value}
 
 
 class EachCommand(Session):
-    """The list of keys, and then what is done with it, as runs in directories."""
+    """The list of keys and the effect on each, as runs in directories."""
 
     _effect: Effect
 
-    def __init__(self, options: Options, asked: EachInput, request: Request) -> None:
+    def __init__(self, options: Options, values: EachInput, request: Request) -> None:
         super().__init__(options, table_of=partial(look_up, patience=options.give_up_after))
-        self._asked, self._request = asked, request
+        self._asked, self._request = values, request
         self._began = time.monotonic()
         self._listed: dict[str, Any] | None = None  # The manifest of the list, if it is made here.
         if options.undo:
@@ -139,12 +141,12 @@ class EachCommand(Session):
 
     def run(self) -> int:
         """Do it, and return the exit status."""
-        options, begun = self.options, None
+        options, stored = self.options, None
         self._tasks = partial(tasks_of, sentinels_of=self.key_index.sentinels_of)
         if options.resume:
             check_is_begun(self._path)
-            begun = Journal(Directory(self._path)).plan()
-        if begun is None:
+            stored = Journal(Directory(self._path)).plan()
+        if stored is None:
             self._check_effect()
             self._check_list()
         if options.dry_run:
@@ -155,7 +157,7 @@ class EachCommand(Session):
             self.confirm(self._act, self._facts)
         self.say(f"The run is kept in {self._path}.")
         try:
-            if not options.keys and not options.undo and begun is None:
+            if not options.keys and not options.undo and stored is None:
                 self._make_list()
             return self._work()
         except Stopped:
@@ -178,7 +180,7 @@ class EachCommand(Session):
         return f"Continue with --output {self._path} --resume."
 
     def _check_effect(self) -> None:
-        """Raises CannotStart before anything is read, if it cannot be done to this table."""
+        """Raise CannotStart before anything is read, if the effect is impossible on this table."""
         if self.options.undo:
             return
         if not self._request.options["effect"]:
@@ -194,7 +196,7 @@ class EachCommand(Session):
         self._effect = effect_of(self._request.options, work)
 
     def _check_list(self) -> None:
-        """Raises CannotStart if a list that is given is none."""
+        """Raise CannotStart if the directory of a list has none."""
         is_given = self.options.keys or self.options.undo
         if is_given and self._list_manifest() is None:
             raise CannotStart(f"{self._list} holds no finished run: give the directory of one.")
@@ -221,17 +223,17 @@ class EachCommand(Session):
                 f"writes to the vector indexes {', '.join(names)}, charged by the byte",
             )
         if math.isfinite(keys.high):
-            most = prices.dollars(
+            maximum = prices.dollars(
                 units.high + keys.high * each.read_units, keys.high * each.write_units
             )
-            yield "cost", f"about ${prices.dollars(reads, writes):,.4f}, at most ${most:,.4f}"
+            yield "cost", f"about ${prices.dollars(reads, writes):,.4f}, at most ${maximum:,.4f}"
         yield "prices", prices.on_demand
         yield "time", f"at least {duration(writes / options.max_write_rate)} of writing"
         if spent:
             yield "sample", f"{spent:,.1f} RRU were read for this"
 
     def _expected(self) -> tuple[Interval, float, Interval]:
-        """How many keys there are, what the sample cost, and what listing them will read."""
+        """Return the number of keys, the cost of the sample, and the read units of the list."""
         none = Interval(0.0, 0.0, 0.0)
         if (manifest := self._list_manifest()) is not None:
             counts = manifest.get("counts", {})
@@ -245,10 +247,12 @@ class EachCommand(Session):
             patience=self.options.give_up_after,
             stop=self.stop.event,
         )
-        wanted = self._asked.method
-        method, reason = choose_method(source.space, None, "auto" if wanted == "index" else wanted)
-        found = estimate(reader, method, reason, Wishes(max_rate=self.options.max_read_rate))
-        return found.findings.keys, found.spent_units, found.costs[method].units
+        wanted_method = self._asked.method
+        method, reason = choose_method(
+            source.space, None, "auto" if wanted_method == "index" else wanted_method
+        )
+        plan = estimate(reader, method, reason, Wishes(max_rate=self.options.max_read_rate))
+        return plan.findings.keys, plan.spent_units, plan.costs[method].units
 
     def _per_key(self) -> PerKey:
         effect = self._request.options["effect"]
@@ -288,8 +292,8 @@ class EachCommand(Session):
             """Apply the limits of this start, even if another one has begun the run."""
             return tasks["each"](connection, {**options, **limits})
 
-        own = {"each": each}
-        with job_in(self._path, request, own, self.connection, options, self.stop) as job:
+        limited = {"each": each}
+        with job_in(self._path, request, limited, self.connection, options, self.stop) as job:
             job.prepare(self.table, may_be_finished=options.resume)
             if job.journal.is_finished():
                 return self._report(job.journal.manifest() or {}, None)
@@ -345,7 +349,7 @@ OF_LIST = ("keys", "method", "reason", "read_units", "requests", "seconds")
 
 
 def lines_of(report: Mapping[str, Any]) -> Iterator[str]:
-    """The result, for a person: what became of the keys, what it cost."""
+    """Return the result for a person: what became of the keys, and the cost."""
     so_far = "" if report["finished"] else " so far"
     yield f"{counted(report['keys'], 'key')} of {report['table']}{so_far}"
     for name, count in sorted(report["outcomes"].items(), key=lambda entry: -entry[1]):

@@ -23,7 +23,7 @@ SENTENCE = "keyhop: Interrupted."
 
 def end_at_once(_number: int, _frame: FrameType | None) -> None:
     """Print the sentence and end this process without waiting for anything."""
-    with suppress(OSError):  # Standard error may be closed, so that nobody can be told.
+    with suppress(OSError):  # Standard error may be closed, and then there is no way to report it.
         os.write(2, f"{SENTENCE}\n".encode())
     os._exit(INTERRUPTED)
 

@@ -57,13 +57,13 @@ STATES = {
     "audit": "auditing",
     "remove": "removing",
 }
-"""Of each kind of walk: what is being done."""
+"""The activity of each kind of walk."""
 
 LOCAL_SETTLE_SECONDS = 1
 
 
 def run(options: Options) -> int:
-    """One action on the key index of a table; returns its exit status."""
+    """Run one action on the key index of a table, and return its exit status."""
     check_report_path(options.report)
     if getattr(options, "resume", False) and options.output:
         check_is_begun(Path(options.output))
@@ -110,9 +110,7 @@ class IndexCommand(Session):
         return status
 
     def _tell_what_stands_in_its_way(self) -> None:
-        """Of a build that was refused after a look at all collections: which of them, and where to
-        read of more. Whoever is to put them right needs their keys.
-        """
+        """Name the collections that prevent a build, because somebody must correct them."""
         if "check" not in self._journals:
             return
         named = noted_examples(self._journals["check"])
@@ -147,16 +145,16 @@ class IndexCommand(Session):
             )
         walked = self._reports.get("remove")
         removed = {**(walked or {"kind": "remove", **result})}
-        told = [report_text(self.table.name, walked)] if walked else []
-        left = "no sentinel is left"
-        if elsewhere := result.get("elsewhere"):
-            left = (
-                f"{counted(elsewhere, 'item')} with the marker "
-                f"{'is' if elsewhere == 1 else 'are'} left, at other sort keys"
+        texts = [report_text(self.table.name, walked)] if walked else []
+        sentence = "no sentinel is left"
+        if count := result.get("elsewhere"):
+            sentence = (
+                f"{counted(count, 'item')} with the marker "
+                f"{'is' if count == 1 else 'are'} left, at other sort keys"
             )
-        told.append(f"The index {INDEX} is gone, and {left}.")
+        texts.append(f"The index {INDEX} is gone, and {sentence}.")
         removed["as_before"] = result["as_before"]
-        self.put_out(removed, lambda: "\n".join(told))
+        self.put_out(removed, lambda: "\n".join(texts))
         if result["refused"]:
             self.say(result["refused"])
         return DONE
@@ -174,18 +172,18 @@ class IndexCommand(Session):
             options.queue,
             table.bare_name,
         )
-        done = letters.work(
+        outcome = letters.work(
             lambda records, on_failure: keep(
                 records, collections, on_failure, withdraw=partial(self._withdraw, OCCUPIED)
             ),
             partial(self._withdraw, DISCARDED) if options.discard_old else None,
         )
         audit = f"keyhop index audit {table.name}"
-        self.put_out(done.to_json(), lambda: done.text(table.name, audit))
-        return DONE if done.is_clear else FAILED
+        self.put_out(outcome.to_json(), lambda: outcome.text(table.name, audit))
+        return DONE if outcome.is_clear else FAILED
 
     def _withdraw(self, why: str) -> None:
-        """Withdraw the trust in the index; raises CannotStart if its record is not at hand."""
+        """Withdraw the trust in the index; raise CannotStart without its record."""
         if not self.key_index.is_shared:
             raise CannotStart(
                 "The index must not be trusted from now on, which only the record of the "
@@ -208,13 +206,13 @@ class IndexCommand(Session):
         return DONE
 
     def _sentinel(self, table: Table) -> Sentinel:
-        """Where sentinels are, or are to be."""
+        """Return the place of the sentinels."""
         place = getattr(self.options, "sentinel", None)
-        known = self.registry.entry().place if place is None else None
-        return known or Sentinel.of(table.space, place)
+        recorded = self.registry.entry().place if place is None else None
+        return recorded or Sentinel.of(table.space, place)
 
     def _run(self, order_type: type[Order], **more: Any) -> Mapping[str, Any]:
-        """The steps of an action, to their end; returns the last one's state."""
+        """Do all steps of an action, and return the state of the last one."""
         options = self.options
         order = order_type(
             table=options.table,
@@ -246,7 +244,7 @@ class IndexCommand(Session):
         return () if expected is None else estimate_facts(expected)
 
     def _check_is_ours(self, order: Order) -> None:
-        """Raises CannotStart if a deployment keeps the index, and its record is not at hand."""
+        """Raise CannotStart if a deployment keeps the index, but --stack does not name it."""
         watch, stream = self.key_index.watch, self.table.stream
         reads_only = order.action == "audit" and not order.repair
         if self.key_index.is_shared or watch is None or stream is None or reads_only:
@@ -262,12 +260,12 @@ class IndexCommand(Session):
         self.stop.event.set()
 
     def _give_back(self) -> None:
-        """Whoever comes next need not wait until the lease is stale."""
+        """Release the lease, so that the next holder need not wait until it is stale."""
         with suppress(KeyhopError, OSError):
             self.registry.change(self.name, lease=None)
 
     def _life_cycle(self, order: Order) -> LifeCycle:
-        """The life cycle of the table, as it is now."""
+        """Return the life cycle of the table in its current state."""
         self.table = table_with_index(self.connection, self.options.table)
         return LifeCycle(
             order,
@@ -283,9 +281,9 @@ class IndexCommand(Session):
             scaling=self.key_index.scaling,
         )
 
-    def _walk(self, life_cycle: LifeCycle, given: Mapping[str, Any]) -> str:
-        """One walk, with progress; in a directory of its own it can be gone on with."""
-        options, kind = self.options, given["walk"]["kind"]
+    def _walk(self, life_cycle: LifeCycle, values: Mapping[str, Any]) -> str:
+        """Run a walk with progress; in a separate directory it can be resumed."""
+        options, kind = self.options, values["walk"]["kind"]
         rounds = sum(name.startswith(kind) for name in self._journals)
         name = f"{kind}-{rounds + 1}" if rounds else kind
         path = Path(options.output) / name if options.output else None
@@ -297,7 +295,7 @@ class IndexCommand(Session):
                 fence_of=lambda *_: fence_of(),
             )
         }
-        request = WalkInput.parse(given)
+        request = WalkInput.parse(values)
         job = self.run_job(path, request, tasks, STATES[kind], self._expected)
         report = report_of(life_cycle.order.walk(kind), job.journal)
         self._expected = report["collections"]

@@ -77,7 +77,7 @@ def run(options: Options) -> int:
 
 
 def _request(options: Options) -> Request:
-    """The flags as a job; raises CannotStart for those that do not go together."""
+    """Return the flags as a job; raise CannotStart for flags that exclude each other."""
     for name in ("output", "report", "separator", "metadata"):
         if getattr(options, name) == "":
             raise CannotStart(f"{flag(name)} is empty: give it a value, or leave the flag out.")
@@ -89,7 +89,7 @@ def _request(options: Options) -> Request:
         raise CannotStart(
             "--dry-run only estimates: it goes without --output, --report and --verify."
         )
-    asked = KeysInput(
+    values = KeysInput(
         table=options.table,
         index=options.index,
         method=options.method,
@@ -103,11 +103,11 @@ def _request(options: Options) -> Request:
         dry_run=options.dry_run,
         verify_share=options.verify,
     )
-    for sentence in asked.contradictions(flag):
+    for sentence in values.contradictions(flag):
         raise CannotStart(f"{sentence}.")
     check_report_path(options.report)
     format_: Any = "jsonl" if options.format == "typed-json" else options.format
-    return replace(asked.request(flag, {}), threads=options.threads, format=format_)
+    return replace(values.request(flag, {}), threads=options.threads, format=format_)
 
 
 def approve(job: LocalJob, stop: Stop, answered: bool, ahead: Ahead) -> None:
@@ -122,10 +122,10 @@ def approve(job: LocalJob, stop: Stop, answered: bool, ahead: Ahead) -> None:
 
     def facts() -> Facts:
         yield from place(job.reader.source.arn, job.connection.endpoint)
-        most = "with no upper limit that is known"
+        maximum = "with no upper limit that is known"
         if math.isfinite(units.high):
-            most = f"at most {units.high:,.0f}: ${prices.dollars(units.high):,.2f}"
-        yield "reads", f"about {units.mean:,.0f} RRU, {most}"
+            maximum = f"at most {units.high:,.0f}: ${prices.dollars(units.high):,.2f}"
+        yield "reads", f"about {units.mean:,.0f} RRU, {maximum}"
         yield "cost", f"about ${prices.dollars(units.mean):,.2f} ({prices.on_demand})"
 
     act = f"read {job.reader.source.title} for more than ${ASK_ABOVE:g}"
@@ -141,8 +141,10 @@ class KeysCommand(Session):
         look = partial(look_up, patience=options.give_up_after)
         super().__init__(options, table_of=look, threads=options.threads or 0)
         if options.max_cost is not None:
-            most = self.connection.prices.units_for(options.max_cost)
-            request = replace(request, max_read_units=min(request.max_read_units or most, most))
+            maximum = self.connection.prices.units_for(options.max_cost)
+            request = replace(
+                request, max_read_units=min(request.max_read_units or maximum, maximum)
+            )
         self._request = request
         self._fold: Mapping[str, Any] | None = request.options.get("fold")
         # Without files, logical keys are folded as they are printed.
@@ -278,11 +280,11 @@ class KeysCommand(Session):
             self._keep()
 
     def _print(self) -> None:
-        """Keys go to standard output alone, page by page."""
+        """Print the keys page by page, and keep no files."""
         # The keys of an index are held back until the index is known to have been up to date.
-        with SpooledTemporaryFile(MOST_HELD_BYTES) as held:
+        with SpooledTemporaryFile(MOST_HELD_BYTES) as buffer:
             holds = self.job.plan.method == "index"
-            output = self._printed(held if holds else None)
+            output = self._printed(buffer if holds else None)
             try:
                 work(self.job, self.options.quiet, output=output)
                 manifest = self.job.finish()[1]
@@ -292,14 +294,12 @@ class KeysCommand(Session):
             if "doubt" in manifest:
                 self._figures["doubt"] = manifest["doubt"]
             if holds and self._is_finished:
-                held.seek(0)
-                shutil.copyfileobj(held, sys.stdout.buffer)
+                buffer.seek(0)
+                shutil.copyfileobj(buffer, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
 
     def _keep(self) -> None:
-        """Keys go to files; if these are not the user's, from there to standard output as well,
-        slice by slice, as they are committed.
-        """
+        """Write the keys to files, and print them from temporary files as they are committed."""
         job, options = self.job, self.options
         prints, holds = not options.output, job.plan.method == "index"
         output = self._printed() if prints and not self._folds_at_end and not holds else None
@@ -345,7 +345,7 @@ class KeysCommand(Session):
             self._figures |= {"keys": output.printed, "logical": {**self._fold, **counts}}
 
     def _print_logical(self) -> None:
-        """The logical keys of a run that is read, to standard output."""
+        """Print the logical keys of a complete run."""
         output = self._printed()
         self._is_finished = False
         for keys in listed(self.job.journal, self.job.plan):
@@ -355,7 +355,7 @@ class KeysCommand(Session):
         self._is_finished = True
 
     def _report(self, error: str | None, seconds: float) -> dict[str, Any]:
-        """The --report: what this process knows of the run, unless its figures are known."""
+        """Return the --report: the figures of the run, or else those of this process."""
         job, fold, usage = self.job, self._fold, self.job.reader.usage
         method, reason = job.how
         is_begun = hasattr(job, "plan")
@@ -389,9 +389,9 @@ class KeysCommand(Session):
 
 
 def plan_lines(estimate: Estimate, not_index: str | None, width: int) -> Iterator[str]:
-    """The estimate, for a terminal of so many columns.
+    """Return the estimate for a terminal with so many columns.
 
-    not_index: why the key index is not read; None where it is, or where an index is to be listed.
+    `not_index` says why the key index is not read; None if it is, or if an index is listed.
     """
     yield _headline(estimate)
     yield ""
@@ -399,9 +399,9 @@ def plan_lines(estimate: Estimate, not_index: str | None, width: int) -> Iterato
     if not_index is not None:
         rows.insert(-1 if "published" in estimate.costs else len(rows), ("index", *["-"] * 5))
     titles = ("method", "RRU", "95% interval", "dollars", "requests", "time")
-    table = [*columns([titles, *rows], left=1)]
+    table = [*columns([titles, *rows], leftmost=1)]
     if max(map(len, table)) > width:
-        table = [*columns([*map(_brief, [titles, *rows])], left=1)]
+        table = [*columns([*map(_brief, [titles, *rows])], leftmost=1)]
     yield from table
     yield ""
     layout = estimate.layout
@@ -418,7 +418,7 @@ def plan_lines(estimate: Estimate, not_index: str | None, width: int) -> Iterato
 
 
 def _brief(row: tuple[str, ...]) -> tuple[str, ...]:
-    """Without the interval."""
+    """Omit the interval."""
     return (*row[:2], *row[3:])
 
 
@@ -442,9 +442,9 @@ def _headline(estimate: Estimate) -> str:
     if estimate.findings.exact:
         return f"{name} has {counted(keys.mean, 'distinct partition key')} (read whole)."
     if not estimate.sampled:
-        most = "" if math.isinf(keys.high) else f", at most {keys.high:,.0f} by its item count"
+        maximum = "" if math.isinf(keys.high) else f", at most {keys.high:,.0f} by its item count"
         return (
-            f"{name} has at least {counted(keys.low, 'distinct partition key')}{most}: the "
+            f"{name} has at least {counted(keys.low, 'distinct partition key')}{maximum}: the "
             f"allowance was too small for a sample; give more with --max-read-units."
         )
     return (
@@ -454,7 +454,7 @@ def _headline(estimate: Estimate) -> str:
 
 
 def summary_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The --report of `keyhop keys`, for a person."""
+    """Return the --report of `keyhop keys` for a person."""
     name = f"{report['table']}/{report['index']}" if report["index"] else report["table"]
     so_far = "" if report["finished"] else " so far"
     seconds = report["seconds"]
@@ -473,8 +473,8 @@ def summary_lines(report: Mapping[str, Any]) -> Iterator[str]:
         folded = f"{fold['folded']:,} of {fold['physical_keys']:,}"
         yield f"  folded    {folded} physical keys: {_fold_text(fold)}"
     if left_out := report.get("left_out"):
-        left = counted(left_out, "collection")
-        yield f"  left out  {left} with no item but a sentinel of the key index"
+        collections = counted(left_out, "collection")
+        yield f"  left out  {collections} with no item but a sentinel of the key index"
     if report["throttles"]:
         reasons = sorted(report["throttles"].items(), key=lambda entry: -entry[1])
         yield f"  throttled {', '.join(f'{count:,} x {why}' for why, count in reasons)}"

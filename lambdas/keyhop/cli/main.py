@@ -117,14 +117,14 @@ def _check_arguments(arguments: Sequence[str]) -> None:
     """Check that all arguments are text, also the names of files.
 
     Raises:
-        CannotStart: One has bytes that are no UTF-8, which Python makes lone surrogates of.
+        CannotStart: One is not UTF-8, so that Python has replaced bytes by lone surrogates.
     """
-    for one in arguments:
+    for argument in arguments:
         try:
-            one.encode()
+            argument.encode()
         except UnicodeEncodeError as error:
             raise CannotStart(
-                f"The argument {one!r} is not UTF-8. Give names, keys and paths in UTF-8, and "
+                f"The argument {argument!r} is not UTF-8. Give names, keys and paths in UTF-8, and "
                 "keys that are binary in base64."
             ) from error
 

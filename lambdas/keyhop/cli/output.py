@@ -4,7 +4,7 @@ A result is text for a person, JSON or CSV for a program, in the same form for a
 
 json        one document, with two spaces a level; values of keys plain: {"pk": "a"}
 typed-json  the same; values of keys as DynamoDB has them: {"pk": {"S": "a"}}
-csv         a header, and a row for each record; a nested value has a column of its own (keys.low),
+csv         a header, and a row for each record; a nested value has a separate column (keys.low),
             a list is JSON in one column
 
 Keys themselves come a page at a time, one a line in each format (jobs.formats).
@@ -62,8 +62,8 @@ def put_out(
         print(encodable(folded(text(), width_of(sys.stdout))))
         return
     if format_ == "csv":
-        one = [report] if isinstance(report, Mapping) else report
-        content = csv_text(one if rows is None else rows)
+        records = [report] if isinstance(report, Mapping) else report
+        content = csv_text(records if rows is None else rows)
     else:
         content = (
             json_text(report if format_ == "typed-json" else unwrapped(report), indent=2) + "\n"
@@ -89,12 +89,12 @@ def aligned(
     return (f"{margin}{name:{width}} {value}" for name, value in facts)
 
 
-def columns(rows: Sequence[Sequence[str]], *, left: int | None = None) -> Iterator[str]:
-    """Return rows as lines of columns: the first `left` columns to the left, all by default."""
+def columns(rows: Sequence[Sequence[str]], *, leftmost: int | None = None) -> Iterator[str]:
+    """Return rows as lines of columns: the first `leftmost` columns to the left, all by default."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
-            cell.ljust(width) if left is None or place < left else cell.rjust(width)
+            cell.ljust(width) if leftmost is None or place < leftmost else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
@@ -198,10 +198,10 @@ def write_report(path: str | None, report: Mapping[str, Any]) -> None:
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")
         return
-    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    with aside.open("x", encoding="utf-8") as file:
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    with temporary.open("x", encoding="utf-8") as file:
         file.write(text)
-    aside.replace(target)
+    temporary.replace(target)
 
 
 class Printed:
@@ -225,7 +225,7 @@ class Printed:
         if self._fold is not None:
             logical = self._fold(keys)
             self.physical += len(keys)
-            self.folded += sum(key != other for key, other in zip(keys, logical, strict=True))
+            self.folded += sum(key != folded for key, folded in zip(keys, logical, strict=True))
             keys = logical
         if self._known is not None:
             keys = self._known.new_among(keys)

@@ -53,9 +53,9 @@ class StatusLine:
         if sys.stderr.isatty():
             self._live = self._live or _live(with_bar=share is not None)
             width = self._live.console.width
-            taken = 2 if share is None else _bar_width(width) + BAR_GAPS
-            shown = fitting(parts, width - taken)
-            self._live.update(self._live.task_ids[0], completed=share, description=shown)
+            used = 2 if share is None else _bar_width(width) + BAR_GAPS
+            visible = fitting(parts, width - used)
+            self._live.update(self._live.task_ids[0], completed=share, description=visible)
         elif kind != self._said or time.monotonic() - self._said_at >= LINE_SECONDS:
             self.say(", ".join(parts), kind)
 
@@ -66,16 +66,16 @@ class StatusLine:
         self._said, self._said_at = kind, time.monotonic()
         try:
             print(folded(text, width_of(sys.stderr)), file=sys.stderr, flush=True)
-        except OSError:  # The reader has ended, which is no reason to end the work.
+        except OSError:  # The reader has ended, but the work goes on.
             self._quiet = True
 
 
 def fitting(parts: Sequence[str], width: int) -> str:
     """Join as many of the parts as fit into a line, and at least the first one."""
-    kept = len(parts)
-    while kept > 1 and len(", ".join(parts[:kept])) > width:
-        kept -= 1
-    return ", ".join(parts[:kept])
+    count = len(parts)
+    while count > 1 and len(", ".join(parts[:count])) > width:
+        count -= 1
+    return ", ".join(parts[:count])
 
 
 def _bar_width(columns: int) -> int:
@@ -155,10 +155,10 @@ def share_done(ended: int, segments: int, threads: int, keys: int, expected: flo
     keys, where about so many are expected, may say too much; but no more is done than was begun.
     """
     by_segments = ended / segments
-    begun = min(segments, ended + threads) / segments
+    started = min(segments, ended + threads) / segments
     by_keys = keys / expected if expected else 0.0
     # With more keys than expected, the expectation was wrong, and says nothing more.
-    return max(by_segments, min(by_keys, begun) if by_keys < 1 else by_segments)
+    return max(by_segments, min(by_keys, started) if by_keys < 1 else by_segments)
 
 
 def progress_text(
@@ -183,7 +183,7 @@ def progress_text(
         sentinels: How many were put or deleted.
         what: The noun for what `keys` counts.
     """
-    done, total = segments
+    ended, total = segments
     parts = [
         state,
         f"ETA {'unknown' if seconds_left is None else duration(seconds_left)}",
@@ -196,4 +196,4 @@ def progress_text(
     parts += [f"{units:,.0f} RRU", f"{rate:,.0f} RRU/s"]
     if sentinels:
         parts.append(counted(keys, "key"))
-    return [*parts, f"{done:,} of {counted(total, 'segment')}"]
+    return [*parts, f"{ended:,} of {counted(total, 'segment')}"]

@@ -52,19 +52,19 @@ def run(options: Options) -> int:
 
 
 def throttle(command: PairCommand) -> int:
-    """The rate of the copy."""
+    """Set the rate of the copy."""
     rate = command.options.rate
     act = f"hold the copy of {command.table.name} under {rate:g} write units a second"
     return _tell_pace(command, act, {"rate": rate or None, "paused": rate == 0})
 
 
 def pause(command: PairCommand) -> int:
-    """The copy stands."""
+    """Stop the copy for a while."""
     return _tell_pace(command, f"let the copy of {command.table.name} stand", {"paused": True})
 
 
 def resume(command: PairCommand) -> int:
-    """It goes on."""
+    """Continue the copy."""
     return _tell_pace(command, f"let the copy of {command.table.name} go on", {"paused": False})
 
 
@@ -76,7 +76,7 @@ def _tell_pace(command: PairCommand, act: str, more: Mapping[str, Any]) -> int:
 
 
 def shadow(command: PairCommand) -> int:
-    """The share of reads that is made on both tables."""
+    """Set the share of reads that is made on both tables."""
     percent, side = command.options.share, command.side()
     standing = command.standing(side)
     real = standing.shadowed["real"]
@@ -91,28 +91,28 @@ def shadow(command: PairCommand) -> int:
 
 
 def status(command: PairCommand) -> int:
-    """How far it is."""
+    """Print the status."""
     return command.put_out_status(command.side())
 
 
 def redrive(command: PairCommand) -> int:
-    """What the functions gave up; 2 if some of it is left."""
+    """Work on the failure queue again; return FAILED if messages remain."""
     pair, stack = command.side().plan(), command.stack
     if stack is None:
         raise CannotStart("No deployment is known to follow the tables: give --stack.")
     command.confirm(f"have what was given up of {command.table.name} and {command.to} settled")
-    done = stack.deployed(command.connection, pair).redrive()
-    lines = [f"{counted(done.settled, 'message')} settled"]
-    if done.left:
-        lines.append(f"  {done.left:,} left, and stay in the queue: {done.why}")
-    if done.others:
-        lines.append(f"  {done.others:,} of other pairs, or of no key: left as they are")
-    command.put_out(asdict(done), lambda: "\n".join(lines))
-    return FAILED if done.left else DONE
+    outcome = stack.deployed(command.connection, pair).redrive()
+    lines = [f"{counted(outcome.settled, 'message')} settled"]
+    if outcome.left:
+        lines.append(f"  {outcome.left:,} left, and stay in the queue: {outcome.why}")
+    if outcome.others:
+        lines.append(f"  {outcome.others:,} of other pairs, or of no key: left as they are")
+    command.put_out(asdict(outcome), lambda: "\n".join(lines))
+    return FAILED if outcome.left else DONE
 
 
 def plan(command: PairCommand) -> int:
-    """Nothing is changed; 3 if something stands in the way."""
+    """Try the template on a sample; return DRIFT_FOUND if the re-key is impossible."""
     options = command.options
     pair, keys, transform = designed(command)
     sentinels = command.key_index.sentinels_of(command.table)
@@ -134,61 +134,61 @@ def plan(command: PairCommand) -> int:
         _ask(command)
     with StatusLine(options.quiet) as status:
         status.now("sample", f"reading a sample of {command.table.name} ...")
-        found = planning.plan()
+        result = planning.plan()
         if why := taken(command.connection, pair):
-            found = replace(found, blocks=[*found.blocks, why])
-    shown = options.show_keys or (FULL if sys.stdout.isatty() else DIGEST)
-    told = {**found.to_json(), "examples": _examples(found, shown)}
-    command.put_out(told, lambda: "\n".join([*lines(found), *_shown(found, shown)]))
-    return DRIFT_FOUND if found.blocks else DONE
+            result = replace(result, blocks=[*result.blocks, why])
+    how = options.show_keys or (FULL if sys.stdout.isatty() else DIGEST)
+    report = {**result.to_json(), "examples": _examples(result, how)}
+    command.put_out(report, lambda: "\n".join([*lines(result), *_shown(result, how)]))
+    return DRIFT_FOUND if result.blocks else DONE
 
 
 def _ask(command: PairCommand) -> None:
-    """Before the whole table is read, if that may cost more than a little."""
+    """Ask before the whole table is read, if that may cost more than a little."""
     source, prices = command.table.source(), command.connection.prices
     dollars = prices.dollars(source.size_bytes / 8192)
     if source.item_count and dollars <= ASK_ABOVE:
         return
 
-    def told() -> Facts:
+    def facts() -> Facts:
         yield "items", f"{source.item_count:,}" if source.item_count else "not known yet"
         yield "cost", f"about ${dollars:,.2f} ({prices.on_demand})"
 
-    command.confirm(f"read all items of {command.table.name}", told)
+    command.confirm(f"read all items of {command.table.name}", facts)
 
 
-def _examples(found: Plan, shown: str) -> list[dict[str, Any]]:
-    """Keys before and after."""
-    keys = found.source_keys, found.keys
+def _examples(result: Plan, how: str) -> list[dict[str, Any]]:
+    """Return keys before and after."""
+    keys = result.source_keys, result.keys
     return [
         {
-            name: _key(item, space, shown)
+            name: _key(item, space, how)
             for name, item, space in zip(("before", "after"), pair, keys, strict=True)
         }
-        for pair in found.examples
+        for pair in result.examples
     ]
 
 
-def _key(item: Item, space: KeySpace, shown: str) -> Any:
+def _key(item: Item, space: KeySpace, how: str) -> Any:
     key = KeyNames.of_schema(space).of(item)
-    return to_json(key) if shown == FULL else key_digest(key).hex()[:12]
+    return to_json(key) if how == FULL else key_digest(key).hex()[:12]
 
 
-def _shown(found: Plan, shown: str) -> Iterator[str]:
-    if not found.examples:
+def _shown(result: Plan, how: str) -> Iterator[str]:
+    if not result.examples:
         return
     yield ""
-    if shown == FULL:
+    if how == FULL:
         yield "Items before and after:"
-        yield from example_lines(found)
+        yield from example_lines(result)
         return
     yield "Items before and after, by digests of their keys (--show-keys full shows them):"
-    for one in _examples(found, shown):
-        yield f"  {one['before']} -> {one['after']}"
+    for example in _examples(result, how):
+        yield f"  {example['before']} -> {example['after']}"
 
 
 def create(command: PairCommand) -> int:
-    """The new table, the side table, the stream."""
+    """Create the new table, the side table and the stream."""
     options = command.options
     pair, keys, transform = designed(command)
     creation = Creation(
@@ -246,7 +246,7 @@ def _row_lines(row: Row, width: int) -> Iterator[str]:
 
 
 def complete(command: PairCommand) -> int:
-    """What is Keyhop's goes; the new table stays."""
+    """Remove the parts of Keyhop, and keep the new table."""
     options, source = command.options, command.table.bare_name
     ending = Ending(
         command.connection,
@@ -260,20 +260,20 @@ def complete(command: PairCommand) -> int:
             export=options.export or "",
         ),
     )
-    kept = "is deleted" if options.delete_source else "is kept, and no longer kept true"
-    told = {
+    fate = "is deleted" if options.delete_source else "is kept, and no longer kept true"
+    report = {
         "serves": command.to,
-        source: kept,
+        source: fate,
         "export": options.export or f"none; by hand: {by_hand.export(command.table.arn)}",
         "way back": "none after this, but another re-key",
     }
     act = f"end the re-key of {command.table.name} to {command.to}"
     act += f", and delete {source} with all its items" if options.delete_source else ""
-    return _end(command, ending, act, told)
+    return _end(command, ending, act, report)
 
 
 def cancel(command: PairCommand) -> int:
-    """What is Keyhop's goes, and the new table; the old one is as before."""
+    """Remove the parts of Keyhop and the new table; the old table is as before."""
     delete = "" if command.options.keep_new else command.to
     ending = Ending(
         command.connection,
@@ -283,31 +283,31 @@ def cancel(command: PairCommand) -> int:
         client_of=command.client_of,
         options=Choices(delete=delete),
     )
-    told = {
+    report = {
         "serves": command.table.bare_name,
         command.to: "is deleted, with all that was copied" if delete else "is kept",
     }
-    return _end(command, ending, f"cancel the re-key of {command.table.name}", told)
+    return _end(command, ending, f"cancel the re-key of {command.table.name}", report)
 
 
-def _end(command: PairCommand, ending: Ending, act: str, told: Mapping[str, str]) -> int:
+def _end(command: PairCommand, ending: Ending, act: str, report: Mapping[str, str]) -> int:
     command.side()
     ending.check()
     if routers := ending.routers_of_last_day():
         named = [f"{name} ({duration(age)} ago)" for name, age in routers.items()]
         more = f" and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
-        told = {
-            **told,
+        report = {
+            **report,
             "routers": f"of the last day, with their last reports: {', '.join(named[:MOST_NAMED])}"
             f"{more}; a router that is used again after this fails: take it out of the "
             "application first",
         }
     if command.options.dry_run:
-        command.put_out(told, lambda: "\n".join(aligned(told.items())))
+        command.put_out(report, lambda: "\n".join(aligned(report.items())))
         return DONE
-    command.confirm(act, lambda: told.items())
+    command.confirm(act, lambda: report.items())
     says = command.all_steps(ending.step).says
-    command.put_out({**told, "done": says}, lambda: f"{says[:1].upper()}{says[1:]}.")
+    command.put_out({**report, "done": says}, lambda: f"{says[:1].upper()}{says[1:]}.")
     return DONE
 
 
@@ -336,17 +336,17 @@ def _check_name(source: str, new: str) -> None:
 
 
 def _keys(command: PairCommand) -> KeySpace:
-    """Of the new table: its own if it is there, else as they are given."""
+    """Return the keys of the new table if it exists, otherwise those of the flags."""
     options = command.options
-    there = found(command.connection, command.to)
-    given = options.partition_key or options.sort_key
-    if there is not None and not given:
-        return there.space
+    table = found(command.connection, command.to)
+    has_flags = options.partition_key or options.sort_key
+    if table is not None and not has_flags:
+        return table.space
     return keys_of(command.table.space, options.partition_key, options.sort_key)
 
 
 def keys_of(source: KeySpace, partition: Given, sort: Given) -> KeySpace:
-    """As given; what is not given is as in the source. A sort key of no name is none."""
+    """Return the keys of the flags, or of the source without flags; "" means no sort key."""
     has_sort = sort is None or bool(sort[0])
     its_sort = _attribute(sort, source.sort, source) if has_sort else None
     its_partition = _attribute(partition, source.partition[0], source)
@@ -359,10 +359,10 @@ def keys_of(source: KeySpace, partition: Given, sort: Given) -> KeySpace:
     return KeySpace((its_partition,), its_sort)
 
 
-def _attribute(given: Given, default: KeyAttribute | None, source: KeySpace) -> KeyAttribute | None:
-    if given is None:
+def _attribute(flag: Given, default: KeyAttribute | None, source: KeySpace) -> KeyAttribute | None:
+    if flag is None:
         return default
-    name, type_ = given
+    name, type_ = flag
     return KeyAttribute(name, type_ or source.types.get(name, "S"))
 
 

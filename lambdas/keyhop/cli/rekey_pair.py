@@ -1,4 +1,4 @@
-"""What the actions of `keyhop rekey` share: a pair of tables, its side table, the question."""
+"""The session of `keyhop rekey`: a pair of tables, its side table, and its deployment."""
 
 import time
 from collections.abc import Callable
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from keyhop.cli.rekey_stack import RekeyStack
 
 TRIES = 10
-"""Of a change of the control item, which others change too."""
+"""Attempts to change the control item, which other processes change, too."""
 
 MOST_LISTED = 1_000
-"""Of claims: more are not counted."""
+"""The maximum number of claims that are counted."""
 
 
 class PairCommand(Session):
-    """One action on a pair. table: the source. tasks: what its runs are made of."""
+    """One action on a pair, whose source is `table`; `tasks` are those of its runs."""
 
     tasks = staticmethod(tasks_of)
 
@@ -46,7 +46,7 @@ class PairCommand(Session):
             self.client_of = partial(aws_client, endpoint=endpoint)
 
     def side(self) -> SideTable:
-        """The side table of this pair; raises CannotStart if there is none, or another pair's."""
+        """Return the side table of this pair; raise CannotStart or RunConflict without one."""
         side = SideTable(self.connection, self.to + SIDE_SUFFIX, stop=self.stop.event)
         try:
             pair = side.plan()
@@ -64,7 +64,7 @@ class PairCommand(Session):
 
     @cached_property
     def stack(self) -> "RekeyStack | None":
-        """By --stack, or as `start` has noted it; None without one."""
+        """The stack that --stack names, or that `start` has recorded; None without one."""
         name = self.options.stack
         if name is None:
             name = (self.side().told(DEPLOYMENT) or {}).get("stack")
@@ -76,12 +76,13 @@ class PairCommand(Session):
 
     @property
     def by_deployment(self) -> "RekeyStack | None":
-        """Whose state machines are to do it: only as --stack says; else this process does it."""
+        """The stack whose state machines do the work, if --stack names one."""
         return None if self.options.stack is None else self.stack
 
     def shards_of(self, stack: str | None) -> Callable[[Table], bool]:
-        """Whether a table is sharded, as far as can be told from here: by the metadata table that a
-        deployment of this name makes. PlanRun knows others too.
+        """Return a test for sharded tables, by the metadata tables of the deployment of this name.
+
+        PlanRun knows other metadata tables, too.
         """
 
         def is_sharded(table: Table) -> bool:
@@ -94,11 +95,11 @@ class PairCommand(Session):
         return is_sharded if stack else lambda table: False
 
     def followers(self) -> Followers | None:
-        """The event source mappings of the stack's function; None without one."""
+        """Return the event source mappings of the stack's function; None without a stack."""
         return None if self.stack is None else self.stack.followers()
 
     def change(self, side: SideTable, change: Callable[[Control], Control]) -> Control:
-        """Of the control item; returns what it is now."""
+        """Change the control item, and return it."""
         for _ in range(TRIES):
             control = side.control()
             after = change(control)
@@ -118,7 +119,7 @@ class PairCommand(Session):
             control=control,
             now=time.time(),
             claims=side.claims(direction, MOST_LISTED),
-            open_batches=[one.at for one in side.open_batches(direction)],
+            open_batches=[batch.at for batch in side.open_batches(direction)],
             clients=side.clients(),
             stragglers=side.stragglers(),
             figures=figures,
@@ -126,15 +127,21 @@ class PairCommand(Session):
         )
 
     def put_out_status(self, side: SideTable) -> int:
-        one, shown = self.standing(side), getattr(self.options, "show_keys", None) == "full"
-        self.put_out(standing_json(one, shown), lambda: "\n".join(standing_lines(one, shown)))
+        standing, with_keys = (
+            self.standing(side),
+            getattr(self.options, "show_keys", None) == "full",
+        )
+        self.put_out(
+            standing_json(standing, with_keys),
+            lambda: "\n".join(standing_lines(standing, with_keys)),
+        )
         return DONE
 
     def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
         super().confirm(act, lambda: [("to", self.to), *facts()])
 
     def all_steps(self, step: Callable[[], StepResult]) -> StepResult:
-        """Do step after step until all is done. Raise Stopped."""
+        """Do step after step until the last one. Raise Stopped."""
         while not (result := step()).done:
             self.wait_for(result.says)
         return result

@@ -62,7 +62,7 @@ ALONE = (
 )
 
 GATE_SHUT = DRIFT_FOUND
-"""The exit status."""
+"""The exit status if a gate is shut."""
 
 NOBODY = "no deployment is known to follow it (start --stack)"
 
@@ -83,12 +83,12 @@ def start(command: PairCommand) -> int:
         check_unsharded(command.table, is_sharded)
     facts = partial(_copy_facts, command)
     if options.dry_run:
-        told = dict(facts())
-        command.put_out(told, lambda: "\n".join(aligned(told.items(), width=11)))
+        report = dict(facts())
+        command.put_out(report, lambda: "\n".join(aligned(report.items(), width=11)))
         return DONE
     if not options.resume:
         command.confirm(f"copy {command.table.name} into {command.to}", facts)
-    given = _without_none(
+    values = _without_none(
         {
             "rekey": command.to,
             "maxWriteRate": options.max_write_rate,
@@ -101,11 +101,11 @@ def start(command: PairCommand) -> int:
     command.all_steps(Starting(command.connection, side.plan(), command.followers()).step)
     if command.by_deployment is not None and deployed is not None:
         end = partial(_copied_there, side.plan())
-        return deployed.run("RekeyBackfill", given, end, lambda: ("", _pace(side)))
+        return deployed.run("RekeyBackfill", values, end, lambda: ("", _pace(side)))
     path = _path(command)
     items = command.table.source().item_count
     summary = _here(
-        command, path, BackfillInput.parse(given), "copying", items, is_sharded=is_sharded
+        command, path, BackfillInput.parse(values), "copying", items, is_sharded=is_sharded
     )
     counts, examples = summary.get("counts", {}), summary.get("unmappable", ())
     lines = [
@@ -122,7 +122,7 @@ def verify(command: PairCommand) -> int:
     """Compare, and repair."""
     options = command.options
     pair = command.side().plan()
-    given = _without_none(
+    values = _without_none(
         {
             "rekey": command.to,
             "repair": not options.no_repair,
@@ -133,8 +133,8 @@ def verify(command: PairCommand) -> int:
     if not options.no_repair and not options.resume:
         command.confirm(f"compare {command.table.name} and {command.to}, and repair {command.to}")
     if (deployed := command.by_deployment) is not None:
-        return deployed.run("RekeyVerify", given, partial(_compared_there, pair))
-    summary = _verified_here(command, VerifyInput.parse(given))
+        return deployed.run("RekeyVerify", values, partial(_compared_there, pair))
+    summary = _verified_here(command, VerifyInput.parse(values))
     counts = summary.get("counts", {})
     lines = [*compared_lines(pair, counts), *cost_lines(summary, command.connection.prices)]
     command.put_out(summary, lambda: "\n".join(lines))
@@ -142,11 +142,11 @@ def verify(command: PairCommand) -> int:
 
 
 def _pace(side: SideTable) -> list[str]:
-    """How far the functions are behind, and what holds the copy back."""
+    """Return the lag of the functions, and the reason for a slow copy."""
     lag = side.told(f"{LAG}.forward")
     pace = pace_of(side.told(THROTTLE), lag, time.time())
-    told = [] if lag is None else [f"live writes {lag['seconds']:.1f} s behind"]
-    return [*told, pace.reason] if pace.reason else told
+    parts = [] if lag is None else [f"live writes {lag['seconds']:.1f} s behind"]
+    return [*parts, pace.reason] if pace.reason else parts
 
 
 def _status_of(counts: Mapping[str, int]) -> int:
@@ -166,21 +166,21 @@ def _compared_there(pair: Pair, output: Mapping[str, Any]) -> tuple[int, list[st
 
 
 def _verified_here(command: PairCommand, request: Request) -> Mapping[str, Any]:
-    """The digests, and then their comparison, in a place for the time being if none is given."""
-    with ExitStack() as aside:
-        path = _path(command) or Path(aside.enter_context(TemporaryDirectory(prefix=PREFIX)))
-        known: dict[str, Any] = {"journal_of": lambda path: Journal(Directory(Path(path)))}
+    """Make the digests, then compare them, in a temporary directory without --output."""
+    with ExitStack() as cleaning:
+        path = _path(command) or Path(cleaning.enter_context(TemporaryDirectory(prefix=PREFIX)))
+        more: dict[str, Any] = {"journal_of": lambda path: Journal(Directory(Path(path)))}
         beside = path / DIGESTS
         items = 2 * command.table.source().item_count
-        digests = _here(command, beside, digests_of(request), "reading both", items, **known)
+        digests = _here(command, beside, digests_of(request), "reading both", items, **more)
         request = with_digests(request, str(beside))
-        summary = _here(command, path, request, "comparing", **known)
+        summary = _here(command, path, request, "comparing", **more)
     read = digests["read_units"] + summary["read_units"]
     return {**summary, "read_units": round(read, 3)}
 
 
 def _path(command: PairCommand) -> Path | None:
-    """Of the run; raises CannotStart, or RunConflict, if there is none to go on with."""
+    """Return the run's directory; raise CannotStart or RunConflict if there is none to resume."""
     options = command.options
     path = Path(options.output) if options.output else None
     if options.resume:
@@ -198,9 +198,11 @@ def _here(
     items: int = 0,
     **knowing: Any,
 ) -> Mapping[str, Any]:
-    """The manifest of a run of this process; knowing: as of tasks_of. Raises Stopped.
+    """Run a job in this process and return its manifest. Raise Stopped.
 
-    items: about so many are to be read, 0 if that is not known.
+    Args:
+        items: About how many items will be read; 0 if that is unknown.
+        knowing: Arguments of tasks_of.
     """
     options = command.options
     if options.functions is not None:
@@ -211,7 +213,7 @@ def _here(
 
 
 def _copy_facts(command: PairCommand) -> Facts:
-    """What the copy comes to, by what DescribeTable says."""
+    """Estimate the copy by DescribeTable."""
     options, source = command.options, command.table.source()
     items, mean = source.item_count, source.mean_item_bytes or 0.0
     each = write_units(int(mean) or 1) * (1 + len(command.table.global_indexes))
@@ -224,8 +226,8 @@ def _copy_facts(command: PairCommand) -> Facts:
     yield "time", f"at least {duration(writes / options.max_write_rate)} of writing"
 
 
-def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def cutover(command: PairCommand) -> int:
@@ -266,8 +268,8 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
             if gate.remedy:
                 yield "", gate.remedy
             if gate.name == "stragglers":
-                for one in side.unsettled(MOST_SHOWN):
-                    yield "", f"{json_text(to_json(one.key))} in the {one.side}"
+                for straggler in side.unsettled(MOST_SHOWN):
+                    yield "", f"{json_text(to_json(straggler.key))} in the {straggler.side}"
         yield "writes", "wait for a few seconds; reads never do"
 
     if only_settles:
@@ -275,37 +277,37 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
     command.confirm(f"accept what is lost, and {act}" if shut else act, facts)
     accept |= {ACCEPTABLE[gate] for gate in shut}
     if (deployed := command.by_deployment) is not None:
-        given = {
+        values = {
             "rekey": command.to,
             "to": to,
             "accept": sorted(accept),
             "expect": getattr(options, "expect", None),
             "freezeLimit": getattr(options, "freeze_limit", None),
         }
-        wanted = {name: value for name, value in given.items() if value not in (None, [])}
+        order = {name: value for name, value in values.items() if value not in (None, [])}
         status = deployed.run(
             "RekeyCutOver",
-            wanted,
+            order,
             lambda output: (DONE, [serves_line(pair, output["control"], output.get("pause"))]),
             Stages(pair, side.control, time.monotonic),
         )
         if status == DONE:
             move_expiry(command)
         return status
-    found = _from_here(command, to, accept).run()
-    if found.action == "done":
+    result = _from_here(command, to, accept).run()
+    if result.action == "done":
         move_expiry(command)
-    command.put_out(found.to_json(), lambda: "\n".join(_end_lines(pair, found)))
-    return DONE if found.action == "done" else GATE_SHUT if found.action == "refused" else FAILED
+    command.put_out(result.to_json(), lambda: "\n".join(_end_lines(pair, result)))
+    return DONE if result.action == "done" else GATE_SHUT if result.action == "refused" else FAILED
 
 
 def move_expiry(command: PairCommand) -> None:
-    """What is refused is told: the other table serves all the same, and `complete` asks again."""
+    """Report errors only: the other table serves already, and `complete` tries again."""
     try:
-        told = follow(command.connection, command.side())
+        sentences = follow(command.connection, command.side())
     except KeyhopError as error:
-        told = [f"items expire as before: {error}"]
-    for says in told:
+        sentences = [f"items expire as before: {error}"]
+    for says in sentences:
         command.say(f"  {says}")
 
 
@@ -343,14 +345,14 @@ def _gate_lines(gates: Sequence[Gate]) -> Iterator[str]:
     )
 
 
-def _end_lines(pair: Pair, found: Next) -> Iterator[str]:
-    control = found.control.to_json()
-    if found.action == "done":
-        yield serves_line(pair, control, found.pause)
+def _end_lines(pair: Pair, result: Next) -> Iterator[str]:
+    control = result.control.to_json()
+    if result.action == "done":
+        yield serves_line(pair, control, result.pause)
         return
-    if found.gates:
-        yield from _gate_lines(found.gates)
-    yield f"Called off: {serving_of(pair, control)} serves as before. {found.why}".rstrip()
+    if result.gates:
+        yield from _gate_lines(result.gates)
+    yield f"Called off: {serving_of(pair, control)} serves as before. {result.why}".rstrip()
 
 
 ACTIONS = {action.__name__: action for action in (start, verify, cutover, rollback)}

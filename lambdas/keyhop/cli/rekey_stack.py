@@ -1,6 +1,6 @@
-"""What a deployment does for a re-key: a function follows the streams, state machines do the rest.
+"""A deployment that does a re-key: a function follows the streams, state machines do the rest.
 
-Which deployment, the side table remembers from `start --stack` on.
+The side table records which deployment, from `start --stack` on.
 """
 
 import sys
@@ -23,7 +23,7 @@ from keyhop.streams.event_source import Mappings
 End = Callable[[Any], tuple[int, Sequence[str]]]
 
 FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"
-"""Outputs of a stack."""
+"""Outputs of the stack."""
 
 
 class RekeyStack:
@@ -40,13 +40,13 @@ class RekeyStack:
             )
 
     def followers(self) -> Mappings:
-        """The event source mappings of the function that follows the streams."""
+        """Return the event source mappings of the function that follows the streams."""
         outputs = self._stack.outputs
         client = self._stack.client("lambda")
         return Mappings(client, outputs[FUNCTION], outputs[QUEUE], settings=SETTINGS)
 
     def deployed(self, connection: Connection, pair: Pair) -> Deployed:
-        """What a cutover of a pair sees of it."""
+        """Return the deployment as a cutover of this pair sees it."""
         client, outputs = self._stack.client, self._stack.outputs
         return Deployed(
             client("lambda"),
@@ -60,9 +60,9 @@ class RekeyStack:
     def run(
         self, machine: str, given: Mapping[str, Any], end: End, beside: Beside = lambda: ("", ())
     ) -> int:
-        """Start an execution, and with --follow wait for its end; returns an exit status.
+        """Start an execution, with --follow wait for its end, and return an exit status.
 
-        end: makes of its output an exit status, and lines. beside: see Following.
+        `end` turns its output into an exit status and lines.
         """
         options, stack = self._options, self._stack
         if MACHINES[machine] not in stack.outputs:
@@ -78,11 +78,11 @@ class RekeyStack:
         if ended is None:
             return INTERRUPTED
         status, lines = end(ended.output) if ended.has_succeeded else (ended.exit_status, ())
-        told = {"run": ended.name, "status": ended.status}
+        report = {"run": ended.name, "status": ended.status}
         if ended.output is not None:
-            told["result"] = ended.output
+            report["result"] = ended.output
         if not is_text(options.format) or (lines and not options.quiet):
-            put_out(options.format, told, lambda: "\n".join(lines))
+            put_out(options.format, report, lambda: "\n".join(lines))
         if not ended.has_succeeded:
             told_of = f"{printable(ended.error or 'error')}: {printable(ended.cause or '')}"
             print(f"keyhop: {told_of}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What `keyhop report` does: looks at all sources beside each other, judges, and puts it out."""
+"""What `keyhop report` does: read all sources, judge them, and print the report."""
 
 import json
 import sys
@@ -72,37 +72,43 @@ _FIELDS = {one.name for one in fields(ReportInput)}
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
-    asked = _asked(options)
-    old = None if options.baseline is None else _old(options.baseline)
+    values = _asked(options)
+    baseline = None if options.baseline is None else _old(options.baseline)
     _check_output(options.output)
     with stop_on_signals("A report that is cut short says nothing.") as stop:
-        report = ReportCommand(options, asked, stop, old).report()
-        return _put_out(options, report, None if old is None else differences(old, report))
+        report = ReportCommand(options, values, stop, baseline).report()
+        return _put_out(
+            options, report, None if baseline is None else differences(baseline, report)
+        )
     return stop.status
 
 
 def _asked(options: Options) -> ReportInput:
-    """The flags as an execution's input has them; raises CannotStart for those that do not go
-    together.
+    """Return the flags in the form of an execution's input.
+
+    Raises:
+        CannotStart: Flags exclude each other.
     """
-    given = {name: value for name, value in vars(options).items() if name in _FIELDS}
-    asked = ReportInput(**{**given, "baseline": None, "candidates": tuple(options.candidate)})
-    for sentence in asked.contradictions(flag):
+    values = {name: value for name, value in vars(options).items() if name in _FIELDS}
+    report_input = ReportInput(
+        **{**values, "baseline": None, "candidates": tuple(options.candidate)}
+    )
+    for sentence in report_input.contradictions(flag):
         raise CannotStart(f"{sentence}.")
-    return asked
+    return report_input
 
 
 def _old(path: str) -> Any:
     try:
-        found = json.loads(Path(path).read_bytes())
-        check_characters(found)
-        return found
+        report = json.loads(Path(path).read_bytes())
+        check_characters(report)
+        return report
     except (OSError, ValueError, RecursionError) as error:
         raise CannotStart(f"--baseline: {path} cannot be read as JSON: {error}.") from error
 
 
 def _check_output(path: str | None) -> None:
-    """Before anything is read, that the page can be written at the end."""
+    """Raise CannotStart, before anything is read, if the page could not be written."""
     if path is None:
         return
     try:
@@ -114,10 +120,12 @@ def _check_output(path: str | None) -> None:
 class ReportCommand(Session):
     """All looks at one table, from this process."""
 
-    def __init__(self, options: Options, asked: ReportInput, stop: Stop, old: Any = None) -> None:
-        self.asked = asked
-        self._old = old  # An earlier report, as JSON.
-        self._candidates = tuple(map(candidate, asked.candidates))
+    def __init__(
+        self, options: Options, values: ReportInput, stop: Stop, baseline: Any = None
+    ) -> None:
+        self.asked = values
+        self._old = baseline  # An earlier report, as JSON.
+        self._candidates = tuple(map(candidate, values.candidates))
         self._began = time.monotonic()
         self._usage = Usage()
         super().__init__(options, stop, self._begin)
@@ -148,7 +156,7 @@ class ReportCommand(Session):
             hot = pool.submit(looks.insights)
             if self.asked.stream is not None:
                 status.now("stream", "reading the stream")
-            listeners = [Listener(one) for one in self._candidates]
+            listeners = [*map(Listener, self._candidates)]
             written = Busiest(looks.facts.partition)
             stream = self._stream([written.take, *self._listening(listeners)], refused is None)
             self.check_stop()
@@ -166,8 +174,8 @@ class ReportCommand(Session):
                 prices=self.connection.prices,
             )
         self.check_stop()
-        heard = [one.facts() if one.seen or one.writes else None for one in listeners]
-        facts = replace(facts, candidates=evaluated(self._candidates, heard, facts))
+        streamed = [each.facts() if each.seen or each.writes else None for each in listeners]
+        facts = replace(facts, candidates=evaluated(self._candidates, streamed, facts))
         return assemble(facts, self._spent(), self.asked.show_keys, self.asked.settings())
 
     def _listening(self, listeners: Sequence[Listener]) -> list[Callable[[Record], None]]:
@@ -185,17 +193,17 @@ class ReportCommand(Session):
 
     def _sampled(self, status: StatusLine, written: Sequence[Key]) -> SampleFacts | Absent:
         """Read the sample, or return why it was not read: a denied action ends no report."""
-        asked = self.asked
-        if asked.control_plane_only:
+        values = self.asked
+        if values.control_plane_only:
             return Absent(
-                "the data was not read", "without --control-plane-only", asked.read_units or 0.0
+                "the data was not read", "without --control-plane-only", values.read_units or 0.0
             )
-        if asked.exhaustive:
+        if values.exhaustive:
             self._ask()
-        units = asked.read_units
+        units = values.read_units
         if units is not None:
-            asked = replace(asked, max_read_units=max(1.0, units - self._usage.read_units))
-        request = asked.request(flag, {})
+            values = replace(values, max_read_units=max(1.0, units - self._usage.read_units))
+        request = values.request(flag, {})
 
         def idle() -> None:
             read = self._usage.read_units
@@ -217,22 +225,22 @@ class ReportCommand(Session):
             return why_denied(str(error))
 
     def _ours_of(self, table: Table) -> tuple[Key, ...]:
-        """What tells items of Keyhop's own."""
+        """Return the attributes by which Keyhop recognises its items."""
         sentinels = self.key_index.sentinels_of(table)
         return () if sentinels is None else (sentinels.item,)
 
     def _ask(self) -> None:
-        """Before all of a table is looked at that may cost more than a little."""
+        """Ask before a look at a whole table that may cost more than a little."""
         facts, prices = self.looks.facts, self.connection.prices
-        most = max(facts.bytes / 8192, facts.items * 0.5 if facts.sort else 0.0)
-        if facts.items and prices.dollars(most) <= ASK_ABOVE:
+        units = max(facts.bytes / 8192, facts.items * 0.5 if facts.sort else 0.0)
+        if facts.items and prices.dollars(units) <= ASK_ABOVE:
             return
 
-        told = [
+        details = [
             ("items", f"{facts.items:,}" if facts.items else "not known yet"),
-            ("cost", f"up to about ${prices.dollars(most):,.2f} ({prices.on_demand})"),
+            ("cost", f"up to about ${prices.dollars(units):,.2f} ({prices.on_demand})"),
         ]
-        self.confirm(f"look at every partition key of {facts.name}", lambda: told)
+        self.confirm(f"look at every partition key of {facts.name}", lambda: details)
 
     def _code(self) -> CodeFacts | Absent:
         if self.options.code is None:
@@ -272,7 +280,7 @@ def _put_out(options: Options, report: Report, since: Differences | None) -> int
 
 
 def _width() -> int:
-    """0 for no end."""
+    """Return the width of the terminal; 0 means no limit."""
     return width_of(sys.stdout) if sys.stdout.isatty() else 0
 
 

@@ -116,11 +116,11 @@ class Session:
     def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
         """Ask below the table's place and the facts, unless --yes was given; see `confirm`."""
 
-        def shown() -> Facts:
+        def all_facts() -> Facts:
             yield from place(self.table.arn, self.connection.endpoint)
             yield from facts()
 
-        confirm(act, shown, self.options.yes, self.stop.event)
+        confirm(act, all_facts, self.options.yes, self.stop.event)
 
     def put_out(
         self,
@@ -169,7 +169,7 @@ class Session:
         job.finish()
 
     def wait_for(self, says: str) -> None:
-        """Say once what is being waited for, and wait until the next look. Raise Stopped."""
+        """Say once why the command waits, and wait until the next look. Raise Stopped."""
         if says != self._waited_for:
             self.say(f"{says} ...")
             self._waited_for = says
@@ -223,12 +223,12 @@ def confirm(act: str, facts: Callable[[], Facts], yes: bool, stop: Event) -> Non
     `--yes` lets the command go on.
 
     Args:
-        act: What is about to be done, as in "whether to build the key index of Orders".
-        facts: Called only if somebody can be asked, because it may read a sample.
+        act: The action, as in "whether to build the key index of Orders".
+        facts: Called only before a question, because it may read a sample.
         stop: Set by Ctrl-C.
 
     Raises:
-        CannotStart: There is no terminal (nothing was read by then), or the answer is not yes.
+        CannotStart: Without a terminal, before anything is read, and for any answer but yes.
         Stopped: Ctrl-C.
     """
     if yes:
@@ -292,7 +292,7 @@ def job_in(
                 cleaning.callback(journal.store.unlock)
             return journal
 
-        def aside() -> Journal:
+        def temporary() -> Journal:
             return opened_until_then(
                 Path(cleaning.enter_context(TemporaryDirectory(prefix=PREFIX)))
             )
@@ -305,7 +305,7 @@ def job_in(
             stop.event,
             options.give_up_after,
             Place(str(path), f"The run in {path}", "--"),
-            several=Several(starting(PROGRAM), processes, aside),
+            several=Several(starting(PROGRAM), processes, temporary),
         )
 
 
@@ -381,7 +381,7 @@ class KeyIndexAccess:
         is_shared: Whether the record is that of a deployment, which its state machines use, too.
         watch: Finds keepers; None where there can be none.
         scaling: Changes auto scaling.
-        is_alive: Tells whether the holder of a lease is alive.
+        is_alive: Checks whether the holder of a lease is alive.
     """
 
     def __init__(self, options: Options, connection: Connection) -> None:

@@ -1,7 +1,6 @@
 """A deployment as the commands see it: its outputs, its state machines, and their executions.
 
-Nothing else of the deployment is known here: what an execution has done so far is read from the
-commits of its run in the bucket.
+The progress of an execution is read from the commits of its run in the bucket.
 """
 
 import json
@@ -148,7 +147,7 @@ class Execution:
 
     @property
     def run(self) -> str:
-        """The run that it works on, as far as its input and output tell."""
+        """The run that it works on, by its output or its input; otherwise its name."""
         for values, name in ((self.output, "run"), (self.given, "resume")):
             if isinstance(values, Mapping) and isinstance(values.get(name), str):
                 return str(values[name])
@@ -169,7 +168,7 @@ class Execution:
 
     @property
     def seconds(self) -> float:
-        """How long it took, or has taken up to now."""
+        """The duration until its end, or until now."""
         return ((self.ended or datetime.now(UTC)) - self.started).total_seconds()
 
 
@@ -192,13 +191,13 @@ class Executions:
         """Return the ARN of the execution of this name."""
         return f"{self.machine.replace(':stateMachine:', ':execution:')}:{name}"
 
-    def start(self, given: Any, name: str | None = None) -> str:
+    def start(self, values: Any, name: str | None = None) -> str:
         """Start one with an input; return its ARN. Raise RunConflict if the name is taken."""
         named = {"name": name} if name else {}
         with explaining(self.endpoint):
             try:
                 started = self.states.start_execution(
-                    stateMachineArn=self.machine, input=json.dumps(given), **named
+                    stateMachineArn=self.machine, input=json.dumps(values), **named
                 )
             except ClientError as error:
                 if error_code(error) != "ExecutionAlreadyExists":
@@ -210,7 +209,7 @@ class Executions:
         return str(started["executionArn"])
 
     def look(self, execution: str) -> Execution | None:
-        """Describe one by its ARN; None if there is no such execution."""
+        """Describe an execution by its ARN; return None if it does not exist."""
         with explaining(self.endpoint):
             try:
                 return Execution.of(self.states.describe_execution(executionArn=execution))
@@ -223,8 +222,8 @@ class Executions:
         """Return the latest ones, the last started first."""
         with explaining(self.endpoint), ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
             page = self.states.list_executions(stateMachineArn=self.machine, maxResults=maximum)
-            arns = [one["executionArn"] for one in page["executions"]]
-            return [one for one in pool.map(self.look, arns) if one is not None]
+            arns = [execution["executionArn"] for execution in page["executions"]]
+            return [execution for execution in pool.map(self.look, arns) if execution is not None]
 
     def follow(
         self,
@@ -232,18 +231,18 @@ class Executions:
         look: Callable[[Execution], None] = lambda execution: None,
         wait: Callable[[float], object] = time.sleep,
     ) -> Execution:
-        """Wait until one has ended; `look` is called meanwhile, and can raise to give up."""
+        """Wait until an execution has ended; `look` is called at each poll, and can raise."""
         is_local = urlsplit(self.states.meta.endpoint_url).hostname == "127.0.0.1"
-        least = LOCAL_POLL_SECONDS if is_local else POLL_SECONDS
+        shortest = LOCAL_POLL_SECONDS if is_local else POLL_SECONDS
         waited = 0.0
         while True:
-            seen = self.look(execution)
-            if seen is None:
+            current = self.look(execution)
+            if current is None:
                 raise CannotStart(f"There is no execution {execution}.")
-            if seen.is_over:
-                return seen
-            look(seen)
-            pause = min(max(least, waited / POLLS_OF_A_WAIT), LONGEST_POLL_SECONDS)
+            if current.is_over:
+                return current
+            look(current)
+            pause = min(max(shortest, waited / POLLS_OF_A_WAIT), LONGEST_POLL_SECONDS)
             wait(pause)
             waited += pause
 
@@ -325,7 +324,7 @@ class Stack:
         progress = _Progress(self, beside)
         try:
             with StatusLine(quiet) as status:
-                return executions.follow(arn, lambda seen: progress.show(seen, status), wait)
+                return executions.follow(arn, lambda current: progress.show(current, status), wait)
         except KeyboardInterrupt:
             print(
                 f"keyhop: The run goes on without you. To come back: {self.come_back(arn)}",
@@ -340,7 +339,7 @@ def find_stack(name: str, endpoint: Endpoint) -> Stack:
     """Return the stack of this name.
 
     Raises:
-        CannotStart: There is no such stack, or it is not a deployment of Keyhop.
+        CannotStart: The stack does not exist, or is not a deployment of Keyhop.
     """
     client = cache(partial(aws_client, endpoint=endpoint))
     with explaining(endpoint):
@@ -369,7 +368,7 @@ def _outputs(stack: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _other_stacks(name: str, cloudformation: Any) -> str:
-    """Name the deployments that may have been meant. To list stacks is a right of its own."""
+    """Name the deployments that may have been meant. Listing stacks needs a separate right."""
     names: list[str] = []
     with suppress(ClientError, KeyhopError):
         pages = cloudformation.get_paginator("describe_stacks").paginate()
@@ -402,7 +401,7 @@ class WatchedRun:
 
     Attributes:
         plan: The plan, once there is one.
-        totals: The sum of the commits that were seen.
+        totals: The sum of the commits that were read.
     """
 
     runs: Runs
@@ -413,7 +412,7 @@ class WatchedRun:
     _seen: set[str] = field(default_factory=set)
 
     def look(self) -> Totals | None:
-        """Return what is committed by now; None before there is a plan. Raise KeyhopError."""
+        """Return the sum of all commits; None before there is a plan. Raise KeyhopError."""
         firsts = [f"{self.run}-{first}" for first in FIRSTS]
         if self.plan is None or self.plan.id in firsts:
             any(self._begin(run) for run in (self.run, *firsts))
@@ -450,7 +449,7 @@ class WatchedRun:
 class _Progress:
     """The progress of an execution, and of its run if that is in the bucket.
 
-    What cannot be seen is left out: the execution does not depend on this process.
+    Errors of a look are ignored: the execution does not depend on this process.
     """
 
     def __init__(self, stack: Stack, beside: Beside) -> None:
@@ -459,20 +458,20 @@ class _Progress:
         self._run: WatchedRun | None = None
         self._before = 0.0, 0, 0.0  # Read units, segments and seconds of an earlier execution.
 
-    def show(self, seen: Execution, status: StatusLine) -> None:
+    def show(self, current: Execution, status: StatusLine) -> None:
         kind: str = ""
         more: Sequence[str] = ()
         with suppress(KeyhopError):
             kind, more = self._beside()
-        if seen.kind in WORDS:
-            self._show_run(seen, status, more)
+        if current.kind in WORDS:
+            self._show_run(current, status, more)
         else:
-            status.now(kind or seen.status, more or f"{seen.kind}: at work")
+            status.now(kind or current.status, more or f"{current.kind}: at work")
 
-    def _show_run(self, seen: Execution, status: StatusLine, more: Sequence[str]) -> None:
-        planning, reading, ending, what = WORDS[seen.kind]
+    def _show_run(self, current: Execution, status: StatusLine, more: Sequence[str]) -> None:
+        planning, reading, ending, what = WORDS[current.kind]
         is_first = self._run is None
-        self._run = run = self._run or WatchedRun(self._stack.runs, seen.run)
+        self._run = run = self._run or WatchedRun(self._stack.runs, current.run)
         totals = None
         with suppress(KeyhopError):
             totals = run.look()
@@ -480,10 +479,10 @@ class _Progress:
             status.now("planning", planning, 0.0)
             return
         units, ended = totals.usage.read_units, totals.ended
-        if is_first and seen.run != seen.name:  # what an earlier execution has done
-            self._before = units, ended, seen.seconds
+        if is_first and current.run != current.name:  # what an earlier execution has done
+            self._before = units, ended, current.seconds
         units_before, ended_before, seconds_before = self._before
-        elapsed = max(1.0, seen.seconds - seconds_before)
+        elapsed = max(1.0, current.seconds - seconds_before)
         segments, gained = run.plan.segments, ended - ended_before
         parts = progress_text(
             max(totals.keys, totals.counts.total()),
