@@ -16,7 +16,7 @@ from keyhop.checks import check_characters
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import aligned, check_report_path, put_out
-from keyhop.cli.session import Facts, Session, job_in, place, stop_on_signals, work
+from keyhop.cli.session import Facts, Session, place, stop_on_signals
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
@@ -293,7 +293,7 @@ class EachCommand(Session):
             return tasks["each"](connection, {**options, **limits})
 
         limited = {"each": each}
-        with job_in(self._path, request, limited, self.connection, options, self.stop) as job:
+        with self.job_in(self._path, request, limited) as job:
             job.prepare(self.table, may_be_finished=options.resume)
             if job.journal.is_finished():
                 return self._report(job.journal.manifest() or {}, None)
@@ -303,7 +303,7 @@ class EachCommand(Session):
             job.begin()
             kind = job.plan.options["effect"]["kind"]
             try:
-                work(job, options.quiet, STATES.get(kind, "handing on keys"))
+                self.work(job, STATES.get(kind, "handing on keys"))
             except Stopped:
                 pass
             except KeyhopError as refusal:
@@ -354,10 +354,8 @@ def lines_of(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"{counted(report['keys'], 'key')} of {report['table']}{so_far}"
     for name, count in sorted(report["outcomes"].items(), key=lambda entry: -entry[1]):
         yield f"  {name:9} {count:>9,}  {MEANS.get(name, '')}".rstrip()
-    yield (
-        f"  wrote     {report['write_units']:,.1f} WRU, read {report['read_units']:,.1f} RRU: "
-        f"${report['dollars']:,.6f}"
-    )
-    if listed := report["list"]:
-        yield f"  list      {listed['read_units']:,.1f} RRU, by {listed['method']}"
-    yield f"  run       {report['run']}"
+    reads, writes = f"{report['read_units']:,.1f} RRU", f"{report['write_units']:,.1f} WRU"
+    facts = [("wrote", f"{writes}, read {reads}: ${report['dollars']:,.6f}")]
+    if keys := report["list"]:
+        facts.append(("list", f"{keys['read_units']:,.1f} RRU, by {keys['method']}"))
+    yield from aligned([*facts, ("run", report["run"])], "  ", 9)

@@ -19,6 +19,7 @@ from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import (
     Printed,
+    aligned,
     check_report_path,
     columns,
     folded,
@@ -27,22 +28,15 @@ from keyhop.cli.output import (
     write_report,
 )
 from keyhop.cli.session import (
-    ASK_ABOVE,
     PREFIX,
-    Facts,
     Session,
-    Stop,
-    confirm,
-    job_in,
-    place,
     stop_on_signals,
-    work,
 )
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, StaleIndex
-from keyhop.jobs.estimate import Ahead, Estimate, by_index, estimate
+from keyhop.jobs.estimate import Estimate, by_index, estimate
 from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
@@ -108,28 +102,6 @@ def _request(options: Options) -> Request:
     check_report_path(options.report)
     format_: Any = "jsonl" if options.format == "typed-json" else options.format
     return replace(values.request(flag, {}), threads=options.threads, format=format_)
-
-
-def approve(job: LocalJob, stop: Stop, answered: bool, ahead: Ahead) -> None:
-    """Ask, if reading may cost more than ASK_ABOVE; who gives --max-cost has answered."""
-    prices, capped = job.connection.prices, job.request.max_read_units
-    limit = prices.units_for(ASK_ABOVE)
-    if answered or (capped is not None and capped <= limit):
-        return
-    units = ahead(lambda units: units.high <= limit)
-    if units.high <= limit:
-        return
-
-    def facts() -> Facts:
-        yield from place(job.reader.source.arn, job.connection.endpoint)
-        maximum = "with no upper limit that is known"
-        if math.isfinite(units.high):
-            maximum = f"at most {units.high:,.0f}: ${prices.dollars(units.high):,.2f}"
-        yield "reads", f"about {units.mean:,.0f} RRU, {maximum}"
-        yield "cost", f"about ${prices.dollars(units.mean):,.2f} ({prices.on_demand})"
-
-    act = f"read {job.reader.source.title} for more than ${ASK_ABOVE:g}"
-    confirm(act, facts, False, stop.event)
 
 
 class KeysCommand(Session):
@@ -205,21 +177,13 @@ class KeysCommand(Session):
             if options.resume:
                 check_is_begun(Path(options.output))
             self.job = job = cleaning.enter_context(
-                job_in(
-                    Path(path) if path is not None else None,
-                    self._request,
-                    tasks,
-                    self.connection,
-                    options,
-                    self.stop,
-                    options.processes,
-                )
+                self.job_in(Path(path) if path else None, self._request, tasks, options.processes)
             )
             job.prepare(self.table, may_be_finished=options.resume and not options.verify)
             if job.journal.is_finished():
                 return self._tell_it_is_finished()
             answered = options.yes or options.max_cost is not None
-            job.approve = partial(approve, job, self.stop, answered)
+            job.approve = partial(self.approve, job, answered)
             return self._run()
 
     def _tell_it_is_finished(self) -> int:
@@ -286,7 +250,7 @@ class KeysCommand(Session):
             holds = self.job.plan.method == "index"
             output = self._printed(buffer if holds else None)
             try:
-                work(self.job, self.options.quiet, output=output)
+                self.work(self.job, output=output)
                 manifest = self.job.finish()[1]
                 self._is_finished = manifest["finished"]
             finally:
@@ -309,7 +273,7 @@ class KeysCommand(Session):
                 output.show(job.journal, job.plan, commit.parts)
 
         try:
-            work(job, options.quiet, committed=show)
+            self.work(job, committed=show)
         finally:
             totals, manifest = job.finish()
             self._figures = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
@@ -464,26 +428,31 @@ def summary_lines(report: Mapping[str, Any]) -> Iterator[str]:
     is_folded = "folded" in fold
     kind = "logical " if is_folded else "physical " if fold else ""
     yield f"{counted(report['keys'], f'{kind}key')} of {name}{so_far}, in {lasted}"
-    yield f"  method    {report['method']}: {report['reason']}"
-    yield f"  read      {_read_text(report)}"
+    yield from aligned(_summary_facts(report, is_folded), "  ", 9)
+
+
+def _summary_facts(report: Mapping[str, Any], is_folded: bool) -> Iterator[tuple[str, str]]:
+    yield "method", f"{report['method']}: {report['reason']}"
+    yield "read", _read_text(report)
     processes = report.get("processes", 1)
     spread = f"{counted(report['segments'], 'segment')}, {report['workers']} at once"
-    yield f"  spread    {spread}" + f", in {processes} processes" * (processes > 1)
+    yield "spread", spread + f", in {processes} processes" * (processes > 1)
     if is_folded:
+        fold = report["logical"]
         folded = f"{fold['folded']:,} of {fold['physical_keys']:,}"
-        yield f"  folded    {folded} physical keys: {_fold_text(fold)}"
+        yield "folded", f"{folded} physical keys: {_fold_text(fold)}"
     if left_out := report.get("left_out"):
         collections = counted(left_out, "collection")
-        yield f"  left out  {collections} with no item but a sentinel of the key index"
+        yield "left out", f"{collections} with no item but a sentinel of the key index"
     if report["throttles"]:
         reasons = sorted(report["throttles"].items(), key=lambda entry: -entry[1])
-        yield f"  throttled {', '.join(f'{count:,} x {why}' for why, count in reasons)}"
+        yield "throttled", ", ".join(f"{count:,} x {why}" for why, count in reasons)
     if report["no_progress_hops"]:
-        yield f"  hops without progress: {report['no_progress_hops']:,}"
+        yield "hops without progress:", f"{report['no_progress_hops']:,}"
     if report["output"]:
-        yield f"  keys in   {report['output']}"
+        yield "keys in", report["output"]
     if "verify" in report:
-        yield from _verdict_lines(report["verify"])
+        yield from _verdict_facts(report["verify"])
 
 
 def _fold_text(fold: Mapping[str, Any]) -> str:
@@ -500,17 +469,12 @@ def _read_text(usage: Mapping[str, Any]) -> str:
     )
 
 
-def _verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
-    yield (
-        f"  checked   {verdict['share']:.1%} of the hash space "
-        f"({counted(verdict['segments'], 'segment')}, {counted(verdict['keys'], 'key')}), "
-        f"for {_read_text(verdict)}"
-    )
-    yield f"            missing {verdict['missing']:,}, surplus {verdict['surplus']:,}"
-    if verdict["appeared"]:
-        yield (
-            f"            {verdict['appeared']:,} more appeared since the run: a second skip-scan "
-            f"finds them"
-        )
-    for kind, keys in verdict["examples"].items():
-        yield f"            {kind}: {'; '.join(map(json.dumps, keys))}"
+def _verdict_facts(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    keys = f"{counted(verdict['segments'], 'segment')}, {counted(verdict['keys'], 'key')}"
+    share = f"{verdict['share']:.1%} of the hash space ({keys})"
+    yield "checked", f"{share}, for {_read_text(verdict)}"
+    yield "", f"missing {verdict['missing']:,}, surplus {verdict['surplus']:,}"
+    if appeared := verdict["appeared"]:
+        yield "", f"{appeared:,} more appeared since the run: a second skip-scan finds them"
+    for kind, examples in verdict["examples"].items():
+        yield "", f"{kind}: {'; '.join(map(json.dumps, examples))}"

@@ -1,5 +1,6 @@
 """A session: one call of a command, with its table, its question, its jobs here, and its result."""
 
+import math
 import os
 import select
 import signal
@@ -27,6 +28,7 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.dynamodb.units import VARIABLE
 from keyhop.errors import CannotStart, StaleIndex, TableNotFound
+from keyhop.jobs.estimate import Ahead
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import Place
 from keyhop.jobs.local import LocalJob, Several, opened
@@ -149,9 +151,8 @@ class Session:
         Raises:
             Stopped: The job was interrupted.
         """
-        options = self.options
-        with job_in(path, request, tasks, self.connection, options, self.stop, processes) as job:
-            job.prepare(table, may_be_finished=options.resume)
+        with self.job_in(path, request, tasks, processes) as job:
+            job.prepare(table, may_be_finished=self.options.resume)
             if job.journal.is_finished():
                 return job
             job.expected = expected
@@ -164,9 +165,70 @@ class Session:
 
     def _complete(self, job: LocalJob, state: str) -> None:
         job.begin()
-        if not work(job, self.options.quiet, state):
+        if not self.work(job, state):
             raise Stopped
         job.finish()
+
+    @contextmanager
+    def job_in(
+        self, path: Path | None, request: Request, tasks: Tasks, processes: int | None = 1
+    ) -> Iterator[LocalJob]:
+        """Open a job whose files are in a locked directory.
+
+        Without a path the files are nowhere, or, if several processes do the work, in a temporary
+        directory. `processes` is None for as many as make the run faster.
+        """
+        with ExitStack() as cleaning:
+
+            def opened_until_then(path: Path) -> Journal:
+                journal = opened(path, self.options.resume)
+                if isinstance(journal.store, Directory):
+                    cleaning.callback(journal.store.unlock)
+                return journal
+
+            def temporary() -> Journal:
+                directory = TemporaryDirectory(prefix=PREFIX)
+                return opened_until_then(Path(cleaning.enter_context(directory)))
+
+            yield LocalJob(
+                request,
+                tasks,
+                self.connection,
+                opened_until_then(path) if path else Journal(Memory()),
+                self.stop.event,
+                self.options.give_up_after,
+                Place(str(path), f"The run in {path}", "--"),
+                several=Several(starting(PROGRAM), processes, temporary),
+            )
+
+    def work(self, job: LocalJob, state: str = "reading", **more: Any) -> bool:
+        """Work until everything is read (see LocalJob.work), and show the progress.
+
+        `state` is the activity, in a word or two.
+        """
+        with StatusLine(self.options.quiet) as status:
+            return job.work(JobProgress(job, status, state).update, status.say, **more)
+
+    def approve(self, job: LocalJob, answered: bool, ahead: Ahead) -> None:
+        """Ask, if reading may cost more than ASK_ABOVE; who gives --max-cost has answered."""
+        prices, capped = job.connection.prices, job.request.max_read_units
+        limit = prices.units_for(ASK_ABOVE)
+        if answered or (capped is not None and capped <= limit):
+            return
+        units = ahead(lambda units: units.high <= limit)
+        if units.high <= limit:
+            return
+
+        def facts() -> Facts:
+            yield from place(job.reader.source.arn, job.connection.endpoint)
+            maximum = "with no upper limit that is known"
+            if math.isfinite(units.high):
+                maximum = f"at most {units.high:,.0f}: ${prices.dollars(units.high):,.2f}"
+            yield "reads", f"about {units.mean:,.0f} RRU, {maximum}"
+            yield "cost", f"about ${prices.dollars(units.mean):,.2f} ({prices.on_demand})"
+
+        act = f"read {job.reader.source.title} for more than ${ASK_ABOVE:g}"
+        confirm(act, facts, False, self.stop.event)
 
     def wait_for(self, says: str) -> None:
         """Say once why the command waits, and wait until the next look. Raise Stopped."""
@@ -267,55 +329,6 @@ def _typed(stop: Event) -> str:
             return sys.stdin.readline()
     print(file=sys.stderr)
     raise Stopped
-
-
-@contextmanager
-def job_in(
-    path: Path | None,
-    request: Request,
-    tasks: Tasks,
-    connection: Connection,
-    options: Options,
-    stop: Stop,
-    processes: int | None = 1,
-) -> Iterator[LocalJob]:
-    """Open a job whose files are in a locked directory.
-
-    Without a path the files are nowhere, or, if several processes do the work, in a temporary
-    directory. `processes` is None for as many as make the run faster.
-    """
-    with ExitStack() as cleaning:
-
-        def opened_until_then(path: Path) -> Journal:
-            journal = opened(path, options.resume)
-            if isinstance(journal.store, Directory):
-                cleaning.callback(journal.store.unlock)
-            return journal
-
-        def temporary() -> Journal:
-            return opened_until_then(
-                Path(cleaning.enter_context(TemporaryDirectory(prefix=PREFIX)))
-            )
-
-        yield LocalJob(
-            request,
-            tasks,
-            connection,
-            opened_until_then(path) if path else Journal(Memory()),
-            stop.event,
-            options.give_up_after,
-            Place(str(path), f"The run in {path}", "--"),
-            several=Several(starting(PROGRAM), processes, temporary),
-        )
-
-
-def work(job: LocalJob, quiet: bool, state: str = "reading", **more: Any) -> bool:
-    """Work until everything is read (see LocalJob.work), and show the progress.
-
-    `state` is the activity, in a word or two.
-    """
-    with StatusLine(quiet) as status:
-        return job.work(JobProgress(job, status, state).update, status.say, **more)
 
 
 @contextmanager

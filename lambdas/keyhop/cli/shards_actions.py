@@ -7,10 +7,10 @@ markup is never applied to them.
 import base64
 import binascii
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
@@ -18,9 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from keyhop.cli.exit_status import DONE, FAILED
-from keyhop.cli.keys_actions import approve
 from keyhop.cli.options import Options
-from keyhop.cli.output import UNLIMITED_WIDTH, encodable, is_text, put_out
+from keyhop.cli.output import UNLIMITED_WIDTH, aligned, encodable, is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Facts, Session, Stop, stop_on_signals, suggesting
 from keyhop.clock import Clock, SystemClock
@@ -58,6 +57,8 @@ from keyhop.sharding.table import ShardedTable
 from keyhop.storage.store import Memory
 from keyhop.tasks import tasks_of
 from keyhop.wording import counted, duration
+
+T = TypeVar("T")
 
 MOST_SHOWN = 10
 """Lost keys that are named before the question."""
@@ -149,7 +150,8 @@ class ShardsCommand(Session):
 
     def _grown(self, library: ShardedTable, key: TypedValue, count: int) -> Shards:
         """Return the metadata once it has `count` shards; other processes may have added them."""
-        while True:
+
+        def grow() -> Shards:
             stored = library.metadata.of(key, register=True, fresh=True)
             if stored.shards.number >= count:
                 return stored.shards
@@ -161,6 +163,16 @@ class ShardsCommand(Session):
                         f"{shown(key)} is being drained ({stored.shards.phase}): let that end, or "
                         f"end it with keyhop shards drain --call-off."
                     ) from early
+                raise
+
+        return self._settled(grow)
+
+    def _settled(self, change: Callable[[], T]) -> T:
+        """Try a change of the metadata until the last one has settled, and nobody interferes."""
+        while True:
+            try:
+                return change()
+            except TooEarly as early:
                 seconds = f"{early.seconds:.1f} s"
                 self.status.now("early", f"waiting {seconds} until the last change has settled")
                 self.wait(early.seconds)
@@ -301,7 +313,7 @@ class ShardsCommand(Session):
         request = keys_request(self.options.table)
         journal = Journal(Memory())
         job = LocalJob(request, tasks_of(), self.connection, journal, self.stop.event)
-        job.approve = partial(approve, job, self.stop, self.options.yes)
+        job.approve = partial(self.approve, job, self.options.yes)
         job.prepare(self.table)
         job.begin()
         progress = JobProgress(job, self.status)
@@ -337,19 +349,11 @@ class ShardsCommand(Session):
 
     def _recover(self, library: ShardedTable, lost: LostKey) -> str | None:
         """Recover the metadata of a key, or return the reason why that is not possible."""
-        while True:
-            try:
-                recover(library, lost.key, lost.shards)
-            except TooEarly as early:
-                seconds = f"{early.seconds:.1f} s"
-                self.status.now("early", f"waiting {seconds} until the last change has settled")
-                self.wait(early.seconds)
-            except MetadataChanged:
-                self.wait(0)
-            except (CannotStart, BrokenPromise) as error:
-                return str(error)
-            else:
-                return None
+        try:
+            self._settled(partial(recover, library, lost.key, lost.shards))
+        except (CannotStart, BrokenPromise) as error:
+            return str(error)
+        return None
 
     def _metadata_facts(self) -> Facts:
         """Estimate a change of the metadata alone."""
@@ -601,18 +605,18 @@ def show_text(key: KeyShards, now: float, bar: str = BAR) -> str:
     shards = key.shards
     changed = f"{_moment(shards.last_updated)} UTC, {_ago(shards.last_updated, now)}"
     placement = escaped(shards.placement) if shards.placement else "not agreed upon yet"
-    lines = [
-        f"{shown(typed(key.key))}: {shards_word(shards.number)}",
-        f"  writable   {_range(1, shards.writable)}: where new items go",
-        f"  readable   {_range(1, shards.readable)}: where readers look; others hold nothing",
-        f"  phase      {shards.phase}: {phase_text(shards)}",
-        f"  changed    {changed}",
-        f"  settles    {shards.settle:g} s for each step of a change",
-        f"  placement  {placement}",
-        f"  traffic    {_traffic_text(key.traffic)}",
+    facts = [
+        ("writable", f"{_range(1, shards.writable)}: where new items go"),
+        ("readable", f"{_range(1, shards.readable)}: where readers look; others hold nothing"),
+        ("phase", f"{shards.phase}: {phase_text(shards)}"),
+        ("changed", changed),
+        ("settles", f"{shards.settle:g} s for each step of a change"),
+        ("placement", placement),
+        ("traffic", _traffic_text(key.traffic)),
     ]
     if key.would_do is not None:
-        lines.append(f"  would do   {shards_word(key.would_do)}: {key.reason}")
+        facts.append(("would do", f"{shards_word(key.would_do)}: {key.reason}"))
+    lines = [f"{shown(typed(key.key))}: {shards_word(shards.number)}", *aligned(facts, "  ", 10)]
     lines += ["", "  shards over time (UTC; the 20 latest changes are kept)"]
     lines += [f"    {line}" for line in history_chart(shards, now, bar)]
     return "\n".join(line.rstrip() for line in lines)
