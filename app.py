@@ -5,11 +5,9 @@ import sys
 
 from aws_cdk import App
 
-from infra import limits, place
-from infra.config import Config, ConfigError
-from infra.layer import LayerError
+from infra import ConfigError, LayerError, limits
+from infra.config import Config, settings_of
 from infra.machines import REGION
-from infra.settings import settings_of
 from infra.stack import KeyhopStack
 
 
@@ -22,12 +20,12 @@ def main() -> int:
         config = Config.from_context(settings_of(app.node.get_all_context()))
         # What the CDK's command says of the credentials, if there are any.
         account, region = map(os.environ.get, ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION"))
-        place.check(config.all_tables, account, region)
+        limits.check_places(config.all_tables, account, region)
         if region:
             app.node.set_context(REGION, region)
         KeyhopStack(app, config)
         template = app.synth().get_stack_by_name(config.stack_name).template
-        limits.check(template, len(config.tables))
+        limits.check_template(template, len(config.tables))
     except (ConfigError, LayerError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhop import __version__
 from keyhop.dynamodb.units import UNITS_PER_BLOCK, blocks_of
-from keyhop.key_index.collections import usage_json
+from keyhop.key_index.keeper import usage_json
 from keyhop.key_index.sentinel import LEAST_SORT_KEY, MARKER
 from keyhop.streams.partition_worker import THREADS
 

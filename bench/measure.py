@@ -15,9 +15,8 @@ import boto3
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, Part
 from keyhop.jobs.local import LocalJob
-from keyhop.jobs.model import Part
 from keyhop.jobs.request import Request
 from keyhop.storage.store import Memory
 from keyhop.tasks import tasks_of

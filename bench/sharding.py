@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keyhop import __version__
-from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, read_dollars, write_dollars
+from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, US_EAST_1
 from keyhop.sharding.key.shards import SETTLE_SECONDS
 
 from bench import sharding_burst as burst
@@ -189,7 +189,7 @@ def _dollars(costs: list[Cost]) -> Iterator[str]:
 
 
 def _dollar_row(title: str, reads: float, writes: float) -> tuple[str, ...]:
-    dollars = write_dollars(writes) + read_dollars(reads)
+    dollars = US_EAST_1.dollars(reads, writes)
     return title, f"{reads:,.0f}", f"{writes:,.0f}", f"${dollars:.3f}"
 
 

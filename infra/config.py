@@ -1,10 +1,10 @@
 """The settings of a deployment: one frozen dataclass, whose fields are those of keyhop.json.
 
-`Config` has the tables, with their keys, their sharding and their permitted uses, and the pairs of
-tables that may be re-keyed. A wrong value raises a `ConfigError` that names the field, its value
-and the allowed values; config_values.py has the constraints on single values. Everything that can
-be checked before deployment is checked here. The library makes the same checks, but only at the
-first write.
+`settings_of` reads the file and the context of the CDK, which takes precedence. `Config` has the
+tables, with their keys, their sharding and their permitted uses, and the pairs of tables that may
+be re-keyed. A wrong value raises a `ConfigError` that names the field, its value and the allowed
+values; config_values.py has the constraints on single values. Everything that can be checked before
+deployment is checked here. The library makes the same checks, but only at the first write.
 """
 
 import ast
@@ -15,7 +15,17 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from keyhop.checks import InvalidInput, Must, Truth, Wrong, camel, names_of, one_of, text
+from keyhop.checks import (
+    InvalidInput,
+    Must,
+    Truth,
+    Wrong,
+    camel,
+    check_characters,
+    names_of,
+    one_of,
+    text,
+)
 from keyhop.dynamodb.units import ARE, are_prices
 from keyhop.each.allowed import Allowed
 from keyhop.errors import CannotStart
@@ -45,6 +55,11 @@ from .config_values import (
     wrong_in,
 )
 from .paths import IS_INSTALLED, ROOT
+
+FILE = "keyhop.json"
+EXAMPLE = "keyhop.example.json"
+NAMING = "settings"
+"""The context field that names another file; if it is empty, no file is read."""
 
 MOST_NAME = 255
 
@@ -640,8 +655,6 @@ def _text_of(name: str) -> str:
     return code
 
 
-__all__ = ["Config", "ConfigError"]
-
 ARCHITECTURES = {"arm64": "arm64", "x86_64": "x86_64", "x86-64": "x86_64"}
 
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,47}")
@@ -768,3 +781,36 @@ class Config:
 
 def _is_of_the_cdk(name: str) -> bool:
     return ":" in name or name.startswith(_NAMES_OF_THE_CDK)
+
+
+def settings_of(context: Mapping[str, Any], folder: Path = ROOT) -> dict[str, Any]:
+    """Return the settings by name. The context overrides the file. May raise ConfigError.
+
+    The tables have no default: otherwise a `cdk deploy` that somebody runs without them would
+    change a deployment with other tables to the default.
+    """
+    overrides = {name: value for name, value in context.items() if name != NAMING}
+    name = context.get(NAMING, FILE)
+    in_file = _read(folder / name, is_asked_for=NAMING in context) if name else {}
+    settings = {**in_file, **overrides}
+    if not settings.get("tables"):
+        raise ConfigError(
+            f"Nothing says which tables this deployment may touch: copy {EXAMPLE} to {FILE} and "
+            "write them there, or give them by -c tables=Orders."
+        )
+    return settings
+
+
+def _read(path: Path, is_asked_for: bool) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        check_characters(content)
+    except FileNotFoundError:
+        if not is_asked_for:
+            return {}
+        raise ConfigError(f"There is no file {path.name}, which {NAMING} names.") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path.name} cannot be read as JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f'{path.name} must be an object, as {{"tables": ["Orders"]}}.')
+    return content

@@ -93,6 +93,7 @@ class Enumeration(Construct):
             "PlanRun",
             "Checks a run's input, samples the table, writes the plan",
             {**where, **tables, **indexes, **price, **worker_limit, **which_limit(config)},
+            handler="job.plan_run",
         )
         allow_reading_keys(plan_run, config.tables)
         allow_recognizing_shard_counts(plan_run, config.sharded_tables)
@@ -120,6 +121,7 @@ class Enumeration(Construct):
             "FinishRun",
             "Builds the manifest from the commits, folds logical keys, sweeps the rest",
             {**where, **tables, **indexes, **price, **which_sharding(config.tables)},
+            handler="job.finish_run",
             memory_mb=SUMMING_UP_MB,
             disk_mb=DISK_MB,
         )
@@ -132,6 +134,7 @@ class Enumeration(Construct):
             "VerifyRun",
             "Compares a share of the segments with plain Scans",
             {**where, **tables, **which_worker(config, VCPU_MB)},
+            handler="job.verify_run",
         )
         allow_reading_keys(verify_run, config.tables)
         compared = "ReadThePartsAndWriteTheComparison"
@@ -142,6 +145,7 @@ class Enumeration(Construct):
             "CleanUp",
             "Sums up a run that failed, and says what to do",
             {**where, **price},
+            handler="job.clean_up",
             memory_mb=SUMMING_UP_MB,
         )
         summed = "ReadTheCommitsAndFailuresWriteTheSummaryForgetOldFailures"

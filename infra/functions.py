@@ -105,7 +105,7 @@ class Functions:
             self._environment |= network.environment
 
         self.of_a_worker: dict[str, Any] = {
-            "module": "scan_segments",
+            "handler": "job.scan_segments",
             "memory_mb": config.worker_memory_mb,
             "timeout_seconds": config.worker_timeout_seconds,
             "disk_mb": DISK_MB,
@@ -119,7 +119,7 @@ class Functions:
         description: str,
         environment: Mapping[str, str],
         *,
-        module: str | None = None,
+        handler: str | None = None,
         memory_mb: int = VCPU_MB,
         timeout_seconds: int = 900,
         disk_mb: int = 512,
@@ -129,7 +129,8 @@ class Functions:
         """Add a function `name`, whose role may only write to its own log.
 
         Args:
-            module: The module in lambdas/handlers; by default it is named as the function.
+            handler: The module in lambdas/handlers and its function. By default the module is named
+                as the function that is added, and its function is `handler`.
             no_dead_letters: The reason for cdk-nag why it needs no dead letter target.
         """
         config = self._config
@@ -143,7 +144,7 @@ class Functions:
             runtime=RUNTIME,
             architecture=ARCHITECTURES[config.architecture],
             code=self._code,
-            handler=f"handlers.{module or _snake(name)}.handler",
+            handler=f"handlers.{handler or f'{snake(name)}.handler'}",
             layers=[self._packages],
             role=_role(scope, f"{name}Role", physical_name, log_group, self._network),
             memory_size=memory_mb,
@@ -214,5 +215,6 @@ def _layer_code(scope: Construct) -> lambda_.Code:
     return lambda_.Code.from_asset(str(layer.built()), asset_hash=layer.fingerprint())
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Return a function's name as Python writes it."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

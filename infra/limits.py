@@ -1,8 +1,8 @@
-"""Checks at synth that a template is within the quotas of AWS for sizes and names. Otherwise only
-a deployment would fail.
+"""Checks at synth of what AWS would refuse. Otherwise only a deployment would fail.
 
-The figures are the quotas of AWS that cannot be raised, or their defaults. Values that only the
-deployment knows, such as the region, count with their maximum length.
+A template must be within the quotas for sizes and names: the figures are quotas that cannot be
+raised, or their defaults. Values that only the deployment knows, such as the region, count with
+their maximum length. The tables must be in accounts and regions that the deployment can use.
 """
 
 import json
@@ -13,7 +13,7 @@ from keyhop.key_index.sentinel import INDEX
 from keyhop.wording import counted
 
 from .config import Table
-from .config_values import ConfigError
+from .config_values import ConfigError, wrong_in
 
 INLINE_CHARACTERS = 10_240
 """The size of all inline policies of a role together, without whitespace (IAM quotas)."""
@@ -57,7 +57,7 @@ def estimated_characters(tables: Sequence[Table]) -> int:
     return max(REFERENCE_CHARACTERS, *(len(f"{arn}{table.name}/index/{INDEX}") for table in tables))
 
 
-def check(template: Mapping[str, Any], tables: int) -> None:
+def check_template(template: Mapping[str, Any], tables: int) -> None:
     """Raise ConfigError if a template with this number of tables exceeds a quota of AWS."""
     excess = max(_excesses(template), default=None)
     if excess is None:
@@ -69,6 +69,48 @@ def check(template: Mapping[str, Any], tables: int) -> None:
         f"The context field tables has {counted(tables, 'table')}, too many for one stack: {what}; "
         f"{fit} of them fit. Deploy a second stack (stackName) for the others."
     )
+
+
+def check_places(tables: Sequence[Table], account: str | None, region: str | None) -> None:
+    """Check the accounts and regions of tables.
+
+    A table of another account is read under its resource policy. It cannot have a key index: the
+    owner of the stream has to write a policy for it, which is only possible once the stream is on,
+    and BuildKeyIndex turns it on, each time under another name (AWS documentation, "Resource-based
+    policy considerations"). Lambda reads streams of the same region only.
+
+    Args:
+        tables: The tables.
+        account: The account of the deployment; None if it is unknown. The CDK's command passes it
+            if there are credentials.
+        region: The region of the deployment; None if it is unknown.
+
+    Raises:
+        ConfigError: No policy could allow what a table needs.
+    """
+    places = {f"the deployment's region {region}": _partition(region or "")}
+    for arn in (arn for table in tables for arn in (table.arn, table.kms_key) if arn):
+        _, partition, _, its_region, *_ = arn.split(":")
+        if _partition(its_region) not in (None, partition):
+            raise ConfigError(
+                f"The context field tables names {arn}, but the region {its_region} is in the "
+                f"partition {_partition(its_region)}."
+            )
+        places[arn] = partition
+    by_partition = {partition: name for name, partition in places.items() if partition}
+    if len(by_partition) > 1:
+        first, second, *_ = by_partition.values()
+        raise ConfigError(
+            f"The context field tables cannot have {second} beside {first}: they are in different "
+            "partitions of AWS, and no credentials are valid in both. Deploy a stack in each."
+        )
+    for table in tables:
+        if table.key_index and table.arn:
+            _, _, _, its_region, its_account, _ = table.arn.split(":")
+            if account not in (None, its_account) or region not in (None, its_region):
+                omitted = "left out for a table of another account or region than the deployment's"
+                allowed = f"{omitted}, {account} and {region}: deploy a stack there"
+                raise wrong_in(table.given, "keyIndex", True, allowed)
 
 
 def _excesses(template: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
@@ -128,3 +170,11 @@ def _resolved(value: Any) -> Any:
     if set(value) <= {"Ref", "Fn::GetAtt", "Fn::FindInMap", "Fn::If"} and value:
         return _PSEUDO.get(str(value.get("Ref")), "x" * REFERENCE_CHARACTERS)
     return {name: _resolved(part) for name, part in value.items()}
+
+
+def _partition(region: str) -> str | None:
+    """Return the partition of a region; None if its name does not show it."""
+    if region.startswith("us-gov-"):
+        return "aws-us-gov"
+    area, *rest = region.split("-")
+    return {"cn": "aws-cn"}.get(area, "aws") if len(rest) == 2 else None

@@ -166,7 +166,7 @@ def allow_writing_sentinels(owner: Owner, tables: Sequence[Table]) -> None:
     """Allow putting and deleting items, with key attributes only where the context has them."""
     # IAM sees which attributes a request names, not what it does to the item: that only sentinels
     # are deleted, and no item is overwritten, rests on the conditions of the requests
-    # (lambdas/keyhop/key_index/collections.py).
+    # (lambdas/keyhop/key_index/keeper.py).
     for number, arns, named in _by_attributes(owner, tables):
         why, actions = f"PutAndDeleteSentinels{number}", "dynamodb:PutItem DeleteItem"
         allow(owner, why, actions, *arns, conditions=named or None)

@@ -16,11 +16,11 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from .config import Sharding, which_sharding, which_tables
-from .deployment import KeyEnumeration
+from .deployment import KEPT, KeyEnumeration
+from .functions import snake
 from .machines import Machine, warn_of_many_rules
 from .monitoring import CAUSE, FIVE_MINUTES, QUARTER, Monitoring, ends_of, errors_of, graph
 from .permissions import acknowledge, allow, allow_decrypting, allow_describing, table_arns
-from .results import KEPT
 
 DRAIN = "DrainShards"
 """The name of the state machine."""
@@ -210,7 +210,14 @@ class ShardedTables(Construct):
     ) -> lambda_.Function:
         """Add a function with its actions on tables and metadata tables, by Sid."""
         which = {**which_tables(self._tables), **which_sharding(self._tables)}
-        function = self._make.add(self, name, description, {**which, **environment}, **shape)
+        function = self._make.add(
+            self,
+            name,
+            description,
+            {**which, **environment},
+            handler=f"sharding.{snake(name)}",
+            **shape,
+        )
         allow_describing(function, self._tables)
         if tables:
             allow_decrypting(function, self._tables)

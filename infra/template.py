@@ -103,7 +103,7 @@ def write(folder: Path) -> None:
             app = App(outdir=assembly, analytics_reporting=False, stack_traces=False)
             TemplateStack(app, NAME, with_key_index)
             template = app.synth().get_stack_by_name(NAME).template
-            limits.check(template, MOST_TABLES)
+            limits.check_template(template, MOST_TABLES)
             (folder / f"{name}.template.json").write_text(json.dumps(template, indent=1) + "\n")
             files = json.loads((Path(assembly) / f"{NAME}.assets.json").read_text())["files"]
             for digest, file in files.items():

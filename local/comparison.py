@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK, read_dollars
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.jobs.layout import (
     CPU_SECONDS,
     CPU_SECONDS_PER_BYTE,
@@ -49,7 +49,7 @@ class Way:
 
     @property
     def total(self) -> float:
-        return read_dollars(self.units) + self.services
+        return US_EAST_1.dollars(self.units) + self.services
 
 
 def table_of(ways: Iterable[Way]) -> Table:
@@ -63,7 +63,7 @@ def table_of(ways: Iterable[Way]) -> Table:
             way.name,
             f"{way.requests:,}",
             f"{way.units:,.1f}",
-            dollars(read_dollars(way.units)),
+            dollars(US_EAST_1.dollars(way.units)),
             dollars(way.services) if way.services else "-",
             dollars(way.total),
         )

@@ -18,7 +18,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from keyhop.streams.records import as_event
+from keyhop.streams.partition_worker import as_event
 
 from local.beside import beside
 from local.cloud import CREDENTIALS, REGION, Cloud

@@ -10,7 +10,7 @@ from keyhop.dynamodb.client import Connection, DynamoDB, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.values import canonical, to_json
-from keyhop.key_index.collections import Collections
+from keyhop.key_index.keeper import Collections
 from keyhop.key_index.sentinel import INDEX, Sentinel
 
 from testing.databases import Database

@@ -1,1 +1,1 @@
-"""The functions of the state machine: one module for each state of the same name."""
+"""The deployed functions, named as their states: those of a job and of sharding share a module."""

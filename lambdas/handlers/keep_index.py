@@ -15,9 +15,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.jobs.request import allowed, table_name
-from keyhop.key_index.collections import Collections, usage_json
 from keyhop.key_index.deployment import KeyIndexes
-from keyhop.key_index.keeper import keep
+from keyhop.key_index.keeper import Collections, keep, usage_json
 from keyhop.key_index.registry import OCCUPIED
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.streams.partition_worker import THREADS

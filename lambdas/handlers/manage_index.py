@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import boto3
@@ -11,7 +12,7 @@ from keyhop.jobs.runs import ExecutionContext
 from keyhop.key_index.index import table_with_index
 from keyhop.key_index.life_cycle import LifeCycle, check_cost
 from keyhop.key_index.provisioned import Scaling
-from keyhop.key_index.registry import Holders
+from keyhop.key_index.registry import is_alive
 from keyhop.key_index.request import Order
 from keyhop.key_index.trust import MappedKeeper
 from keyhop.streams.event_source import Mappings
@@ -44,7 +45,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         ),
         settings.deployment.runs.journal,
         execution.id,
-        Holders(lambda: boto3.client("stepfunctions")),
+        partial(is_alive, lambda: boto3.client("stepfunctions")),
         settings.settle_seconds,
         lambda drift: report(order.table, of_all=True, KeyIndexDrift=drift),
         Scaling(lambda: boto3.client("application-autoscaling")),

@@ -25,7 +25,7 @@ from keyhop.denied import Denied
 from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.tables import BUSY
 from keyhop.jobs.request import table_name
-from keyhop.key_index.registry import BuiltIndex, built_indexes
+from keyhop.key_index.registry import built_indexes
 from keyhop.storage.s3 import s3_client
 from keyhop.streams.event_source import Mappings
 
@@ -81,7 +81,7 @@ def _obey(event: dict[str, Any], context: LambdaContext) -> None:
         removed, kept_tables = [name for name in before if name not in tables], tables
     if removed:
         indexes = built_indexes(s3_client(), os.environ["KEYHOP_BUCKET"])
-        check_none_stands([index for index in indexes if index.table in removed])
+        check_none_stands([index for index in indexes if index[0] in removed])
         release(
             Mappings(boto3.client("lambda"), os.environ["KEYHOP_KEEPER"], ""), kept_tables, context
         )
@@ -119,17 +119,18 @@ def _listed(event: dict[str, Any], properties: str, name: str) -> list[str]:
     return list(event.get(properties, {}).get(name, ()))
 
 
-def check_none_stands(indexes: Sequence[BuiltIndex]) -> None:
-    """Raise RuntimeError, with what to do first, if there are key indexes."""
+def check_none_stands(indexes: Sequence[tuple[str, str]]) -> None:
+    """Raise RuntimeError, with what to do first, if there are key indexes (see `built_indexes`)."""
     if not indexes:
         return
-    names = ", ".join(index.table for index in indexes[:MOST_NAMED])
+    names = ", ".join(table for table, _ in indexes[:MOST_NAMED])
+    first, record = indexes[0]
     more = f" and {len(indexes) - MOST_NAMED} more" if len(indexes) > MOST_NAMED else ""
     raise RuntimeError(
         f"The key index of {names}{more} stands, with sentinels in the table: start "
-        f"{os.environ['KEYHOP_REMOVAL']} with {json.dumps({'table': indexes[0].table})}, wait for "
+        f"{os.environ['KEYHOP_REMOVAL']} with {json.dumps({'table': first})}, wait for "
         f"its end, and do this again. If the table is gone, or shall keep them without a keeper, "
-        f"delete its record before: {indexes[0].record}"
+        f"delete its record before: {record}"
     )
 
 

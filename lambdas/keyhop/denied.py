@@ -45,8 +45,6 @@ class Denied:
 
     Attributes:
         who: The ARN of the caller; empty if it is unknown.
-        action: The action.
-        resource: The resource.
         kind: The kind of policy that is the cause; empty if it is unknown.
         explicit: Whether a statement of that policy denies the action.
     """

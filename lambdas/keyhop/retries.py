@@ -28,7 +28,6 @@ def repeat(
     most `longest`. The last error is raised unchanged.
 
     Args:
-        attempt: The function to call.
         may_help: Decides whether a retry can help after an error.
         first: The maximum of the first wait, in seconds.
         longest: The maximum of any wait, in seconds.

@@ -17,7 +17,7 @@ from keyhop.report.rules.judge import judge
 from keyhop.report.sampler import attach
 from keyhop.report.sampling import sample
 from keyhop.report.shown import Shower
-from keyhop.report.sources import control_plane, guard, insights, metrics, stream
+from keyhop.report.sources import absence, control_plane, insights, metrics, stream
 from keyhop.report.sources.code import read_code
 from keyhop.report.sources.requests import requests_of
 
@@ -82,7 +82,7 @@ def _looked(case: Case, world: World, table: str, plain: Any, items: list[Item])
     shower = Shower(looked_up.identity)
     watch = cloudwatch if case.insights else NOT_ASKED
     contributors = insights.look(watch, connection, told, now, shower.shown).facts
-    held = guard.why_not(measured, now, "throttled" in case.options.get("accept", ()))
+    held = absence.why_not(measured, now, "throttled" in case.options.get("accept", ()))
     return Facts(
         at=now,
         table=told,

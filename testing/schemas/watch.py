@@ -5,7 +5,6 @@ a test calls itself are wrapped; tests/machine.py, which walks the state machine
 calls `exchanged`.
 """
 
-import importlib
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from unittest.mock import patch
 
 from botocore.client import BaseClient
 from botocore.response import StreamingBody
+from handlers import sharding
 from jsonschema import Draft202012Validator
 from keyhop.checks import InvalidInput
 
@@ -36,7 +36,7 @@ HANDLERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "propose_drains": ("ProposeDrains", lambda event: event),
     "move_shards": ("DrainShards", lambda event: event["request"]),
 }
-"""By module: what it is, and what of its event is the input."""
+"""By function of handlers.sharding: what it is, and what of its event is the input."""
 
 
 class AgainstTheSchema(AssertionError):
@@ -95,15 +95,15 @@ def watched(name: str, call: Callable[[], Any], given: Any) -> Any:
 def watching_handlers() -> Iterator[None]:
     """Those of HANDLERS, when they are called in this process."""
     with ExitStack() as stack:
-        for module_name, (name, input_) in HANDLERS.items():
-            module = importlib.import_module(f"handlers.{module_name}")
-            stack.enter_context(patch.object(module, "handler", _around(module, name, input_)))
+        for function, (name, input_) in HANDLERS.items():
+            around = _around(getattr(sharding, function), name, input_)
+            stack.enter_context(patch.object(sharding, function, around))
         yield
 
 
-def _around(module: Any, name: str, input_: Callable[[Any], Any]) -> Callable[..., Any]:
-    handler = module.handler
-
+def _around(
+    handler: Callable[..., Any], name: str, input_: Callable[[Any], Any]
+) -> Callable[..., Any]:
     def around(event: Any, context: Any) -> Any:
         return watched(name, lambda: handler(event, context), input_(event))
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-import handlers.sharded_tables  # OutOfTime
+import handlers.sharding  # OutOfTime
 import keyhop.checks
 import keyhop.jobs.fleet
 import keyhop.rekey.routing.router  # WritesFrozen
@@ -25,7 +25,7 @@ def _below(error: type[Exception]) -> Iterator[type[Exception]]:
 
 def _of_the_code() -> set[str]:
     of_ours = {error for error in _below(KeyhopError) if error.__module__.startswith("keyhop.")}
-    others = {handlers.sharded_tables.OutOfTime, InvalidItem}
+    others = {handlers.sharding.OutOfTime, InvalidItem}
     machines = "".join(path.read_text() for path in (ROOT / "statemachines").glob("*.json"))
     return {error.__name__ for error in (of_ours | others) - WITHIN} | set(
         re.findall(r'"Error": "(\w+)"', machines)

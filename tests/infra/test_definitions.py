@@ -455,7 +455,7 @@ def test_a_drain_ends_when_it_is_done_and_waits_otherwise():
 
 
 def test_what_the_choice_reads_is_what_the_function_answers():
-    from handlers.move_shards import to_state
+    from handlers.sharding import to_state
     from keyhop.sharding.drain import DrainStep, Next
     from keyhop.sharding.key.shards import Phase, Shards
 

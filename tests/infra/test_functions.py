@@ -30,11 +30,16 @@ SETTINGS = {
 
 
 IMPORTS = """
-import importlib, sys
+import ast, importlib, pathlib, sys
 
 for name in sys.argv[1:]:
     module, function = name.rsplit(".", 1)
-    assert callable(getattr(importlib.import_module(module), function))
+    handler = importlib.import_module(module)
+    assert callable(getattr(handler, function))
+    for found in ast.walk(ast.parse(pathlib.Path(handler.__file__).read_text())):
+        if isinstance(found, ast.ImportFrom):  # also what is imported when it is called
+            imported = importlib.import_module(found.module)
+            assert all(hasattr(imported, alias.name) for alias in found.names)
     for loaded in [*sys.modules]:  # so that the next one finds nothing of ours imported
         if loaded.partition(".")[0] in ("handlers", "keyhop"):
             del sys.modules[loaded]
@@ -67,9 +72,13 @@ def test_every_handler_imports_from_what_is_uploaded_and_from_nothing_else(
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_handler_is_named_as_its_function(sharded: Deployed, name: str):
-    module = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-    module = {"walk_segments": "scan_segments"}.get(module, module)
-    assert sharded.function(name)["Handler"] == f"handlers.{module}.handler"
+    called = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    handler = f"{called}.handler"
+    if name in (*FUNCTIONS, "WalkSegments"):
+        handler = f"job.{called.replace('walk', 'scan')}"
+    if name in SHARDING_FUNCTIONS:
+        handler = f"sharding.{called}"
+    assert sharded.function(name)["Handler"] == f"handlers.{handler}"
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -20,12 +20,12 @@ def kept(names: list[str], **more: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("context", ["plain", "mixed"])
 def test_a_deployment_of_a_few_tables_is_far_from_every_quota(context: str):
-    limits.check(deployed(stack_of(CONTEXTS[context])).body, 7)
+    limits.check_template(deployed(stack_of(CONTEXTS[context])).body, 7)
 
 
 @pytest.mark.prove
 def test_forty_tables_with_key_indexes_are_taken(many: Deployed):
-    limits.check(many.body, len(MANY))
+    limits.check_template(many.body, len(MANY))
 
 
 @pytest.mark.parametrize("table", [table_arn(MANY[0]), table_arn(MANY[-1])])
@@ -64,14 +64,14 @@ def test_what_does_not_fit_into_an_environment_is_refused_with_the_number_that_d
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("tables", [NAMES[:93], kept(NAMES[:42])], ids=["plain", "key indexes"])
 def test_as_many_as_fit_into_an_environment_fit_everywhere(tables: list[Any]):
-    limits.check(deployed(stack_of({"tables": tables})).body, len(tables))
+    limits.check_template(deployed(stack_of({"tables": tables})).body, len(tables))
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(600)
 def test_long_names_and_short_ones_fit_or_are_refused_with_a_number_that_fits():
     def checked(tables: list[Any]) -> None:
-        limits.check(deployed(stack_of({"tables": tables})).body, len(tables))
+        limits.check_template(deployed(stack_of({"tables": tables})).body, len(tables))
 
     checked(kept([f"{number:0200}" for number in range(7)]))
     attributes = [f"an-attribute-{number}" for number in range(8)]
@@ -141,9 +141,9 @@ def variables(characters: int) -> dict[str, Any]:
     ],
 )
 def test_each_quota_is_looked_at(just: dict[str, Any], too_much: dict[str, Any], told: str):
-    limits.check({"Resources": just}, 10)
+    limits.check_template({"Resources": just}, 10)
     with pytest.raises(ConfigError) as refused:
-        limits.check({"Resources": too_much}, 10)
+        limits.check_template({"Resources": too_much}, 10)
     assert told in str(refused.value)
     assert "8 of them fit. Deploy a second stack (stackName)" in str(refused.value)
 
@@ -153,7 +153,7 @@ def test_what_cloudformation_puts_in_counts_as_long_as_it_can_get():
     for value, characters in ((arn, 33), ({"Fn::GetAtt": ["Queue", "Arn"]}, 150)):
         named = {"F": function(FunctionName=value)}
         if characters < 64:
-            limits.check({"Resources": named}, 1)
+            limits.check_template({"Resources": named}, 1)
         else:
             with pytest.raises(ConfigError, match=f"of {characters},"):
-                limits.check({"Resources": named}, 1)
+                limits.check_template({"Resources": named}, 1)

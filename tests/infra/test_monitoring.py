@@ -125,7 +125,7 @@ def test_one_dashboard_serves_all_tables_by_a_choice(template: Deployed):
 
 def test_the_metrics_of_a_table_are_the_ones_that_the_functions_write(template: Deployed):
     written = (LAMBDAS / "handlers" / "telemetry.py").read_text()
-    written += (LAMBDAS / "handlers" / "finish_run.py").read_text()
+    written += (LAMBDAS / "handlers" / "job.py").read_text()
     text = json.dumps(template.dashboard["widgets"])
     shown = re.findall(r'"Keyhop", "(\w+)", "service", "[\w-]+", "table"', text)
     assert len(set(shown)) >= 7

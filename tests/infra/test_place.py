@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from infra import place
+from infra import limits
 from infra.config import Config, ConfigError
 from tests.infra import template as resolved
 from tests.infra.template import Deployed
@@ -24,7 +24,7 @@ def key(region: str, partition: str = "aws") -> str:
 
 
 def check(*tables: object, account: str | None = None, region: str | None = None) -> None:
-    place.check(Config.from_context({"tables": list(tables)}).tables, account, region)
+    limits.check_places(Config.from_context({"tables": list(tables)}).tables, account, region)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.config import Config, ConfigError
+from infra.config import EXAMPLE, FILE, Config, ConfigError, settings_of
 from infra.paths import ROOT
-from infra.settings import EXAMPLE, FILE, settings_of
 
 
 def write(folder: Path, name: str = FILE, **settings: object) -> None:

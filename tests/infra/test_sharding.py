@@ -124,20 +124,20 @@ def test_the_environment_makes_tables_that_the_library_takes(
     sharded: Deployed, monkeypatch: pytest.MonkeyPatch
 ):
     """Nothing is asked before the first call, so this needs no service."""
-    from handlers import sharded_tables
+    from handlers import sharding
 
     for name, value in sharded.environment("WriteSharded").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    sharded_tables.warm.cache_clear()
-    audit, _ = sharded_tables.warm("Audit", True)
-    devices, _ = sharded_tables.warm("Devices", False)
+    sharding.warm.cache_clear()
+    audit, _ = sharding.warm("Audit", True)
+    devices, _ = sharding.warm("Devices", False)
     assert (audit.placement.text("_"), audit.policy.most) == ("append-only calculated jump _", 64)
     assert (devices.placement.text("#"), devices.policy.most) == ("random modulo #", 16)
-    assert sharded_tables.warm("Audit", True)[0] is audit
-    sharded_tables.warm.cache_clear()
+    assert sharding.warm("Audit", True)[0] is audit
+    sharding.warm.cache_clear()
 
 
 @pytest.mark.parametrize("service", ["cloudwatch", "dynamodb", "stepfunctions"])

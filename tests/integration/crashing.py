@@ -7,7 +7,7 @@ from typing import Any
 
 from keyhop.clock import now
 from keyhop.dynamodb.tables import Source
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.journal import RunPlan
 from keyhop.storage.local import Directory
 
 

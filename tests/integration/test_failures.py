@@ -16,7 +16,7 @@ from keyhop.dynamodb.requester import Requester
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.errors import GaveUp
-from keyhop.jobs.model import Checkpoint
+from keyhop.jobs.journal import Checkpoint
 from keyhop.jobs.pages import TablePages
 from keyhop.jobs.worker import Slice
 from keyhop.scan.reader import PageReader
@@ -94,7 +94,7 @@ def test_throttles_reach_us_as_they_do_live(dynamodb: Database, table_name: str)
             return len(keys)
 
     pages = TablePages(reader, hop=True, total=4)
-    slice_ = Slice(pages, iter(range(4)), Checkpoint(), Sink())
+    slice_ = Slice(pages, iter(range(4)), Checkpoint(), Sink().write)
     slice_.work(4, math.inf)
     assert (slice_.error, slice_.ended) == (None, 4)
     assert found == Counter(expected)

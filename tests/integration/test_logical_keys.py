@@ -19,9 +19,8 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.lifecycle import conclude, sum_up
-from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import PartPages, TablePages
 from keyhop.jobs.task import Ended, Summary
 from keyhop.jobs.worker import GroupWorker

@@ -7,7 +7,7 @@ tables cost while they lie (a few MB for minutes), and the logs and metrics of t
 
 from dataclasses import dataclass
 
-from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, read_dollars
+from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.jobs.price import FunctionSize, run_cost
 
 from tests.live import command, hot_keys, key_index, runs, service
@@ -54,13 +54,16 @@ class Expected:
         """All of it."""
         writing = self.write_units * DOLLARS_PER_WRITE_UNIT
         return (
-            writing + read_dollars(self.read_units) + self.dollars_of_runs + self.dollars_standing
+            writing
+            + US_EAST_1.dollars(self.read_units)
+            + self.dollars_of_runs
+            + self.dollars_standing
         )
 
     def text(self) -> str:
         """For a person, with the dates of the prices."""
         writing = self.write_units * DOLLARS_PER_WRITE_UNIT
-        reading = read_dollars(self.read_units)
+        reading = US_EAST_1.dollars(self.read_units)
         return (
             f"  writing   {self.write_units:>8,.0f} write units  ${writing:.4f}  "
             f"(on demand, us-east-1, {WRITE_PRICE_DATE})\n"

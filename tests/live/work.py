@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.units import read_dollars
+from keyhop.dynamodb.units import US_EAST_1
 
 from tests.live.around import check_around, check_destroy
 from tests.live.command import check_command
@@ -110,7 +110,7 @@ class Work:
         suite = self._suite
         dollars = (
             sum(table.write_units for table in suite.tables) * DOLLARS_PER_WRITE_UNIT
-            + read_dollars(self._workshop.read_units + self._read_units)
+            + US_EAST_1.dollars(self._workshop.read_units + self._read_units)
             + sum(runs.dollars for runs in self._runs)
         )
         say(

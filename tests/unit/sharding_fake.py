@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handlers import (
-    move_shards,
-    propose_drains,
-    query_sharded,
-    sharded_tables,
-    write_sharded,
-)
+from handlers import sharding
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.dynamodb.usage import Usage
 from keyhop.sharding.io.batch import BatchResult
@@ -32,7 +26,6 @@ SHARDED = {
 }
 MACHINE = "arn:aws:states:us-east-1:111122223333:stateMachine:Keyhop-DrainShards"
 THROTTLED = "TableWriteKeyRangeThroughputExceeded"
-HANDLERS = (write_sharded, query_sharded, move_shards, propose_drains)
 
 
 def refusal(code: str, status: int = 400) -> ClientError:
@@ -47,7 +40,7 @@ class FakeTable:
     """What handlers use of ShardedTable, without the shards."""
 
     name = "Audit"
-    endpoint = sharded_tables.Endpoint()
+    endpoint = sharding.Endpoint()
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -86,7 +79,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
     """One fake table for all invocations of a test."""
     fake = FakeTable()
     client = SimpleNamespace(ends_at=0.0)
-    monkeypatch.setattr(sharded_tables, "warm", lambda name, writes: (fake, client))
+    monkeypatch.setattr(sharding, "warm", lambda name, writes: (fake, client))
     return fake
 
 

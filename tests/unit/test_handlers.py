@@ -3,17 +3,17 @@
 import json
 import os
 from collections import Counter
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handlers import clean_up, finish_run, plan_run, scan_segments, settings, verify_run
+from handlers import job, settings
 from keyhop.checks import InvalidInput
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, KeysMissing
 from keyhop.jobs.fleet import RunFailed
-from keyhop.jobs.model import Block, Checkpoint, Commit, Part
+from keyhop.jobs.journal import Block, Checkpoint, Commit, Part
 from keyhop.keys.verify import Verdict
 
 from tests.unit.invocations import Context, metrics_in
@@ -41,7 +41,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "s3_client", lambda: "s3")
 
 
-def replaced(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, result: Any) -> list:
+def replaced(monkeypatch: pytest.MonkeyPatch, name: str, result: Any) -> list:
     """Put a stand-in for the one call of a handler; returns the calls that it gets."""
     calls = []
 
@@ -51,7 +51,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, res
             raise result
         return result
 
-    monkeypatch.setattr(module, name, call)
+    monkeypatch.setattr(name, call)
     return calls
 
 
@@ -73,13 +73,13 @@ def test_planning_counts_what_it_has_read_found_and_planned(
         return state
 
     monkeypatch.setenv("KEYHOP_MOST_WORKERS", "20")
-    monkeypatch.setattr(plan_run.Planner, "plan_run", plan)
+    monkeypatch.setattr("keyhop.jobs.plan_run.Planner.plan_run", plan)
     event = {"input": {"table": "Orders"}, "execution": EXECUTION}
     if error is None:
-        assert plan_run.handler(event, Context()) == state
+        assert job.plan_run(event, Context()) == state
     else:
         with pytest.raises(GaveUp):
-            plan_run.handler(event, Context())
+            job.plan_run(event, Context())
     found = {"KeysFound": 5, "SegmentsDone": 1, "SegmentsPlanned": 4} if error is None else {}
     expected = {"ReadUnits": 1.5, **found}
     counted = metrics_in(capsys.readouterr().out)
@@ -88,7 +88,7 @@ def test_planning_counts_what_it_has_read_found_and_planned(
 
 def test_a_wrong_input_fails_by_the_name_that_the_state_machine_catches() -> None:
     with pytest.raises(InvalidInput, match="unknown: 'tabel'"):
-        plan_run.handler({"input": {"tabel": "Orders"}, "execution": EXECUTION}, Context())
+        job.plan_run({"input": {"tabel": "Orders"}, "execution": EXECUTION}, Context())
 
 
 REASON = "TableReadKeyRangeThroughputExceeded"
@@ -117,8 +117,8 @@ def test_each_commit_is_reported_at_once_by_table_and_each_unit_once(
         return {"done": True, "keys": 8, "commits": 2}
 
     printed: list[str] = []
-    monkeypatch.setattr(scan_segments, "scan_segments", scan)
-    told = scan_segments.handler(GROUP_STATE, Context())
+    monkeypatch.setattr("keyhop.jobs.scan_segments.scan_segments", scan)
+    told = job.scan_segments(GROUP_STATE, Context())
     assert told == {"done": True, "keys": 8, "commits": 2}
     printed.append(capsys.readouterr().out)
     first, second = map(metrics_in, printed)
@@ -150,9 +150,9 @@ def test_what_a_failed_slice_has_read_is_counted_too(
         report(SimpleNamespace(table="Orders", id="e"), None)
         raise GaveUp("throttled")
 
-    monkeypatch.setattr(scan_segments, "scan_segments", scan)
+    monkeypatch.setattr("keyhop.jobs.scan_segments.scan_segments", scan)
     with pytest.raises(GaveUp):
-        scan_segments.handler(GROUP_STATE, Context())
+        job.scan_segments(GROUP_STATE, Context())
     assert metrics_in(capsys.readouterr().out)["ReadUnits", ""] == 2
 
 
@@ -161,13 +161,13 @@ def test_finishing_counts_a_run_once_it_is_finished(
 ) -> None:
     event = {"state": {"run": "e"}, "execution": EXECUTION}
     again = {"run": "e", "next": "scan"}
-    replaced(monkeypatch, finish_run, "finish_run", again)
-    assert finish_run.handler(event, Context()) == again
+    replaced(monkeypatch, "keyhop.jobs.finish_run.finish_run", again)
+    assert job.finish_run(event, Context()) == again
     assert metrics_in(capsys.readouterr().out) == {}
     result = {"table": "Orders", "seconds": 9.5, "cost": {"total": 0.25}}
     end = {"run": "e", "next": "end", "result": result}
-    replaced(monkeypatch, finish_run, "finish_run", end)
-    assert finish_run.handler(event, Context()) == end
+    replaced(monkeypatch, "keyhop.jobs.finish_run.finish_run", end)
+    assert job.finish_run(event, Context()) == end
     counted = metrics_in(capsys.readouterr().out)
     assert counted == {("RunSeconds", ""): 9.5, ("RunDollars", ""): 0.25}
 
@@ -185,12 +185,12 @@ def test_a_check_counts_what_it_reads_and_tells_no_examples(
             raise KeysMissing("Keys are missing.", missing)
         return state, verdict
 
-    monkeypatch.setattr(verify_run, "verify_run", check)
+    monkeypatch.setattr("keyhop.keys.check.verify_run", check)
     if missing:
         with pytest.raises(KeysMissing):
-            verify_run.handler({"run": "e", "table": "Orders"}, Context())
+            job.verify_run({"run": "e", "table": "Orders"}, Context())
     else:
-        assert verify_run.handler({"run": "e", "table": "Orders"}, Context()) == state
+        assert job.verify_run({"run": "e", "table": "Orders"}, Context()) == state
     printed = capsys.readouterr()
     assert SECRET not in printed.out + printed.err
     assert metrics_in(printed.out) == {("ReadUnits", ""): 2}
@@ -198,9 +198,11 @@ def test_a_check_counts_what_it_reads_and_tells_no_examples(
 
 def test_cleaning_up_fails_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = tokens(monkeypatch)
-    replaced(monkeypatch, clean_up, "clean_up", RunFailed("Group 3 failed. " * 9_000, "GaveUp"))
+    replaced(
+        monkeypatch, "keyhop.jobs.failure.clean_up", RunFailed("Group 3 failed. " * 9_000, "GaveUp")
+    )
     event = {"state": {"run": "e"}, "execution": EXECUTION, "token": "t1"}
-    assert clean_up.handler(event, Context()) == {}
+    assert job.clean_up(event, Context()) == {}
     ((how, told),) = ended
     assert (how, told["taskToken"], told["error"]) == ("failure", "t1", "GaveUp")
     assert told["cause"].startswith("Group 3 failed. ")
@@ -209,9 +211,9 @@ def test_cleaning_up_fails_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_redriven_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = tokens(monkeypatch)
-    replaced(monkeypatch, clean_up, "clean_up", None)
+    replaced(monkeypatch, "keyhop.jobs.failure.clean_up", None)
     event = {"state": {"run": "e"}, "execution": EXECUTION, "token": "t1"}
-    assert clean_up.handler(event, Context()) == {}
+    assert job.clean_up(event, Context()) == {}
     assert ended == [("success", {"taskToken": "t1", "output": "{}"})]
 
 
@@ -226,7 +228,7 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
         def send_task_success(self, **told: str) -> None:
             ended.append(("success", told))
 
-    monkeypatch.setattr(clean_up.boto3, "client", lambda service: States())
+    monkeypatch.setattr(job.boto3, "client", lambda service: States())
     return ended
 
 

@@ -187,13 +187,13 @@ def test_what_cannot_be_seen_is_said_and_stops_nothing(service: Stubber) -> None
     for _ in range(4):
         service.add_client_error("describe_scalable_targets", "AccessDeniedException")
     scaling, provisioned = Scaling(lambda: service.client), table(units(100, 100))
-    assert scaling.of_table(provisioned) is None
+    assert scaling.targets("table/Orders") is None
     capacity = capacity_of(provisioned, 1_000, scaling)
     assert capacity is not None
     assert capacity.is_scaled is None
     assert "AccessDenied" in str(scaling.follow(provisioned, KEPT))
     assert "would scale a later index" in str(scaling.forget(provisioned))
-    assert Scaling().of_table(provisioned) is None
+    assert Scaling().targets("table/Orders") is None
 
 
 DENIED = (

@@ -6,11 +6,8 @@ import pytest
 from botocore.exceptions import ClientError
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart
-from keyhop.key_index.index import (
-    step_towards_built,
-    step_towards_capacity,
-    step_towards_removed,
-)
+from keyhop.key_index.index import step_towards_built, step_towards_removed, table_with_index
+from keyhop.key_index.provisioned import Scaling, settle
 from keyhop.key_index.sentinel import INDEX, MARKER
 
 STREAM = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders/stream/x"
@@ -104,6 +101,8 @@ def test_capacity_that_may_not_be_lowered_again_today_is_no_reason_to_wait(
 ) -> None:
     kept = {**index(INDEX, "ACTIVE"), "ProvisionedThroughput": MUCH}
     client = Client(kept, refusal=(code, TOO_OFTEN), billing={"ProvisionedThroughput": MUCH})
-    _, step = step_towards_capacity(Connection(client), "Orders", LITTLE)  # type: ignore[arg-type]
+    connection = Connection(client)  # type: ignore[arg-type]
+    table = table_with_index(connection, "Orders")
+    _, step, refused = settle(connection, table, LITTLE, Scaling())
     assert step.done is not waits
-    assert waits or TOO_OFTEN in step.says
+    assert waits or TOO_OFTEN in (refused or "")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -18,10 +19,10 @@ from keyhop.key_index.registry import (
     Entry,
     Fence,
     Heartbeat,
-    Holders,
     Lease,
     Registry,
     command_name,
+    is_alive,
 )
 from keyhop.key_index.sentinel import INDEX, MARKER
 from keyhop.key_index.trust import AUDIT_COUNTS_DAYS, Evidence, choose_source, kept_by, why_not
@@ -385,11 +386,11 @@ class States:
     ],
 )
 def test_an_execution_is_alive_while_step_functions_says_so(answer: str, expected: bool) -> None:
-    assert Holders(lambda: States(answer))(lease("build", "arn:aws:states:e"), 1e9) is expected
+    assert is_alive(lambda: States(answer), lease("build", "arn:aws:states:e"), 1e9) is expected
 
 
 def test_a_command_is_alive_while_it_writes() -> None:
-    holders = Holders(lambda: States("RUNNING"))
+    holders = partial(is_alive, lambda: States("RUNNING"))
     here = lease("build", command_name())
     assert holders(here, COMMAND_IS_DEAD_SECONDS - 1)
     assert not holders(here, COMMAND_IS_DEAD_SECONDS + 1)

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.model import Checkpoint
+from keyhop.jobs.journal import Checkpoint
 from keyhop.jobs.worker import Slice
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.skip_scan import PageResult, Position
@@ -68,7 +68,7 @@ def test_lanes_that_come_and_go_lose_no_page(seed: int) -> None:
     found, order, checkpoint = Found(), iter(range(SEGMENTS)), Checkpoint()
     pages = Numbered(seed)
     while not checkpoint.is_end(SEGMENTS):
-        slice_ = Slice(pages, order, checkpoint, found)
+        slice_ = Slice(pages, order, checkpoint, found.write)
         checkpoint = slice_.work(16, 0.02)
         assert slice_.error is None
     expected = {f"{segment}-{page}": 1 for segment in range(SEGMENTS) for page in range(PAGES)}
@@ -79,7 +79,7 @@ def test_lanes_that_come_and_go_lose_no_page(seed: int) -> None:
 def test_a_thread_that_is_one_too_many_puts_its_segment_back() -> None:
     pages, found = Numbered(0), Found()
     pages.in_flight.look = lambda now: 1  # type: ignore[method-assign]
-    slice_ = Slice(pages, iter(range(SEGMENTS)), Checkpoint(), found)
+    slice_ = Slice(pages, iter(range(SEGMENTS)), Checkpoint(), found.write)
     checkpoint = slice_.work(16, float("inf"))
     assert checkpoint.is_end(SEGMENTS)
     assert (slice_.ended, slice_.keys) == (SEGMENTS, SEGMENTS * PAGES)

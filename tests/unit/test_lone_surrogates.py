@@ -14,11 +14,11 @@ from keyhop.errors import CannotStart
 from keyhop.keys.request import KeysInput
 from keyhop.rekey.template.files import read as read_template
 from keyhop.report.request import ReportInput
-from keyhop.report.sources.code_files import read_directory
+from keyhop.report.sources.code import read_directory
 from keyhop.report.sources.requests import read_requests
 
+from infra.config import settings_of
 from infra.config_values import ConfigError
-from infra.settings import settings_of
 from testing.databases import keyhop
 
 HALF = "\udcff"

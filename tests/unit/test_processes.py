@@ -14,10 +14,9 @@ from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, GaveUp, NotPermitted
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Checkpoint, Commit, Journal, RunPlan, usage_json
 from keyhop.jobs.layout import most_processes
-from keyhop.jobs.model import Checkpoint, Commit, RunPlan, usage_json
-from keyhop.jobs.processes import MOST_DEATHS, Assignment, End, GroupProcesses, News
+from keyhop.jobs.processes import MOST_DEATHS, Assignment, GroupProcesses, News
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 
@@ -73,7 +72,7 @@ class Child:
         self.link.send(News(keys, 0, 3, commits, used))
 
     def end(self, error: Exception | None = None) -> None:
-        self.link.send(End(error))
+        self.link.send(error)
         self.link.close()
 
     def die(self, status: int = -9) -> None:

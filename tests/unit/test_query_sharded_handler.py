@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.types import Binary
-from handlers import (
-    query_sharded,
-)
+from handlers import sharding
 from handlers.sharding_requests import QueryRequest, WriteRequest
 from keyhop.checks import InvalidInput
 
@@ -29,7 +27,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_page_has_items_and_a_token_while_more_are_left(table: FakeTable) -> None:
     table.stored = [item(Decimal(n)) for n in range(5)]
     event = {"table": "Audit", "key": SECRET, "limit": 2, "descending": True, "between": [1, None]}
-    page = query_sharded.handler(event, Context())
+    page = sharding.query_sharded(event, Context())
     assert page == {"items": [item(0), item(1)], "count": 2, "pageToken": "behind 1"}
     assert table.asked == {
         "key": SECRET,
@@ -39,12 +37,12 @@ def test_a_page_has_items_and_a_token_while_more_are_left(table: FakeTable) -> N
         "consistent": False,
         "page_token": None,
     }
-    last = query_sharded.handler({"table": "Audit", "key": SECRET, "limit": 5}, Context())
+    last = sharding.query_sharded({"table": "Audit", "key": SECRET, "limit": 5}, Context())
     assert (last["count"], last["pageToken"]) == (5, None)
 
 
 def test_no_items_are_a_page_without_a_token(table: FakeTable) -> None:
-    page = query_sharded.handler({"table": "Audit", "key": SECRET}, Context())
+    page = sharding.query_sharded({"table": "Audit", "key": SECRET}, Context())
     assert page == {"items": [], "count": 0, "pageToken": None}
     assert table.asked["limit"] == 101
 
@@ -52,7 +50,7 @@ def test_no_items_are_a_page_without_a_token(table: FakeTable) -> None:
 @pytest.mark.parametrize("content", ["a" * 390_000, "ä" * 190_000, "\x01" * 300_000])
 def test_an_answer_stays_below_what_lambda_takes(table: FakeTable, content: str) -> None:
     table.stored = [item(Decimal(n), content=content) for n in range(100)]
-    page = query_sharded.handler({"table": "Audit", "key": SECRET}, Context())
+    page = sharding.query_sharded({"table": "Audit", "key": SECRET}, Context())
     assert len(json.dumps(page)) < 6_000_000
     assert 0 < page["count"] < 100
     assert page["pageToken"] == f"behind {page['count'] - 1}"
@@ -60,8 +58,8 @@ def test_an_answer_stays_below_what_lambda_takes(table: FakeTable, content: str)
 
 
 def test_an_item_that_alone_is_too_large_is_given_all_the_same() -> None:
-    found = iter([item(1, content="a" * query_sharded.ANSWER_BYTES), item(2)])
-    items, last = query_sharded.take(found, 10, typed=False)
+    found = iter([item(1, content="a" * sharding.ANSWER_BYTES), item(2)])
+    items, last = sharding.take(found, 10, typed=False)
     assert (len(items), last and last["at"]) == (1, 1)
 
 
@@ -69,7 +67,7 @@ def test_a_typed_page_is_exact(table: FakeTable) -> None:
     number = Decimal("0.1234567890123456789012345678901234567")
     table.stored = [{"path": Binary(b"\xff"), "at": number, "tags": {"b", "a"}}]
     event = {"table": "Audit", "key": {"B": "/w=="}, "typed": True, "between": [{"N": "0"}, None]}
-    page = query_sharded.handler(event, Context())
+    page = sharding.query_sharded(event, Context())
     assert page["items"] == [
         {"path": {"B": "/w=="}, "at": {"N": str(number)}, "tags": {"SS": ["a", "b"]}}
     ]

@@ -329,7 +329,7 @@ def test_what_a_build_notes_first_of_all_is_what_stands(aws: None) -> None:
     registry.take("somebody", "build", lambda lease, age: True)
     assert not built_indexes(boto3.client("s3"), BUCKET)
     registry.change("somebody", sentinel=SENTINEL)
-    assert [one.table for one in built_indexes(boto3.client("s3"), BUCKET)] == ["Orders"]
+    assert [table for table, _ in built_indexes(boto3.client("s3"), BUCKET)] == ["Orders"]
     registry.change("somebody", sentinel=None)
     assert not built_indexes(boto3.client("s3"), BUCKET)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from boto3.dynamodb.types import Binary
 from botocore.exceptions import ClientError
-from handlers import move_shards, propose_drains
+from handlers import sharding
 from handlers.sharding_requests import MoveRequest
 from keyhop.checks import InvalidInput
 from keyhop.errors import BrokenPromise
@@ -77,11 +77,11 @@ def test_a_step_of_a_drain_says_how_long_to_wait(
         DrainStep(Next.AGAIN, shards(Phase.MOVING), moved=17, begun=True),
         DrainStep(Next.DONE, Shards(1, 0), begun=True),
     ]
-    monkeypatch.setattr(move_shards, "Drain", FakeDrain)
+    monkeypatch.setattr("keyhop.sharding.drain.Drain", FakeDrain)
     request = {"table": "Audit", "key": SECRET, "shards": 1}
     told = [request]
     for _ in range(3):
-        told.append(move_shards.handler({"request": request, "last": told[-1]}, Context()))
+        told.append(sharding.move_shards({"request": request, "last": told[-1]}, Context()))
     del told[0]
     assert FakeDrain.begun == [False, True, True]
     assert FakeDrain.seen == [None, (77, 5), (77, 1)]
@@ -113,11 +113,11 @@ def test_items_are_moved_for_as_long_as_the_invocation_leaves_time(
 
     FakeDrain.asked, FakeDrain.begun, FakeDrain.seen = [], [], []
     FakeDrain.steps = [DrainStep(Next.AGAIN, shards(Phase.MOVING))] * 2
-    monkeypatch.setattr(move_shards, "Drain", FakeDrain)
+    monkeypatch.setattr("keyhop.sharding.drain.Drain", FakeDrain)
     request = {"table": "Audit", "key": SECRET, "shards": 1}
     event = {"request": request, "last": request}
     for context in (Context(), Hurried()):
-        move_shards.handler(event, context)
+        sharding.move_shards(event, context)
     assert [seconds for _, _, seconds in FakeDrain.asked] == [835.0, 0.0]
 
 
@@ -153,7 +153,7 @@ class FakeStepFunctions:
 @pytest.fixture
 def stepfunctions(monkeypatch: pytest.MonkeyPatch) -> FakeStepFunctions:
     fake = FakeStepFunctions()
-    monkeypatch.setattr(propose_drains.boto3, "client", lambda service: fake)
+    monkeypatch.setattr(sharding.boto3, "client", lambda service: fake)
     return fake
 
 
@@ -168,8 +168,8 @@ def test_proposals_name_key_and_counts_and_start_nothing(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(propose_drains, "proposals", lambda _: iter([proposed(SECRET)]))
-    assert propose_drains.handler({"scheduled": True}, Context()) == [
+    monkeypatch.setattr("keyhop.sharding.manage.proposals", lambda _: iter([proposed(SECRET)]))
+    assert sharding.propose_drains({"scheduled": True}, Context()) == [
         {
             "table": "Audit",
             "key": SECRET,
@@ -191,9 +191,9 @@ def test_drains_are_started_once_a_day_for_each_key(
 ) -> None:
     monkeypatch.setenv("KEYHOP_START_DRAINS", "true")
     keys = [proposed(SECRET), proposed(Binary(b"\xff"), 3, 1)]
-    monkeypatch.setattr(propose_drains, "proposals", lambda _: iter(keys))
-    first = propose_drains.handler({}, Context())
-    second = propose_drains.handler({}, Context())
+    monkeypatch.setattr("keyhop.sharding.manage.proposals", lambda _: iter(keys))
+    first = sharding.propose_drains({}, Context())
+    second = sharding.propose_drains({}, Context())
     assert [one["started"] for one in first] == [True, True]
     assert [one["started"] for one in second] == [False, False]
     inputs = list(stepfunctions.started.values())
@@ -218,33 +218,33 @@ def test_a_table_that_cannot_be_looked_through_does_not_hide_the_others(
             raise answer
         return iter(answer)
 
-    monkeypatch.setattr(propose_drains, "proposals", next_answer)
+    monkeypatch.setattr("keyhop.sharding.manage.proposals", next_answer)
     with pytest.raises(BrokenPromise):
-        propose_drains.handler({}, Context())
+        sharding.propose_drains({}, Context())
     assert [one["table"] for one in stepfunctions.started.values()] == ["Devices"]
 
 
 def test_boto3_has_the_error_of_a_name_that_is_taken() -> None:
     """The stand-in above is named like it."""
-    client = propose_drains.boto3.client("stepfunctions")
+    client = sharding.boto3.client("stepfunctions")
     assert issubclass(client.exceptions.ExecutionAlreadyExists, ClientError)
 
 
 def test_an_executions_name_is_one_that_step_functions_takes_and_hides_the_key() -> None:
-    one = propose_drains.proposal("Audit", proposed(SECRET))
-    name = propose_drains.execution_name(one, "2026-11-21")
+    one = sharding.proposal("Audit", proposed(SECRET))
+    name = sharding.execution_name(one, "2026-11-21")
     assert name.startswith("2026-11-21-")
     assert len(name) <= 80
     assert name.replace("-", "").isalnum()
     assert SECRET not in name
-    fewer = propose_drains.proposal("Audit", proposed(SECRET, 8, 3))
-    assert propose_drains.execution_name(fewer, "2026-11-21") == name
-    assert propose_drains.execution_name(one, "2026-11-22") != name
+    fewer = sharding.proposal("Audit", proposed(SECRET, 8, 3))
+    assert sharding.execution_name(fewer, "2026-11-21") == name
+    assert sharding.execution_name(one, "2026-11-22") != name
 
 
 def test_one_invocation_starts_no_stampede(
     stepfunctions: FakeStepFunctions,
 ) -> None:
-    many = [propose_drains.proposal("Audit", proposed(f"k{n}")) for n in range(150)]
-    assert propose_drains.start(stepfunctions, MACHINE, many) == propose_drains.MOST_STARTED
-    assert sum(one["started"] for one in many) == propose_drains.MOST_STARTED
+    many = [sharding.proposal("Audit", proposed(f"k{n}")) for n in range(150)]
+    assert sharding.start_drains(stepfunctions, MACHINE, many) == sharding.MOST_STARTED
+    assert sum(one["started"] for one in many) == sharding.MOST_STARTED

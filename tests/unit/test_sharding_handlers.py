@@ -8,12 +8,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
-from handlers import (
-    query_sharded,
-    sharded_tables,
-    write_sharded,
-)
-from handlers.sharded_tables import OutOfTime, TimedClient
+from handlers import sharding
+from handlers.sharding import OutOfTime, TimedClient
 from handlers.sharding_requests import MOST_WRITTEN, WriteRequest
 from keyhop.checks import InvalidInput
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
@@ -42,9 +38,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_traffic_is_reported_at_the_end_of_each_invocation_that_writes(table: FakeTable) -> None:
-    write_sharded.handler({"table": "Audit", "items": [item(1)]}, Context())
+    sharding.write_sharded({"table": "Audit", "items": [item(1)]}, Context())
     assert table.paused == 1
-    query_sharded.handler({"table": "Audit", "key": SECRET}, Context())
+    sharding.query_sharded({"table": "Audit", "key": SECRET}, Context())
     assert table.paused == 1
 
 
@@ -52,7 +48,7 @@ def test_good_bad_good_names_the_bad_one_and_writes_the_others(
     table: FakeTable, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     event = {"table": "Audit", "items": [item(1), "no item", item(2)]}
-    answer = write_sharded.handler(event, Context())
+    answer = sharding.write_sharded(event, Context())
     assert answer == {
         "written": 2,
         "failed": [
@@ -88,7 +84,7 @@ def test_what_the_library_did_not_write_is_named_by_its_place_in_the_event(
         4: TypeError("Unsupported type"),
     }
     items = [7, item(1), item(2), {"path": float("nan")}, item(3), item(4), item(5), item(6)]
-    answer = write_sharded.handler({"table": "Audit", "items": items}, Context())
+    answer = sharding.write_sharded({"table": "Audit", "items": items}, Context())
     assert [(one["index"], one["error"]) for one in answer["failed"]] == [
         (0, "InvalidItem"),
         (1, "ValidationException"),
@@ -110,7 +106,7 @@ def test_an_item_that_is_too_deep_to_be_read_fails_alone(table: FakeTable, typed
         deep = {"L": [deep]} if typed else [deep]
     good = {"path": {"S": SECRET}, "at": {"N": "1"}} if typed else item(1)
     event = {"table": "Audit", "items": [good, {**good, "v": deep}, good], "typed": typed}
-    failures = write_sharded.write(table, WriteRequest.from_event(event))  # type: ignore[arg-type]
+    failures = sharding.write_items(table, WriteRequest.from_event(event))  # type: ignore[arg-type]
     assert {index: error for index, (error, _) in failures.items()} == {1: "InvalidItem"}
     assert len(table.stored) == 2
 
@@ -123,17 +119,17 @@ def test_an_answer_of_failures_alone_stays_below_what_lambda_takes(
     most = MOST_WRITTEN
     table.errors = dict.fromkeys(range(most), AwsRefused(told))
     items = [item(n) if n % 2 else [] for n in range(most)]
-    answer = write_sharded.handler({"table": "Audit", "items": items}, Context())
+    answer = sharding.write_sharded({"table": "Audit", "items": items}, Context())
     assert len(answer["failed"]) == len(answer["results"]) == most
     assert len(json.dumps(answer)) < 6_000_000
     with pytest.raises(InvalidInput, match="at most 10,000 items"):
-        write_sharded.handler({"table": "Audit", "items": [*items, {}]}, Context())
+        sharding.write_sharded({"table": "Audit", "items": [*items, {}]}, Context())
     assert table.stored == []
 
 
 def test_every_item_is_accounted_for_once(table: FakeTable) -> None:
     table.errors = {n: OutOfTime() for n in range(0, 30, 7)}
-    answer = write_sharded.handler(
+    answer = sharding.write_sharded(
         {"table": "Audit", "items": [item(n) for n in range(30)]}, Context()
     )
     assert answer["written"] + len(answer["failed"]) == len(answer["results"]) == 30
@@ -148,7 +144,7 @@ def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
         "more": {"M": {"list": {"L": [{"NULL": True}, {"BOOL": False}]}}},
     }
     event = {"table": "Audit", "items": [given], "typed": True}
-    assert write_sharded.handler(event, Context())["written"] == 1
+    assert sharding.write_sharded(event, Context())["written"] == 1
     assert table.stored == [
         {
             "path": b"\x00\xff",
@@ -174,7 +170,7 @@ def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
 )
 def test_a_wrong_write_is_one_clear_sentence(table: FakeTable, event: Any, told: str) -> None:
     with pytest.raises(CannotStart) as error:
-        write_sharded.handler(event, Context())
+        sharding.write_sharded(event, Context())
     assert type(error.value).__name__ == "InvalidInput"
     assert told in str(error.value)
     assert "\n" not in str(error.value)
@@ -198,7 +194,7 @@ def test_what_a_table_has_come_to_is_counted_also_when_it_fails(
 
     monkeypatch.setattr(table, "batch_write", fail)
     with pytest.raises(AwsRefused):
-        write_sharded.handler({"table": "Audit", "items": [item(1)]}, Context())
+        sharding.write_sharded({"table": "Audit", "items": [item(1)]}, Context())
     counted = metrics_in(capsys.readouterr().out)
     assert {name: value for (name, reason), value in counted.items() if not reason} == {
         "ShardsAdded": 1,
@@ -228,7 +224,7 @@ def test_an_error_has_a_name_that_the_state_machine_knows(
     """What may succeed later is GaveUp, which is retried; what cannot is refused."""
     with (
         pytest.raises(told),
-        sharded_tables.at_work("Audit", Context()),
+        sharding.at_work("Audit", Context()),
     ):
         raise raised
 

@@ -9,7 +9,7 @@ import pytest
 from keyhop.cli.session import stop_on_signals
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.model import Checkpoint
+from keyhop.jobs.journal import Checkpoint
 from keyhop.jobs.worker import Slice
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
@@ -53,7 +53,7 @@ class Sink:
 
 def test_a_slice_that_is_stopped_does_not_wait_for_an_answer_and_takes_none_that_is_late() -> None:
     pages, sink = Unanswered(), Sink()
-    slice_ = Slice(pages, iter(range(1)), Checkpoint(), sink, last_seconds=0.0)
+    slice_ = Slice(pages, iter(range(1)), Checkpoint(), sink.write, last_seconds=0.0)
 
     def stop() -> None:
         if pages.waits.is_set():

@@ -8,8 +8,7 @@ from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.jobs.formats import Encoder
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Checkpoint, Commit, Part, RunPlan, Totals, manifest
+from keyhop.jobs.journal import Checkpoint, Commit, Journal, Part, RunPlan, Totals, manifest
 from keyhop.scan.skip_scan import Position
 from keyhop.storage.local import Directory
 

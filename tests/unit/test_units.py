@@ -1,5 +1,5 @@
 import pytest
-from keyhop.dynamodb.units import blocks_of, read_dollars
+from keyhop.dynamodb.units import US_EAST_1, blocks_of
 
 
 @pytest.mark.parametrize(
@@ -11,4 +11,4 @@ def test_blocks_are_started_4_kb_at_least_one(size: int, blocks: int) -> None:
 
 def test_two_million_keys_cost_thirteen_cents() -> None:
     """The figure of the cost model: 2 M keys of large collections, 0.5 read units each."""
-    assert read_dollars(1_000_000) == pytest.approx(0.125)
+    assert US_EAST_1.dollars(1_000_000) == pytest.approx(0.125)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 from keyhop.errors import BrokenPromise
-from keyhop.jobs.model import Block, Checkpoint, Commit, EndedSegments, Part, RunPlan
+from keyhop.jobs.journal import Block, Checkpoint, Commit, EndedSegments, Part, RunPlan
 from keyhop.scan.segments import group_order
 from keyhop.scan.skip_scan import BEGINNING
 

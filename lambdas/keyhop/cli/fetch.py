@@ -17,9 +17,8 @@ from typing import Any
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, RunConflict, StoreUnavailable
-from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal
+from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal, Part, RunPlan
 from keyhop.jobs.lifecycle import sum_up
-from keyhop.jobs.model import Part, RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE
 from keyhop.keys.task import FOLDER
 from keyhop.retries import repeat

@@ -33,8 +33,7 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import KeyhopError, RunConflict
 from keyhop.jobs.formats import Encoder, Format
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan, Totals
+from keyhop.jobs.journal import Journal, RunPlan, Totals
 from keyhop.jobs.request import RUN_ID, table_name
 from keyhop.keys.request import KeysInput
 from keyhop.wording import counted, duration

@@ -17,9 +17,8 @@ from keyhop.errors import CannotStart, IndexBusy, KeyhopError
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.task import noted_examples
-from keyhop.key_index.collections import Collections
 from keyhop.key_index.index import check_has_one, check_place, table_with_index
-from keyhop.key_index.keeper import keep
+from keyhop.key_index.keeper import Collections, keep
 from keyhop.key_index.life_cycle import LifeCycle, all_steps
 from keyhop.key_index.registry import (
     DISCARDED,

@@ -38,10 +38,9 @@ from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, StaleIndex
 from keyhop.jobs.estimate import Estimate, by_index, estimate
 from keyhop.jobs.formats import Encoder
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Commit, Journal, usage_json
 from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
 from keyhop.jobs.local import LocalJob, check_is_begun
-from keyhop.jobs.model import Commit, usage_json
 from keyhop.jobs.price import price
 from keyhop.jobs.request import Request
 from keyhop.keys.request import KeysInput

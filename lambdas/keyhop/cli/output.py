@@ -27,8 +27,7 @@ import click
 from keyhop.dynamodb.values import Key, plain
 from keyhop.errors import CannotStart
 from keyhop.jobs.formats import Encoder, csv_row, json_text
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE
 from keyhop.jobs.worker import KnownKeys
 from keyhop.keys.task import Fold

@@ -46,14 +46,11 @@ from keyhop.report.pages.page import page
 from keyhop.report.pages.text import Line, changes, summary
 from keyhop.report.request import THROTTLED, ReportInput
 from keyhop.report.sampling import sample
-from keyhop.report.sources.absence import why_denied
-from keyhop.report.sources.busiest import Busiest
-from keyhop.report.sources.changes import write_units
-from keyhop.report.sources.code_files import read_directory
-from keyhop.report.sources.guard import why_not
-from keyhop.report.sources.metric_facts import Own
+from keyhop.report.sources.absence import why_denied, why_not
+from keyhop.report.sources.code import read_directory
+from keyhop.report.sources.metrics import Own
 from keyhop.report.sources.requests import read_requests
-from keyhop.report.sources.traffic import Record, moment_of
+from keyhop.report.sources.traffic import Busiest, Record, moment_of, write_units
 
 HTML, JSON = "report.html", "report.json"
 STYLES = {

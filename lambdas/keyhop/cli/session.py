@@ -37,7 +37,7 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.index import Sentinels, sentinels_of
 from keyhop.key_index.provisioned import Scaling
-from keyhop.key_index.registry import Holders, Registry, bucket_registry, local_registry
+from keyhop.key_index.registry import Registry, bucket_registry, is_alive, local_registry
 from keyhop.key_index.trust import Evidence, Trust, choose_source, gather
 from keyhop.scan.in_flight import MOST
 from keyhop.storage.local import Directory
@@ -408,7 +408,7 @@ class KeyIndexAccess:
             from keyhop.cli.stack import find_stack  # with boto3's transfers to and from S3
 
             self._bucket = find_stack(options.stack, self._endpoint).bucket
-        self.is_alive = Holders(lambda: aws_client("stepfunctions", connection.endpoint))
+        self.is_alive = partial(is_alive, partial(aws_client, "stepfunctions", connection.endpoint))
 
     def registry(self, table: Table | Source) -> Registry:
         if not self.is_shared:

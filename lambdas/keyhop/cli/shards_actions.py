@@ -28,9 +28,8 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.units import BLOCK_BYTES, Prices
 from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.errors import BrokenPromise, CannotStart, GaveUp
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, Part
 from keyhop.jobs.local import LocalJob
-from keyhop.jobs.model import Part
 from keyhop.keys.request import keys_request
 from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.io.items import typed, untyped

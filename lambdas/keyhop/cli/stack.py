@@ -30,8 +30,7 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import error_code, explained
 from keyhop.errors import CannotStart, KeyhopError, RunConflict
 from keyhop.jobs.fleet import ANEW
-from keyhop.jobs.journal import COMMIT_NAME, READERS, Journal
-from keyhop.jobs.model import Commit, RunPlan, Totals
+from keyhop.jobs.journal import COMMIT_NAME, READERS, Commit, Journal, RunPlan, Totals
 from keyhop.jobs.request import RUN_ID, table_name
 from keyhop.jobs.runs import Runs
 

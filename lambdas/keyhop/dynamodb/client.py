@@ -26,9 +26,7 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.transport import USER_AGENT, Client, connections_to
 from keyhop.dynamodb.units import US_EAST_1, Prices
-from keyhop.errors import (
-    CannotStart,
-)
+from keyhop.errors import CannotStart
 
 LOCAL_REGION = "us-east-1"
 CONNECT_SECONDS = 5
@@ -208,12 +206,8 @@ def _session(endpoint: Endpoint) -> Session:
 
 
 def _region_or_stand_in(session: Session, endpoint: Endpoint) -> str | None:
-    return _region(session) or (LOCAL_REGION if endpoint.is_loopback else None)
-
-
-def _region(session: Session) -> str | None:
     region: str | None = session.get_config_variable("region")
-    return region
+    return region or (LOCAL_REGION if endpoint.is_loopback else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,5 +233,5 @@ def _session_in_role(endpoint: Endpoint, role: str) -> Session:
     base_session = _session(replace(endpoint, role=None))
     session = botocore.session.Session()
     session.get_component("credential_provider").providers.insert(0, _Role(role, base_session))
-    session.set_config_variable("region", _region(base_session))
+    session.set_config_variable("region", base_session.get_config_variable("region"))
     return session

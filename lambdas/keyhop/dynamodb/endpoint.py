@@ -13,9 +13,6 @@ class Endpoint:
     of this machine says.
 
     Attributes:
-        region: The region.
-        profile: The profile.
-        url: The URL.
         role: The ARN of a role to assume with these credentials, and again whenever its session
             ends.
     """

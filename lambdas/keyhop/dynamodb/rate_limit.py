@@ -131,7 +131,6 @@ class Turn:
     """The turn of a page, from `reserve` to `settle`.
 
     Attributes:
-        units: The units that are reserved for it.
         is_sent: Whether it no longer waits.
     """
 

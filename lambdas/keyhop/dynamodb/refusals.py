@@ -57,9 +57,7 @@ _CANCELLED = "TransactionCanceledException"
 
 
 def cancellations(error: BaseException) -> list[str]:
-    """Return a code for each item of a cancelled transaction; "None" for the items that are not the
-    cause.
-    """
+    """Return the code of each item of a cancelled transaction; "None" for items without fault."""
     if error_code(error) != _CANCELLED:
         return []
     assert isinstance(error, ClientError)
@@ -67,18 +65,14 @@ def cancellations(error: BaseException) -> list[str]:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Return whether another transaction, or a write, was changing the same item, which will
-    end.
-    """
+    """Return whether another write or transaction, which will end, was changing the same item."""
     codes = cancellations(error)
     may_pass = {*TRANSACTION_THROTTLED, CONFLICT, "None"}
     return error_code(error) in CONFLICTS or (CONFLICT in codes and set(codes) <= may_pass)
 
 
 def is_refused(error: BaseException) -> bool:
-    """Return whether a condition has failed, of a single write or in a transaction. That is an
-    answer.
-    """
+    """Return whether the condition of a write or a transaction has failed. That is an answer."""
     return error_code(error) == CONDITION_FAILED or CHECK_FAILED in cancellations(error)
 
 
@@ -120,9 +114,7 @@ def may_have_been_served(error: BotoCoreError) -> bool:
 def explained(
     error: Exception, endpoint: Endpoint, table: str = "", arn: str = "", service: str = "DynamoDB"
 ) -> KeyhopError:
-    """Return the error that a user can act on, for an error of boto3. `arn` is the table's, if it
-    is known.
-    """
+    """Return the error that a user can act on. `arn` is the ARN of the table, if it is known."""
     if isinstance(error, KeyhopError):
         return error
     if isinstance(error, ClientError):

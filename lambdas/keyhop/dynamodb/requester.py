@@ -90,9 +90,7 @@ class Requester:
         """Send one request, and count it; raise what the client of boto3 raises.
 
         Args:
-            operation: The name of the request.
             least_units: The minimum that the service charges. Local databases report less.
-            parameters: The parameters of the request.
 
         Returns:
             The answer and its units.
@@ -202,7 +200,6 @@ class Written:
             item was written.
         unsure: Whether an answer was lost before. Then the present item may be the result of this
             call.
-        units: The write units of the call.
     """
 
     refused: ClientError | None = None
@@ -349,13 +346,10 @@ class ItemCalls:
         """Make a conditional write of one item, or a transaction, that will probably cost `units`.
 
         Args:
-            operation: The name of the request.
-            units: The expected write units.
             refused_units: The write units if a condition fails; None for those of the present item,
                 which the answer contains (AWS documentation).
             once: Whether to raise Unanswered instead of sending a request again that may have been
                 served.
-            parameters: The parameters of the request.
         """
         try:
             turn = self._writes.enter(units, lambda: self.pause(0))

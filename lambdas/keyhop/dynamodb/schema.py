@@ -42,9 +42,7 @@ class KeySpace:
 
     @property
     def attributes(self) -> tuple[KeyAttribute, ...]:
-        """Return the attributes of the whole primary key: those of the partition key, then the sort
-        key's.
-        """
+        """Return the attributes of the primary key, those of the partition key first."""
         return self.partition if self.sort is None else (*self.partition, self.sort)
 
     @property
@@ -69,9 +67,7 @@ class KeySpace:
 
 
 def keyspace_of(description: Mapping[str, Any], index: Mapping[str, Any] | None = None) -> KeySpace:
-    """Return the key space of a table from DescribeTable's `Table`, or of the index with the given
-    entry in it.
-    """
+    """Return the key space of DescribeTable's `Table`, or of the index with this entry in it."""
     # AttributeDefinitions come in no promised order and hold the indexes' attributes too.
     types = {d["AttributeName"]: d["AttributeType"] for d in description["AttributeDefinitions"]}
     keys: dict[str, list[KeyAttribute]] = {"HASH": [], "RANGE": []}

@@ -84,9 +84,7 @@ class Source:
 
     @property
     def fewest_items(self) -> int:
-        """Return the minimum Limit of a page that begins with a collection: one more than the items
-        that may not count.
-        """
+        """Return the minimum Limit of a page: one more than the items that may not count."""
         return 1 if self.ignores is None else 2
 
     @property

@@ -47,20 +47,14 @@ from keyhop.dynamodb.values import from_json, with_bytes
 USER_AGENT = f"keyhop/{__version__}"
 VERSION = "DynamoDB_20120810"
 SERVICE = "dynamodb"
-ITEM_CALLS = {
-    "scan": "Scan",
-    "get_item": "GetItem",
-    "batch_get_item": "BatchGetItem",
-    "query": "Query",
-    "put_item": "PutItem",
-    "update_item": "UpdateItem",
-    "delete_item": "DeleteItem",
-    "batch_write_item": "BatchWriteItem",
-    "transact_write_items": "TransactWriteItems",
+SHORT_CALLS = {
+    name: name.title().replace("_", "")
+    for name in (
+        *("scan", "query", "get_item", "batch_get_item", "put_item", "update_item", "delete_item"),
+        *("batch_write_item", "transact_write_items", "describe_table"),
+    )
 }
-"""What goes the short way, by boto3's name."""
-
-SHORT_CALLS = {**ITEM_CALLS, "describe_table": "DescribeTable"}
+"""What goes the short way: boto3's names, and the service's."""
 
 _BYTES = re.compile(rb'"BS?"\s*:')
 """Only in an answer with this, JSON differs from what boto3 makes of it."""
@@ -283,7 +277,6 @@ class Signer:
         Args:
             credentials: Credentials, in the form in which botocore freezes them.
             target: The value of the header X-Amz-Target.
-            body: The body.
             now: The current time in seconds since 1970.
         """
         plain = (credentials.access_key, credentials.secret_key, credentials.token)
@@ -342,8 +335,7 @@ class Connections:
     Args:
         url: The scheme (http or https), the host and the port.
         ca_bundle: A file of certificates to trust; None for those of the system.
-        connect_timeout: In seconds.
-        read_timeout: In seconds.
+        connect_timeout, read_timeout: In seconds.
     """
 
     def __init__(
@@ -368,9 +360,7 @@ class Connections:
 
     @property
     def host(self) -> str:
-        """Return the value of the Host header. It contains the port only if that is not the default
-        of the scheme.
-        """
+        """Return the value of the Host header. It has no port that is the default of the scheme."""
         name = f"[{self._host}]" if ":" in self._host else self._host
         return name if self._port == (443 if self.is_secure else 80) else f"{name}:{self._port}"
 

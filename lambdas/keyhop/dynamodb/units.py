@@ -57,16 +57,6 @@ def write_units(item_bytes: float) -> float:
     return float(max(1, math.ceil(item_bytes / WRITE_UNIT_BYTES)))
 
 
-def read_dollars(read_units: float) -> float:
-    """Return the cost on demand, in PRICE_REGION on PRICE_DATE."""
-    return read_units * DOLLARS_PER_READ_UNIT
-
-
-def write_dollars(write_units: float) -> float:
-    """Return the cost on demand, in PRICE_REGION on PRICE_DATE."""
-    return write_units * DOLLARS_PER_WRITE_UNIT
-
-
 DEFAULT_WRITE_RATE = 1000.0
 """Write units a second of jobs that write, if nobody says otherwise: what one partition serves; of
 sentinels, which cost two, 500."""

@@ -101,16 +101,13 @@ def with_bytes(value: Any) -> Any:
     if isinstance(value, dict):
         if len(value) == 1 and isinstance(value.get("B"), str):
             return {"B": base64.b64decode(value["B"])}
-        if len(value) == 1 and _is_texts(value.get("BS")):
-            return {"BS": [base64.b64decode(text) for text in value["BS"]]}
+        texts = value.get("BS") if len(value) == 1 else None
+        if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+            return {"BS": [base64.b64decode(text) for text in texts]}
         return {name: with_bytes(content) for name, content in value.items()}
     if isinstance(value, list):
         return [with_bytes(content) for content in value]
     return value
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def plain(value: TypedValue) -> str | int | float:
@@ -181,12 +178,8 @@ def _is_value(value: Any) -> bool:
 _CONTENTS: Mapping[str, type] = {"S": str, "B": bytes, "BOOL": bool}
 
 
-def _as_text(text: str) -> dict[str, Any]:
-    return {"S": text}
-
-
 def item_json(
-    candidate: Any, of_text: Callable[[str], dict[str, Any]] = _as_text
+    candidate: Any, of_text: Callable[[str], dict[str, Any]] = lambda text: {"S": text}
 ) -> dict[str, Any]:
     """An item, or the values of an expression, as DynamoDB JSON; it may be plain JSON.
 
@@ -207,9 +200,7 @@ def item_json(
 
 
 def size_of(item: Item) -> int:
-    """Bytes, by the service's rules; of a number they are approximate (AWS documentation,
-    "DynamoDB item sizes and formats").
-    """
+    """Return the bytes (AWS, "DynamoDB item sizes and formats"); of a number, approximately."""
     return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
 
 
@@ -235,9 +226,7 @@ def same_item(first: Item, second: Item) -> bool:
 
 
 def same(first: TypedValue, second: TypedValue) -> bool:
-    """Whether two typed values of any type are equal, as the service compares: numbers by value,
-    sets in any order.
-    """
+    """Return whether two typed values are equal: numbers by value, sets in any order."""
     if first == second:
         return True
     ((type_, content),) = first.items()

@@ -25,9 +25,8 @@ from keyhop.each.outcomes import ERROR, OUTCOME
 from keyhop.each.where import Where
 from keyhop.errors import CannotStart
 from keyhop.jobs.formats import FIRST
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.layout import Layout
-from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import ListedPages, Listing, Pages, Taken
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan

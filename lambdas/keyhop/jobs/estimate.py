@@ -15,6 +15,7 @@ from typing import Any
 from keyhop import __version__
 from keyhop.dynamodb.tables import Source
 from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, Prices
+from keyhop.jobs.journal import RunPlan, Totals
 from keyhop.jobs.layout import (
     DEFAULT_UNITS,
     KEYS_PER_SEGMENT,
@@ -24,25 +25,19 @@ from keyhop.jobs.layout import (
     Method,
     ReadingSpeed,
     Wishes,
-    groups_of_layout,
     layout_for_scan,
     layout_for_skip,
     spread,
-    workers_at_once,
 )
-from keyhop.jobs.model import RunPlan, Totals, needs_memory
 from keyhop.jobs.price import (
     Cost,
-    FunctionSize,
     index_cost,
     price,
     published_cost,
-    run_cost,
     scan_cost,
     skip_cost,
 )
-from keyhop.jobs.request import Request, wishes_of_fleet
-from keyhop.jobs.task import Task, TaskPlan
+from keyhop.jobs.task import TaskPlan
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Opening, Survey
@@ -199,7 +194,6 @@ class Estimate:
     prices: Prices
 
     def to_json(self) -> dict[str, Any]:
-        """Return the estimate as plain JSON."""
         keys = self.findings.keys
         return {
             "table": self.table,
@@ -347,56 +341,6 @@ def _finite(number: float, digits: int) -> float | None:
     if math.isinf(number):
         return None
     return round(number, digits) if digits else round(number)
-
-
-def estimate_of_fleet(
-    request: Request,
-    reader: PageReader,
-    plan: TaskPlan,
-    worker: FunctionSize,
-    most_workers: int | None,
-) -> tuple[float, dict[str, Any]]:
-    """Return the approximate number of keys, and the report of a run by a fleet (dryRun).
-
-    Args:
-        most_workers: See Planner.
-    """
-    allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
-    one_worker = needs_memory(plan.method, plan.source.index)
-    wishes = wishes_of_fleet(request, plan.source.size_bytes, one_worker)
-    result = estimate(reader, plan.method, plan.reason, wishes, allowance)
-    groups, at_once = groups_of_layout(result.layout, one_worker)
-    at_once = workers_at_once(at_once, request.max_read_rate, most_workers)
-    cost = result.costs[plan.method]
-    return result.findings.keys.mean, {
-        **result.to_json(),
-        "workers": at_once,
-        "groups": groups,
-        "cost": run_cost(
-            worker,
-            cost.units.mean,
-            seconds=cost.seconds * at_once,
-            invocations=groups,
-            groups=groups,
-            commits=groups,
-            prices=reader.connection.prices,
-        ),
-        "threads": math.ceil(result.layout.threads * at_once / result.layout.processes),
-    }
-
-
-def estimate_of_visits(reader: PageReader, task: Task, keys: float) -> dict[str, Any]:
-    """Return the report of what the task then does for `keys` keys."""
-    writes, reads = (keys * units for units in task.units_per_key(reader.source))
-    prices = reader.connection.prices
-    return {
-        "keys": round(keys),
-        "write_units": round(writes, 1),
-        "read_units": round(reads, 1),
-        "dollars": round(prices.dollars(reads, writes), 6),
-        "prices": prices.on_demand,
-        "seconds": round(writes / (task.max_write_rate or math.inf), 1),
-    }
 
 
 def ahead(

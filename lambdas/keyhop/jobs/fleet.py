@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -30,28 +31,22 @@ from keyhop.errors import (
     RunConflict,
     StaleIndex,
 )
-from keyhop.jobs.estimate import (
-    Start,
-    ahead,
-    estimate_of_fleet,
-    estimate_of_visits,
-    first_look,
-    of_the_rest,
-)
+from keyhop.jobs.estimate import Start, ahead, estimate, of_the_rest
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
-from keyhop.jobs.journal import STALE_INDEX, Journal
+from keyhop.jobs.journal import STALE_INDEX, Commit, Journal, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import (
+    DEFAULT_UNITS,
     LEAST_BLIND_SHARE,
     LEAST_SHARE,
     Method,
+    Wishes,
     allowances,
     groups_of_layout,
     learnt_for_each,
     shared_again,
     workers_at_once,
 )
-from keyhop.jobs.lifecycle import Place, begin, begun_task, conclude, resumed, sum_up
-from keyhop.jobs.model import Commit, RunPlan, Totals, needs_memory
+from keyhop.jobs.lifecycle import Place, Planned, begun_task, conclude, resumed, sum_up
 from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price, run_cost
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
 from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
@@ -106,9 +101,6 @@ class Planner:
     """Begins, resumes or estimates the runs of an execution.
 
     Attributes:
-        execution: The execution.
-        deployment: The runs and tables of the deployment.
-        tasks: The kinds of job.
         worker: The size of a worker, for the cost.
         usage: Counts everything that is read, even if a method raises.
         most_workers: How many workers can run at once, by their reserved concurrency or by the
@@ -130,7 +122,6 @@ class Planner:
         """Return the next state. A second call for the same execution finds the run of the first.
 
         Args:
-            request: The request.
             ended: The state after a run that another one follows (finish_run). If that run listed
                 the keys for this one, this one begins. If its key index was not trusted, a
                 run by skip-scan begins, and both count against the budget.
@@ -172,17 +163,15 @@ class Planner:
             )
             self._check_cost(step_request, reader, plan.method, plan.at_once, *rest)
         else:
-            task = self.tasks[step_request.task](connection, step_request.options)
-            task_plan = task.plan(task.reads(table), step_request)
-            budget = Budget(step_request.max_read_rate, step_request.max_read_units)
-            reader = PageReader(connection, task_plan.source, budget, usage=self.usage)
+            planned = Planned.of(self.tasks, step_request, connection, table, usage=self.usage)
             if request.dry_run:
-                return self._estimate(request, step_request, reader, task, task_plan)
+                return self._estimate(request, planned)
+            task = planned.task
             name = self.execution.name if first is None else self.execution.run(suffix)
             try:
-                journal, plan = self._new(step_request, reader, task, task_plan, name)
+                journal, plan = self._new(planned, name)
             except StaleIndex as error:
-                spent = reader.usage.copy()
+                spent = planned.reader.usage.copy()
                 return self._plan_anew(step_request, table.name, str(error), suffix, spent)
         return self._state(step_request, journal, plan, task, follows=first is not None)
 
@@ -201,11 +190,11 @@ class Planner:
                 first or request, run[1].table, ended["stale_index"], suffix, spent
             )
         request = replace(task.after(request, run[1].id), resume=None)
-        task = self.tasks[request.task](connection, request.options)
-        task_plan = task.plan(table, request)
-        reader = PageReader(connection, task_plan.source, Budget(), usage=self.usage)
-        journal, plan = self._new(request, reader, task, task_plan, self.execution.name)
-        return self._state(request, journal, plan, task)
+        planned = Planned.of(
+            self.tasks, request, connection, table, budget=Budget(), usage=self.usage
+        )
+        journal, plan = self._new(planned, self.execution.name)
+        return self._state(request, journal, plan, planned.task)
 
     def _plan_anew(
         self, request: Request, name: str, why: str, suffix: str, spent: Usage
@@ -213,8 +202,6 @@ class Planner:
         """Begin a run that finds the keys without the key index, after one that has read it.
 
         Args:
-            request: The request of that run.
-            name: The table.
             why: The reason why the index is not trusted any more.
             suffix: The suffix of the name of a run that another one follows, or "".
             spent: What the reading of the index has cost.
@@ -228,41 +215,23 @@ class Planner:
                 f"{spent.read_units:g} read units: nothing is left of maxReadUnits; start again."
             )
         connection = self.deployment.connect(name, CONNECTIONS)
-        task = self.tasks[request.task](connection, request.options)
-        task_plan = task.plan(look_up(connection, name), request)
-        task_plan = replace(task_plan, reason=why)
         budget = Budget(request.max_read_rate, None if math.isinf(remaining) else remaining)
-        reader = PageReader(connection, task_plan.source, budget, usage=Usage())
+        table = look_up(connection, name)
+        planned = Planned.of(self.tasks, request, connection, table, why, budget=budget)
         try:
             run = self.execution.run(f"{suffix}{ANEW}")
-            journal, plan = self._new(request, reader, task, task_plan, run, spent)
+            journal, plan = self._new(planned, run, spent)
         finally:
-            self.usage.add(reader.usage)
-        return self._state(request, journal, plan, task, follows=bool(suffix))
+            self.usage.add(planned.reader.usage)
+        return self._state(request, journal, plan, planned.task, follows=bool(suffix))
 
-    def _estimate(
-        self,
-        execution_request: Request,
-        request: Request,
-        reader: PageReader,
-        task: Task,
-        plan: TaskPlan,
-    ) -> dict[str, Any]:
-        """Estimate a run, and write the estimate.
-
-        Args:
-            execution_request: The request of the execution.
-            request: The request of its first run, or `execution_request` if it has only one.
-            reader: Reads the sample.
-            task: The task of `request`.
-            plan: Its plan.
-        """
+    def _estimate(self, execution_request: Request, planned: Planned) -> dict[str, Any]:
+        """Estimate the first run of an execution and what the execution does then; write both."""
+        request, reader, task, plan = planned.request, planned.reader, planned.task, planned.plan
         report: dict[str, Any] = {"table": reader.source.name, "reason": plan.reason}
         keys, prices = float(plan.rows or 0), reader.connection.prices
         if plan.layout is None:
-            estimated_keys, report = estimate_of_fleet(
-                request, reader, plan, self.worker, self.most_workers
-            )
+            estimated_keys, report = self._estimate_reading(planned)
             keys = keys or estimated_keys
         elif plan.units is not None:
             report |= {"read_units": round(plan.units.mean, 1), **price(plan.units.mean, prices)}
@@ -271,11 +240,44 @@ class Planner:
                 task = self.tasks[execution_request.task](
                     reader.connection, execution_request.options
                 )
-            report["each"] = estimate_of_visits(reader, task, keys)
+            writes, reads = (keys * units for units in task.units_per_key(reader.source))
+            report["each"] = {
+                "keys": round(keys),
+                "write_units": round(writes, 1),
+                "read_units": round(reads, 1),
+                "dollars": round(prices.dollars(reads, writes), 6),
+                "prices": prices.on_demand,
+                "seconds": round(writes / (task.max_write_rate or math.inf), 1),
+            }
         name = f"estimate-{self.execution.name}.json"
         journal = self.deployment.runs.journal(self.execution.name)
         journal.keep(name, report)
         return {"dryRun": True, "estimate": {**report, "file": journal.store.url(name)}}
+
+    def _estimate_reading(self, planned: Planned) -> tuple[float, dict[str, Any]]:
+        """Return the approximate number of keys, and the report of a run by a fleet."""
+        request, reader, plan = planned.request, planned.reader, planned.plan
+        allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
+        wishes = _wishes(request, plan)
+        result = estimate(reader, plan.method, plan.reason, wishes, allowance)
+        layout, cost = result.layout, result.costs[plan.method]
+        groups, at_once = groups_of_layout(layout, needs_memory(plan.method, plan.source.index))
+        at_once = workers_at_once(at_once, request.max_read_rate, self.most_workers)
+        return result.findings.keys.mean, {
+            **result.to_json(),
+            "workers": at_once,
+            "groups": groups,
+            "cost": run_cost(
+                self.worker,
+                cost.units.mean,
+                seconds=cost.seconds * at_once,
+                invocations=groups,
+                groups=groups,
+                commits=groups,
+                prices=reader.connection.prices,
+            ),
+            "threads": math.ceil(layout.threads * at_once / layout.processes),
+        }
 
     def _check_cost(
         self,
@@ -289,16 +291,8 @@ class Planner:
     ) -> None:
         """Raise TooExpensive if a run costs more than the limit.
 
-        A request that is a part of a larger one was checked with that one.
-
-        Args:
-            request: The request.
-            reader: Reads the sample.
-            method: How the run reads.
-            at_once: The number of workers.
-            keys: See estimate.ahead.
-            share: See estimate.ahead.
-            more: Further costs in dollars.
+        A request that is a part of a larger one was checked with that one. For `keys` and `share`,
+        see estimate.ahead; `more` are further costs in dollars.
         """
         if request.is_part:
             return
@@ -324,45 +318,30 @@ class Planner:
         check_within(dollars, units, limit, request.given, request.max_cost is not None)
 
     def _new(
-        self,
-        request: Request,
-        reader: PageReader,
-        task: Task,
-        task_plan: TaskPlan,
-        name: str,
-        before: Usage | None = None,
+        self, planned: Planned, name: str, before: Usage | None = None
     ) -> tuple[Journal, RunPlan]:
         """Return the run of this execution, and begin it unless an earlier attempt has.
 
         Args:
-            request: The request.
-            reader: Reads the first look.
-            task: The task.
-            task_plan: Its plan.
-            name: The name of the run.
             before: The usage of the execution before this run.
         """
         journal = self.deployment.runs.journal(name)
         plan = journal.plan()
         if plan is None:
-            task_plan = task.look(reader, task_plan)
-            one_worker = needs_memory(task_plan.method, task_plan.source.index)
-            wishes = wishes_of_fleet(request, task_plan.source.size_bytes, one_worker)
-            maximum = _look_units(request)
-            start = first_look(reader, task_plan, wishes, task.visits, maximum)
+            request, reader, task = planned.request, planned.reader, planned.task
+            start = planned.look(partial(_wishes, request), _look_units(request))
             _check_the_look_was_paid(request, reader, start)
-            groups, at_once = groups_of_layout(start.layout, one_worker)
-            writes, reads = task.units_per_key(task_plan.source)
-            rows = task_plan.rows or 0
+            source, method = planned.plan.source, planned.plan.method
+            groups, at_once = groups_of_layout(start.layout, needs_memory(method, source.index))
+            writes, reads = task.units_per_key(source)
+            rows = planned.plan.rows or 0
             more = reader.connection.prices.dollars(rows * reads, rows * writes)
-            self._check_cost(request, reader, task_plan.method, at_once, start.units, more=more)
+            self._check_cost(request, reader, method, at_once, start.units, more=more)
+            planning = reader.usage.copy()
+            planning.add(before or Usage())
             try:
-                plan = begin(
+                plan = planned.begin(
                     journal,
-                    request,
-                    reader,
-                    task_plan,
-                    start,
                     id=name,
                     begun_by=self.execution.key,
                     groups=groups,
@@ -370,7 +349,7 @@ class Planner:
                     format=request.format or "jsonl",
                     gzip=not start.layout.buckets,  # of those, pieces are read
                     ledger=learnt_for_each(start.ledger),
-                    planning=_sum(before, reader.usage),
+                    planning=planning,
                 )
             except RunConflict:
                 plan = journal.plan()  # an earlier attempt that timed out has begun the run
@@ -389,15 +368,7 @@ class Planner:
     def _state(
         self, request: Request, journal: Journal, plan: RunPlan, task: Task, follows: bool = False
     ) -> dict[str, Any]:
-        """Return the state after planning.
-
-        Args:
-            request: The request.
-            journal: The files of the run.
-            plan: Its plan.
-            task: Its task.
-            follows: Whether another run begins when this one is finished.
-        """
+        """Return the state after planning; another run `follows` when this one is finished."""
         totals, undo = sum_up(journal, plan)[0], task.undo(plan)
         waiting = [group for group in range(plan.groups) if group not in totals.finished]
         limit = None
@@ -448,11 +419,9 @@ class Planner:
         }
 
 
-def _sum(before: Usage | None, usage: Usage) -> Usage:
-    total = usage.copy()
-    if before is not None:
-        total.add(before)
-    return total
+def _wishes(request: Request, plan: TaskPlan) -> Wishes:
+    one_worker = needs_memory(plan.method, plan.source.index)
+    return wishes_of_fleet(request, plan.source.size_bytes, one_worker)
 
 
 def _look_units(request: Request) -> float:
@@ -510,9 +479,6 @@ def groups_of(
     The items are always stored in S3, because a state holds 256 KiB only.
 
     Args:
-        runs: The runs of the deployment.
-        run: The run.
-        execution: The execution.
         round_: The number of the map within the execution.
         items: The units that each group may read in all; None for no limit.
     """
@@ -545,10 +511,6 @@ def scan_segments(
 
     Args:
         state: The input, as the ItemSelector of the map makes it.
-        deployment: The runs and tables of the deployment.
-        tasks: The kinds of job.
-        remaining_seconds: The seconds until the function's deadline.
-        worker: A name for this process.
         usage: Counts everything that is read, even if this function raises.
         levels_of: Returns the levels of the map run, by which workers share the rates.
         report: Is called with each commit, and at the end with None.
@@ -824,8 +786,6 @@ def clean_up(
     Args:
         state: The run, the failure, how many times the execution had been redriven when it failed,
             and the input that resumes the run, if there is one.
-        execution: The execution.
-        runs: The runs of the deployment.
         worker: The size of a worker, for the cost.
     """
     if not is_redriven(state, execution):

@@ -47,9 +47,7 @@ class Answer:
     """The answer of Step Functions in a turn.
 
     Attributes:
-        level: The level.
         asked_at: The time of the request, by the clock of the worker that sent it.
-        slot: The slot of the turn.
         recorded: The level that was recorded for that slot.
         others_level: The lowest level that running workers may still use; infinite if none runs.
     """
@@ -67,10 +65,7 @@ class MapLevels:
     The notes also have the ARN of the map run, so that it is looked up once.
 
     Args:
-        execution: The ARN of the execution.
         name: Identifies this map among those of the run.
-        store: The files of the run.
-        client: A client of Step Functions; None to make one.
     """
 
     def __init__(self, execution: str, name: str, store: Store, client: Any = None) -> None:
@@ -162,10 +157,7 @@ class FleetRate:
     """The share of a worker.
 
     Attributes:
-        levels: The levels of the map.
         limit: Applies a share, where 1 is the rate of all workers.
-        wait: Waits for some seconds.
-        clock: Returns the wall clock's time in seconds.
         chance: Spreads the requests of the workers over time.
     """
 

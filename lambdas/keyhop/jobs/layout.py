@@ -120,7 +120,6 @@ class Wishes:
     Attributes:
         threads: The maximum number of segments that one process reads at once.
         verify_share: The share of the segments that a check of the result reads.
-        processes: The number of processes.
         most_processes: The maximum number of processes if `processes` is None.
         least_segments: The minimum number of segments of a run with a check, so that a check can
             read each segment in one invocation.
@@ -161,7 +160,6 @@ class ReadingSpeed:
     """The speed at which one process reads.
 
     Attributes:
-        latency: The seconds that a request takes.
         page_bytes: The bytes of a page if the process reads all items, or 0 if it hops.
     """
 

@@ -3,61 +3,99 @@
 import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
 from keyhop.checks import InvalidInput
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.errors import BrokenPromise, IndexBusy, IndexNotFound, RunConflict, StaleIndex
-from keyhop.jobs.estimate import Start
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import EndedSegments, RunPlan, Totals, manifest
+from keyhop.jobs.estimate import Start, first_look
+from keyhop.jobs.journal import EndedSegments, Journal, RunPlan, Totals, manifest
+from keyhop.jobs.layout import Wishes
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskPlan, Tasks
 from keyhop.scan.reader import PageReader
 
 
-def begin(
-    journal: Journal,
-    request: Request,
-    reader: PageReader,
-    plan: TaskPlan,
-    start: Start,
-    **spread: Any,
-) -> RunPlan:
-    """Write the plan of a run, and return it.
+@dataclass(slots=True)
+class Planned:
+    """A run that is planned, and not begun.
 
-    Args:
-        spread: The groups and the format of the run, and the fields that differ from their default.
-
-    Raises:
-        RunConflict: Another run was begun in the same place in the meantime.
+    Attributes:
+        plan: Its source and method. `look` may change it.
+        start: The result of the first look, after `look`.
     """
-    source = reader.source
-    is_as_planned = source.ignores == plan.source.ignores
-    run_plan = RunPlan(
-        table=source.name,
-        index=source.index,
-        identity=source.identity,
-        space=source.space,
-        method=plan.method,
-        reason=plan.reason,
-        segments=start.layout.segments,
-        buckets=start.layout.buckets,
-        started=now(),
-        planning_seconds=start.seconds,
-        task=request.task,
-        prices=reader.connection.prices,
-        options=plan.options if is_as_planned else plan.if_seen or plan.options,
-        **{"id": uuid.uuid4().hex, "planning": reader.usage.copy(), **spread},
-    )
-    if not journal.begin(run_plan):
-        raise RunConflict("Another run was begun in the same place at the same moment.")
-    journal.write_summary(manifest(run_plan, Totals.of(run_plan, ()), False, now()))
-    return run_plan
+
+    request: Request
+    task: Task
+    plan: TaskPlan
+    reader: PageReader
+    start: Start = field(init=False)
+
+    @classmethod
+    def of(
+        cls,
+        tasks: Tasks,
+        request: Request,
+        connection: Connection,
+        table: Table,
+        why: str = "",
+        **reader: Any,
+    ) -> "Planned":
+        """Plan a run without reading items; raise CannotStart if it cannot be done.
+
+        Args:
+            why: The reason for the method, if not the task gives it.
+            reader: The arguments of the reader. Its budget is that of the request by default.
+        """
+        task = tasks[request.task](connection, request.options)
+        plan = task.plan(task.reads(table), request)
+        budget = Budget(request.max_read_rate, request.max_read_units)
+        page_reader = PageReader(connection, plan.source, **{"budget": budget, **reader})
+        return cls(request, task, replace(plan, reason=why or plan.reason), page_reader)
+
+    def look(self, wishes_of: Callable[[TaskPlan], Wishes], allowance: float = math.inf) -> Start:
+        """Take the first look (see `first_look`), after the reads that the task needs."""
+        self.plan = self.task.look(self.reader, self.plan)
+        wishes = wishes_of(self.plan)
+        self.start = first_look(self.reader, self.plan, wishes, self.task.visits, allowance)
+        return self.start
+
+    def begin(self, journal: Journal, **spread: Any) -> RunPlan:
+        """Write the plan of the run, and return it.
+
+        Args:
+            spread: The groups and the format of the run, and fields that differ from their default.
+
+        Raises:
+            RunConflict: Another run was begun in the same place in the meantime.
+        """
+        source, plan, start = self.reader.source, self.plan, self.start
+        is_as_planned = source.ignores == plan.source.ignores
+        run_plan = RunPlan(
+            table=source.name,
+            index=source.index,
+            identity=source.identity,
+            space=source.space,
+            method=plan.method,
+            reason=plan.reason,
+            segments=start.layout.segments,
+            buckets=start.layout.buckets,
+            started=now(),
+            planning_seconds=start.seconds,
+            task=self.request.task,
+            prices=self.reader.connection.prices,
+            options=plan.options if is_as_planned else plan.if_seen or plan.options,
+            **{"id": uuid.uuid4().hex, "planning": self.reader.usage.copy(), **spread},
+        )
+        if not journal.begin(run_plan):
+            raise RunConflict("Another run was begun in the same place at the same moment.")
+        journal.write_summary(manifest(run_plan, Totals.of(run_plan, ()), False, now()))
+        return run_plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,10 @@ from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent, RunConflict, StaleIndex
-from keyhop.jobs.estimate import Ahead, ahead, first_look, of_the_rest
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.estimate import Ahead, ahead, of_the_rest
+from keyhop.jobs.journal import Commit, Journal, Part, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
-from keyhop.jobs.lifecycle import Place, begin, conclude, recover, resumed
-from keyhop.jobs.model import Commit, Part, RunPlan, Totals, needs_memory
+from keyhop.jobs.lifecycle import Place, Planned, conclude, recover, resumed
 from keyhop.jobs.processes import GroupProcesses, StartProcess, cores
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Summary, Task, TaskPlan, Tasks, note_examples
@@ -42,11 +41,9 @@ class Several:
     """The settings of a run in several processes.
 
     Attributes:
-        start: Starts a process.
         wanted: The number of processes; None for as many as make the run faster.
         aside: Returns a temporary place for the files of a run that keeps none: the processes
             exchange commits as files.
-        cores: The number of processors.
     """
 
     start: StartProcess
@@ -56,7 +53,6 @@ class Several:
 
     @property
     def most(self) -> int:
-        """The maximum number of processes."""
         return self.wanted or self.cores
 
 
@@ -64,23 +60,12 @@ class Several:
 class LocalJob:
     """A run on this machine: a new one, or the unfinished one in the journal.
 
+    It has a task and a reader after `prepare`, and a plan and a group after `begin`.
+
     Attributes:
-        request: The request.
-        tasks: The kinds of job.
-        connection: The connection to the table.
-        journal: The files of the run.
-        stop: When it is set, the run ends.
-        patience: For how many seconds to retry while every request fails.
-        place: Names the run in messages.
-        usage: Counts the cost of reading.
         expected: The approximate number of keys; None if it is unknown.
         approve: Is called with what will be read (see estimate.ahead) before anything is written.
             An exception that it raises ends the job.
-        several: The settings of several processes; None for this process alone.
-        task: The task, after `prepare`.
-        reader: The reader, after `prepare`.
-        plan: The plan, after `begin`.
-        group: The worker or workers, after `begin`.
     """
 
     request: Request
@@ -98,24 +83,26 @@ class LocalJob:
     reader: PageReader = field(init=False)
     plan: RunPlan = field(init=False)
     group: GroupWorker | GroupProcesses = field(init=False)
-    _task_plan: TaskPlan = field(init=False)
+    _planned: Planned = field(init=False)
     _begun: RunPlan | None = None
     _began: float = 0.0
     _opening: Opening | None = None
 
-    def prepare(self, table: Table | None = None, may_be_finished: bool = False) -> None:
+    def prepare(
+        self, table: Table | None = None, may_be_finished: bool = False, why: str = ""
+    ) -> None:
         """Find the run to resume, or plan the task of a new one, without reading items.
 
         Args:
-            table: The table; None to look it up.
             may_be_finished: Whether the run in the journal may be a finished one.
+            why: See Planned.of.
 
         Raises:
             CannotStart: The run cannot be done or resumed.
         """
         stored_plan = self.journal.plan()
         table = table or look_up(self.connection, self.request.table, self.patience)
-        why = ""
+        more: dict[str, Any] = {"patience": self.patience, "stop": self.stop, "usage": self.usage}
         if stored_plan is not None:
             try:
                 self.task, source = resumed(
@@ -132,29 +119,20 @@ class LocalJob:
                 stored_plan, why = None, str(error)
                 self.journal.forget_run()
                 self.request = replace(self.request, method="skip")
+            else:
+                budget = Budget(self.request.max_read_rate, self.request.max_read_units)
+                self.reader = PageReader(self.connection, source, budget, **more)
         if stored_plan is None:
-            self.task = self.tasks[self.request.task](self.connection, self.request.options)
-            plan = self.task.plan(self.task.reads(table), self.request)
-            self._task_plan = replace(plan, reason=why or plan.reason)
-            source = plan.source
-        budget = Budget(self.request.max_read_rate, self.request.max_read_units)
-        self.reader = PageReader(
-            self.connection,
-            source,
-            budget,
-            patience=self.patience,
-            stop=self.stop,
-            usage=self.usage,
-        )
+            self._planned = Planned.of(
+                self.tasks, self.request, self.connection, table, why, **more
+            )
+            self.task, self.reader = self._planned.task, self._planned.reader
         self._begun = stored_plan
 
     def anew(self, why: str) -> "LocalJob":
         """Return a job in the same place that finds the keys by skip-scan instead of the key index.
 
         The reads of this job count in the usage and in the budget of that one.
-
-        Args:
-            why: The reason why the key index is not trusted.
         """
         self.journal.forget_run()
         maximum = self.request.max_read_units
@@ -165,14 +143,13 @@ class LocalJob:
             )
         request = replace(self.request, method="skip", max_read_units=remaining)
         job = replace(self, request=request)
-        job.prepare()
-        job._task_plan = replace(job._task_plan, reason=why)
+        job.prepare(why=why)
         return job
 
     @property
     def how(self) -> tuple[str, str]:
         """The method, and the reason for it."""
-        plan = self._begun or self._task_plan
+        plan = self._begun or self._planned.plan
         return plan.method, plan.reason
 
     def begin(self) -> None:
@@ -183,22 +160,16 @@ class LocalJob:
         )
         ledger = None
         if self._begun is None:
-            self._task_plan = self.task.look(reader, self._task_plan)
-            method = self._task_plan.method
-            start = first_look(
-                reader, self._task_plan, self._in_processes(wishes), self.task.visits
-            )
+            planned = self._planned
+            start = planned.look(partial(self._in_processes, wishes))
+            method = planned.plan.method
             self.approve(partial(ahead, reader, method, wishes, start.units, 1.0))
             layout = start.layout
             groups = 1 if self.task.visits else min(layout.processes, layout.segments)
             if groups > 1 and self.several and isinstance(self.journal.store, Memory):
                 self.journal = self.several.aside()
-            self.plan = begin(
+            self.plan = planned.begin(
                 self.journal,
-                request,
-                reader,
-                self._task_plan,
-                start,
                 groups=groups,
                 at_once=groups,
                 format=request.format or "text",
@@ -222,12 +193,11 @@ class LocalJob:
 
     @property
     def processes(self) -> int:
-        """The number of processes that read at the same time."""
         return 1 if isinstance(self.group, GroupWorker) else self.group.at_once
 
-    def _in_processes(self, wishes: Wishes) -> Wishes:
+    def _in_processes(self, wishes: Wishes, plan: TaskPlan) -> Wishes:
         """Return the wishes with the number of processes, if the run may have several."""
-        plan, request = self._task_plan, self.request
+        request = self.request
         needs_one = self.task.visits or needs_memory(plan.method, plan.source.index)
         if needs_one or self.several is None:
             return wishes
@@ -247,10 +217,8 @@ class LocalJob:
         """Read until the run is complete or the job is stopped.
 
         Args:
-            idle: Is called a few times a second.
             say: Is called with messages for the user (see GroupProcesses).
             output: Receives the keys (see GroupWorker), if there is one process.
-            committed: Is called with each commit.
 
         Returns:
             Whether the run is complete.
@@ -325,7 +293,6 @@ def opened(path: Path, resume: bool) -> Journal:
     """Open the directory of a run and lock it.
 
     Args:
-        path: The directory.
         resume: Whether an unfinished run in it may be opened.
 
     Raises:

@@ -20,8 +20,7 @@ from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.jobs.rows import Rows
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import Ledger
@@ -54,7 +53,6 @@ class Pages(Protocol):
     """The source of a run's pages.
 
     Attributes:
-        usage: Counts the cost of reading.
         stop: When it is set, the run must end.
         in_flight: The number of pages to read at once, as measured so far.
     """
@@ -80,8 +78,6 @@ class TablePages:
     """The pages of a table or an index.
 
     Args:
-        reader: Reads the pages.
-        hop: Whether to read by skip-scan.
         total: The number of segments of the Scan.
         sample: The numbers of the segments to read; None for all of them.
         visit: Receives each page before its keys count, and returns it with the keys that count.
@@ -196,11 +192,7 @@ class PartPages:
     changed.
 
     Args:
-        journal: The files of the other run.
-        plan: Its plan.
-        parts: Its parts.
         mapped: Maps keys to as many others.
-        stop: When it is set, the run must end.
     """
 
     def __init__(
@@ -254,9 +246,6 @@ class Listing:
     """The result of a finished run, divided into cells.
 
     Attributes:
-        journal: The files of the run.
-        plan: Its plan.
-        rows: The number of rows.
         width: How many segments of the list make a cell.
         pieces: How many cells a segment of the list makes, if it is larger than one.
         rows_per_piece: The rows of each of these cells but the last one.
@@ -274,8 +263,6 @@ class Listing:
         """Return the list of a run.
 
         Args:
-            journal: The files of the run.
-            name: Its name, for messages.
             folder: The folder of the parts, if they belong to a run within this one.
 
         Raises:
@@ -324,7 +311,6 @@ class Taken:
     Attributes:
         cell: The number of their cell.
         number: The number of rows of the cell before them.
-        rows: The rows.
         over: When it is set, the action may end early.
     """
 
@@ -339,13 +325,10 @@ class ListedPages:
     """The rows of a list (pages.Pages).
 
     Attributes:
-        listing: The list.
         at_once: The number of rows to act on at once.
         work: Acts on rows, from the first one on; it may end early if `over` is set. It returns a
             result row for each row that it acted on, and the counts of the outcomes.
-        usage: Counts the rows.
         stop: When it is set, the run must end.
-        in_flight: The number of actions at once.
         began: Is called before a slice with the cells whose rows may have been acted on without a
             commit: the rows before the number, or all rows (None).
         wanted: Decides which rows to act on.

@@ -6,9 +6,9 @@ processes share only the files of the run. A process that is killed loses what i
 and another process continues after the last commit of the group.
 
 A process that was started (`work`) reads one group, as a worker of a fleet does. Its *link* to the
-first process brings an Assignment, and then new rates. It takes back News, and finally an End. When
-the link is closed, or the new rate is None, the process commits its slice and ends. So no process
-outlives the one that started it.
+first process brings an Assignment, and then new rates. It takes back News, and finally the error
+that ended it, or None. When the link is closed, or the new rate is None, the process commits its
+slice and ends. So no process outlives the one that started it.
 """
 
 import math
@@ -31,10 +31,9 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Commit, Journal, RunPlan, usage_json, usage_of
 from keyhop.jobs.layout import LEAST_BLIND_SHARE, LEAST_SHARE, shared_again
 from keyhop.jobs.lifecycle import begun_task
-from keyhop.jobs.model import Commit, RunPlan, usage_json, usage_of
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.worker import GroupWorker
 from keyhop.scan.reader import PageReader
@@ -118,11 +117,6 @@ class Assignment:
     """A group to read.
 
     Attributes:
-        path: The directory of the run.
-        endpoint: The table's address.
-        group: The number of the group.
-        threads: The maximum number of threads.
-        patience: For how many seconds to retry while every request fails.
         max_read_rate: The group's share of the read rate; None for no limit.
         may_read: The group's share of the read units; None for no limit.
     """
@@ -143,7 +137,6 @@ class News:
     Attributes:
         keys: The keys of the group, those of earlier processes among them.
         ended: The finished segments, those of earlier processes among them.
-        threads: The number of threads that read now.
         commits: The commits of this process.
         used: The usage since the last news, as `usage_json` returns it.
     """
@@ -155,32 +148,12 @@ class News:
     used: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The last message of a process.
-
-    Attributes:
-        error: The error that ended it; None if the group is finished or the process was stopped.
-    """
-
-    error: Exception | None
-
-
 @dataclass(slots=True)
 class GroupProcesses:
     """The processes of a run, of which `at_once` read at the same time.
 
     Attributes:
-        journal: The files of the run.
-        plan: The plan of the run.
         reader: Its budget is the budget of all processes.
-        start: Starts a process.
-        at_once: The number of processes.
-        each: The maximum number of threads of a process.
-        idle: Is called a few times a second.
-        committed: Is called with each commit.
-        say: Is called with messages for the user.
-        clock: Returns seconds.
         last_seconds: How long processes have to stop.
     """
 
@@ -196,7 +169,7 @@ class GroupProcesses:
     clock: Callable[[], float] = time.monotonic
     last_seconds: float = STOP_SECONDS
     _groups: "list[_Group]" = field(init=False)
-    _at_work: "dict[Link, _Process]" = field(default_factory=dict)
+    _at_work: "dict[Link, _Group]" = field(default_factory=dict)
     _max_rate: float | None = None
     _error: Exception | None = None
     _over_at: float = math.inf
@@ -209,18 +182,15 @@ class GroupProcesses:
 
     @property
     def threads(self) -> int:
-        """The number of threads of the processes that read at the same time."""
         return sum(sorted(group.threads for group in self._groups)[-self.at_once :])
 
     @property
     def keys(self) -> int:
-        """The number of distinct keys so far."""
-        return sum(group.told[0] for group in self._groups)
+        return sum(group.shown[0] for group in self._groups)
 
     @property
     def ended(self) -> int:
-        """The number of finished segments."""
-        return sum(group.told[1] for group in self._groups)
+        return sum(group.shown[1] for group in self._groups)
 
     def run(self) -> bool:
         """Read until the run is complete or this process is stopped.
@@ -280,9 +250,9 @@ class GroupProcesses:
                 rate = self._rate(len(self._at_work) + len(shares))
                 self._start(self._groups[number], rate, shares.pop(number))
             rate = self._rate(len(self._at_work))
-            for link, process in self._at_work.items():
-                if process.rate != rate:
-                    process.rate = rate
+            for link, group in self._at_work.items():
+                if group.rate != rate:
+                    group.rate = rate
                     _tell(link, rate)
             for link in cast("list[Link]", wait(list(self._at_work), TICK_SECONDS)):
                 shares |= self._hear(link)
@@ -301,8 +271,10 @@ class GroupProcesses:
         assert isinstance(store, Directory)
         ours, theirs = Pipe()
         # The process inherits the lock: nobody can resume the run until the last process has ended.
-        started = self.start(theirs, store.locked_by)
-        self._at_work[ours] = _Process(group, started, rate, may_read, group.commits)
+        group.process = self.start(theirs, store.locked_by)
+        group.rate, group.may_read, group.used = rate, may_read, 0.0
+        group.commits_before = group.commits
+        self._at_work[ours] = group
         endpoint, patience = reader.connection.endpoint, reader.patience
         _tell(
             ours,
@@ -319,26 +291,25 @@ class GroupProcesses:
             message = link.recv()
         except (EOFError, OSError):
             message = None
-        process = self._at_work[link]
+        group = self._at_work[link]
         if isinstance(message, News):
             used = usage_of(message.used)
-            process.used += used.read_units
+            group.used += used.read_units
             self.reader.usage.add(used)
             self.reader.book(used.read_units)
-            if message.commits > process.group.commits - process.commits:
-                self._see_commits(process.group)
-            process.group.told = message.keys, message.ended
-            process.group.threads = message.threads
+            if message.commits > group.commits - group.commits_before:
+                self._see_commits(group)
+            group.shown = message.keys, message.ended
+            group.threads = message.threads
             return {}
         status = self._end(link)
-        group = process.group
-        if message is not None and message.error is not None:
-            if not isinstance(message.error, BudgetSpent):
-                self._error = self._error or message.error
+        if message is not None:
+            if not isinstance(message, BudgetSpent):
+                self._error = self._error or message
             return {}
         if group.is_finished or self._is_over:
             return {}
-        group.deaths = 1 if group.commits > process.commits else group.deaths + 1
+        group.deaths = 1 if group.commits > group.commits_before else group.deaths + 1
         if group.deaths > MOST_DEATHS:
             self._error = GaveUp(
                 f"{group.deaths} processes in a row ended ({_how(status)}) before they could "
@@ -346,16 +317,16 @@ class GroupProcesses:
             )
             return {}
         self.say(f"A process ended ({_how(status)}): another one goes on from its last commit.")
-        remaining = process.may_read
-        return {group.number: None if remaining is None else max(0.0, remaining - process.used)}
+        remaining = group.may_read
+        return {group.number: None if remaining is None else max(0.0, remaining - group.used)}
 
     def _end(self, link: "Link") -> int:
         """End a process, and return its status as Popen does."""
-        process = self._at_work.pop(link)
-        process.started.kill()
-        status = process.started.wait()
+        group = self._at_work.pop(link)
+        group.process.kill()
+        status = group.process.wait()
         link.close()
-        self._see_commits(process.group)
+        self._see_commits(group)
         return status
 
     def _see_commits(self, group: "_Group") -> None:
@@ -368,7 +339,7 @@ class GroupProcesses:
             group.commits += 1
             group.is_finished = commit.finished
             self.committed(commit)
-        group.told = group.committed
+        group.shown = group.committed
 
 
 def _tell(link: "Link", what: object) -> None:
@@ -383,50 +354,34 @@ def _how(status: int) -> str:
 
 @dataclass(slots=True)
 class _Group:
-    """The progress of a group.
+    """A group, and the process that reads it now.
 
     Attributes:
-        number: The number of the group.
-        commits: The number of its commits.
         committed: Its committed keys and finished segments.
-        told: Its keys and finished segments by the last news.
-        threads: The number of threads that read it.
-        is_finished: Whether all of it was read.
+        shown: Its keys and finished segments by the last news.
         deaths: How many processes in a row have died without a commit.
+        rate: The read rate of the process; None for no limit.
+        may_read: The read units that the process may spend; None for no limit.
+        used: The read units that it has spent.
+        commits_before: The commits of the group before the process began.
     """
 
     number: int
     commits: int = 0
     committed: tuple[int, int] = (0, 0)
-    told: tuple[int, int] = (0, 0)
+    shown: tuple[int, int] = (0, 0)
     threads: int = 0
     is_finished: bool = False
     deaths: int = 0
-
-
-@dataclass(slots=True)
-class _Process:
-    """A process that reads a group.
-
-    Attributes:
-        group: The group.
-        started: The process.
-        rate: Its read rate; None for no limit.
-        may_read: The read units that it may spend; None for no limit.
-        commits: The commits of the group before it began.
-        used: The read units that it has spent.
-    """
-
-    group: _Group
-    started: Started
-    rate: float | None
-    may_read: float | None
-    commits: int
+    process: Started = field(init=False)
+    rate: float | None = None
+    may_read: float | None = None
     used: float = 0.0
+    commits_before: int = 0
 
 
 def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
-    """Read the group that the link assigns, and send an End."""
+    """Read the group that the link assigns, and send News, and at last the error or None."""
     assignment: Assignment = link.recv()
     assigned = _Assigned(link, assignment)
     Thread(target=assigned.listen, daemon=True).start()
@@ -436,7 +391,7 @@ def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
     except Exception as ended:
         error = _told(ended)
     assigned.tell()
-    link.send(End(error))
+    link.send(error)
 
 
 @dataclass(slots=True)

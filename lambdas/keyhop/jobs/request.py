@@ -67,11 +67,9 @@ class Request:
         options: The options of the task, as plain JSON.
         wanted: The options that the caller has named. A run that is resumed must have been begun
             with them.
-        threads: The number of threads of one process.
         max_concurrency: The maximum number of workers of a fleet at the same time.
         max_read_rate: Read units a second, of all workers together.
         max_cost: Dollars, of everything that the job costs.
-        resume: The run to resume.
         is_part: Whether the job is a part of a larger one, which the caller restarts instead.
         given: The input as it was given, for messages.
         named_by: The field of the input that names the table.
@@ -156,7 +154,6 @@ class RunInput(JobInput, ABC):
 
         Args:
             called: Returns the caller's name of a field.
-            given: The input as it was given.
 
         Raises:
             InvalidInput: Some fields contradict each other.

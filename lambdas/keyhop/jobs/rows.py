@@ -13,8 +13,7 @@ from typing import IO
 
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.formats import Encoder
-from keyhop.jobs.journal import READERS, Journal
-from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.journal import READERS, Journal, Part, RunPlan
 
 OPEN_PARTS = 4
 """The number of copies to keep. The threads of a worker read from one or two at a time."""
@@ -62,7 +61,6 @@ class Rows:
             yield self._parts[part], offset, size, rows
 
     def count(self, segment: int) -> int:
-        """Return the number of rows of a segment."""
         return sum(rows for *_, rows in self.blocks(segment))
 
     def checked(self, segment: int) -> Iterator[Key]:

@@ -13,8 +13,7 @@ from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import RunConflict
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.request import RUN_ID, allowed, table_region
 from keyhop.storage.s3 import Bucket
 
@@ -28,9 +27,6 @@ class ExecutionContext:
 
     Attributes:
         id: Its ARN.
-        name: Its name.
-        started: When it began.
-        redrives: How many times it was redriven.
     """
 
     id: str
@@ -68,11 +64,9 @@ class Runs:
     bucket: str
 
     def store(self, run: str) -> Bucket:
-        """Return the files of a run."""
         return Bucket(self.s3, self.bucket, f"runs/{run}/")
 
     def journal(self, run: str) -> Journal:
-        """Return the journal of a run."""
         return Journal(self.store(run))
 
     def open_run(self, run: str) -> tuple[Journal, RunPlan]:
@@ -92,8 +86,6 @@ class DeploymentSettings:
     """The settings that the functions of a deployment share.
 
     Attributes:
-        runs: Its runs.
-        tables: The tables that it may touch.
         prices: Its own prices, as `Prices.of` takes them.
     """
 

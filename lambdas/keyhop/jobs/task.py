@@ -15,9 +15,8 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, RunPlan, Totals
 from keyhop.jobs.layout import Layout, Method
-from keyhop.jobs.model import RunPlan, Totals
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.scan.page_size import Ledger
@@ -30,7 +29,7 @@ TaskOptions = Mapping[str, Any]
 reads them."""
 
 Summary = Mapping[str, Any]
-"""A manifest, or a part of one (model.py)."""
+"""A manifest, or a part of one (journal.py)."""
 
 Examples = dict[str, list[Any]]
 """A few examples of each kind of result, for the report of a task. They may contain keys."""
@@ -46,10 +45,6 @@ class TaskPlan:
     """The source of a run, and the method that reads it.
 
     Attributes:
-        source: The table or index that the run reads.
-        method: How the run reads it.
-        reason: The reason for this method, as a phrase.
-        options: The settings of the task.
         if_seen: The settings instead, if the first look has seen what the source suspects.
         layout: The layout, if the source determines it. Then there is no first look.
         rows: The number of rows, if the layout is given.
@@ -71,9 +66,6 @@ class Ended:
     """A run whose segments have all been read.
 
     Attributes:
-        journal: The files of the run.
-        plan: The plan of the run.
-        totals: The sums over its commits.
         summary: Its manifest so far.
         over_at: The time, on the monotonic clock, at which `Task.finish` must return.
         stop: When it is set, `Task.finish` must return.
@@ -96,7 +88,6 @@ class Task(ABC):
             their names there.
         first: The suffix of the name of the run that must finish first (see `before`).
         max_write_rate: The write units a second of all workers; None for no limit.
-        examples: The examples that this process has found.
     """
 
     visits = False
@@ -176,7 +167,6 @@ class Task(ABC):
         A page whose visit fails is read again, so the action must be idempotent.
 
         Args:
-            page: The page.
             over: When it is set, the visit may raise Stopped.
 
         Returns:

@@ -22,9 +22,8 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.errors import BrokenPromise, NoProgress
-from keyhop.jobs.journal import Journal, new_attempt
+from keyhop.jobs.journal import Checkpoint, Commit, Journal, Part, RunPlan, Totals, new_attempt
 from keyhop.jobs.lifecycle import sum_up
-from keyhop.jobs.model import Checkpoint, Commit, Part, RunPlan, Totals
 from keyhop.jobs.pages import Pages
 from keyhop.scan.sampling import Opening
 from keyhop.scan.segments import group_order
@@ -71,15 +70,15 @@ def patience_within(seconds: float) -> float:
     return min(LONGEST_PATIENCE_SECONDS, 0.7 * seconds)
 
 
-class Sink(Protocol):
-    """The receiver of the keys of a slice."""
+Write = Callable[[int, Sequence[Key]], int]
+"""Takes keys of a segment, and returns how many were new. Only one thread calls it at a time."""
+
+
+class Output(Protocol):
+    """The receiver of the keys of a group, which may write them into parts."""
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
-        """Take keys of a segment, and return how many were new. Only one thread calls at a time."""
-
-
-class Output(Sink, Protocol):
-    """The receiver of the keys of a group, which may write them into parts."""
+        """Take keys (see Write)."""
 
     def close(self) -> tuple[Part, ...]:
         """Return the parts, which are durable now; empty if the keys went elsewhere."""
@@ -114,19 +113,7 @@ class KnownKeys:
         return added.rowcount == 1
 
     def close(self) -> None:
-        """Close the file, which removes it."""
         self._db.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _NewKeys:
-    """A sink that passes only new keys on to the output."""
-
-    memory: KnownKeys
-    output: Output
-
-    def write(self, segment: int, keys: Sequence[Key]) -> int:
-        return self.output.write(segment, self.memory.new_among(keys))
 
 
 class Slice:
@@ -144,7 +131,7 @@ class Slice:
         pages: Pages,
         order: Iterator[int],
         checkpoint: Checkpoint,
-        sink: Sink,
+        write: Write,
         last_seconds: float = LAST_SECONDS,
     ) -> None:
         self.keys = 0
@@ -153,7 +140,7 @@ class Slice:
         self.error: BaseException | None = None
         self._pages = pages
         self._order = order
-        self._sink = sink
+        self._write = write
         self._last_seconds = last_seconds
         self._waiting = list(checkpoint.open.items())
         self._open: dict[int, Position] = dict(checkpoint.open)
@@ -173,7 +160,6 @@ class Slice:
 
         Args:
             seconds: The time of the slice, which may be infinite.
-            idle: A function that the calling thread calls a few times a second.
         """
         deadline = time.monotonic() + seconds
         until = math.inf
@@ -260,7 +246,7 @@ class Slice:
                 if self._closed:
                     return
                 if step.keys:
-                    self.keys += self._sink.write(segment, step.keys)
+                    self.keys += self._write(segment, step.keys)
                 if step.counts:
                     self.counts.update(step.counts)
                 if following is None:
@@ -290,14 +276,10 @@ class GroupWorker:
     """The worker of one group.
 
     Attributes:
-        idle: A function that is called a few times a second.
         output: The receiver of the keys; None for parts in the journal's store.
         spent: A function that gets the units (RunPlan.spent) that count for the group, including
             those of earlier starts.
-        committed: A function that gets each commit of this process.
-        worker: The name of this process in its commits.
         new_keys: The number of keys that this process has committed.
-        commits: The number of commits of this process.
         has_moved: Whether this process, or a twin of it, has moved the group forward.
     """
 
@@ -336,7 +318,6 @@ class GroupWorker:
 
     @property
     def ended(self) -> int:
-        """Return the number of finished segments of the group."""
         return self._ended + (self._slice.ended if self._slice else 0)
 
     def run(self, opening: Opening | None = None, over_at: float = math.inf) -> bool:
@@ -402,7 +383,7 @@ class GroupWorker:
     def _commit_opening(self, opening: Opening) -> tuple[Checkpoint, int]:
         """Commit the keys of the first look; the plan contains its usage."""
         output = self._new_output(0)
-        keys = self._sink(output).write(0, opening.keys) if opening.keys else 0
+        keys = self._writing(output)(0, opening.keys) if opening.keys else 0
         open_ = {0: opening.position} if opening.position else {}
         checkpoint = Checkpoint(1, open_, self.pages.learnt())
         used = Usage()
@@ -413,7 +394,7 @@ class GroupWorker:
     def _work(self, checkpoint: Checkpoint, number: int, seconds: float) -> tuple[Checkpoint, int]:
         order = group_order(self.group, self.plan.groups, self.plan.segments, checkpoint.place)
         output = self._new_output(number)
-        self._slice = slice_ = Slice(self.pages, order, checkpoint, self._sink(output))
+        self._slice = slice_ = Slice(self.pages, order, checkpoint, self._writing(output))
         remaining = self._segments - checkpoint.place + len(checkpoint.open)
         reached = slice_.work(min(self.most_threads, remaining), seconds, self.idle)
         used = self.pages.usage - self._booked
@@ -450,8 +431,12 @@ class GroupWorker:
             return self.output
         return self.journal.new_part(self.plan, self.group, number, self._attempt)
 
-    def _sink(self, output: Output) -> Sink:
-        return output if self._memory is None else _NewKeys(self._memory, output)
+    def _writing(self, output: Output) -> Write:
+        """Return what passes keys on to the output: only new ones, if a key can occur twice."""
+        memory = self._memory
+        if memory is None:
+            return output.write
+        return lambda segment, keys: output.write(segment, memory.new_among(keys))
 
     def _commit(
         self,

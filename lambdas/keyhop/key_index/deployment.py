@@ -94,9 +94,7 @@ class KeyIndexes:
         return sentinels_of(table, self._entry(table), self._place(table))
 
     def _entry(self, table: Table) -> Entry:
-        """Return the entry of a table. A deployment without any keyIndex has no registry, and no
-        permission to read one.
-        """
+        """Return the entry of a table. Without any keyIndex, the registry may not be read."""
         return self.registry(table).entry() if self.places else Entry(table.identity)
 
     def task(self, connection: Connection, options: TaskOptions) -> WalkTask:

@@ -9,16 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.schema import has_key_index, indexes_of
-from keyhop.dynamodb.tables import BUSY, StepResult, Table, look_up, request, update
+from keyhop.dynamodb.tables import StepResult, Table, look_up, request, update
 from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import AwsRefused, CannotStart, IndexNotFound
+from keyhop.errors import CannotStart, IndexNotFound
 from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 from keyhop.wording import counted
@@ -74,9 +71,7 @@ class Entered:
 
     @property
     def write_units(self) -> float:
-        """Return the write units of putting or deleting a sentinel: one for the table, and one for
-        each of its indexes that the sentinel enters.
-        """
+        """Return the write units of a sentinel, which enters the table and these indexes."""
         return SENTINEL_WRITE_UNITS + len(self.indexes)
 
 
@@ -165,7 +160,6 @@ def sentinels_of(
     """Return the sentinels of a table, or None if it can have none.
 
     Args:
-        table: The table.
         entry: The entry of the table in the registry, which says where the sentinels are.
         place: The sort key of the sentinels if the entry does not say it; None for the least one.
     """
@@ -236,33 +230,6 @@ def step_towards_removed(
         update(connection, name, StreamSpecification={"StreamEnabled": False})
         return table, StepResult(False, "turning the stream off")
     return table, StepResult(True, "the index is gone")
-
-
-def step_towards_capacity(
-    connection: Connection, name: str, units: Mapping[str, int]
-) -> tuple[Table, StepResult]:
-    """Change the capacity of the index, then wait until the index has it.
-
-    If the service refuses the change, this does not wait: capacity can be lowered four times a day,
-    and once in each further hour (AWS documentation). The service reports that as a
-    LimitExceededException.
-    """
-    table = table_with_index(connection, name)
-    index = table.index(INDEX)
-    if table.status != "ACTIVE":
-        return table, StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
-    throughput = {} if index is None else index.get("ProvisionedThroughput", {})
-    if table.throughput is None or all(throughput.get(kind) == units[kind] for kind in units):
-        return table, StepResult(True, "the index has its capacity")
-    change = {"Update": {"IndexName": INDEX, "ProvisionedThroughput": dict(units)}}
-    try:
-        request(connection, name, "update_table", GlobalSecondaryIndexUpdates=[change])
-    except AwsRefused as refused:
-        return table, StepResult(True, f"the index keeps its capacity: {refused}")
-    except ClientError as error:
-        if error_code(error) != BUSY:
-            return table, StepResult(True, f"the index keeps its capacity: {error}")
-    return table, StepResult(False, "lowering the capacity of the index")
 
 
 def _addition(table: Table, throughput: Mapping[str, int] | None) -> dict[str, Any]:
@@ -365,8 +332,6 @@ def check_all_are_free(usage: Usage, sentinel: Sentinel, named_in: str | None) -
     remaining items.
 
     Args:
-        usage: The usage of the walk.
-        sentinel: The sentinel.
         named_in: A file that names up to 1,000 of the items, if it is kept.
 
     Raises:

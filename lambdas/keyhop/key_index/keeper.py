@@ -1,119 +1,53 @@
 """The keeper: reconciles the item collections that a batch of stream records names.
 
-`reconcile` carries out the decisions of the protocol (protocol.py) for one item collection, call by
-call; walks use it too.
+`Collections` carries out the protocol (protocol.py) for single item collections; walks use it too.
+It is the only place that writes to a user's table, and it writes only sentinels. Every read is
+strongly consistent. A write is conditional: a sentinel is put only where no item is, and deleted
+only if it carries the marker, with its value. All calls are retried while that can help, and
+counted.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from threading import Event
+from typing import Any
 
-from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
+from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, ItemCalls, Stopped, Written
+from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
+from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, canonical
 from keyhop.errors import GaveUp
-from keyhop.key_index.collections import Collections
-from keyhop.key_index.protocol import Call, Place, after_look, after_put, after_read, first_call
+from keyhop.key_index.protocol import (
+    Call,
+    Place,
+    Seen,
+    after_look,
+    after_put,
+    after_read,
+    first_call,
+)
+from keyhop.key_index.registry import Fence
+from keyhop.key_index.sentinel import MARK, MARKER, Sentinel
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.streams.partition_worker import BatchResult, Change, OnFailure, Record, work_batch
+
+logger = logging.getLogger(__name__)
 
 MOST_ROUNDS = 50
 """The maximum number of rounds of one reconciliation. More are needed only if others write to the
 collection all the time."""
 
-
-@dataclass(frozen=True, slots=True)
-class Reconciled:
-    """The result of a reconciliation.
-
-    Attributes:
-        acted: The first write, or None if nothing was wrong.
-        occupied: Whether an item of a user occupies the place of the sentinel.
-    """
-
-    acted: Call | None = None
-    occupied: bool = False
-
-
-def wrong(collections: Collections, partition: Key, first: Call = Call.LOOK) -> str | None:
-    """Return what is wrong with a collection, by strongly consistent reads.
-
-    Args:
-        collections: The item collections of the table.
-        partition: The partition key.
-        first: READ if the collection is known to hold items.
-
-    Returns:
-        "missing", "surplus" or "occupied", or None if nothing is wrong.
-    """
-    if first is Call.LOOK:
-        look = collections.look(partition)
-        if not look.items:
-            return "surplus" if look.sentinel else None
-        if look.sentinel:
-            return None
-    place = collections.read(partition)
-    if place is Place.FREE and first is Call.READ:
-        return wrong(collections, partition)  # its items may be gone by now
-    return {Place.FREE: "missing", Place.OCCUPIED: "occupied", Place.SENTINEL: None}[place]
-
-
-def reconcile(
-    collections: Collections,
-    partition: Key,
-    first: Call,
-    *,
-    items: bool = False,
-    looks_again: bool = False,
-    wrote: Callable[[], None] = lambda: None,
-    withdraw: Callable[[], None] = lambda: None,
-) -> Reconciled:
-    """Make the calls of the protocol, beginning with `first`, until it is done.
-
-    Args:
-        collections: The item collections of the table.
-        partition: The partition key.
-        first: The first call.
-        items: Whether the collection is known to hold items of users.
-        looks_again: Whether to look once more after each write, because no keeper will process a
-            record of it.
-        wrote: Is called once, after the first write.
-        withdraw: Is called if an item of a user occupies the place of the sentinel.
-
-    Raises:
-        GaveUp: Others write to the collection all the time.
-    """
-    call: Call | None = first
-    acted: Call | None = None
-    for _ in range(MOST_ROUNDS):
-        if call is None:
-            return Reconciled(acted)
-        if call is Call.READ:
-            call = after_read(collections.read(partition), items)
-        elif call is Call.LOOK:
-            look = collections.look(partition)
-            items = look.items
-            call = after_look(look)
-        elif call is Call.WITHDRAW:
-            withdraw()
-            return Reconciled(acted, occupied=True)
-        elif call is Call.PUT and not collections.put(partition):
-            acted = acted or call
-            call = after_put(Place.OCCUPIED)
-        else:
-            if call is Call.DELETE:
-                collections.delete(partition)
-            if acted is None:
-                wrote()
-            acted = acted or call
-            call = Call.LOOK if looks_again else None
-    raise GaveUp("An item collection was written to all the time while it was looked at.")
-
-
-logger = logging.getLogger(__name__)
+LOOK_ITEMS = 2
+LARGE_ITEM_BYTES = 8192
+"""Of the table's mean item: a look at two such items costs four read units or more, and one that
+asks for a single item first, one unit more than it saves at worst."""
 
 
 def keep(
     records: Sequence[Record],
-    collections: Collections,
+    collections: "Collections",
     on_failure: OnFailure = lambda error: None,
     *,
     withdraw: Callable[[], None],
@@ -121,7 +55,6 @@ def keep(
     """Reconcile the partition keys of a batch.
 
     Args:
-        on_failure: called with each failure.
         withdraw: called for each collection whose sentinel's place is occupied by an item of a
             user. It withdraws the trust in the index. If it raises an exception, the records of
             the collection fail, and come again.
@@ -130,7 +63,8 @@ def keep(
     name = sentinel.partition.name
 
     def work(change: Change) -> None:
-        reconcile(collections, change.partition, first_call(change.only_inserts), withdraw=withdraw)
+        first = first_call(change.only_inserts)
+        collections.reconcile(change.partition, first, withdraw=withdraw)
 
     def select(changes: list[Change]) -> list[Change]:
         """Return the changes without the inserts whose collection has its sentinel.
@@ -157,3 +91,219 @@ def keep(
         return remaining
 
     return work_batch(records, name, sentinel.is_at_place, select, work, on_failure)
+
+
+class Collections(ItemCalls):
+    """The item collections of one table, for any number of threads.
+
+    The other arguments are those of ItemCalls.
+
+    Args:
+        usage: Also counts `writes`, `put`, `deleted`, and `occupied`: places that hold an item of a
+            user.
+        item_bytes: The mean size of the items of the table, if it is known.
+        fence: Lets writes pass, or raises IndexBusy; None for the keeper, which needs no lease.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        table: str,
+        sentinel: Sentinel,
+        *,
+        item_bytes: float | None = None,
+        writes: Budget | None = None,
+        patience: float = DEFAULT_PATIENCE_SECONDS,
+        ends_at: float | None = None,
+        stop: Event | None = None,
+        fence: Fence | None = None,
+    ) -> None:
+        super().__init__(
+            connection,
+            table,
+            writes=writes,
+            patience=patience,
+            ends_at=ends_at,
+            stop=stop,
+            check=(lambda: None) if fence is None else fence.check,
+        )
+        self.sentinel = sentinel
+        self.is_fenced = fence is not None
+        self._items_are_large = (item_bytes or 0.0) >= LARGE_ITEM_BYTES
+        self._names = {"#p": sentinel.partition.name, "#s": sentinel.sort.name, "#m": MARKER}
+
+    def reconcile(
+        self,
+        partition: Key,
+        first: Call,
+        *,
+        items: bool = False,
+        looks_again: bool = False,
+        wrote: Callable[[], None] = lambda: None,
+        withdraw: Callable[[], None] = lambda: None,
+    ) -> Call | None:
+        """Make the calls of the protocol for a collection until it is done.
+
+        Args:
+            items: Whether the collection is known to hold items of users.
+            looks_again: Whether to look once more after each write, because no keeper will process
+                a record of it.
+            wrote: Is called once, after the first write.
+            withdraw: Is called if an item of a user occupies the place of the sentinel.
+
+        Returns:
+            WITHDRAW if an item of a user occupies the place of the sentinel. Otherwise the first
+            write, or None if nothing was wrong.
+
+        Raises:
+            GaveUp: Others write to the collection all the time.
+        """
+        call: Call | None = first
+        acted: Call | None = None
+        for _ in range(MOST_ROUNDS):
+            if call is None:
+                return acted
+            if call is Call.READ:
+                call = after_read(self.read(partition), items)
+            elif call is Call.LOOK:
+                look = self.look(partition)
+                items = look.items
+                call = after_look(look)
+            elif call is Call.WITHDRAW:
+                withdraw()
+                return call
+            elif call is Call.PUT and not self.put(partition):
+                call = after_put(Place.OCCUPIED)
+            else:
+                if call is Call.DELETE:
+                    self.delete(partition)
+                if acted is None:
+                    wrote()
+                acted = acted or call
+                call = Call.LOOK if looks_again else None
+        raise GaveUp("An item collection was written to all the time while it was looked at.")
+
+    def wrong(self, partition: Key, first: Call = Call.LOOK) -> str | None:
+        """Return what is wrong with a collection, by strongly consistent reads.
+
+        Args:
+            first: READ if the collection is known to hold items.
+
+        Returns:
+            "missing", "surplus" or "occupied", or None if nothing is wrong.
+        """
+        if first is Call.LOOK:
+            look = self.look(partition)
+            if not look.items:
+                return "surplus" if look.sentinel else None
+            if look.sentinel:
+                return None
+        place = self.read(partition)
+        if place is Place.FREE and first is Call.READ:
+            return self.wrong(partition)  # its items may be gone by now
+        return {Place.FREE: "missing", Place.OCCUPIED: "occupied", Place.SENTINEL: None}[place]
+
+    def read(self, partition: Key) -> Place:
+        """Return what the place of the collection's sentinel holds."""
+        answer = self._read("get_item", **self._projection(), Key=self.sentinel.key_of(partition))
+        item = answer.get("Item")
+        if item is None:
+            return Place.FREE
+        if self.sentinel.is_one(item):
+            return Place.SENTINEL
+        self.usage.count(occupied=1)
+        return Place.OCCUPIED
+
+    def read_many(self, partitions: Iterable[Key]) -> list[Key]:
+        """Return those of distinct partition keys whose collection has its sentinel."""
+        name = self.sentinel.partition.name
+        keys = [self.sentinel.key_of(partition) for partition in partitions]
+        sentinels: list[Key] = []
+        for at in range(0, len(keys), MOST_KEYS_AT_ONCE):
+            items = self._read_batch(keys[at : at + MOST_KEYS_AT_ONCE], self._projection())
+            sentinels += [{name: item[name]} for item in items if self.sentinel.is_one(item)]
+        return sentinels
+
+    def look(self, partition: Key) -> Seen:
+        """Read the first two items of a collection.
+
+        Where items are large, this reads the first item only if that is an item of a user. Then it
+        is unknown whether the sentinel comes after it.
+        """
+        if self._items_are_large and self._first(partition, 1) == [False]:
+            return Seen(items=True, sentinel=None)
+        return Seen.of(self._first(partition, LOOK_ITEMS))
+
+    def put(self, partition: Key) -> bool:
+        """Put the sentinel if nothing has its key; False if a user's item has it."""
+        written = self._put_or_delete(
+            "put_item",
+            Item=self.sentinel.item_of(partition),
+            ConditionExpression="attribute_not_exists(#p)",
+            ExpressionAttributeNames={"#p": self._names["#p"]},
+        )
+        if written.refused is None:
+            self.usage.count(put=1)
+            return True
+        item = written.old
+        if item is None or self.sentinel.is_one(item):
+            return True
+        self.usage.count(occupied=1)
+        return False
+
+    def delete(self, partition: Key) -> None:
+        """Delete the sentinel if it carries the marker."""
+        written = self._put_or_delete(
+            "delete_item",
+            Key=self.sentinel.key_of(partition),
+            ConditionExpression="#m = :mark",
+            ExpressionAttributeNames={"#m": MARKER},
+            ExpressionAttributeValues={":mark": MARK},
+        )
+        if written.refused is None:
+            self.usage.count(deleted=1)
+
+    def _first(self, partition: Key, items: int) -> list[bool]:
+        """Return, for each of the first items of a collection, whether it is the sentinel."""
+        answer = self._read(
+            "query",
+            **self._projection(),
+            KeyConditionExpression="#p = :p",
+            ExpressionAttributeValues={":p": partition[self.sentinel.partition.name]},
+            Limit=items,
+            Select="SPECIFIC_ATTRIBUTES",  # as IAM demands it
+        )
+        return [self.sentinel.is_one(item) for item in answer["Items"]]
+
+    def _projection(self) -> dict[str, Any]:
+        return {
+            "ProjectionExpression": ", ".join(self._names),
+            "ExpressionAttributeNames": self._names,
+        }
+
+    def _put_or_delete(self, operation: str, **parameters: Any) -> Written:
+        written = self._write(
+            operation,
+            SENTINEL_WRITE_UNITS,
+            TableName=self._table,
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            **parameters,
+        )
+        self.usage.count(writes=1)
+        return written
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    """Return the usage as plain JSON. It contains no keys."""
+    counters = usage.counters
+    return {
+        "reads": usage.requests - counters["writes"],
+        "read_units": round(usage.read_units, 3),
+        "writes": counters["writes"],
+        "write_units": round(usage.write_units, 3),
+        "put": counters["put"],
+        "deleted": counters["deleted"],
+        "occupied": counters["occupied"],
+        "retries": usage.retries,
+        "throttles": dict(sorted(usage.throttles.items())),
+    }

@@ -15,8 +15,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import StepResult, Table
 from keyhop.errors import CannotStart, IndexBusy
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import usage_of
+from keyhop.jobs.journal import Journal, usage_of
 from keyhop.jobs.price import check_within
 from keyhop.jobs.task import noted_examples
 from keyhop.key_index.index import (
@@ -375,9 +374,10 @@ class LifeCycle:
         lease, plan = self.entry.lease, journal.plan()
         assert lease is not None
         evidence = {"began": lease.since, "withdrawals": lease.withdrawals}
-        if plan is None or not _is_before(plan.started, lease.since):
-            return evidence
-        return {**evidence, "began": plan.started, "resumed": True}
+        moment = datetime.fromisoformat
+        if plan is not None and moment(plan.started) < moment(lease.since):
+            return {**evidence, "began": plan.started, "resumed": True}
+        return evidence
 
     def _finish_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table
@@ -449,10 +449,6 @@ class LifeCycle:
         return PageReader(self.connection, source, Budget(request.max_read_rate))
 
 
-def _is_before(earlier: str, later: str) -> bool:
-    return datetime.fromisoformat(earlier) < datetime.fromisoformat(later)
-
-
 def all_steps(
     life_cycle_of: Callable[[], LifeCycle],
     walk: Callable[[LifeCycle, Mapping[str, Any]], str],
@@ -493,8 +489,6 @@ def check_cost(
     Only the cost of DynamoDB counts.
 
     Args:
-        life_cycle: The action.
-        job_input: The input.
         state: The state of the step. A step that is repeated has a `next` in its state.
         limit: The limit in dollars that applies if the input has none.
 

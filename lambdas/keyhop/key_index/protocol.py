@@ -65,9 +65,7 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The result of a look: whether there are items of users, and whether the sentinel exists
-    (None: unknown).
-    """
+    """What a look has seen: items of users, and the sentinel (None: unknown)."""
 
     items: bool
     sentinel: bool | None

@@ -13,14 +13,16 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import StepResult, Table
+from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.tables import BUSY, StepResult, Table, request
 from keyhop.dynamodb.units import (
     DOLLARS_PER_READ_UNIT_HOUR,
     DOLLARS_PER_WRITE_UNIT_HOUR,
     HOURS_OF_A_MONTH,
     PROVISIONED,
 )
-from keyhop.key_index.index import entered_by, step_towards_capacity
+from keyhop.errors import AwsRefused
+from keyhop.key_index.index import entered_by, table_with_index
 from keyhop.key_index.sentinel import INDEX
 
 KEPT_UNITS = 5
@@ -34,8 +36,9 @@ Units = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """building: of the index while sentinels are put. kept: afterwards. is_scaled: whether the
-    table has auto scaling; None if that cannot be seen.
+    """The capacity of an index while sentinels are put (`building`), and afterwards (`kept`).
+
+    is_scaled: Whether the table has auto scaling; None if that cannot be seen.
     """
 
     building: Units
@@ -68,7 +71,6 @@ def capacity_for(
     More than the table can have, or can be scaled to, would not be used.
 
     Args:
-        table_units: The capacity of the table.
         sentinel_units: The write units of a sentinel, of which the index takes one if its keys have
             at most 1 KB.
         max_write_rate: The maximum write rate of the build.
@@ -98,37 +100,37 @@ def capacity_plan(capacity: Capacity | None, seconds: float) -> dict[str, Any] |
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Application Auto Scaling of a table of this account and region. client_of: makes its client;
-    without it, nothing can be seen from here.
+    """Application Auto Scaling of the tables of this account and region.
 
     A refusal stops nothing, because the index works without auto scaling. What changes something
     returns the refusal, so that the result of the build or of the removal can report it.
+
+    Attributes:
+        client_of: Makes a client; None if nothing can be seen from here.
     """
 
     client_of: Callable[[], Any] | None = None
 
-    def of_table(self, table: Table) -> Targets | None:
-        """The table's own; none on demand, None if they cannot be seen."""
-        return {} if table.throughput is None else self._targets(f"table/{table.bare_name}")
-
-    def of_index(self, table: Table) -> Targets | None:
-        """The key index's; none on demand, None if they cannot be seen."""
-        return {} if table.throughput is None else self._targets(_resource_of_index(table))
+    def targets(self, resource: str) -> Targets | None:
+        """Return the auto scaling of a table or an index; None if it cannot be seen."""
+        try:
+            return None if self.client_of is None else _targets(self.client_of(), resource)
+        except (BotoCoreError, ClientError):
+            return None
 
     def follow(self, table: Table, minimum: Units) -> str | None:
-        """Let the index scale from `least` in the same way as the table.
+        """Let the index scale from `minimum` in the same way as the table.
 
         Returns:
             A sentence about the refused change, or None.
         """
         if table.throughput is None or self.client_of is None:
             return None
-        resource = _resource_of_index(table)
+        which = _which(_index_resource(table))
         try:
-            client = self._client()
-            targets = self._described(f"table/{table.bare_name}")
-            for kind, target in targets.items():
-                which = {**_which(resource), "ScalableDimension": f"dynamodb:index:{kind}"}
+            client = self.client_of()
+            for kind, target in _targets(client, _table_resource(table)).items():
+                which["ScalableDimension"] = f"dynamodb:index:{kind}"
                 client.register_scalable_target(
                     **which, MinCapacity=minimum[kind], MaxCapacity=max(minimum[kind], target.most)
                 )
@@ -151,10 +153,11 @@ class Scaling:
         """
         if table.throughput is None or self.client_of is None:
             return None
-        resource = _resource_of_index(table)
+        resource = _index_resource(table)
         try:
-            for kind in self._described(resource):
-                self._client().deregister_scalable_target(
+            client = self.client_of()
+            for kind in _targets(client, resource):
+                client.deregister_scalable_target(
                     **_which(resource), ScalableDimension=f"dynamodb:index:{kind}"
                 )
         except (BotoCoreError, ClientError) as error:
@@ -164,42 +167,28 @@ class Scaling:
             )
         return None
 
-    def _client(self) -> Any:
-        assert self.client_of is not None
-        return self.client_of()
 
-    def _targets(self, resource: str) -> Targets | None:
-        if self.client_of is None:
-            return None
-        try:
-            return self._described(resource)
-        except (BotoCoreError, ClientError):
-            return None
-
-    def _described(self, resource: str) -> Targets:
-        """Return the targets of a table or an index. Raises what boto3 raises."""
-        client = self._client()
-        targets = client.describe_scalable_targets(
-            ServiceNamespace="dynamodb", ResourceIds=[resource]
-        )["ScalableTargets"]
-        policies = (
-            client.describe_scaling_policies(**_which(resource))["ScalingPolicies"]
-            if targets
-            else ()
+def _targets(client: Any, resource: str) -> Targets:
+    """Return the auto scaling of a table or an index. Raises what boto3 raises."""
+    targets = client.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=[resource])[
+        "ScalableTargets"
+    ]
+    if not targets:
+        return {}
+    policies = client.describe_scaling_policies(**_which(resource))["ScalingPolicies"]
+    configuration = "TargetTrackingScalingPolicyConfiguration"
+    return {
+        target["ScalableDimension"].rpartition(":")[2]: Target(
+            target["MaxCapacity"],
+            tuple(
+                policy[configuration]
+                for policy in policies
+                if configuration in policy
+                and policy["ScalableDimension"] == target["ScalableDimension"]
+            ),
         )
-        configuration = "TargetTrackingScalingPolicyConfiguration"
-        return {
-            target["ScalableDimension"].rpartition(":")[2]: Target(
-                target["MaxCapacity"],
-                tuple(
-                    policy[configuration]
-                    for policy in policies
-                    if configuration in policy
-                    and policy["ScalableDimension"] == target["ScalableDimension"]
-                ),
-            )
-            for target in targets
-        }
+        for target in targets
+    }
 
 
 def is_scaled(targets: Targets | None) -> bool | None:
@@ -214,7 +203,7 @@ def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capaci
     """Return the capacity for the key index of a table; None for a table on demand."""
     if table.throughput is None:
         return None
-    units, targets = entered_by(table).write_units, scaling.of_table(table)
+    units, targets = entered_by(table).write_units, scaling.targets(_table_resource(table))
     return capacity_for(table.throughput, units, max_write_rate, targets)
 
 
@@ -223,21 +212,38 @@ def settle(
 ) -> tuple[Table, StepResult, str | None]:
     """Lower the index to `units` after a build, and let it scale from there like its table.
 
+    If the service refuses the change, this does not wait: capacity can be lowered four times a day,
+    and once in each further hour (AWS documentation). The service reports that as a
+    LimitExceededException.
+
     Returns:
-        The table, the result of the step, and a text about the refused change, if any.
+        The table, the result of the step, and a text about the refused changes, if any.
     """
-    table, step = step_towards_capacity(connection, table.name, units)
-    if not step.done:
+    table = table_with_index(connection, table.name)
+    if table.status != "ACTIVE":
+        step = StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
         return table, step, None
-    refusal = None if _has(table, units) else f"{step.says[:1].upper()}{step.says[1:]}"
-    refusals = [text for text in (refusal, scaling.follow(table, units)) if text]
-    return table, step, " ".join(refusals) or None
+    index = table.index(INDEX)
+    throughput = {} if index is None else index.get("ProvisionedThroughput", {})
+    refused: list[str] = []
+    if table.throughput and any(throughput.get(kind) != units[kind] for kind in units):
+        change = {"Update": {"IndexName": INDEX, "ProvisionedThroughput": dict(units)}}
+        try:
+            request(connection, table.name, "update_table", GlobalSecondaryIndexUpdates=[change])
+        except AwsRefused as error:
+            refused.append(f"The index keeps its capacity: {error}")
+        except ClientError as error:
+            if error_code(error) != BUSY:
+                refused.append(f"The index keeps its capacity: {error}")
+        if not refused:
+            return table, StepResult(False, "lowering the capacity of the index"), None
+    if refusal := scaling.follow(table, units):
+        refused.append(refusal)
+    return table, StepResult(True, "the index has its capacity"), " ".join(refused) or None
 
 
 def scale_again(table: Table, max_write_rate: float, scaling: Scaling) -> str | None:
-    """Repeat the changes that were refused during an earlier build; return what is refused now, if
-    anything.
-    """
+    """Repeat what was refused in an earlier build; return what is refused now, if anything."""
     capacity = capacity_of(table, max_write_rate, scaling)
     return scaling.follow(table, capacity.kept) if capacity else None
 
@@ -248,18 +254,19 @@ def capacity_now(table: Table, scaling: Scaling, refused: str | None) -> dict[st
     if index is None or table.throughput is None:
         return None
     units = _plain(index["ProvisionedThroughput"])
-    return {**units, "scaled": is_scaled(scaling.of_index(table)), "refused": refused}
+    return {
+        **units,
+        "scaled": is_scaled(scaling.targets(_index_resource(table))),
+        "refused": refused,
+    }
 
 
-def _has(table: Table, units: Units) -> bool:
-    index = table.index(INDEX)
-    if index is None or table.throughput is None:
-        return True
-    return all(index["ProvisionedThroughput"][kind] == units[kind] for kind in units)
+def _table_resource(table: Table) -> str:
+    return f"table/{table.bare_name}"
 
 
-def _resource_of_index(table: Table) -> str:
-    return f"table/{table.bare_name}/index/{INDEX}"
+def _index_resource(table: Table) -> str:
+    return f"{_table_resource(table)}/index/{INDEX}"
 
 
 def _which(resource: str) -> dict[str, str]:

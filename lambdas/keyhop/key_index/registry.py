@@ -16,8 +16,8 @@ which is alive while Step Functions says so, or a command, which writes the entr
 (`Heartbeat`). A command is dead when it has stopped doing so, by the clock of the store alone.
 
 Requests of a dead holder may still arrive: its walkers are functions that continue for a while, and
-its process may have been suspended. So a walker writes only within `fence_seconds / 4` after it has
-seen that it still has the lease (`Fence`), and the next holder waits for `fence_seconds` before its
+its process may have been suspended. So a walker writes only within `FENCE_SECONDS / 4` after it has
+seen that it still has the lease (`Fence`), and the next holder waits for `FENCE_SECONDS` before its
 first step. The difference is the time that a request can take.
 """
 
@@ -27,7 +27,6 @@ import json
 import os
 import re
 import socket
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,11 +36,11 @@ from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.clock import now
+from keyhop.clock import SystemClock, now
 from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import BrokenPromise, CannotStart, IndexBusy, KeyhopError
-from keyhop.jobs.model import Record
+from keyhop.jobs.journal import Record
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Store
@@ -58,8 +57,6 @@ LOST = "The lease on the key index is somebody else's: it seemed to have ended; 
 OCCUPIED = "an item of yours is in the place of a sentinel, so its collection is not in the index"
 DISCARDED = "a message about unprocessed records was deleted from the keeper's failure queue"
 
-CONTENDED = "The key index is in use: its entry in the registry changes all the time."
-
 Action = Literal["build", "audit", "remove"]
 
 
@@ -69,7 +66,6 @@ class Lease(Record):
 
     Attributes:
         holder: The ARN of an execution, or the name of the process of a command.
-        action: The action that the holder does.
         since: When the holder took the lease.
         inherited: Whether the holder before it had died. Its last requests may still arrive.
         withdrawals: The number of withdrawals in the entry when the lease was taken. An audit under
@@ -90,7 +86,6 @@ class Entry(Record):
 
     Attributes:
         identity: Distinguishes the table from another table with the same name.
-        changes: The number of changes of the entry.
         begun: The number of builds and removals that have begun.
         withdrawals: The number of times that trust in the index was withdrawn.
         withdrawn: When and why trust was last withdrawn.
@@ -103,7 +98,6 @@ class Entry(Record):
         units: The capacity that the index will get when the build that raised it ends.
         refused: What the service refused at that change.
         audit: The last audit that counts.
-        lease: The lease.
         ended: The holder and the last state of the action that ended last, for a step that is
             repeated after its end.
     """
@@ -141,9 +135,7 @@ class Entry(Record):
         return self.begun + self.withdrawals
 
     def our_stream(self, present: str | None) -> str | None:
-        """Return the stream that Keyhop has turned on. A stream that was turned on later belongs to
-        somebody else.
-        """
+        """Return the stream that Keyhop turned on; one that was turned on later is not ours."""
         # Of a build that was stopped before it could note which, it is the present one.
         return present if self.turns_stream_on and self.stream is None else self.stream
 
@@ -168,9 +160,7 @@ class Registry:
     now: Callable[[], str] = now
 
     def entry(self) -> Entry:
-        """Return the entry. If it cannot be read, return an empty one, so that the index is not
-        trusted.
-        """
+        """Return the entry; an empty one, which is not trusted, if it cannot be read."""
         try:
             return self._look()[0]
         except (OSError, KeyhopError):
@@ -200,8 +190,8 @@ class Registry:
         Raises:
             IndexBusy: Another holder has the lease and is alive.
         """
-        for _ in range(MOST_SWAPS):
-            entry, tag, age = self._look()
+
+        def taken(entry: Entry, age: float) -> Entry:
             lease = entry.lease
             if lease is not None and lease.holder == holder:
                 return entry
@@ -210,13 +200,11 @@ class Registry:
                     f"The key index is in use: {lease.action} by {lease.holder}, since "
                     f"{lease.since}; wait for it, or stop it."
                 )
-            lease_taken = Lease(holder, action, self.now(), lease is not None, entry.withdrawals)
+            following = Lease(holder, action, self.now(), lease is not None, entry.withdrawals)
             builds = entry.begun + (action != "audit")
-            if changed := self._swapped(
-                replace(entry, lease=lease_taken, ended=None, begun=builds), tag
-            ):
-                return changed
-        raise IndexBusy(CONTENDED)
+            return replace(entry, lease=following, ended=None, begun=builds)
+
+        return self._swapped(taken)
 
     def change(self, holder: str, **fields: Any) -> Entry:
         """Change the entry under the lease. Without fields, this only shows that the holder is
@@ -225,13 +213,12 @@ class Registry:
         Raises:
             IndexBusy: `holder` has lost the lease.
         """
-        for _ in range(MOST_SWAPS):
-            entry, tag, _age = self._look()
-            if entry.lease is None or entry.lease.holder != holder:
-                raise IndexBusy(LOST)
-            if changed := self._swapped(replace(entry, **fields), tag):
-                return changed
-        raise IndexBusy(CONTENDED)
+
+        def changed(entry: Entry, age: float) -> Entry:
+            _check_lease(entry, holder)
+            return replace(entry, **fields)
+
+        return self._swapped(changed)
 
     def withdraw(self, why: str) -> None:
         """Record that the index must not be trusted until an audit that begins later has finished.
@@ -246,28 +233,23 @@ class Registry:
         Raises:
             IndexBusy: others changed the entry all the time; call it again.
         """
-        for _ in range(MOST_SWAPS):
-            entry, tag, _age = self._look()
+
+        def withdrawn(entry: Entry, age: float) -> Entry:
             lease = entry.lease
             action_counts = lease is not None and lease.withdrawals == entry.withdrawals
             if entry.is_withdrawn and not action_counts:
-                return
-            withdrawn = {"when": self.now(), "why": why}
-            changed = replace(entry, withdrawals=entry.withdrawals + 1, withdrawn=withdrawn)
-            if self._swapped(changed, tag):
-                return
-        raise IndexBusy(CONTENDED)
+                return entry
+            reason = {"when": self.now(), "why": why}
+            return replace(entry, withdrawals=entry.withdrawals + 1, withdrawn=reason)
+
+        self._swapped(withdrawn)
 
     def check_lease(self, holder: str) -> None:
         """Raise IndexBusy if `holder` has lost the lease."""
-        lease = self._look()[0].lease
-        if lease is None or lease.holder != holder:
-            raise IndexBusy(LOST)
+        _check_lease(self._look()[0], holder)
 
     def check_writable(self) -> None:
-        """Raise CannotStart if the entry cannot be written, so that this is found before a long
-        walk.
-        """
+        """Raise CannotStart, before a long walk, if the entry cannot be written."""
         if isinstance(self.store, Directory):
             self.store.make()
             if not os.access(self.store.path, os.W_OK):
@@ -276,9 +258,7 @@ class Registry:
                 )
 
     def _look(self) -> tuple[Entry, str | None, float]:
-        """Return the entry, the tag of its version (None without an entry), and its age in
-        seconds.
-        """
+        """Return the entry, the tag of its version (None without one), and its age in seconds."""
         version = self.store.look(ENTRY)
         if version is None:
             return Entry(self.identity), None, 0.0
@@ -304,14 +284,32 @@ class Registry:
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
-    def _swapped(self, entry: Entry, tag: str | None) -> Entry | None:
-        """Write the entry; return None if another version than the one read is stored now."""
-        numbered = replace(entry, changes=entry.changes + 1)
-        state = {"version": VERSION, **numbered.to_json()}
-        content = (json.dumps(state, ensure_ascii=False) + "\n").encode()
-        # A lost answer looks like a lost race, but then the stored entry is this one.
-        is_written = self.store.swap(ENTRY, content, tag) or self.store.read(ENTRY) == content
-        return numbered if is_written else None
+    def _swapped(self, changed: Callable[[Entry, float], Entry]) -> Entry:
+        """Replace the entry by what `changed` makes of it and of its age; return the new entry.
+
+        If that is the same entry, nothing is written. If another version than the one read is
+        stored by now, it begins again.
+
+        Raises:
+            IndexBusy: Others change the entry all the time.
+        """
+        for _ in range(MOST_SWAPS):
+            entry, tag, age = self._look()
+            following = changed(entry, age)
+            if following is entry:
+                return entry
+            following = replace(following, changes=entry.changes + 1)
+            state = {"version": VERSION, **following.to_json()}
+            content = (json.dumps(state, ensure_ascii=False) + "\n").encode()
+            # A lost answer looks like a lost race, but then the stored entry is this one.
+            if self.store.swap(ENTRY, content, tag) or self.store.read(ENTRY) == content:
+                return following
+        raise IndexBusy("The key index is in use: its entry in the registry changes all the time.")
+
+
+def _check_lease(entry: Entry, holder: str) -> None:
+    if entry.lease is None or entry.lease.holder != holder:
+        raise IndexBusy(LOST)
 
 
 def _json(content: bytes) -> dict[str, Any]:
@@ -328,9 +326,7 @@ def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def folder_of(table: Table | Source) -> str:
-    """Return the name of the folder of a registry. It distinguishes tables with the same name in
-    two accounts.
-    """
+    """Return the folder of a registry, which differs for equal names in two accounts."""
     bare_name = table.name.rpartition("/")[2]  # a table may be named by its ARN
     name = re.sub(r"[^A-Za-z0-9_-]", "_", bare_name)  # and no name leads anywhere else
     return f"{name}-{hashlib.sha256(table.identity.encode()).hexdigest()[:12]}"
@@ -343,22 +339,10 @@ def bucket_registry(s3: Any, bucket: str, table: Table | Source) -> Registry:
     return Registry(Bucket(s3, bucket, f"key-index/{folder_of(table)}/"), table.identity)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltIndex:
-    """A key index that exists, or is half built.
+def built_indexes(s3: Any, bucket: str) -> list[tuple[str, str]]:
+    """Return the tables whose key index exists, or is half built, with the places of their entries.
 
-    Attributes:
-        table: The name of the table.
-        record: The place of its entry.
-    """
-
-    table: str
-    record: str
-
-
-def built_indexes(s3: Any, bucket: str) -> list[BuiltIndex]:
-    """Return the key indexes that exist according to the registry of a deployment; none if the
-    bucket does not exist.
+    A deployment without a bucket has none.
     """
     from keyhop.storage.s3 import Bucket
 
@@ -373,7 +357,7 @@ def built_indexes(s3: Any, bucket: str) -> list[BuiltIndex]:
         state = _json(store.read(name) or b"null")
         if state.get("sentinel"):
             table = str(state.get("identity")).partition("#")[0].rpartition("/")[2]
-            indexes.append(BuiltIndex(table, store.url(name)))
+            indexes.append((table, store.url(name)))
     return indexes
 
 
@@ -409,41 +393,34 @@ def _has_ended_here(holder: str) -> bool:
     return False
 
 
-_AT_WORK = ("RUNNING", "PENDING_REDRIVE")
+def is_alive(states: Callable[[], Any], lease: Lease, age: float) -> bool:
+    """Return whether the holder of a lease is alive (see IsAlive).
 
-
-def uptime() -> float:
-    """Seconds of a clock that goes on while the machine is suspended."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-@dataclass(frozen=True, slots=True)
-class Holders:
-    """Whether holders of leases are alive (IsAlive). states: makes Step Functions' client."""
-
-    states: Callable[[], Any]
-
-    def __call__(self, lease: Lease, age: float) -> bool:
-        if not lease.holder.startswith("arn:"):
-            return age < COMMAND_IS_DEAD_SECONDS and not _has_ended_here(lease.holder)
-        try:
-            execution = self.states().describe_execution(executionArn=lease.holder)
-        except (BotoCoreError, ClientError) as error:
-            return error_code(error) != "ExecutionDoesNotExist"
-        return execution["status"] in _AT_WORK
+    Args:
+        states: Returns a client of Step Functions.
+        age: The seconds since the entry was written.
+    """
+    if not lease.holder.startswith("arn:"):
+        return age < COMMAND_IS_DEAD_SECONDS and not _has_ended_here(lease.holder)
+    try:
+        execution = states().describe_execution(executionArn=lease.holder)
+    except (BotoCoreError, ClientError) as error:
+        return error_code(error) != "ExecutionDoesNotExist"
+    return execution["status"] in ("RUNNING", "PENDING_REDRIVE")
 
 
 @dataclass(slots=True)
 class Fence:
     """Lets a walker write while the lease is known to be its execution's; for many threads.
 
-    seconds: how long it may go without looking.
+    Attributes:
+        seconds: How long it may go without looking, also while the machine is suspended.
     """
 
     registry: Registry
     holder: str
     seconds: float
-    clock: Callable[[], float] = uptime
+    clock: Callable[[], float] = SystemClock.monotonic
     _looked: float | None = None
     _lock: Lock = field(default_factory=Lock)
 

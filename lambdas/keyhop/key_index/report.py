@@ -10,30 +10,39 @@ from typing import Any
 from keyhop import __version__
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
-from keyhop.dynamodb.units import UNITS_PER_BLOCK, US_EAST_1, Prices
-from keyhop.dynamodb.usage import Usage
+from keyhop.dynamodb.units import UNITS_PER_BLOCK, US_EAST_1
 from keyhop.dynamodb.values import canonical, from_json
 from keyhop.errors import CannotStart
 from keyhop.jobs.estimate import estimate
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, usage_of
 from keyhop.jobs.layout import Wishes
-from keyhop.jobs.model import usage_of
 from keyhop.jobs.task import Examples, noted_examples
-from keyhop.key_index.collections import Collections
-from keyhop.key_index.index import Entered, entered_by, status_of
-from keyhop.key_index.keeper import wrong
+from keyhop.key_index.index import entered_by, status_of
+from keyhop.key_index.keeper import Collections
 from keyhop.key_index.provisioned import Scaling, capacity_of, capacity_plan
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import MOST_NAMED, Walk
 from keyhop.key_index.trust import Evidence, why_not
 from keyhop.scan.reader import PageReader
-from keyhop.scan.statistics import Interval
 from keyhop.wording import counted
 
 ROWS_AT_ONCE = 50
 EXAMPLES = 10
 """Keys of each kind that a report names."""
+
+DRIFT = ("missing", "surplus", "occupied")
+"""What makes an index untrue: a collection without its sentinel, a sentinel without a collection, a
+user's item where a sentinel should be."""
+
+PARTITION_WRITE_UNITS = 1000
+"""A second, of one partition of a table or an index (AWS documentation)."""
+
+ROW_UNITS = 0.02
+"""Read units of a row of the index, of some 150 bytes."""
+
+LOOK_UNITS = 1.0
+"""Read units of a strongly consistent look, if the two items have 4 KB together at most."""
 
 
 def manifest_of(journal: Journal) -> Mapping[str, Any]:
@@ -45,16 +54,39 @@ def manifest_of(journal: Journal) -> Mapping[str, Any]:
 
 
 def report_of(walk: Walk, journal: Journal) -> dict[str, Any]:
-    """The report of a walk, from the manifest of its run."""
+    """Return the report of a walk, from the manifest of its run.
+
+    In it, `repaired` is the part of the drift that was corrected.
+    """
     manifest, plan = manifest_of(journal), journal.plan()
-    return walk_report(
-        walk,
-        usage_of(manifest),
-        manifest["seconds"],
-        manifest["ended"],
-        {kind: keys[:EXAMPLES] for kind, keys in noted_examples(journal).items()},
-        US_EAST_1 if plan is None else plan.prices,
-    )
+    prices = US_EAST_1 if plan is None else plan.prices
+    usage = usage_of(manifest)
+    counters = usage.counters
+    missing, surplus, occupied = (int(counters[name]) for name in DRIFT)
+    drift = missing + surplus + occupied if walk.kind == "audit" else occupied
+    repairs = walk.kind == "audit" and walk.repair
+    return {
+        "kind": walk.kind,
+        "collections": int(counters["collections"]),
+        "drift": drift,
+        "missing": missing,
+        "surplus": surplus,
+        "occupied": occupied,
+        "late": int(counters["late"]),
+        "repaired": missing + surplus if repairs else 0,
+        "put": int(counters["put"]),
+        "deleted": int(counters["deleted"]),
+        "requests": usage.requests,
+        "strong_reads": int(counters["strong_reads"]),
+        "read_units": round(usage.read_units, 3),
+        "write_units": round(usage.write_units, 3),
+        "dollars": round(prices.dollars(usage.read_units, usage.write_units), 9),
+        "price": prices.on_demand,
+        "seconds": round(manifest["seconds"], 3),
+        "ended": manifest["ended"],
+        "examples": {kind: keys[:EXAMPLES] for kind, keys in noted_examples(journal).items()},
+        "software_version": __version__,
+    }
 
 
 def action_estimate(
@@ -62,22 +94,45 @@ def action_estimate(
 ) -> dict[str, Any]:
     """Estimate the cost of an action from a sample.
 
-    The writes of an audit are not included, because nobody knows in advance what it will repair.
+    A build without an index yet walks to look, then to put sentinels, and a third time for its
+    audit. The audit reads the sentinel and one more item of each collection, at 0.5 read units if
+    both have at most 4 KB together. A removal reads the rows of the index. The writes of an audit
+    are not included, because nobody knows in advance what it will repair.
 
     Args:
         reader: Reads the table as a walk does.
-        table: The table.
-        order: The action.
         scaling: Shows the auto scaling of the table.
     """
     estimated = estimate(reader, "skip", "it walks by hops", Wishes())
-    keys, walk = estimated.findings.keys, estimated.costs["skip"].units
+    all_keys, whole_walk = estimated.findings.keys, estimated.costs["skip"].units
     has_index = table.index(INDEX) is not None
     entered = entered_by(table)
-    cost = action_cost(order.action, keys, walk, entered, has_index, reader.connection.prices)
-    outcome = {"table": order.table, "keys": estimated.to_json()["keys"], **cost}
+    prices = reader.connection.prices
+
+    def units(keys: float, walk: float) -> tuple[float, float]:
+        if order.action == "audit":
+            return walk, 0.0
+        writes = entered.write_units * keys
+        if order.action == "build":
+            return (2 if has_index else 3) * walk + LOOK_UNITS * keys, writes
+        return ROW_UNITS * keys if has_index else walk + LOOK_UNITS * keys, writes
+
+    reads, writes = units(all_keys.mean, whole_walk.mean)
+    high = prices.dollars(*units(all_keys.high, whole_walk.high))
+    outcome = {
+        "table": order.table,
+        "keys": estimated.to_json()["keys"],
+        "write_units": round(writes, 1),
+        "write_units_per_key": entered.write_units,
+        "enters": list(entered.indexes),
+        "hot": list(entered.hot),
+        "read_units": round(reads, 1),
+        "dollars": round(prices.dollars(reads, writes), 9),
+        "dollars_high": None if math.isinf(high) else round(high, 9),
+        "price": prices.on_demand,
+    }
     if order.action == "build":
-        seconds = round(cost["write_units"] / (order.max_write_rate or math.inf), 1)
+        seconds = round(round(writes, 1) / (order.max_write_rate or math.inf), 1)
         capacity = capacity_of(table, order.max_write_rate, scaling)
         outcome |= {"secondsOfWriting": seconds, "capacity": capacity_plan(capacity, seconds)}
     return {**outcome, "spent": {"read_units": estimated.spent_units}}
@@ -98,7 +153,7 @@ def remaining(
         return drift
     source = table.source()
     collections = Collections(connection, table.name, sentinel, item_bytes=source.mean_item_bytes)
-    return sum(wrong(collections, key) is not None for key in keys.values())
+    return sum(collections.wrong(key) is not None for key in keys.values())
 
 
 def has_rows(reader: PageReader) -> bool:
@@ -113,60 +168,6 @@ def has_rows(reader: PageReader) -> bool:
             return False
 
 
-DRIFT = ("missing", "surplus", "occupied")
-"""What makes an index untrue: a collection without its sentinel, a sentinel without a collection, a
-user's item where a sentinel should be."""
-
-PARTITION_WRITE_UNITS = 1000
-"""A second, of one partition of a table or an index (AWS documentation)."""
-
-ROW_UNITS = 0.02
-"""Read units of a row of the index, of some 150 bytes."""
-
-LOOK_UNITS = 1.0
-"""Read units of a strongly consistent look, if the two items have 4 KB together at most."""
-
-
-def walk_report(
-    walk: Walk,
-    usage: Usage,
-    seconds: float,
-    ended: str,
-    examples: Mapping[str, list[Any]],
-    prices: Prices,
-) -> dict[str, Any]:
-    """Return the report of a walk. In it, `repaired` is the part of the drift that was
-    corrected.
-    """
-    counters = usage.counters
-    missing, surplus, occupied = (int(counters[name]) for name in DRIFT)
-    drift = missing + surplus + occupied if walk.kind == "audit" else occupied
-    repairs = walk.kind == "audit" and walk.repair
-    writes = usage.write_units
-    return {
-        "kind": walk.kind,
-        "collections": int(counters["collections"]),
-        "drift": drift,
-        "missing": missing,
-        "surplus": surplus,
-        "occupied": occupied,
-        "late": int(counters["late"]),
-        "repaired": missing + surplus if repairs else 0,
-        "put": int(counters["put"]),
-        "deleted": int(counters["deleted"]),
-        "requests": usage.requests,
-        "strong_reads": int(counters["strong_reads"]),
-        "read_units": round(usage.read_units, 3),
-        "write_units": round(writes, 3),
-        "dollars": round(prices.dollars(usage.read_units, writes), 9),
-        "price": prices.on_demand,
-        "seconds": round(seconds, 3),
-        "ended": ended,
-        "examples": dict(examples),
-        "software_version": __version__,
-    }
-
-
 def with_earlier_round(report: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
     """The report of a walk that took several rounds: what all of them came to."""
     if before is None:
@@ -176,48 +177,8 @@ def with_earlier_round(report: dict[str, Any], before: Mapping[str, Any] | None)
     return {**report, **{name: round(before[name] + report[name], 9) for name in sums + figures}}
 
 
-def action_cost(
-    action: str,
-    keys: Interval,
-    walk: Interval,
-    entered: Entered,
-    has_index: bool,
-    prices: Prices,
-) -> dict[str, Any]:
-    """Return the cost of an action over `keys` collections, if one skip-scan of the table costs
-    `walk`.
-
-    A build without an index yet walks to look, then to put sentinels, and a third time for its
-    audit. The audit reads the sentinel and one more item of each collection, at 0.5 read units if
-    both have at most 4 KB together. A removal reads the rows of the index.
-    """
-
-    def units(keys: float, walk: float) -> tuple[float, float]:
-        if action == "audit":
-            return walk, 0.0
-        writes = entered.write_units * keys
-        if action == "build":
-            return (2 if has_index else 3) * walk + LOOK_UNITS * keys, writes
-        return ROW_UNITS * keys if has_index else walk + LOOK_UNITS * keys, writes
-
-    reads, writes = units(keys.mean, walk.mean)
-    high = prices.dollars(*units(keys.high, walk.high))
-    return {
-        "write_units": round(writes, 1),
-        "write_units_per_key": entered.write_units,
-        "enters": list(entered.indexes),
-        "hot": list(entered.hot),
-        "read_units": round(reads, 1),
-        "dollars": round(prices.dollars(reads, writes), 9),
-        "dollars_high": None if math.isinf(high) else round(high, 9),
-        "price": prices.on_demand,
-    }
-
-
 def estimate_facts(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the lines about the cost of an action that are shown above the question whether to do
-    it.
-    """
+    """Yield the facts about the cost of an action, for the question whether to do it."""
     keys, high = estimate["keys"], estimate["dollars_high"]
     yield "keys", f"about {keys['estimate']:,} ({keys['low']:,} to {keys['high'] or '?'})"
     each = f"{estimate['write_units_per_key']:g} WRU for each sentinel"

@@ -56,9 +56,7 @@ class Order(JobInput):
         return Walk(kind, self.repair, grace, self.max_write_rate)
 
     def run_input(self, walk: Walk, started_by: str) -> dict[str, Any]:
-        """Return the input of WalkKeyIndexes for a walk. `started_by` is the holder of the
-        lease.
-        """
+        """Return the input of WalkKeyIndexes. `started_by` is the holder of the lease."""
         fields = {
             "table": self.table,
             "walk": asdict(walk),

@@ -54,7 +54,6 @@ class Sentinel:
         """Return the sentinel for the key space of a table.
 
         Args:
-            space: The key space.
             place: The sort key of the sentinels as text (base64 for type B); None for the usual
                 one.
 

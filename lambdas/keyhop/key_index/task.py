@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, compress
 from threading import Event, Lock
 from typing import Any, Literal, get_args
 
@@ -25,9 +25,7 @@ from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task, TaskOptions, TaskPlan
-from keyhop.key_index.collections import Collections
-from keyhop.key_index.keeper import reconcile
-from keyhop.key_index.keeper import wrong as wrong_in
+from keyhop.key_index.keeper import Collections
 from keyhop.key_index.protocol import GRACE_SECONDS, Call, Place
 from keyhop.key_index.registry import Fence
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
@@ -113,9 +111,7 @@ class WalkTask(Task):
         return TaskPlan(source, "skip", f"to {self.walk.kind} the key index", options)
 
     def view(self, source: Source) -> Source:
-        """Task.view: read enough of a table to recognize sentinels, or only the sentinels of an
-        index.
-        """
+        """Task.view: read what identifies sentinels, or only the sentinels of an index."""
         if source.index is not None:
             return replace(source, only=self.sentinel.item_of({}))
         attributes = (self.sentinel.sort.name, MARKER)
@@ -159,35 +155,30 @@ class WalkTask(Task):
         self._collections.limit_writes(max_rate)
 
     def _visited(self, page: Page, counts: Counter[str], put_right: Counter[str]) -> Page:
-        collections = [
-            _Collection(key, run, mark)
-            for key, run, mark in zip(page.keys, page.runs, self._marks(page), strict=True)
-        ]
         if self.walk.kind == "remove":
             # Rows that are deleted will not be found again; collections of the table will.
-            self._remove(collections, put_right if self._reader.source.index else counts)
+            self._remove(page, put_right if self._reader.source.index else counts)
             return page
+        empty: set[int] = set()
         if self.walk.kind == "build":
-            self._build(collections, counts)
+            self._build(page, counts)
         elif self.walk.kind == "check":
             self._check(page, counts)
         else:
-            self._audit(collections, counts, put_right)
-        remaining = [collection for collection in collections if not collection.is_empty]
-        counts["collections"] += len(remaining)
+            empty = self._audit(page, counts, put_right)
+        holds_items = [number not in empty for number in range(len(page.keys))]
+        counts["collections"] += sum(holds_items)
         return replace(
             page,
-            keys=[collection.key for collection in remaining],
-            runs=[collection.run for collection in remaining],
+            keys=list(compress(page.keys, holds_items)),
+            runs=list(compress(page.runs, holds_items)),
         )
 
-    def _remove(self, collections: list["_Collection"], counted: Counter[str]) -> None:
-        """Delete the sentinels of the rows of an index, or of the table if the index is already
-        gone.
-        """
-        for collection in collections:
-            if collection.mark or self._collections.read(collection.key) is Place.SENTINEL:
-                self._collections.delete(collection.key)
+    def _remove(self, page: Page, counted: Counter[str]) -> None:
+        """Delete the sentinels of the rows of an index, or of a table without an index."""
+        for key, has_sentinel in zip(page.keys, self._marks(page), strict=True):
+            if has_sentinel or self._collections.read(key) is Place.SENTINEL:
+                self._collections.delete(key)
                 self._book()
             counted["collections"] += 1
 
@@ -206,54 +197,48 @@ class WalkTask(Task):
             if any(MARKER in item and item not in occupying for item in items):
                 self._count("marked", key, counts)
 
-    def _build(self, collections: list["_Collection"], counts: Counter[str]) -> None:
+    def _build(self, page: Page, counts: Counter[str]) -> None:
         """Put a sentinel where none was seen, and look again."""
-        for collection in collections:
-            if not collection.mark:
-                result = reconcile(
-                    self._collections, collection.key, Call.PUT, items=True, looks_again=True
-                )
+        for key, has_sentinel in zip(page.keys, self._marks(page), strict=True):
+            if not has_sentinel:
+                done = self._collections.reconcile(key, Call.PUT, items=True, looks_again=True)
                 self._book()
-                if result.occupied:
-                    self._count("occupied", collection.key, counts)
+                if done is Call.WITHDRAW:
+                    self._count("occupied", key, counts)
 
-    def _audit(
-        self, collections: list["_Collection"], counts: Counter[str], put_right: Counter[str]
-    ) -> None:
-        """Settle what looks wrong; all of a page wait together for a keeper that is behind."""
-        wrong = {
-            number: kind
-            for number, collection in enumerate(collections)
-            if not (collection.mark and collection.run > 1)
-            and (kind := wrong_in(self._collections, collection.key, _first_call(collection)))
-        }
+    def _audit(self, page: Page, counts: Counter[str], put_right: Counter[str]) -> set[int]:
+        """Settle what looks wrong; all of a page wait together for a keeper that is behind.
+
+        Returns:
+            The numbers of the collections that hold no item of a user.
+        """
+        wrong: dict[int, str] = {}
+        for number, has_sentinel in enumerate(self._marks(page)):
+            has_items = page.runs[number] > 1  # a run of one may be the sentinel alone
+            if not (has_sentinel and has_items):
+                first = Call.READ if has_items else Call.LOOK
+                if kind := self._collections.wrong(page.keys[number], first):
+                    wrong[number] = kind
         if wrong and self._may_wait():
             self._collections.pause(self.walk.grace_seconds)
-            second_looks = {
-                number: wrong_in(self._collections, collections[number].key) for number in wrong
-            }
+            second_looks = {number: self._collections.wrong(page.keys[number]) for number in wrong}
             counts["late"] += sum(kind is None for kind in second_looks.values())
             wrong = {number: kind for number, kind in second_looks.items() if kind is not None}
         for number, kind in wrong.items():
-            collection = collections[number]
-            if kind == "occupied":
-                self._count(kind, collection.key, counts)
-                continue
-            collection.is_empty = kind == "surplus"
-            if self.walk.repair:
-                self._repair(kind, collection.key, counts, put_right)
+            if self.walk.repair and kind != "occupied":
+                self._repair(kind, page.keys[number], counts, put_right)
             else:
-                self._count(kind, collection.key, counts)
+                self._count(kind, page.keys[number], counts)
+        return {number for number, kind in wrong.items() if kind == "surplus"}
 
     def _repair(self, kind: str, key: Key, counts: Counter[str], put_right: Counter[str]) -> None:
-        result = reconcile(
-            self._collections,
+        done = self._collections.reconcile(
             key,
             Call.LOOK,
             looks_again=True,
             wrote=lambda: self._count(kind, key, put_right),
         )
-        if result.acted is None or result.occupied:
+        if done in (None, Call.WITHDRAW):
             self._count(kind, key, counts)
 
     def _may_wait(self) -> bool:
@@ -266,9 +251,7 @@ class WalkTask(Task):
         self.note_example(kind, to_json(key), MOST_NAMED)
 
     def _marks(self, page: Page) -> tuple[bool, ...]:
-        """Return, for each key, whether its sentinel is in the page. A page of the index has
-        nothing else.
-        """
+        """Return, for each key, whether its sentinel is in the page. The index has only these."""
         if not page.items:
             return (True,) * len(page.keys)
         return tuple(any(map(self.sentinel.is_one, items)) for items in self._runs(page))
@@ -293,20 +276,3 @@ class WalkTask(Task):
 
 def _finite(rate: float | None) -> float | None:
     return None if rate is None or math.isinf(rate) else rate
-
-
-def _first_call(collection: "_Collection") -> Call:
-    """Return the first call for a collection. A page that shows more than one of its items shows
-    that it holds items of users.
-    """
-    return Call.READ if collection.run > 1 else Call.LOOK
-
-
-@dataclass(slots=True)
-class _Collection:
-    """A collection of a page. is_empty: it turned out to hold no item of a user."""
-
-    key: Key
-    run: int
-    mark: bool
-    is_empty: bool = False

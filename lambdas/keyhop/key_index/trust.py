@@ -7,7 +7,7 @@ index is not trusted, and the keys are found by hopping, which is always correct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import CannotStart
@@ -33,7 +33,6 @@ class Evidence:
     """The evidence about an index at one moment. None means unknown.
 
     Attributes:
-        index: The status of the index.
         entry: The entry in the registry: the last audit, and whether trust was withdrawn.
         sentinel: The configured place of sentinels, or None if any place is accepted.
         is_listed: Whether the deployment still lists the table as one with a key index.
@@ -78,7 +77,6 @@ def choose_source(
     """Decide whether the key index is read.
 
     Args:
-        table: The table.
         method: "index" or "auto".
         accepts_stale: Whether the caller accepts an index that is not trusted.
         evidence: Collects the evidence.
@@ -128,26 +126,25 @@ def gather(
     is_listed: bool = True,
 ) -> Evidence:
     """Collect the evidence. `watch` is None where a table cannot have a keeper."""
-    stream = table.stream
     keepers: tuple[Follower, ...] | None = ()
     lags: list[float | None] = []
     longest: list[float | None] = []
     failures: list[int | None] = []
-    if stream is not None and watch is not None:
-        keepers = watch.followers(stream)
+    if table.stream is not None and watch is not None:
+        keepers = watch.followers(table.stream)
         for keeper in keepers or ():
             lags.append(watch.lag_seconds(keeper.function))
             if entry.audit is not None:
                 began = datetime.fromisoformat(entry.audit["began"])
-                name = table.bare_name
-                longest.append(watch.longest_lag_seconds(keeper.function, name, began))
+                lag = watch.longest_lag_seconds(keeper.function, table.bare_name, began)
+                longest.append(lag)
             failures.append(watch.failures(keeper.queue))
     return Evidence(
         status_of(table),
         entry,
         sentinel,
         is_listed,
-        stream,
+        table.stream,
         keepers,
         _greatest(lags),
         _greatest(longest),
@@ -251,35 +248,37 @@ def kept_by(keepers: tuple[Follower, ...]) -> dict[str, str]:
     return {keeper.uuid: keeper.modified for keeper in keepers}
 
 
-class Keeper(Protocol):
+class Keeper:
     """The function that maintains an index, with the changes that an action of the life cycle may
-    make.
+    make. This base class changes nothing.
 
     Attributes:
         watch: Finds the functions that follow a stream; None where there can be none.
+        turns_stream_on: Whether a table without a stream gets one, which is turned off with the
+            index.
     """
 
-    @property
-    def watch(self) -> Watch | None: ...
-
-    @property
-    def turns_stream_on(self) -> bool:
-        """Return whether a table without a stream gets one, which is turned off with the index."""
+    watch: Watch | None
+    turns_stream_on: ClassVar[bool] = False
 
     def attach(self, table: Table, sentinel: Sentinel) -> bool:
         """Attach the keeper to the table; return False if it must be called again."""
+        return True
 
     def check_may_detach(self, table: Table) -> None:
         """Raise CannotStart if a function follows the table that must not be stopped here."""
 
     def detach(self, table: Table) -> bool:
         """Detach the keeper from the table; return False if it must be called again."""
+        return True
 
     def mappings(self, table: Table) -> int:
         """Return the number of event source mappings of the keeper."""
+        raise NotImplementedError
 
     def shares_stream(self, table: Table) -> bool:
         """Return whether another function reads the stream of the table."""
+        return True
 
 
 def kept_now(keeper: Keeper, table: Table) -> dict[str, str]:
@@ -291,10 +290,10 @@ def kept_now(keeper: Keeper, table: Table) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class MappedKeeper:
+class MappedKeeper(Keeper):
     """The keeper function of a deployment, with its event source mappings."""
 
-    turns_stream_on: ClassVar[bool] = True
+    turns_stream_on = True
     mappings_of: Mappings
     watch: Watch | None
 
@@ -303,9 +302,6 @@ class MappedKeeper:
             return False
         place = modified_at(sentinel.sort.name, sentinel.place)
         return self.mappings_of.attach(table.stream, place)
-
-    def check_may_detach(self, table: Table) -> None:
-        """Keeper.check_may_detach: the mappings are ours."""
 
     def detach(self, table: Table) -> bool:
         return self.mappings_of.detach(_stream_of(table))
@@ -325,7 +321,7 @@ def _stream_of(table: Table) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class OthersKeeper:
+class OthersKeeper(Keeper):
     """A keeper of a deployment, which the command does not change.
 
     Attributes:
@@ -333,12 +329,8 @@ class OthersKeeper:
         states_no_keeper: Whether the user states that no keeper runs, where that is unknown.
     """
 
-    turns_stream_on: ClassVar[bool] = False
     watch: Watch | None
     states_no_keeper: bool
-
-    def attach(self, table: Table, sentinel: Sentinel) -> bool:
-        return True
 
     def check_may_detach(self, table: Table) -> None:
         keepers = self._keepers(table)
@@ -355,14 +347,8 @@ class OthersKeeper:
                 "know of none, give --no-keeper."
             )
 
-    def detach(self, table: Table) -> bool:
-        return True
-
     def mappings(self, table: Table) -> int:
         return len(self._keepers(table) or ())
-
-    def shares_stream(self, table: Table) -> bool:
-        return True
 
     def _keepers(self, table: Table) -> tuple[Follower, ...] | None:
         if self.watch is None or table.stream is None:

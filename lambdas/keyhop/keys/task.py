@@ -20,9 +20,8 @@ from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.dynamodb.values import Key, from_json, to_json, typed_json
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, StaleIndex
 from keyhop.jobs.formats import FIRST
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.layout import Method
-from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE, Pages, PartPages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan

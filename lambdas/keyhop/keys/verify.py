@@ -27,9 +27,8 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, to_json
 from keyhop.errors import KeysMissing, SegmentsTooLarge
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, Record, RunPlan
 from keyhop.jobs.lifecycle import begun_task
-from keyhop.jobs.model import Record, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.price import FunctionSize, check_cost, with_check
 from keyhop.jobs.rows import Rows
@@ -97,7 +96,6 @@ class Verdict(Record):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all drawn segments have been checked."""
         return self.segments == self.drawn
 
 
@@ -153,10 +151,6 @@ def verify_run(
     """Check a share of the segments; return the next state and the result so far.
 
     Args:
-        state: The state.
-        deployment: The runs and tables of the deployment.
-        tasks: The kinds of job.
-        worker: The size of the function, for the cost.
         remaining_seconds: The seconds until the function's deadline.
         usage: Counts everything that is read, even if this function raises.
 
@@ -224,12 +218,8 @@ def verify(
     """Begin or continue the check of a finished run; return whether it made progress.
 
     Args:
-        journal: The files of the run.
-        plan: The plan of the run.
         within: The files of the check's own run.
-        reader: Reads the table.
         verdict: The result, which is updated. If `is_whole` is false, the next call continues.
-        threads: The maximum number of threads.
         over_at: The time, on the monotonic clock, at which to stop.
         keep: Is called after each change of the verdict.
 

@@ -29,8 +29,7 @@ from keyhop.dynamodb.units import BLOCK_BYTES, write_units
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Item, Key, from_json, has_values, to_json
 from keyhop.errors import CannotStart, GaveUp
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples

@@ -6,7 +6,7 @@ from typing import Any
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Absent, Facts, SampleFacts, TableFacts
 from keyhop.report.findings import LOOKED, Report, Spent
-from keyhop.report.pages.pictures import pictures
+from keyhop.report.pages.document import pictures
 from keyhop.report.rules.judge import judge
 from keyhop.report.rules.not_assessed import not_assessed
 

@@ -241,7 +241,6 @@ class StreamFacts:
         hash_rho: Spearman's rho of time with hash place; None if not known.
         counter: The share of records on one item in which only one number changed.
         counter_attribute: The attribute of that number.
-        busiest_item: The share of records on one item, with any change.
         reversals: The number of transitions, and of rare ones backwards, by attribute.
         growth: Inserts less removals a day, by key.
         heat: The minute, the place in 256ths and the write units, for the key map.
@@ -261,7 +260,6 @@ class StreamFacts:
     hash_rho: Estimate | None = None
     counter: Estimate | None = None
     counter_attribute: str = ""
-    busiest_item: Estimate | None = None
     reversals: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     growth: Mapping[Shown, float] = field(default_factory=dict)
     heat: tuple[tuple[float, int, float], ...] = ()

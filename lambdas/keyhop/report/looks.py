@@ -17,7 +17,7 @@ from keyhop.report.request import ReportInput
 from keyhop.report.shown import Shower
 from keyhop.report.sources import control_plane, insights, metrics, stream
 from keyhop.report.sources.absence import Looked, client_beside
-from keyhop.report.sources.metric_facts import Own
+from keyhop.report.sources.metrics import Own
 from keyhop.report.sources.places import UNITS, Places
 from keyhop.report.sources.traffic import Record
 

@@ -18,8 +18,7 @@ from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, BudgetSpent, NotPermitted
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import Part, RunPlan
+from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Collection, SampleFacts
 from keyhop.report.facts_json import sample_of

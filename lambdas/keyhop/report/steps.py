@@ -34,15 +34,12 @@ from keyhop.report.looks import Looks, total
 from keyhop.report.outcome import by_severity, new_high, outcome, why_failed
 from keyhop.report.pages.baseline import differences, status_of
 from keyhop.report.pages.document import to_json
-from keyhop.report.pages.page import page
-from keyhop.report.pages.widget import widget
+from keyhop.report.pages.page import page, widget
 from keyhop.report.request import THROTTLED, ReportInput
 from keyhop.report.second_look import look_again
 from keyhop.report.shown import Shower
-from keyhop.report.sources import guard
-from keyhop.report.sources.absence import why_denied
-from keyhop.report.sources.changes import write_units
-from keyhop.report.sources.traffic import moment_of
+from keyhop.report.sources.absence import why_denied, why_not
+from keyhop.report.sources.traffic import moment_of, write_units
 from keyhop.report.wire import seen, told
 
 T = TypeVar("T")
@@ -121,16 +118,16 @@ class Steps:
         metrics = looks.metrics()
         self._keep("metrics", metrics, looks)
         state: State = {"dryRun": False, "at": looks.at, "identity": looks.table.identity}
-        why_not = guard.why_not(metrics, looks.at, THROTTLED in self.asked.accept)
+        refused = why_not(metrics, looks.at, THROTTLED in self.asked.accept)
         if self.asked.control_plane_only:
             units = self.asked.read_units or 0.0
-            why_not = Absent("the data was not read", "without controlPlaneOnly", units)
-        if why_not is None:
+            refused = Absent("the data was not read", "without controlPlaneOnly", units)
+        if refused is None:
             sample = {
                 name: value for name, value in self.given.items() if name not in OF_THE_REPORT
             }
             return {**state, "sample": sample}
-        self._keep("sample", why_not, looks)
+        self._keep("sample", refused, looks)
         return state
 
     def insights(self, state: State) -> State:

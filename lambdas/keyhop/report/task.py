@@ -15,9 +15,8 @@ from keyhop.dynamodb.tables import request as ask_of_table
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import KeyhopError
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.jobs.layout import Layout
-from keyhop.jobs.model import Part, RunPlan
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan

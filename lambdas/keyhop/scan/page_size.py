@@ -164,9 +164,7 @@ class Ledger:
 
     @classmethod
     def for_table(cls, mean_item_bytes: float | None) -> "Ledger":
-        """Return a ledger for one page at a time (see `serve`). The mean size is that of the table
-        description.
-        """
+        """Return a ledger for one page at a time (see `serve`), for items of the described size."""
         if mean_item_bytes:
             return cls(ItemSize(mean_item_bytes, TRUST_IN_TABLE_MEAN))
         return cls(ItemSize(float(BLOCK_BYTES), 0.25, guessed=True))
@@ -338,7 +336,6 @@ def replay(runs: Sequence[int], limit: int) -> tuple[int, int]:
 
     Args:
         runs: The lengths of the runs of equal partition keys in the larger page.
-        limit: The number of items of a page.
 
     Returns:
         The number of pages that are wholly inside the larger page, and the number of keys that they

@@ -152,9 +152,7 @@ class PageReader:
         return limit, FULL_PAGE_UNITS if limit is None else UNITS_PER_BLOCK * size.blocks(limit)
 
     def most_items(self, size: ItemSize) -> int | None:
-        """Return the maximum number of items of the next page that the budget allows; None for a
-        page of 1 MB.
-        """
+        """Return the maximum items of the next page; None for a page of 1 MB."""
         room = self._gate.room()
         if room is None:
             return 1

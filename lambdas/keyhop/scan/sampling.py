@@ -8,7 +8,7 @@ the allowance pays for. ItemCount is never used to skip work, because it can be 
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -78,14 +78,13 @@ class Survey:
         self._lock = Lock()
         self._alone = Lock()
 
-    def open(self, pages: int = OPENING_PAGES, cautious: bool = False) -> Opening:
-        """Read the table as a single segment, up to `pages` pages, within the allowance.
+    def open(self, cautious: bool = False) -> Opening:
+        """Read the table as a single segment, up to OPENING_PAGES pages, within the allowance.
 
         Where the reported item count says that the rest is little, it is read too; but a count can
         be six hours old, so that ends after SERIAL_REQUESTS pages.
 
         Args:
-            pages: The maximum number of pages.
             cautious: Whether to distrust the size of items in the table description. Then, and if
                 the description has none, the first page is one item, and pages grow fourfold until
                 one costs more than a block: only such a page shows the size of its items.
@@ -96,8 +95,8 @@ class Survey:
         position: Position | None = BEGINNING
         probe = 1 if cautious or source.mean_item_bytes is None else None
         for number in range(SERIAL_REQUESTS):
-            is_done = number >= pages and not is_nearly_done(source.item_count, items, key_count)
-            if position is None or is_done:
+            is_nearly = is_nearly_done(source.item_count, items, key_count)
+            if position is None or (number >= OPENING_PAGES and not is_nearly):
                 break
             bet = self._ledger.bet(self._reader.most_items(self._ledger.size))
             item_limit = max(self._reader.source.fewest_items, probe or bet.limit)
@@ -142,9 +141,7 @@ class Survey:
                     break
         return looks
 
-    def sample(
-        self, keys: float, progress: Callable[[int], None] = lambda samples: None
-    ) -> list[SegmentSample]:
+    def sample(self, keys: float) -> list[SegmentSample]:
         """Random segments with a few keys each, read whole, until the allowance is nearly spent.
 
         keys: how many the table is thought to hold. No segment is begun that the allowance might
@@ -172,7 +169,6 @@ class Survey:
                         dearest = max(dearest, 1.5 * sample.units)
                     elif sample is not None:
                         self.unfinished.append(sample)
-                progress(len(samples))
 
     def _sample(self, segment: int, segments: int, most_pages: int | None) -> SegmentSample | None:
         """A segment in pages of 4 KB, `most_pages` at most; None if not even one is affordable."""

@@ -176,9 +176,7 @@ def _waits(space: KeySpace, position: Position, page: Page, reached: Key) -> boo
 
 
 def _left_out(space: KeySpace, position: Position, page: Page, undecided_key: Key | None) -> int:
-    """Return how many collections the page has shown to hold nothing that counts. `held` is still
-    undecided.
-    """
+    """Return how many collections hold nothing that counts, without the undecided one."""
     over = [key for key in page.ignored if key not in (position.last, undecided_key)]
     if not position.undecided:
         return len(over)
@@ -188,9 +186,7 @@ def _left_out(space: KeySpace, position: Position, page: Page, undecided_key: Ke
 
 
 def without_ignored(page: Page, rows: Sequence[Key], ignores: Key) -> Page:
-    """Return the page with only the keys that count. `rows` are its items with the attributes of
-    `ignores`.
-    """
+    """Return the page with the keys that count only. `rows` have the attributes of `ignores`."""
     ends = accumulate(page.runs)
     counts = [
         run > 1 or not has_values(rows[end - 1], ignores)

@@ -4,7 +4,7 @@ import math
 import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keyhop.dynamodb.units import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
 from keyhop.scan.page_size import Ledger
@@ -231,7 +231,7 @@ def rough_interval(looks: Sequence[SegmentSample], rough: float, keys_found: int
 def findings_of(
     samples: Sequence[SegmentSample], item_bytes: float, latency: float, chance: random.Random
 ) -> Findings | None:
-    """Return what samples of segments of one size show about the table; None if there are none."""
+    """Return what whole segments of one size show about the table; None if there are none."""
     if not samples:
         return None
     segments = samples[0].segments
@@ -240,7 +240,8 @@ def findings_of(
     interval = count_interval([sample.keys for sample in samples]).scaled(segments / len(samples))
     if exact:
         interval = Interval(keys, keys, keys)
-    return _findings(samples, interval, item_bytes, latency, chance, exact)
+    findings = findings_of_parts(samples, interval, item_bytes, latency, chance)
+    return findings and replace(findings, exact=exact)
 
 
 def findings_of_parts(
@@ -259,27 +260,15 @@ def findings_of_parts(
     """
     if not any(look.whole for look in looks):
         return None
-    return _findings(looks, keys, item_bytes, latency, chance, exact=False)
-
-
-def _findings(
-    samples: Sequence[SegmentSample],
-    keys: Interval,
-    item_bytes: float,
-    latency: float,
-    chance: random.Random,
-    exact: bool,
-) -> Findings:
-    collections = [collection for sample in samples for collection in sample.collections]
-    pages = sum(sample.pages for sample in samples)
-    first_blocks = sum(sample.first_blocks for sample in samples) / max(1, pages)
+    collections = [collection for look in looks for collection in look.collections]
+    pages = sum(look.pages for look in looks)
+    first_blocks = sum(look.first_blocks for look in looks) / max(1, pages)
     return Findings(
         keys=keys,
         skip=forecast(collections, item_bytes, chance),
         published_units_per_key=UNITS_PER_BLOCK * max(1.0, first_blocks),
         item_bytes=item_bytes,
         latency=latency,
-        exact=exact,
     )
 
 
@@ -340,9 +329,7 @@ def forecast(
 
 
 def _drawn(sample: Sequence[SeenCollection], chance: random.Random) -> Iterator[int]:
-    """Lengths. That of a cut one is drawn from those no shorter ("redistribution to the right",
-    Efron 1967).
-    """
+    """Yield lengths; cut ones are "redistributed to the right" to longer ones (Efron 1967)."""
     by_length = sorted(sample, key=lambda collection: collection.rank)
     ranks = [collection.rank for collection in by_length]
     for collection in chance.choices(sample, k=SIMULATED_KEYS):

@@ -38,13 +38,13 @@ _CONFLICT = "ConditionalRequestConflict"
 _MISSING = {"NoSuchKey", "404"}
 
 
-def s3_client(connections: int = 32) -> Any:
+def s3_client() -> Any:
     """Make a client of S3. The environment may name its endpoint."""
     return boto3.client(
         "s3",
         config=Config(
             retries={"mode": "standard", "total_max_attempts": 8},
-            max_pool_connections=connections,
+            max_pool_connections=32,
             connect_timeout=5,
             read_timeout=60,
             # A private endpoint seldom has a host name for each bucket.

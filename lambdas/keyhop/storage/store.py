@@ -17,7 +17,6 @@ class Version:
     """A version of a file.
 
     Attributes:
-        content: The content.
         tag: Identifies the content: another content has another tag.
         age: The seconds since the file was written, by the clock of the store.
     """

@@ -14,8 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.refusals import error_code
 from keyhop.errors import AwsRefused
-from keyhop.streams.partition_worker import BatchResult, OnFailure, Record
-from keyhop.streams.records import as_event
+from keyhop.streams.partition_worker import BatchResult, OnFailure, Record, as_event
 from keyhop.wording import counted
 
 Rework = Callable[[Sequence[Record], OnFailure], BatchResult]

@@ -211,9 +211,7 @@ class Follower:
 
 
 def _moment(modified: datetime | int | None) -> str:
-    """Return the same text on all machines, because boto3 returns times in the zone of the
-    machine.
-    """
+    """Return one text on all machines: boto3's times are in the zone of the machine."""
     if isinstance(modified, datetime):
         return modified.astimezone(UTC).isoformat()
     return str(modified or "")
@@ -232,15 +230,13 @@ class Watch:
     keeper: str = ""
 
     @classmethod
-    def from_here(cls, endpoint: Endpoint, keeper: str = "") -> "Watch | None":
-        """Return a watch for a command; None for a local database, which has keepers only on a
-        laptop cloud.
-        """
+    def from_here(cls, endpoint: Endpoint) -> "Watch | None":
+        """Return a watch for a command; None for a local database without a laptop cloud."""
         names = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
         endpoint_url = next(filter(None, map(os.environ.get, names)), None)
         if endpoint.is_loopback and not endpoint_url:
             return None
-        return cls(lambda service: aws_client(service, endpoint, attempts=2), keeper)
+        return cls(lambda service: aws_client(service, endpoint, attempts=2))
 
     def followers(self, stream: str) -> tuple[Follower, ...] | None:
         """The keepers' mappings to a stream."""

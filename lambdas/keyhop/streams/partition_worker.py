@@ -4,9 +4,12 @@ A record only identifies a partition key to look at, so a batch is reduced to it
 keys. Keys that fail are reported by their sequence numbers, and only these records are sent again.
 """
 
+import base64
+import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -26,9 +29,7 @@ class Change:
     """The records of one partition key.
 
     Attributes:
-        partition: The partition key.
         only_inserts: Whether all of them are inserts of users' items.
-        sequence_numbers: Their sequence numbers.
     """
 
     partition: Key
@@ -66,7 +67,6 @@ def work_batch(
     """Process each partition key of a batch once. The failure of one does not stop the others.
 
     Args:
-        records: The records.
         partition: The name of the table's partition key.
         is_own: Returns whether a key is that of one of Keyhop's own items.
         select: Returns those of the changes that must be processed.
@@ -108,3 +108,18 @@ def _add(
     change = changes.setdefault(canonical(value), Change({partition: value}))
     change.only_inserts = change.only_inserts and event == "INSERT" and not is_own(keys)
     change.sequence_numbers.append(record["dynamodb"]["SequenceNumber"])
+
+
+def as_event(record: Mapping[str, Any], stream: str) -> dict[str, Any]:
+    """Convert a record of GetRecords to the form in which Lambda passes it.
+
+    Times become numbers, and binary values become base64. `stream` is the ARN of the stream.
+    """
+    event = {**record, "eventSourceARN": stream}
+    return dict(json.loads(json.dumps(event, default=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return base64.b64encode(value).decode("ascii")

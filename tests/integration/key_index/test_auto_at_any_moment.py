@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from keyhop.errors import KeyhopError
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.key_index.collections import Collections
-from keyhop.key_index.keeper import keep
+from keyhop.key_index.keeper import Collections, keep
 
 from testing.databases import Database
 from testing.key_index_tables import Stream, collections_of

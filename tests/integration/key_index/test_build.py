@@ -8,8 +8,7 @@ from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart
-from keyhop.key_index.collections import Collections
-from keyhop.key_index.keeper import keep
+from keyhop.key_index.keeper import Collections, keep
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from keyhop.cli import index_actions, session
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.local import LocalJob
-from keyhop.key_index.collections import Collections
+from keyhop.key_index.keeper import Collections
 from keyhop.key_index.registry import Registry
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.storage.local import Directory

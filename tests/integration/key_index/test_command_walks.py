@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from keyhop.errors import CannotStart
-from keyhop.key_index.collections import Collections
+from keyhop.key_index.keeper import Collections
 from keyhop.key_index.sentinel import Sentinel
 
 from testing.databases import Database

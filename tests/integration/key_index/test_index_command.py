@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb import tables
-from keyhop.key_index import index as table_side
+from keyhop.key_index import provisioned
 from keyhop.key_index.registry import local_registry
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
@@ -322,7 +322,7 @@ def test_an_index_of_a_provisioned_table_gets_little_throughput_and_not_the_tabl
         return request(*about, **changes)
 
     request = tables.request
-    for module in (tables, table_side):
+    for module in (tables, provisioned):
         monkeypatch.setattr(module, "request", remember)
     dynamodb.client.create_table(
         TableName=table_name,

@@ -10,8 +10,7 @@ from keyhop.dynamodb.client import dynamodb_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.transport import Client
 from keyhop.errors import IndexBusy
-from keyhop.key_index.collections import usage_json
-from keyhop.key_index.keeper import keep
+from keyhop.key_index.keeper import keep, usage_json
 from keyhop.key_index.sentinel import LEAST_SORT_KEY, MARKER
 from keyhop.streams.partition_worker import BatchResult
 

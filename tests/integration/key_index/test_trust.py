@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from keyhop.checks import InvalidInput
 from keyhop.errors import BudgetSpent, CannotStart
-from keyhop.jobs import fleet
+from keyhop.jobs import lifecycle
 from keyhop.jobs.estimate import first_look
 
 from testing.databases import Database
@@ -169,7 +169,7 @@ def test_an_index_that_is_gone_at_the_first_look_is_not_read(
             delete_index(dynamodb, table_name)
         return first_look(*arguments, **named)
 
-    monkeypatch.setattr(fleet, "first_look", deleted_first)
+    monkeypatch.setattr(lifecycle, "first_look", deleted_first)
     read = machines.machine.start({"table": table_name, "segments": 4})
     assert (read["method"], read["keys"]) == ("skip", 40)
     keys = Counter(key["pk"]["S"] for key in machines.machine.keys(read["run"]))

@@ -12,9 +12,8 @@ import pytest
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Item, Key
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Checkpoint, Commit, Journal, RunPlan, Totals
 from keyhop.jobs.lifecycle import sum_up
-from keyhop.jobs.model import Checkpoint, Commit, RunPlan, Totals
 from keyhop.jobs.rows import Rows
 from keyhop.jobs.worker import GroupWorker
 from keyhop.rekey.compare.buckets import AT_ONCE, BucketPages

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 from keyhop.cli.rekey_view import standing_json, standing_lines
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.journal import RunPlan
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.compare.outcome import told_of
 from keyhop.rekey.control import Control

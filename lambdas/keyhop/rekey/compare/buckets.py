@@ -16,8 +16,7 @@ from typing import Any
 from keyhop.dynamodb.requester import pause
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.pages import Learnt
 from keyhop.jobs.rows import Rows
 from keyhop.rekey.compare.looks import Found, Looks

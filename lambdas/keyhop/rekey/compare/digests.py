@@ -15,9 +15,8 @@ from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import BrokenPromise, CannotStart
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.layout import Layout, layout_for_scan
-from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from keyhop.jobs.model import RunPlan
+from keyhop.jobs.journal import RunPlan
 from keyhop.rekey.compare.looks import BYPASSED, EQUAL, FOREIGN, IN_FLIGHT, NOT_EQUAL, REPAIRED
 from keyhop.rekey.compare.sides import (
     DESTINATION_ITEMS,

@@ -17,9 +17,8 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.layout import Layout
-from keyhop.jobs.model import RunPlan
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples

@@ -1,21 +1,19 @@
-"""HTML and SVG as text: what a person or a table named can only ever become text. Pure.
+"""HTML and SVG as text, in which a name that a user chose can only become text.
 
-Elements are made by `tag`; a plain string among its children or attributes is escaped, so nothing
-needs to be remembered. What comes out is XML as well as HTML.
+Elements are made by `tag`, which escapes each plain string among its children and attributes. The
+output is XML as well as HTML.
 """
 
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Final
 
-from keyhop.report.pages.printable import printable
-
 EMPTY: Final = frozenset({"meta", "br", "hr"})
-"""HTML elements that have no end; all others get one."""
+"""The HTML elements without an end tag."""
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
@@ -24,7 +22,11 @@ Child = str | Iterable[str]
 
 
 def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
-    """An element. class_ is class, view_box viewBox, other names have - for _. None: left out."""
+    """Return an element.
+
+    `class_` is class, `view_box` is viewBox, and other names have - for _. Attributes that are None
+    are omitted.
+    """
     head = "".join(
         f' {_name(key)}="{_escaped(value)}"'
         for key, value in attributes.items()
@@ -37,7 +39,7 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
 
 
 def join(*children: Child) -> Markup:
-    """Children one after the other."""
+    """Return the children one after the other."""
     return Markup(
         "".join(
             _text(child) if isinstance(child, str) else "".join(map(_text, child))
@@ -47,12 +49,12 @@ def join(*children: Child) -> Markup:
 
 
 def between(separator: str, children: Iterable[str]) -> Markup:
-    """Children with a separator between them."""
+    """Return the children with a separator between them."""
     return Markup(_text(separator).join(map(_text, children)))
 
 
 def number(value: float) -> str:
-    """A length of a picture: one decimal at most."""
+    """Return a length of a picture, with up to one decimal."""
     return f"{value:.1f}".removesuffix(".0") if abs(value) < 1e9 else "0"
 
 
@@ -75,3 +77,20 @@ def _escaped(value: object) -> str:
     if isinstance(value, float):
         return number(value)
     return value if isinstance(value, Markup) else escape(printable(str(value)))
+
+
+def printable(text: str, limit: int = 0) -> str:
+    """Return a text in which no character controls a terminal or a page.
+
+    Control characters, writing directions, halves of characters and unusual spaces are written as
+    escapes, such as \\u202e. The result is cut to `limit` characters; 0 for no limit.
+    """
+    clean = "".join(
+        character if character.isprintable() else _escape(character) for character in text
+    )
+    return f"{clean[: limit - 1]}…" if 0 < limit < len(clean) else clean
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

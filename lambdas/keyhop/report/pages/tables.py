@@ -1,40 +1,39 @@
-"""The page's tables: what is in rows, with a bar and its interval where there is one. Pure."""
+"""The tables of the page, with bars for estimates and their intervals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keyhop.report import figures
 from keyhop.report.pages.markup import Child, Markup, join, tag
-from keyhop.report.pages.svg.bars import bar, by_powers, shares, up_to
-from keyhop.report.pages.svg.parts import Scale
+from keyhop.report.pages.pictures import Scale, bar, by_powers, shares, up_to
 
 Row = Sequence[Child]
 PARTITION_WRITES = 1_000.0
-"""Write units a second that a partition takes."""
+"""The write units a second that a partition accepts."""
 LARGEST_ITEM = 400 * 1024.0
 NOTHING = "-"
 SHORT_NAME = 60
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Row], numbers: int = 0) -> Markup:
-    """The first cell of a row is its head. numbers: so many of the last columns are figures."""
+    """Return a table whose last `numbers` columns are figures; a row begins with its head."""
     first = len(heads) - numbers
     head = tag(
         "tr",
         [
-            tag("th", one, scope="col", class_="n" if at >= first else None)
-            for at, one in enumerate(heads)
+            tag("th", name, scope="col", class_="n" if at >= first else None)
+            for at, name in enumerate(heads)
         ],
     )
     body = []
     for name, *cells in rows:
-        others = [
+        row_cells = [
             tag("td", cell, class_="n" if at >= first else None)
             for at, cell in enumerate(cells, start=1)
         ]
-        body.append(tag("tr", tag("th", name, scope="row"), others))
-    whole = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body))
-    return tag("div", whole, class_="scroll")
+        body.append(tag("tr", tag("th", name, scope="row"), row_cells))
+    element = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body))
+    return tag("div", element, class_="scroll")
 
 
 def barred(
@@ -45,38 +44,38 @@ def barred(
     scale: Scale,
     mark: float | None = None,
 ) -> Markup:
-    """Name, bar, figure in words."""
+    """Return a table of rows of a name, an estimate as a bar, and the figure in words."""
     return table(
         caption,
         (head, "", figure),
         (
-            (name, tag("span", bar(one, scale, mark), class_="bar") if one else "", words)
-            for name, one, words in rows
+            (name, tag("span", bar(estimate, scale, mark), class_="bar") if estimate else "", words)
+            for name, estimate, words in rows
         ),
         numbers=1,
     )
 
 
 def of_shares(caption: str, head: str, rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Tags, shapes, attributes."""
+    """Return the table of tags, shapes or attributes with their shares."""
     return barred(
         caption,
         head,
         "of items",
         (
-            (code(one["name"]) if one["name"] else "(none)", one["share"], _share(one["share"]))
-            for one in rows
+            (code(row["name"]) if row["name"] else "(none)", row["share"], _share(row["share"]))
+            for row in rows
         ),
         shares(),
     )
 
 
 def top(data: Mapping[str, Any], limit: float | None) -> Markup:
-    """The largest collections; limit: bytes, where there are local indexes."""
+    """Return the table of the largest collections, with a limit in bytes."""
     rows = data["collections"]
-    sized = all(one["bytes"] for one in rows)
-    estimates = [one["bytes"] if sized else one["items"] for one in rows]
-    told = figures.size_within if sized else figures.count_within
+    sized = all(row["bytes"] for row in rows)
+    estimates = [row["bytes"] if sized else row["items"] for row in rows]
+    write = figures.size_within if sized else figures.count_within
     mark = limit if sized else None
     scale = up_to(estimates, *([mark] if mark else []))
     return barred(
@@ -84,55 +83,55 @@ def top(data: Mapping[str, Any], limit: float | None) -> Markup:
         "key",
         "size" if sized else "items",
         (
-            (_key(one), estimate, told(estimate))
-            for one, estimate in zip(rows, estimates, strict=True)
+            (_key(row), estimate, write(estimate))
+            for row, estimate in zip(rows, estimates, strict=True)
         ),
         scale,
         mark,
     )
 
 
-def _key(one: Mapping[str, Any]) -> list[Markup]:
-    return [code(one["key"]), tag("small", f" by {one['by']}")]
+def _key(row: Mapping[str, Any]) -> list[Markup]:
+    return [code(row["key"]), tag("small", f" by {row['by']}")]
 
 
 def item_bytes(data: Mapping[str, Any]) -> Markup:
-    """Sizes of items against the largest there can be."""
+    """Return the table of the sizes of items, with DynamoDB's limit."""
     names = {0.5: "median", 0.9: "p90", 0.99: "p99"}
     rows = [
-        (names.get(one["quantile"], f"{one['quantile']:g}"), one["bytes"])
-        for one in data["quantiles"]
+        (names.get(row["quantile"], f"{row['quantile']:g}"), row["bytes"])
+        for row in data["quantiles"]
     ]
     if figures.known(data["largest"]):
         rows.append(("largest seen", {"value": data["largest"]}))
-    scale = by_powers([one for _, one in rows], LARGEST_ITEM)
-    shown: list[tuple[Child, Mapping[str, Any] | None, str]] = [
-        (name, one, figures.size_within(one)) for name, one in rows
+    scale = by_powers([row for _, row in rows], LARGEST_ITEM)
+    bars: list[tuple[Child, Mapping[str, Any] | None, str]] = [
+        (name, row, figures.size_within(row)) for name, row in rows
     ]
     if data["large"]:
-        shown.append(("350 KB or more", None, f"{_share(data['large'])} of items"))
+        bars.append(("350 KB or more", None, f"{_share(data['large'])} of items"))
     return barred(
         "Sizes of items, logarithmic; the line is the limit, 400 KB",
         "item",
         "size",
-        shown,
+        bars,
         scale,
         LARGEST_ITEM,
     )
 
 
 def writers(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Keys by their busiest second."""
-    estimates = [{"value": one["peak"]} for one in rows]
-    by_minute = any(one["by"] == "insights" for one in rows)
+    """Return the table of keys by their busiest second."""
+    estimates = [{"value": row["peak"]} for row in rows]
+    by_minute = any(row["by"] == "insights" for row in rows)
     what = "busiest minute, mean a second" if by_minute else "busiest second"
     return barred(
         f"Keys written most ({what}); the line is what a partition takes",
         "key",
         "WCU/s",
         (
-            (code(one["key"]), estimate, figures.units(one["peak"]))
-            for one, estimate in zip(rows, estimates, strict=True)
+            (code(row["key"]), estimate, figures.units(row["peak"]))
+            for row, estimate in zip(rows, estimates, strict=True)
         ),
         up_to(estimates, PARTITION_WRITES),
         PARTITION_WRITES,
@@ -140,55 +139,54 @@ def writers(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def indexes(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """One row an index."""
+    """Return the table of the indexes."""
     return table(
         "Indexes",
         ("index", "key", "of the table's items", "size", "read", "written", "largest key"),
-        ((_name(one), _keyed(one), *_used(one)) for one in rows),
+        ((_name(row), _keyed(row), *_used(row)) for row in rows),
         numbers=5,
     )
 
 
-def _name(one: Mapping[str, Any]) -> list[Markup]:
-    projection = one["projection"].lower().replace("_", " ")
-    return [code(one["name"]), tag("small", f" {one['kind']}, {projection}")]
+def _name(row: Mapping[str, Any]) -> list[Markup]:
+    projection = row["projection"].lower().replace("_", " ")
+    return [code(row["name"]), tag("small", f" {row['kind']}, {projection}")]
 
 
-def _keyed(one: Mapping[str, Any]) -> Child:
-    names = [one["partition"], *([one["sort"]] if one["sort"] else [])]
+def _keyed(row: Mapping[str, Any]) -> Child:
+    names = [row["partition"], *([row["sort"]] if row["sort"] else [])]
     return [code(" / ".join(names))]
 
 
-def _used(one: Mapping[str, Any]) -> tuple[Child, ...]:
-    """Shares, bytes, units; the largest key with its share."""
-    share = one["sparse"] or ({"value": one["share"]} if one["share"] is not None else None)
-    days = one["read_days"]
-    read = figures.count(one["read"]) if figures.known(one["read"]) else NOTHING
+def _used(row: Mapping[str, Any]) -> tuple[Child, ...]:
+    share = row["sparse"] or ({"value": row["share"]} if row["share"] is not None else None)
+    days = row["read_days"]
+    read = figures.count(row["read"]) if figures.known(row["read"]) else NOTHING
     if days is not None:
         read = f"{read} on {days} of 30 days" if days else "not in 30 days"
-    written = figures.count(one["written"]) if figures.known(one["written"]) else NOTHING
+    written = figures.count(row["written"]) if figures.known(row["written"]) else NOTHING
     top: Child = NOTHING
-    if one["top_share"]:
-        top = [code(one["top_key"]), tag("small", f" {_share(one['top_share'])}")]
-    return (_share(share) if share else NOTHING, figures.size(one["bytes"]), read, written, top)
+    if row["top_share"]:
+        top = [code(row["top_key"]), tag("small", f" {_share(row['top_share'])}")]
+    return (_share(share) if share else NOTHING, figures.size(row["bytes"]), read, written, top)
 
 
 def candidates(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Side by side: a column each."""
+    """Return the table of candidate keys, with a column for each."""
     lines: list[Row] = [
-        ("items that can have it", *(_share(one["coverage"]) for one in rows)),
-        ("items in its largest key", *(_share(one["largest"]) for one in rows)),
-        ("effective keys", *(figures.count_within(one["effective"]) for one in rows)),
-        ("distinct keys", *(figures.count_within(one["distinct"]) for one in rows)),
-        ("rises with time (tau)", *(_tau(one["monotonicity"]) for one in rows)),
-        ("writes that would be throttled", *(_share(one["throttled"]) for one in rows)),
-        ("its busiest key", *(_peak(one["peak"]) for one in rows)),
-        ("reads", *(_reads(one["reads"]) for one in rows)),
-        ("migration", *(figures.dollars(one["migration"]) for one in rows)),
-        ("a month, today", *(figures.dollars(one["today"]) for one in rows)),
-        ("a month, then", *(figures.dollars(one["advised"]) for one in rows)),
+        ("items that can have it", *(_share(row["coverage"]) for row in rows)),
+        ("items in its largest key", *(_share(row["largest"]) for row in rows)),
+        ("effective keys", *(figures.count_within(row["effective"]) for row in rows)),
+        ("distinct keys", *(figures.count_within(row["distinct"]) for row in rows)),
+        ("rises with time (tau)", *(_tau(row["monotonicity"]) for row in rows)),
+        ("writes that would be throttled", *(_share(row["throttled"]) for row in rows)),
+        ("its busiest key", *(_peak(row["peak"]) for row in rows)),
+        ("reads", *(_reads(row["reads"]) for row in rows)),
+        ("migration", *(figures.dollars(row["migration"]) for row in rows)),
+        ("a month, today", *(figures.dollars(row["today"]) for row in rows)),
+        ("a month, then", *(figures.dollars(row["advised"]) for row in rows)),
     ]
-    heads = ["", *(one["template"] for one in rows)]
+    heads = ["", *(row["template"] for row in rows)]
     return table("Candidate keys", heads, lines, numbers=len(rows))
 
 
@@ -196,53 +194,53 @@ def _peak(peak: float | None) -> str:
     return f"{figures.units(peak)} WCU/s" if figures.known(peak) else figures.UNKNOWN
 
 
-def _tau(one: Mapping[str, Any] | None) -> str:
-    if not one or not figures.known(one["value"]):
+def _tau(estimate: Mapping[str, Any] | None) -> str:
+    if not estimate or not figures.known(estimate["value"]):
         return figures.UNKNOWN
-    if not figures.known(one["low"]) or not figures.known(one["high"]):
-        return f"{one['value']:.2f}"
-    return f"{one['value']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
+    if not figures.known(estimate["low"]) or not figures.known(estimate["high"]):
+        return f"{estimate['value']:.2f}"
+    return f"{estimate['value']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
 
 
 def _reads(reads: Mapping[str, float | None]) -> str:
     words = {"single": "one key", "several": "several keys", "scatter": "all keys"}
-    told = [
+    parts = [
         f"{figures.share(part)} {words.get(name, name)}" for name, part in reads.items() if part
     ]
-    return ", ".join(told) or figures.UNKNOWN
+    return ", ".join(parts) or figures.UNKNOWN
 
 
 def costs(findings: Iterable[Mapping[str, Any]]) -> Markup | None:
-    """What each advice costs, in the order of the findings."""
+    """Return the table of the costs of each advice, in the order of the findings."""
     rows = [
-        (one, one["advice"]["cost"])
-        for one in findings
-        if one["status"] == "found" and one["advice"] and one["advice"]["cost"]
+        (finding, finding["advice"]["cost"])
+        for finding in findings
+        if finding["status"] == "found" and finding["advice"] and finding["advice"]["cost"]
     ]
     if not rows:
         return None
     dates = sorted({cost["priced"] for _, cost in rows if cost["priced"]})
     priced = f"Prices of {', '.join(dates)}." if dates else ""
-    rows_of = table(
+    costs_table = table(
         "Cost of what is advised",
         ("advice for", "today, a month", "advised, a month", "once"),
         (
             (
-                f"{one['id']} {one['target']}".strip(),
+                f"{finding['id']} {finding['target']}".strip(),
                 *(figures.dollars(cost[name]) for name in ("today", "advised", "one_off")),
             )
-            for one, cost in rows
+            for finding, cost in rows
         ),
         numbers=3,
     )
-    return join(rows_of, tag("p", priced, class_="soft") if priced else "")
+    return join(costs_table, tag("p", priced, class_="soft") if priced else "")
 
 
-def _share(one: Mapping[str, Any] | None) -> str:
-    return figures.share_within(one) if one else figures.UNKNOWN
+def _share(estimate: Mapping[str, Any] | None) -> str:
+    return figures.share_within(estimate) if estimate else figures.UNKNOWN
 
 
 def code(words: str) -> Markup:
-    """A name as a program has it; cut, with the whole as its title."""
+    """Return a name as code; a long name is cut, with the full name as title."""
     short = words if len(words) <= SHORT_NAME else f"{words[: SHORT_NAME - 1]}…"
     return tag("code", short, title=words if short != words else None)

@@ -1,4 +1,4 @@
-"""What a source of a report gives: facts, or why there are none; and what looking has cost."""
+"""Why a source of a report has no facts, and whether the table's data may be sampled."""
 
 import os
 import re
@@ -12,46 +12,50 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import NO_ANSWER, error_code
 from keyhop.dynamodb.throttling import is_throttling
 from keyhop.errors import KeyhopError
-from keyhop.report.facts import Absent
+from keyhop.report.facts import TABLE, Absent, MetricFacts
 from keyhop.report.findings import Spent
+from keyhop.wording import duration
 
 T = TypeVar("T")
 
 NOTHING = Spent(0.0, 0, 0.0, 0.0)
 FAILURES = (BotoCoreError, ClientError, KeyhopError)
-"""What a request may raise that ends a source, and not the report."""
+"""The errors of a request that end a source, but not the report."""
 
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 _NOT_SERVED = {"UnknownOperationException", "UnknownOperation", "InvalidAction", "NotImplemented"}
 _ACTION_ON = re.compile(r"\b([a-z0-9-]+:[A-Z]\w+)(?: on (arn:\S+?)[.,;:]?(?=\s|$))?")
-"""The action that a sentence of NotPermitted names first, and its resource (see denied.py)."""
+"""The first action in a sentence of NotPermitted, with its resource (see denied.py)."""
 
 TABLE_ARN = "table/{table}"
 INDEX_ARN = "table/{table}/index/*"
 STREAM_ARN = "table/{table}/stream/*"
 RULE_ARN = "insight-rule/DynamoDBContributorInsights*"
 ANY = "*"
-"""Resources of a source's actions, as the last part of an ARN; ANY: the action knows none."""
+"""The resources of a source's actions, as the end of an ARN; ANY for an action without one."""
+
+CALM_SECONDS = 3600.0
+"""A key range must be without throttles for this long before a report adds reads to the load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looked(Generic[T]):
-    """spent: without seconds; who looks has the clock."""
+    """The facts of a source, and the cost of reading it, without the seconds."""
 
     facts: T | Absent
     spent: Spent = NOTHING
 
 
 def client_beside(service: str, endpoint: Endpoint) -> Any | Absent:
-    """boto3's client of a service for a table there; Absent if the service is not where it is.
+    """Return the client of boto3 for a service at the table's endpoint; Absent if there is none.
 
-    A table at an address that is not AWS's must not be taken for the one of the same name in the
-    caller's account: unless the environment says where the service is beside it (AWS_ENDPOINT_URL).
+    A table at an address outside AWS must not be mistaken for the table of the same name in the
+    caller's account, unless the environment names the service's address (AWS_ENDPOINT_URL).
     """
-    own = f"AWS_ENDPOINT_URL_{service.upper()}"
-    is_told = bool(os.environ.get(own) or os.environ.get("AWS_ENDPOINT_URL"))
-    is_beside = service == "dynamodbstreams" or endpoint.is_of_aws
-    if endpoint.url and not is_beside and not is_told:
+    variables = f"AWS_ENDPOINT_URL_{service.upper()}", "AWS_ENDPOINT_URL"
+    is_configured = any(os.environ.get(name) for name in variables)
+    is_served = service == "dynamodbstreams" or endpoint.is_of_aws
+    if endpoint.url and not is_served and not is_configured:
         return Absent(f"{endpoint.shown} has no {service}", "look at the table in AWS")
     try:
         return aws_client(service, endpoint)
@@ -65,10 +69,10 @@ def why_denied(sentence: str) -> Absent:
     Args:
         sentence: The text of a NotPermitted error, or of the failed run that it has ended.
     """
-    named = _ACTION_ON.search(sentence)
-    if named is None:
+    match = _ACTION_ON.search(sentence)
+    if match is None:
         return Absent("a permission is missing")
-    action, resource = named.groups()
+    action, resource = match.groups()
     return Absent(
         f"{action} is not allowed",
         f"allow {action} on {resource}" if resource else f"allow {action}",
@@ -76,7 +80,7 @@ def why_denied(sentence: str) -> Absent:
 
 
 def why_absent(error: BaseException, service: str, action: str = "") -> Absent:
-    """What to say of a request that failed. action: what has to be allowed for it."""
+    """Return the reason for a failed request; `action` is the one that it needs."""
     cause = error.__cause__ if isinstance(error, KeyhopError) and error.__cause__ else error
     if isinstance(cause, ClientError):
         code = error_code(cause)
@@ -90,3 +94,34 @@ def why_absent(error: BaseException, service: str, action: str = "") -> Absent:
     if isinstance(cause, NO_ANSWER):
         return Absent(f"{service} cannot be reached", "check the network, then try again")
     return Absent(f"{service} could not be asked ({type(cause).__name__})")
+
+
+def why_not(metrics: MetricFacts | Absent, now: float, accepted: bool = False) -> Absent | None:
+    """Return why the data is not sampled; None if it may be sampled.
+
+    Only throttles that CloudWatch reports prevent a sample. Without an answer of CloudWatch, the
+    report reads at its low rate, and says that it does not know.
+
+    Args:
+        accepted: Whether the caller accepts that the table is throttled.
+    """
+    if accepted or isinstance(metrics, Absent):
+        return None
+    recent = {
+        target: throttles.last
+        for (_, cause, target), throttles in metrics.throttles.items()
+        if cause == "key range"
+        and throttles.last is not None
+        and now - throttles.last < CALM_SECONDS
+    }
+    if not recent:
+        return None
+    last = max(last for last in recent.values() if last is not None)
+    where = " and ".join(
+        "the table" if name == TABLE else f"index {name}" for name in sorted(recent)
+    )
+    ago = duration(max(0.0, now - last))
+    return Absent(
+        f"DynamoDB throttled a key range of {where} {ago} ago: a sample would add to that load",
+        f"wait until there were none for {duration(CALM_SECONDS)}, or give --accept throttled",
+    )

@@ -1,22 +1,32 @@
-"""What a user's Python code does with DynamoDB, by file and line, from its syntax trees. Pure.
+"""The use of DynamoDB in a user's Python code, by file and line, from the syntax trees.
 
-Nothing is run or imported, and nothing is said without a line. Where the response of a batch is
-handed on, as by a wrapper, nobody can say here whether its rest is read: then the line is of kind
-"batch_write", and not "unprocessed".
+Nothing is run or imported, and each statement has a line. If the response of a batch is passed on,
+as by a wrapper, it is unknown whether its rest is read: then the line is of kind "batch_write"
+instead of "unprocessed". A name has a known value only by simple assignments: one that is assigned
+in several ways, a parameter, and a value from the environment or another file are unknown.
 """
 
 import ast
+import os
 import re
+import tokenize
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
+from keyhop.errors import CannotStart
 from keyhop.report.expression import names_in
 from keyhop.report.facts import CodeFacts, CodeKind, CodeLine
-from keyhop.report.sources.code_names import UNKNOWN, Arguments, Names, Referent, Scope
 
+MOST_FILES = 5_000
+
+OF_OTHERS = frozenset({"venv", "node_modules", "site-packages", "__pycache__"})
+"""The names of folders without code of the user; hidden folders have none either."""
+_OF_A_VENV = "pyvenv.cfg"
 MOST_BYTES = 1_000_000
-"""Of one file; a longer one is made by a machine."""
+"""The maximum size of a file; a longer one is made by a machine."""
 MOST_TEXT = 120
 
 READS = frozenset({"get_item", "query", "scan", "batch_get_item"})
@@ -34,45 +44,365 @@ _OWN = frozenset({
     "AttributesToGet", "KeyConditions", "IndexName", "Select", "Item",
 })
 # fmt: on
-"""Parameters by which a request to DynamoDB is recognised."""
+"""The parameters by which a request to DynamoDB is recognised."""
 _HINT = re.compile(r"table|dynamo|ddb", re.IGNORECASE)
 _SIGNS = re.compile(r"dynamo|boto3|LastEvaluatedKey|\bItems\b", re.IGNORECASE)
 _SET = re.compile(r"\bSET\b(.*?)(?=\b(?:REMOVE|ADD|DELETE)\b|$)", re.IGNORECASE | re.DOTALL)
 _TARGET = re.compile(r"(?:^|,)\s*([#\w.\[\]]+)\s*=")
 
+Kind = Literal["table", "client", "other", "unknown"]
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+
+MOST_STEPS = 12
+"""The maximum number of assignments from name to name."""
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES = (ast.Module, ast.ClassDef, *_FUNCTIONS)
+_TYPES: tuple[tuple[str, Kind], ...] = (
+    ("DynamoDBClient", "client"),
+    ("DynamoDBServiceResource", "client"),
+    ("Table", "table"),
+)
+"""The ends of the annotations of boto3-stubs."""
+
+
+def read_directory(path: Path) -> CodeFacts:
+    """Return the facts of the code in a directory or a file, without links to other places.
+
+    Raises:
+        CannotStart: The directory does not exist, or has too many files.
+    """
+    if path.is_file():
+        return read_code([(_name(Path(path.name)), _text(path))])
+    if not path.is_dir():
+        raise CannotStart(f"There is no directory {str(path)!r}: --code names that of your code.")
+    files = sorted(_files(path))
+    if len(files) > MOST_FILES:
+        raise CannotStart(
+            f"{str(path)!r} has {len(files):,} Python files; name a folder of at most "
+            f"{MOST_FILES:,} for --code."
+        )
+    return read_code((_name(file.relative_to(path)), _text(file)) for file in files)
+
+
+def _name(path: Path) -> str:
+    """Return a file's name as text, with escapes for bytes that are not UTF-8."""
+    return str(path).encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def _files(path: Path) -> Iterator[Path]:
+    root = path.resolve()
+    for folder, folders, names in os.walk(path):
+        parent = Path(folder)
+        folders[:] = [
+            child
+            for child in folders
+            if not child.startswith(".")
+            and child not in OF_OTHERS
+            and not (parent / child / _OF_A_VENV).exists()
+        ]
+        for name in names:
+            if name.endswith(".py"):
+                file = parent / name
+                if not file.is_symlink() or file.resolve().is_relative_to(root):
+                    yield file
+
+
+def _text(file: Path) -> str | None:
+    """Return the text of a Python file; None if it cannot be read."""
+    try:
+        if not file.is_file() or file.stat().st_size > MOST_BYTES:
+            return None
+        with tokenize.open(file) as stream:
+            return stream.read()
+    except (OSError, SyntaxError, ValueError):
+        return None
+
 
 def read_code(sources: Iterable[tuple[str, str | None]]) -> CodeFacts:
-    """Of (name, text) of each file; None for a text that could not be read."""
+    """Return the facts of files, as (name, text); the text of an unreadable file is None."""
     files, reads = 0, 0
     lines: list[CodeLine] = []
     unreadable: list[str] = []
     for name, text in sources:
-        seen = None if text is None else lines_of(name, text)
-        if seen is None:
+        result = None if text is None else lines_of(name, text)
+        if result is None:
             unreadable.append(name)
             continue
         files += 1
-        lines += seen[0]
-        reads += seen[1]
+        lines += result[0]
+        reads += result[1]
     return CodeFacts(files, tuple(lines), tuple(unreadable), reads)
 
 
 def lines_of(file: str, text: str) -> tuple[list[CodeLine], int] | None:
-    """What is found in one file, and how many reads of DynamoDB; None if it is no Python."""
+    """Return the lines of a file and the number of its reads; None if it is not Python."""
     if len(text) > MOST_BYTES:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the user's code may have warnings; they are his
+            warnings.simplefilter("ignore")  # the warnings of the user's code are not ours
             module = ast.parse(text)
         reader = _Reader(file, text, Names.of(module))
-        return _once(reader.found()), reader.reads
+        return _once(reader.lines()), reader.reads
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Referent:
+    """The object that a name refers to.
+
+    Attributes:
+        kind: A Table resource, a client or the service resource, something else, or unknown.
+        table: The name of the table; "" if it is not known.
+    """
+
+    kind: Kind
+    table: str = ""
+
+
+UNKNOWN, OTHER = Referent("unknown"), Referent("other")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call by name.
+
+    Attributes:
+        whole: Whether these are all arguments.
+    """
+
+    named: Mapping[str, ast.expr]
+    places: Mapping[str, ast.AST]
+    whole: bool
+
+
+@dataclass(slots=True)
+class Names:
+    """The assignments of one module."""
+
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    scopes: dict[ast.AST, Scope] = field(default_factory=dict)
+    assigned: dict[tuple[Scope, str], list[ast.expr | None]] = field(default_factory=dict)
+    attributes: dict[tuple[ast.ClassDef, str], list[ast.expr | None]] = field(default_factory=dict)
+    entries: dict[tuple[Scope, str], list[tuple[str, ast.expr, ast.AST]]] = field(
+        default_factory=dict
+    )
+    """The values that are put into a dictionary later, as in name["X"] = value."""
+    functions: dict[tuple[Scope, str], ast.AST] = field(default_factory=dict)
+    returns: dict[Scope, list[ast.expr]] = field(default_factory=dict)
+    globals: set[tuple[Scope, str]] = field(default_factory=set)
+    nodes: list[ast.AST] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, module: ast.Module) -> "Names":
+        names = cls()
+        waiting: list[tuple[ast.AST, Scope]] = [(module, module)]
+        while waiting:
+            node, scope = waiting.pop()
+            names.nodes.append(node)
+            names.scopes[node] = scope
+            inner = node if isinstance(node, _SCOPES) else scope
+            for child in ast.iter_child_nodes(node):
+                names.parents[child] = node
+                waiting.append((child, inner))
+        for node in names.nodes:
+            if isinstance(node, ast.Global):
+                names.globals.update((names.scopes[node], name) for name in node.names)
+        for node in names.nodes:
+            names._note(node, names.scopes[node])
+        return names
+
+    def _note(self, node: ast.AST, scope: Scope) -> None:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._assign(target, value, scope)
+            case ast.AnnAssign(target=target, value=value, annotation=annotation):
+                self._assign(target, annotation if value is None else value, scope)
+            case ast.NamedExpr(target=target, value=value):
+                self._assign(target, value, scope)
+            case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
+                self._assign(target, value, scope)
+            case ast.For(target=target) | ast.AsyncFor(target=target):
+                self._assign(target, None, scope)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.functions[scope, node.name] = node
+                for argument in (*node.args.args, *node.args.kwonlyargs, *node.args.posonlyargs):
+                    self.assigned.setdefault((node, argument.arg), []).append(argument.annotation)
+            case ast.Return(value=ast.expr() as value):
+                self.returns.setdefault(scope, []).append(value)
+
+    def _assign(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
+        match target:
+            case ast.Name(id=name):
+                if (scope, name) in self.globals:
+                    scope = list(self.around(scope))[-1]
+                self.assigned.setdefault((scope, name), []).append(value)
+            case ast.Attribute(value=ast.Name(id=("self" | "cls")), attr=name):
+                owner = self._class_of(scope)
+                if owner is not None:
+                    self.attributes.setdefault((owner, name), []).append(value)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str() as key)):
+                if value is not None:
+                    entry = (key, value, target)
+                    self.entries.setdefault((scope, name), []).append(entry)
+            case ast.Tuple(elts=members) | ast.List(elts=members):
+                for member in members:
+                    self._assign(member, None, scope)
+
+    def around(self, node: ast.AST) -> Iterator[Scope]:
+        """Yield the scopes in which a name at this node may be assigned, the nearest first."""
+        scope: Scope | None = self.scopes[node]
+        while scope is not None:
+            yield scope
+            outer = self.scopes[scope]
+            scope = None if outer is scope else outer
+
+    def _class_of(self, scope: Scope) -> ast.ClassDef | None:
+        return next(
+            (outer for outer in self.around(scope) if isinstance(outer, ast.ClassDef)), None
+        ) or (scope if isinstance(scope, ast.ClassDef) else None)
+
+    def values(self, node: ast.AST) -> list[ast.expr | None]:
+        """Return the values assigned to a name or an attribute of self; None if one is unknown."""
+        match node:
+            case ast.Name(id=name):
+                for scope in self.around(node):
+                    if (scope, name) in self.assigned:
+                        return self.assigned[scope, name]
+            case ast.Attribute(value=ast.Name(id=("self" | "cls")), attr=name):
+                owner = self._class_of(self.scopes[node])
+                if owner is not None:
+                    own = self.attributes.get((owner, name), [])
+                    return own or self.assigned.get((owner, name), [])
+        return []
+
+    def text(self, node: ast.AST | None, steps: int = MOST_STEPS) -> str | None:
+        """Return a text in the code; an f-string is its parts with blanks between them."""
+        match node:
+            case ast.Constant(value=str() as text):
+                return text
+            case ast.JoinedStr(values=parts):
+                return " ".join(self.text(part, 1) or "" for part in parts)
+            case ast.BinOp(left=left, op=ast.Add(), right=right) if steps:
+                return "".join(self.text(side, steps - 1) or " " for side in (left, right))
+            case ast.Name() | ast.Attribute() if steps:
+                texts = {self.text(value, steps - 1) for value in self.values(node)}
+                return texts.pop() if len(texts) == 1 else None
+        return None
+
+    def constant(self, node: ast.AST | None) -> str:
+        """Return a text without placeholders, or ""."""
+        if isinstance(node, ast.JoinedStr | ast.BinOp):
+            return ""
+        return self.text(node) or ""
+
+    def referent(self, node: ast.AST | None, steps: int = MOST_STEPS) -> Referent:
+        """Return the object before the dot of `.scan(`."""
+        if node is None or not steps:
+            return UNKNOWN
+        match node:
+            case ast.Name() | ast.Attribute():
+                values = [value for value in self.values(node) if not _is_none(value)]
+                return _common({self._assigned(value, steps - 1) for value in values})
+            case ast.Await(value=value) | ast.NamedExpr(value=value):
+                return self.referent(value, steps - 1)
+            case ast.BoolOp(values=members):
+                return _common({self.referent(value, steps - 1) for value in members} - {UNKNOWN})
+            case ast.IfExp(body=value, orelse=alternative):
+                members = [value, alternative]
+                return _common({self.referent(each, steps - 1) for each in members} - {UNKNOWN})
+            case ast.Call():
+                return self._made(node, steps - 1)
+            case ast.Constant() | ast.List() | ast.Dict() | ast.Set() | ast.Tuple():
+                return OTHER
+        return UNKNOWN
+
+    def _assigned(self, value: ast.expr | None, steps: int) -> Referent:
+        """Return the object of a value; a parameter or a declaration has its annotation."""
+        name = _annotated(value)
+        for end, kind in _TYPES:
+            if name == end:
+                return Referent(kind)
+        return self.referent(value, steps)
+
+    def _made(self, call: ast.Call, steps: int) -> Referent:
+        first = call.args[0] if call.args else None
+        match call.func:
+            case ast.Attribute(attr="Table"):
+                keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+                return Referent("table", self.constant(first or keywords.get("name")))
+            case ast.Attribute(attr=("client" | "resource")) | ast.Name(id=("client" | "resource")):
+                keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+                service = self.constant(first or keywords.get("service_name"))
+                return (
+                    Referent("client") if service == "dynamodb" else OTHER if service else UNKNOWN
+                )
+            case ast.Name(id=name):
+                for scope in self.around(call):
+                    function = self.functions.get((scope, name))
+                    if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                        results = self.returns.get(function, [])
+                        return _common({self.referent(keyword, steps) for keyword in results})
+        return UNKNOWN
+
+    def arguments(self, call: ast.Call) -> Arguments:
+        """Return the arguments by name, with the known ones of dictionaries passed as **."""
+        named: dict[str, ast.expr] = {}
+        places: dict[str, ast.AST] = {}
+        is_whole = True
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                named[keyword.arg], places[keyword.arg] = keyword.value, keyword
+                continue
+            members = self.members(keyword.value)
+            is_whole = is_whole and members is not None
+            for name, value, place in members or ():
+                named[name], places[name] = value, place
+        return Arguments(named, places, is_whole)
+
+    def members(
+        self, node: ast.AST | None, steps: int = MOST_STEPS
+    ) -> list[tuple[str, ast.expr, ast.AST]] | None:
+        """Return names, values and places of a dictionary; None if it may have others."""
+        match node:
+            case ast.Dict(keys=keys, values=values) if steps:
+                entries: list[tuple[str, ast.expr, ast.AST]] = []
+                for key, value in zip(keys, values, strict=True):
+                    inner = None if key is not None else self.members(value, steps - 1)
+                    name = self.text(key)
+                    if name is not None and key is not None:
+                        entries.append((name, value, key))
+                    elif inner is None:
+                        return None
+                    else:
+                        entries += inner
+                return entries
+            case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords):
+                if all(entry.arg is not None for entry in keywords):
+                    return [(entry.arg or "", entry.value, entry) for entry in keywords]
+            case ast.Name(id=name) if steps:
+                scope = next(
+                    (entry for entry in self.around(node) if (entry, name) in self.assigned), None
+                )
+                if scope is None:
+                    return None
+                parts = [self.members(value, steps - 1) for value in self.assigned[scope, name]]
+                later = [
+                    entry
+                    for each in self.around(node)
+                    for entry in self.entries.get((each, name), ())
+                ]
+                if any(entry is None for entry in parts):
+                    return None
+                return [entry for each in parts for entry in each or ()] + later
+        return None
+
+
 class _Reader:
-    """Of one file."""
+    """Reads the syntax tree of one file."""
 
     def __init__(self, file: str, text: str, names: Names) -> None:
         self.file = file
@@ -81,7 +411,7 @@ class _Reader:
         self.reads = 0
         self.knows_dynamodb = _SIGNS.search(text) is not None
 
-    def found(self) -> Iterator[CodeLine]:
+    def lines(self) -> Iterator[CodeLine]:
         for node in self.names.nodes:
             match node:
                 case ast.Call(func=ast.Attribute() as function):
@@ -92,14 +422,14 @@ class _Reader:
                     if key in FILTERS:
                         yield self._line("filter", node)
                 case ast.Attribute(attr="scan", ctx=ast.Load()):
-                    yield from self._handed_on(node)
+                    yield from self._passed_on(node)
 
     def _line(
         self, kind: CodeKind, node: ast.AST, table: str = "", attribute: str = ""
     ) -> CodeLine:
         number = getattr(node, "lineno", 1)
         if isinstance(node, ast.Attribute):
-            number = node.end_lineno or number  # where the method's name stands
+            number = node.end_lineno or number  # the line of the method's name
         text = self.rows[number - 1].strip() if number <= len(self.rows) else ""
         return CodeLine(kind, self.file, number, text[:MOST_TEXT], table, attribute)
 
@@ -110,22 +440,22 @@ class _Reader:
         if method == "get_paginator":
             yield from self._of_paginator(call, function)
             return
-        given = self.names.arguments(call)
+        arguments = self.names.arguments(call)
         if method == "paginate":
-            yield from self._of_arguments(given, self._table_of(UNKNOWN, given))
+            yield from self._of_arguments(arguments, self._table_of(UNKNOWN, arguments))
             return
         referent = self.names.referent(function.value)
-        if not self._is_dynamodb(call, function, given, referent):
+        if not self._is_dynamodb(call, function, arguments, referent):
             return
-        table = self._table_of(referent, given)
+        table = self._table_of(referent, arguments)
         if method in READS:
             self.reads += 1
         if method == "scan":
             yield self._line("scan", function, table)
         if method in (*READS, "update_item", "put_item", "delete_item"):
-            yield from self._of_arguments(given, table)
-        if method == "update_item" and given.whole:
-            yield from self._of_update(given, function, table)
+            yield from self._of_arguments(arguments, table)
+        if method == "update_item" and arguments.whole:
+            yield from self._of_update(arguments, function, table)
         if method in RESTS:
             rest = self._rest(call, RESTS[method])
             if rest != "read":
@@ -141,7 +471,7 @@ class _Reader:
             yield self._line("scan", function, self._paginated(call))
 
     def _paginated(self, call: ast.Call) -> str:
-        """The table of `get_paginator(...).paginate(TableName=...)`, also by way of a name."""
+        """Return the table of `get_paginator(...).paginate(TableName=...)`, also through a name."""
         parent = self.names.parents.get(call)
         holders: list[ast.AST] = [call] if isinstance(parent, ast.Attribute) else []
         if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
@@ -153,8 +483,8 @@ class _Reader:
                 return self._table_of(UNKNOWN, self.names.arguments(outer))
         return ""
 
-    def _handed_on(self, node: ast.Attribute) -> Iterator[CodeLine]:
-        """A method that somebody else calls: `pages(table.scan)`."""
+    def _passed_on(self, node: ast.Attribute) -> Iterator[CodeLine]:
+        """Yield a method that another function calls, as in `pages(table.scan)`."""
         parent = self.names.parents.get(node)
         if isinstance(parent, ast.Call) and parent.func is node:
             return
@@ -163,95 +493,101 @@ class _Reader:
             yield self._line("scan", node, referent.table)
 
     def _is_dynamodb(
-        self, call: ast.Call, function: ast.Attribute, given: Arguments, referent: Referent
+        self, call: ast.Call, function: ast.Attribute, arguments: Arguments, referent: Referent
     ) -> bool:
-        """boto3 takes names alone, which begin with a capital: so strangers are told apart."""
+        """Return whether it is a call of boto3: all arguments have names, with a capital first."""
         if (
             call.args
             or referent.kind == "other"
-            or not all(one[:1].isupper() for one in given.named)
+            or not all(name[:1].isupper() for name in arguments.named)
         ):
             return False
-        if referent.kind in ("table", "client") or given.named.keys() & _OWN:
+        if referent.kind in ("table", "client") or arguments.named.keys() & _OWN:
             return True
         return self.knows_dynamodb and _HINT.search(_last_name(function.value)) is not None
 
-    def _table_of(self, referent: Referent, given: Arguments) -> str:
+    def _table_of(self, referent: Referent, arguments: Arguments) -> str:
         if referent.table:
             return referent.table
-        items = self.names.members(given.named.get("RequestItems"))
+        items = self.names.members(arguments.named.get("RequestItems"))
         if items is not None:
             tables = {name for name, _, _ in items}
             return tables.pop() if len(tables) == 1 else ""
-        return self.names.constant(given.named.get("TableName"))
+        return self.names.constant(arguments.named.get("TableName"))
 
     # Parameters
 
-    def _of_arguments(self, given: Arguments, table: str) -> Iterator[CodeLine]:
-        for name in given.named.keys() & FILTERS:
-            yield self._line("filter", given.places[name], table, self._filtered(name, given))
-        if _is_true(given.named.get("ConsistentRead")):
-            yield self._line("consistent", given.places["ConsistentRead"], table)
-        for _, keys, _ in self.names.members(given.named.get("RequestItems")) or ():
+    def _of_arguments(self, arguments: Arguments, table: str) -> Iterator[CodeLine]:
+        for name in arguments.named.keys() & FILTERS:
+            yield self._line(
+                "filter", arguments.places[name], table, self._filtered(name, arguments)
+            )
+        if _is_true(arguments.named.get("ConsistentRead")):
+            yield self._line("consistent", arguments.places["ConsistentRead"], table)
+        for _, keys, _ in self.names.members(arguments.named.get("RequestItems")) or ():
             for name, value, place in self.names.members(keys) or ():
                 if name == "ConsistentRead" and _is_true(value):
                     yield self._line("consistent", place, table)
 
-    def _filtered(self, name: str, given: Arguments) -> str:
-        """Names of the attributes of a filter, joined by commas."""
-        value = given.named[name]
+    def _filtered(self, name: str, arguments: Arguments) -> str:
+        """Return the names of the attributes of a filter, joined by commas."""
+        value = arguments.named[name]
         if name != "FilterExpression":
-            return ",".join(sorted({one for one, _, _ in self.names.members(value) or ()}))
+            return ",".join(
+                sorted({attribute for attribute, _, _ in self.names.members(value) or ()})
+            )
         text = self.names.text(value)
         if text is not None:
-            return ",".join(self._attributes(text, given))
-        found: dict[str, None] = {}
+            return ",".join(self._attributes(text, arguments))
+        attributes: dict[str, None] = {}
         for node in ast.walk(value):
             if (
                 isinstance(node, ast.Call)
                 and _last_name(node.func) in ("Attr", "Key")
                 and node.args
             ):
-                found[self.names.constant(node.args[0])] = None
-        return ",".join(one for one in found if one)
+                attributes[self.names.constant(node.args[0])] = None
+        return ",".join(attribute for attribute in attributes if attribute)
 
-    def _attributes(self, expression: str, given: Arguments) -> list[str]:
-        return [self._named(one, given) for one in names_in(expression)]
+    def _attributes(self, expression: str, arguments: Arguments) -> list[str]:
+        return [self._named(name, arguments) for name in names_in(expression)]
 
-    def _named(self, name: str, given: Arguments) -> str:
-        """The attribute that #name stands for, if that is known."""
-        known = self.names.members(given.named.get("ExpressionAttributeNames")) or ()
-        return {one: self.names.constant(value) for one, value, _ in known}.get(name) or name
+    def _named(self, name: str, arguments: Arguments) -> str:
+        """Return the attribute behind #name, if it is known."""
+        aliases = self.names.members(arguments.named.get("ExpressionAttributeNames")) or ()
+        return {alias: self.names.constant(value) for alias, value, _ in aliases}.get(name) or name
 
-    def _of_update(self, given: Arguments, node: ast.AST, table: str) -> Iterator[CodeLine]:
-        """A status that is set whatever it was before."""
-        if given.named.keys() & CONDITIONS:
+    def _of_update(self, arguments: Arguments, node: ast.AST, table: str) -> Iterator[CodeLine]:
+        """Yield an update that sets a status without a condition."""
+        if arguments.named.keys() & CONDITIONS:
             return
-        old = self.names.members(given.named.get("AttributeUpdates")) or ()
-        names = [name for name, _, _ in old]
-        text = self.names.text(given.named.get("UpdateExpression")) or ""
+        updates = self.names.members(arguments.named.get("AttributeUpdates")) or ()
+        names = [name for name, _, _ in updates]
+        text = self.names.text(arguments.named.get("UpdateExpression")) or ""
         for clause in _SET.findall(text):
-            targets = (one.rpartition(".")[2].partition("[")[0] for one in _TARGET.findall(clause))
-            names += [self._named(one, given) for one in targets]
+            targets = (
+                target.rpartition(".")[2].partition("[")[0] for target in _TARGET.findall(clause)
+            )
+            names += [self._named(target, arguments) for target in targets]
         for name in names:
             if STATUS.search(name.lstrip("#")):
                 yield self._line("status", node, table, name.lstrip("#"))
 
     def _of_dictionary(self, node: ast.Dict) -> Iterator[CodeLine]:
-        """Parameters that are collected first, and the updates of a transaction."""
+        """Yield from parameters in a dictionary, and from the updates of a transaction."""
         members = {name: (value, place) for name, value, place in self._literal(node)}
         if not members.keys() & {*FILTERS, "UpdateExpression", "ConsistentRead"}:
             return
-        given = Arguments(
+        arguments = Arguments(
             {name: value for name, (value, _) in members.items()},
             {name: place for name, (_, place) in members.items()},
             True,
         )
-        table = self._table_of(UNKNOWN, given)
+        table = self._table_of(UNKNOWN, arguments)
         parent = self.names.parents.get(node)
         if isinstance(parent, ast.Dict) and "UpdateExpression" in members:
-            yield from self._of_update(given, members["UpdateExpression"][1], table)
-        yield from self._of_arguments(given, table)
+            yield from self._of_update(arguments, members["UpdateExpression"][1], table)
+        yield from self._of_arguments(arguments, table)
 
     def _literal(self, node: ast.Dict) -> Iterator[tuple[str, ast.expr, ast.AST]]:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -262,7 +598,7 @@ class _Reader:
     # Responses
 
     def _rest(self, call: ast.Call, name: str) -> Literal["read", "unread", "unknown"]:
-        """What becomes of UnprocessedItems of a response, or UnprocessedKeys."""
+        """Return whether UnprocessedItems or UnprocessedKeys of a response are read."""
         return _worst(self._use(call, name))
 
     def _use(self, node: ast.AST, name: str) -> set[str]:
@@ -275,9 +611,9 @@ class _Reader:
             case ast.Subscript(value=value, slice=ast.Constant(value=key)) if value is node:
                 return {"read" if key == name else "unread"}
             case ast.Attribute(attr="get"):
-                asked = self.names.parents.get(parent)
-                if isinstance(asked, ast.Call) and asked.args:
-                    return {_of_key(self.names.constant(asked.args[0]), name)}
+                call = self.names.parents.get(parent)
+                if isinstance(call, ast.Call) and call.args:
+                    return {_of_key(self.names.constant(call.args[0]), name)}
             case ast.Compare(left=left) if left is not node:
                 return {_of_key(self.names.constant(left), name)}
             case (
@@ -296,10 +632,10 @@ class _Reader:
             scope, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
         ):
             return {"unknown"}
-        found = {"unread"}
+        results = {"unread"}
         for use in uses:
-            found |= self._use(use, name)
-        return found
+            results |= self._use(use, name)
+        return results
 
     def _uses(self, target: ast.Name, scope: Scope) -> list[ast.AST]:
         return [
@@ -313,19 +649,25 @@ class _Reader:
 
 
 def _once(lines: Iterable[CodeLine]) -> list[CodeLine]:
-    """A dictionary is met by itself, and where it is passed: there the table may be known."""
+    """Return one line of each kind and number.
+
+    A dictionary is read where it is written and where it is passed, where its table may be known.
+    """
     best: dict[tuple[int, str], CodeLine] = {}
     for line in lines:
-        known = best.setdefault((line.line, line.kind), line)
-        if (bool(line.table), bool(line.attribute)) > (bool(known.table), bool(known.attribute)):
+        previous = best.setdefault((line.line, line.kind), line)
+        if (bool(line.table), bool(line.attribute)) > (
+            bool(previous.table),
+            bool(previous.attribute),
+        ):
             best[line.line, line.kind] = line
     return [best[at] for at in sorted(best)]
 
 
 def _worst(uses: Iterable[str]) -> Literal["read", "unread", "unknown"]:
-    """One that reads it suffices; where one is not understood, nobody can say."""
-    found = set(uses)
-    return "read" if "read" in found else "unknown" if "unknown" in found else "unread"
+    """Return "read" if one use reads it, otherwise "unknown" if one use is not understood."""
+    results = set(uses)
+    return "read" if "read" in results else "unknown" if "unknown" in results else "unread"
 
 
 def _of_key(key: str, name: str) -> str:
@@ -342,4 +684,27 @@ def _last_name(node: ast.AST) -> str:
             return name
         case ast.Call(func=function):
             return _last_name(function)
+    return ""
+
+
+def _common(referents: set[Referent]) -> Referent:
+    """Return one object for several: of the same kind, and of no particular table."""
+    if len(referents) == 1:
+        return next(iter(referents))
+    kinds = {referent.kind for referent in referents}
+    return Referent(kinds.pop()) if len(kinds) == 1 else UNKNOWN
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    """A global is often None until it is first used."""
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _annotated(node: ast.AST | None) -> str:
+    """Return the last name of an annotation, which may be a text."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Constant(value=str() as text):
+            return text.rpartition(".")[2]
     return ""

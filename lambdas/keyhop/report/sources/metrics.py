@@ -1,22 +1,90 @@
-"""CloudWatch's metrics of a table (M): what it consumes, which throttles it has, who calls it."""
+"""CloudWatch's metrics of a table (M): what it consumes, its throttles, and the calls.
 
-from collections.abc import Mapping, Sequence
+Names, dimensions and statistics: "DynamoDB metrics and dimensions". Periods: API Reference,
+GetMetricData: minutes are kept for 15 days, five minutes for 63, hours for 455.
+
+CloudWatch has no datapoints for events that did not happen: a throttle metric without datapoints
+may mean that nothing was throttled, or that CloudWatch does not show the metrics of this table. The
+consumed units decide, because an idle table emits them too (SampleCount of
+ConsumedReadCapacityUnits). If these metrics have datapoints, the absence of others means 0; if not,
+nothing is known.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, cast
 
-from keyhop.report.facts import Absent, MetricFacts, TableFacts
+from keyhop.report.facts import TABLE, Absent, Cause, MetricFacts, TableFacts, Throttles
 from keyhop.report.findings import Spent
 from keyhop.report.sources.absence import ANY, FAILURES, Looked, why_absent
-from keyhop.report.sources.metric_facts import Own, Series, facts_of
-from keyhop.report.sources.metric_plan import NAMESPACE, Asked, Plan, Query, What, plan
+from keyhop.wording import duration
 
 ACTIONS: Mapping[str, tuple[str, ...]] = {"cloudwatch:GetMetricData": (ANY,)}
 
 DOLLARS_PER_METRIC = 0.01 / 1000
-"""Of those requested, from the first on (CloudWatch pricing, us-east-1, 2026-08)."""
-DENIED = "Forbidden"
-FAILED = "InternalError"
+"""The price of each requested metric (CloudWatch pricing, us-east-1, 2026-08)."""
+MAX_QUERIES = 500
+"""The maximum number of queries of a GetMetricData (API Reference)."""
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+KEPT_DAYS = ((15, MINUTE), (63, 5 * MINUTE), (455, HOUR))
+READ_DAYS = 30
+DENIED, FAILED = "Forbidden", "InternalError"
+
+DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
+CAUSES: dict[Cause, str] = {
+    "key range": "KeyRangeThroughput",
+    "provisioned": "ProvisionedThroughput",
+    "maximum": "MaxOnDemandThroughput",
+    "account": "AccountLimit",
+}
+OPERATIONS = (
+    *("GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"),
+    *("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"),
+    *("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"),
+)
+RETURNING = ("Query", "Scan", "ExecuteStatement")
+"""The operations that have ReturnedItemCount."""
+
+What = tuple[str, ...]
+"""consumed, direction, target; throttles, direction, cause, target; calls, operation; returned,
+operation; days, direction, index."""
+Points = Sequence[tuple[float, float]]
+"""Pairs of the first second of a period and its value, in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The calls of Keyhop itself between two moments in epoch seconds, which are subtracted.
+
+    Attributes:
+        calls: The number of calls by operation, as "Scan".
+    """
+
+    began: float
+    ended: float
+    calls: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of_report(cls, document: Mapping[str, Any]) -> "Own":
+        """Return the calls of an earlier report of the table, from its JSON.
+
+        Without it, its Scans would count as those of a user. All of its requests are counted as
+        Scans, as nearly all are.
+        """
+        at, spent = float(document["at"]), document["spent"]
+        scans = {"Scan": float(spent["requests"])}
+        return cls(at - float(spent["seconds"]), at, scans)
+
+    def within(self, began: float, ended: float, operation: str) -> float:
+        """Return the calls of an operation in a window, as if they were spread evenly."""
+        if self.ended <= self.began:
+            share = float(began <= self.began < ended)
+        else:
+            overlap = min(self.ended, ended) - max(self.began, began)
+            share = max(0.0, overlap) / (self.ended - self.began)
+        return share * self.calls.get(operation, 0.0)
 
 
 def look(
@@ -26,93 +94,251 @@ def look(
     since: float,
     ours: Sequence[Own] = (),
 ) -> Looked[MetricFacts]:
-    """Of the last `since` seconds; of GSIs also on which of the last 30 days they were read.
+    """Return the metrics of the last `since` seconds, and the days on which GSIs were read.
 
-    client: boto3's of CloudWatch. ours: what Keyhop itself did to the table. A refusal is Absent.
+    Args:
+        client: The client of boto3 for CloudWatch.
+        table: The table.
+        now: The time in epoch seconds.
+        since: The seconds to look back: at least an hour, which the guard needs (absence.py), and
+            at most as long as CloudWatch keeps data.
+        ours: The calls of Keyhop itself.
     """
     if isinstance(client, Absent):
         return Looked(client)
-    wanted = plan(table, now, since)
+    longest, _ = KEPT_DAYS[-1]
+    seconds = min(max(since, HOUR), longest * DAY)
+    period = next(period for days, period in KEPT_DAYS if seconds <= days * DAY)
+    coarse = HOUR if seconds >= DAY else period
+    ended = int(now // MINUTE * MINUTE)
+    # Up, not down: the oldest datapoints of a window as long as they are kept are gone.
+    began = math.ceil((ended - seconds) / coarse) * coarse
+    first_day = int(now // DAY * DAY) - (READ_DAYS - 1) * DAY
+    indexes = [index.name for index in table.indexes if index.kind == "GSI"]
+    queries = [*_capacity(TABLE, period), *_calls(coarse)]
+    for index in indexes:
+        queries += _capacity(index, period)
     answers = _Answers()
     try:
-        for request in wanted.requests:
-            answers.ask(client, table, request)
+        answers.ask(client, table, began, ended, queries)
+        answers.ask(client, table, first_day, ended, [*_days(indexes)])
     except FAILURES as error:
         absent = why_absent(error, "CloudWatch", "cloudwatch:GetMetricData")
         return Looked(absent, answers.spent)
-    if answers.is_denied:
-        told = Absent("CloudWatch shows no metric of the table here", "look in its own account")
-        return Looked(told, answers.spent)
-    return Looked(_facts(wanted, answers, table, ours), answers.spent)
+    return Looked(_facts(table, began, ended, period, answers, ours), answers.spent)
 
 
-def _facts(
-    wanted: Plan, answers: "_Answers", table: TableFacts, ours: Sequence[Own]
-) -> MetricFacts | Absent:
-    return facts_of(wanted, Series(answers.points, frozenset(answers.failed)), table, ours)
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """A metric; `dimensions` are those besides the table's name."""
+
+    what: What
+    metric: str
+    period: int
+    dimensions: tuple[tuple[str, str], ...] = ()
+    statistic: str = "Sum"
+
+    def in_request(self, id_: str, table: TableFacts) -> dict[str, Any]:
+        """Return the query for a request.
+
+        A table that was named by its ARN gets its account: this one may have a table of that name.
+        """
+        dimensions = [("TableName", table.name), *self.dimensions]
+        account = {"AccountId": table.arn.split(":")[4]} if table.by_arn else {}
+        return {
+            "Id": id_,
+            **account,
+            "MetricStat": {
+                "Metric": {
+                    "Namespace": "AWS/DynamoDB",
+                    "MetricName": self.metric,
+                    "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions],
+                },
+                "Period": self.period,
+                "Stat": self.statistic,
+            },
+        }
+
+
+def _capacity(target: str, period: int) -> Iterator[_Query]:
+    """Yield the consumed units of a table or a GSI, and its throttles by cause."""
+    for direction in DIRECTIONS:
+        title, where = direction.title(), _where(target)
+        consumed = f"Consumed{title}CapacityUnits"
+        yield _Query(("consumed", direction, target), consumed, period, where)
+        for cause, name in CAUSES.items():
+            if (direction, cause) == ("write", "account") and target != TABLE:
+                continue  # that metric has no dimension for an index
+            what = ("throttles", direction, cause, target)
+            yield _Query(what, f"{title}{name}ThrottleEvents", period, where)
+
+
+def _calls(period: int) -> Iterator[_Query]:
+    for operation in OPERATIONS:
+        where = (("Operation", operation),)
+        latency = "SuccessfulRequestLatency"
+        yield _Query(("calls", operation), latency, period, where, "SampleCount")
+        if operation in RETURNING:
+            yield _Query(("returned", operation), "ReturnedItemCount", period, where)
+
+
+def _days(indexes: Sequence[str]) -> Iterator[_Query]:
+    for index in indexes:
+        for direction in DIRECTIONS:
+            name = f"Consumed{direction.title()}CapacityUnits"
+            yield _Query(("days", direction, index), name, DAY, _where(index))
+
+
+def _where(target: str) -> tuple[tuple[str, str], ...]:
+    return () if target == TABLE else (("GlobalSecondaryIndexName", target),)
 
 
 @dataclass(slots=True)
 class _Answers:
-    """What has been answered so far, over the pages of all requests."""
+    """The queries and their answers.
+
+    Attributes:
+        failed: The queries that CloudWatch could not answer.
+    """
 
     points: dict[What, list[tuple[float, float]]] = field(default_factory=dict)
     failed: set[What] = field(default_factory=set)
     statuses: set[str] = field(default_factory=set)
+    queries: list[What] = field(default_factory=list)
     requests: int = 0
     metrics: int = 0
 
-    def ask(self, client: Any, table: TableFacts, asked: Asked) -> None:
-        """One request and its pages; raises what the client raises."""
-        by_id = {f"q{at}": query for at, query in enumerate(asked.queries)}
-        token: str | None = None
-        while True:
-            self.requests += 1
-            self.metrics += len(by_id)
-            answer = client.get_metric_data(
-                MetricDataQueries=[_in_request(id_, query, table) for id_, query in by_id.items()],
-                StartTime=datetime.fromtimestamp(asked.began, UTC),
-                EndTime=datetime.fromtimestamp(asked.ended, UTC),
-                **({"NextToken": token} if token else {}),
-            )
-            for one in answer.get("MetricDataResults", ()):  # an emulator may have none
-                self._take(by_id[one["Id"]].what, one)
-            token = answer.get("NextToken")
-            if not token:
-                return
+    def ask(
+        self, client: Any, table: TableFacts, began: int, ended: int, queries: Sequence[_Query]
+    ) -> None:
+        """Send queries about [began, ended), with all pages; raise what the client raises."""
+        self.queries += (query.what for query in queries)
+        for first in range(0, len(queries), MAX_QUERIES):
+            by_id = {
+                f"q{at}": query for at, query in enumerate(queries[first : first + MAX_QUERIES])
+            }
+            token: str | None = None
+            while True:
+                self.requests += 1
+                self.metrics += len(by_id)
+                answer = client.get_metric_data(
+                    MetricDataQueries=[
+                        query.in_request(id_, table) for id_, query in by_id.items()
+                    ],
+                    StartTime=datetime.fromtimestamp(began, UTC),
+                    EndTime=datetime.fromtimestamp(ended, UTC),
+                    **({"NextToken": token} if token else {}),
+                )
+                for result in answer.get("MetricDataResults", ()):  # an emulator may have none
+                    self._take(by_id[result["Id"]].what, result)
+                token = answer.get("NextToken")
+                if not token:
+                    break
 
-    def _take(self, what: What, told: Mapping[str, Any]) -> None:
-        status = told.get("StatusCode", "Complete")
+    def _take(self, what: What, result: Mapping[str, Any]) -> None:
+        status = result.get("StatusCode", "Complete")
         self.statuses.add(status)
         if status in (DENIED, FAILED):
             self.failed.add(what)
-        times = (moment.timestamp() for moment in told["Timestamps"])
-        self.points.setdefault(what, []).extend(zip(times, told["Values"], strict=True))
-
-    @property
-    def is_denied(self) -> bool:
-        return self.statuses == {DENIED}
+        times = (moment.timestamp() for moment in result["Timestamps"])
+        self.points.setdefault(what, []).extend(zip(times, result["Values"], strict=True))
 
     @property
     def spent(self) -> Spent:
-        """A page is taken to cost what its request does."""
+        """Return the cost, where a page costs as much as its request."""
         return Spent(0.0, self.requests, self.metrics * DOLLARS_PER_METRIC, 0.0)
 
+    def of(self, *what: str) -> Points:
+        return self.points.get(what, ())
 
-def _in_request(id_: str, query: Query, table: TableFacts) -> dict[str, Any]:
-    """With the account of a table that may be another's: its name may be that of one here."""
-    dimensions = [("TableName", table.name), *query.dimensions]
-    account = {"AccountId": table.arn.split(":")[4]} if table.by_arn else {}
-    return {
-        "Id": id_,
-        **account,
-        "MetricStat": {
-            "Metric": {
-                "Namespace": NAMESPACE,
-                "MetricName": query.metric,
-                "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions],
-            },
-            "Period": query.period,
-            "Stat": query.statistic,
+    def total(self, *what: str) -> float:
+        return float(sum(value for _, value in self.of(*what)))
+
+    def is_alive(self, target: str) -> bool:
+        """Return whether CloudWatch shows the metrics of the table or a GSI."""
+        return any(self.of("consumed", direction, target) for direction in DIRECTIONS)
+
+
+def _facts(
+    table: TableFacts, began: int, ended: int, period: int, answers: _Answers, ours: Sequence[Own]
+) -> MetricFacts | Absent:
+    if answers.statuses == {DENIED}:
+        return Absent("CloudWatch shows no metric of the table here", "look in its own account")
+    if not answers.is_alive(TABLE):
+        return Absent(
+            f"CloudWatch has no datapoints of the table in {duration(ended - began)}, "
+            "not even of an idle one",
+            "give a --since in which the table was there, in its own account and region",
+        )
+    indexes = [index.name for index in table.indexes if index.kind == "GSI"]
+    targets = [TABLE, *(name for name in indexes if answers.is_alive(name))]
+
+    def own_calls(operation: str) -> float:
+        return sum(own.within(began, ended, operation) for own in ours)
+
+    return MetricFacts(
+        began=max(began, min(table.created, ended - period)),
+        ended=ended,
+        consumed=_consumed(answers, targets, answers.total),
+        peak=_consumed(
+            answers,
+            targets,
+            lambda *what: max((units for _, units in answers.of(*what)), default=0.0) / period,
+        ),
+        throttles=_throttles(answers, targets, period),
+        calls={
+            operation: max(0.0, total - own_calls(operation))
+            for operation, total in _by_operation(answers, "calls")
         },
+        returned=dict(_by_operation(answers, "returned")),
+        read_days={name: _read_days(answers, name) for name in indexes},
+        minutes=tuple(
+            (at, units * MINUTE / period)
+            for at, units in sorted(answers.of("consumed", "write", TABLE))
+            if units
+        ),
+        period=period,
+    )
+
+
+def _consumed(
+    answers: _Answers, targets: Sequence[str], value_of: Callable[..., float]
+) -> dict[tuple[str, str], float]:
+    return {
+        (direction, target): value_of("consumed", direction, target)
+        for target in targets
+        for direction in DIRECTIONS
+        if ("consumed", direction, target) not in answers.failed
     }
+
+
+def _throttles(
+    answers: _Answers, targets: Sequence[str], period: int
+) -> dict[tuple[str, Cause, str], Throttles]:
+    """Return the throttles; for an index without metrics only those with events."""
+    throttles: dict[tuple[str, Cause, str], Throttles] = {}
+    for what in answers.queries:
+        if what[0] != "throttles" or what in answers.failed:
+            continue
+        _, direction, cause, target = what
+        ends = [at + period for at, events in answers.of(*what) if events]
+        if ends or target in targets:
+            key = direction, cast(Cause, cause), target
+            throttles[key] = Throttles(answers.total(*what), max(ends, default=None))
+    return throttles
+
+
+def _by_operation(answers: _Answers, kind: str) -> Iterator[tuple[str, float]]:
+    for what in answers.queries:
+        if what[0] == kind and what not in answers.failed:
+            yield what[1], answers.total(*what)
+
+
+def _read_days(answers: _Answers, index: str) -> int | None:
+    """Return on how many of the last days an index was read.
+
+    Without reads it is 0 if each day has datapoints, of reads or writes, and otherwise None.
+    """
+    count = sum(units > 0 for units in dict(answers.of("days", "read", index)).values())
+    days = {at for direction in DIRECTIONS for at, _ in answers.of("days", direction, index)}
+    return count if count or len(days) >= READ_DAYS else None

@@ -1,21 +1,24 @@
-"""What the records of a stream come to: traffic by key, and what it says of the keys. Pure.
+"""The traffic of a stream by key, and what its records show about the keys.
 
-Memory is bounded: of at most KEPT keys there are counts; when there are more, the half with least
-write units is forgotten, so a key that is told of later has at least what is said of it.
+Memory is bounded: there are counts of up to KEPT keys. With more keys, the half with the fewest
+write units is forgotten, so a key that comes again has at least the reported traffic. No value is
+kept but keys: what is compared is forgotten, or kept as a hash.
 """
 
+import math
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from random import Random
 from typing import Any
 
-from keyhop.dynamodb.values import Key, TypedValue, canonical
+from keyhop.dynamodb.values import Key, TypedValue, canonical, same, size_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import KeyTraffic, Shown, StreamFacts
-from keyhop.report.sources.changes import Transitions, changed, counted, write_units
-from keyhop.report.sources.key_order import is_today, number_of, order_of
+from keyhop.report.forms import dates_of
 from keyhop.report.statistics.order import kendall, spearman
 from keyhop.report.statistics.shares import share_of
 
@@ -23,13 +26,13 @@ Record = Mapping[str, Any]
 
 KEPT = 100_000
 SAMPLED = 1_000
-"""Keys whose order in time is looked at."""
+"""The number of keys whose order in time is examined."""
 SHOWN = 100
-"""Keys that are told of."""
+"""The number of keys that are reported."""
 MAPPED = 64
-"""Of these, whose hash place is asked for: they are on the key map."""
+"""The number of these whose hash place is requested, for the key map."""
 PLACED = 128
-"""Keys whose place is asked for, to see whether time and place go together: a correlation is known
+"""The number of keys whose place is requested for the correlation of time and place, which is known
 to 0.2 then.
 """
 GROWING = 20
@@ -37,18 +40,51 @@ SHORT_SECONDS = 30.0
 MINUTE, DAY = 60, 86_400
 PLACES = 256
 MOMENTS = 100
-"""So many different ones show how finely a stream tells them."""
+"""This many different times show the resolution of a stream."""
+WRITE_UNIT_BYTES = 1024
+MOST_STATUSES = 20
+"""The maximum number of values of a status: attributes with more have no transitions."""
+MOST_ATTRIBUTES = 100
+LONGEST_STATUS = 40
+RARE = 0.05
+"""A transition is rare below this share of the transitions in the opposite direction."""
+MOST_HELD = 10_000
+"""With more keys the rare ones are forgotten: frequent keys come again."""
+MOST = 5
+ZONES = (timedelta(hours=-12), timedelta(), timedelta(hours=14))
+_NUMBER = re.compile(r"([0-9]{1,18})$")
+_NO_NUMBER = re.compile(
+    r"(^|\D)(19|20)\d\d([-/.](0[1-9]|1[0-2])([-/.]\d\d)?|(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))"
+    r"([T ].*)?$"
+)
+"""A date, with separators or of eight digits. It numbers days instead of ids."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d")
+_TTL = ("Service", "dynamodb.amazonaws.com")
 
 
 def moment_of(record: Record) -> float:
-    """When it was written, epoch seconds, by the second."""
+    """Return the time of a write in epoch seconds, to the second."""
     moment = record["dynamodb"]["ApproximateCreationDateTime"]
     return float(moment.timestamp() if isinstance(moment, datetime) else moment)
 
 
+def write_units(record: Mapping[str, Any]) -> float:
+    """Return the write units of a record, by the larger image in the view; at least 1.
+
+    An item that TTL deleted costs nothing. A transaction costs twice, which is not visible.
+    """
+    user = record.get("userIdentity") or {}
+    kind = user.get("Type") or user.get("type"), user.get("PrincipalId") or user.get("principalId")
+    if record["eventName"] == "REMOVE" and kind == _TTL:
+        return 0.0
+    change = record["dynamodb"]
+    largest = max(size_of(change.get(image) or {}) for image in ("NewImage", "OldImage"))
+    return float(max(1, math.ceil(largest / WRITE_UNIT_BYTES)))
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How a stream was looked at. seconds: that are covered."""
+    """How a stream was read; `seconds` is the covered time."""
 
     began: float
     seconds: float
@@ -58,7 +94,11 @@ class Seen:
 
 @dataclass(slots=True)
 class _Key:
-    """What one partition key has had. newest: inserts at a sort key greater than all before."""
+    """The traffic of a partition key.
+
+    Attributes:
+        newest: The inserts with a sort key greater than all before.
+    """
 
     value: TypedValue
     records: int = 0
@@ -92,7 +132,7 @@ class _Key:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A key that was inserted for the first time in the look. number: of its record."""
+    """A key at its first insert, with the number of its record."""
 
     at: float
     number: int
@@ -100,8 +140,47 @@ class _New:
 
 
 @dataclass(slots=True)
+class Transitions:
+    """The transitions between short texts by attribute, as hashes."""
+
+    _of: dict[str, Counter[tuple[int, int]] | None] = field(default_factory=dict)
+
+    def take(self, old: Key, new: Key, names: Iterable[str]) -> None:
+        """Add a change of an item, with the result of `changed`."""
+        for name in names:
+            before, after = old.get(name, {}).get("S"), new.get(name, {}).get("S")
+            if before is None or after is None or is_moment(new, name):
+                continue
+            if name not in self._of and len(self._of) >= MOST_ATTRIBUTES:
+                continue
+            counts = self._of.setdefault(name, Counter())
+            if counts is None:
+                continue
+            pair = hash(before), hash(after)
+            is_new = pair not in counts
+            counts[pair] += 1
+            if is_new and not self._is_status(counts, before, after):
+                self._of[name] = None
+
+    def _is_status(self, counts: Counter[tuple[int, int]], before: str, after: str) -> bool:
+        values = {value for pair in counts for value in pair}
+        return len(values) <= MOST_STATUSES and max(len(before), len(after)) <= LONGEST_STATUS
+
+    def reversals(self) -> dict[str, tuple[int, int]]:
+        """Return by attribute the number of transitions, and of those in a rare direction.
+
+        A direction is rare compared with the opposite one.
+        """
+        return {
+            name: (counts.total(), sum(_backwards(counts, pair) for pair in counts))
+            for name, counts in self._of.items()
+            if counts
+        }
+
+
+@dataclass(slots=True)
 class Traffic:
-    """Takes the records of a table's stream, in about their order. partition, sort: names."""
+    """Collects the records of a table's stream, in approximate order."""
 
     partition: str
     sort: str | None
@@ -113,7 +192,6 @@ class Traffic:
     _moments: set[float] = field(default_factory=set)
     _hashes: set[int] = field(default_factory=set)
     _shards: Counter[str] = field(default_factory=Counter)
-    _items: Counter[int] = field(default_factory=Counter)
     _counts: Counter[tuple[int, str]] = field(default_factory=Counter)
     _transitions: Transitions = field(default_factory=Transitions)
     _sample: list["_New"] = field(default_factory=list)
@@ -121,45 +199,44 @@ class Traffic:
     _chance: Random = field(default_factory=lambda: Random(0))
 
     def take(self, record: Record, shard: str = "") -> None:
-        """One record; nothing of it is kept but its key."""
-        told = record["dynamodb"]
-        value = told["Keys"][self.partition]
+        """Add a record, of which only the key is kept."""
+        change = record["dynamodb"]
+        value = change["Keys"][self.partition]
         at = moment_of(record)
         if len(self._moments) < MOMENTS:
             self._moments.add(at)
         key = canonical(value)
         self.records += 1
         self._shards[shard] += 1
-        one = self._keys.get(key)
-        if one is None:
-            one = self._keys[key] = _Key(value)
+        traffic = self._keys.get(key)
+        if traffic is None:
+            traffic = self._keys[key] = _Key(value)
             self._hashes.add(hash(key))
-        one.take(at, write_units(record))
+        traffic.take(at, write_units(record))
         if record["eventName"] == "INSERT":
-            self._insert(one, told, at)
+            self._insert(traffic, change, at)
         elif record["eventName"] == "REMOVE":
-            one.removes += 1
-        self._take_item(key, told)
+            traffic.removes += 1
+        self._take_item(key, change)
         if len(self._keys) > self.kept:
             self._forget()
 
-    def _insert(self, one: _Key, told: Mapping[str, Any], at: float) -> None:
+    def _insert(self, traffic: _Key, change: Mapping[str, Any], at: float) -> None:
         self.inserts += 1
-        self.dated += is_today(one.value, at)
-        one.insert(order_of(told["Keys"][self.sort]) if self.sort else None)
-        if one.records > 1:
+        self.dated += is_today(traffic.value, at)
+        traffic.insert(order_of(change["Keys"][self.sort]) if self.sort else None)
+        if traffic.records > 1:
             return
-        self._fresh += 1  # of keys that are new here, an even sample
-        new = _New(at, self.records, one.value)
+        self._fresh += 1  # a uniform sample of the new keys
+        new = _New(at, self.records, traffic.value)
         if len(self._sample) < SAMPLED:
             self._sample.append(new)
         elif (chosen := self._chance.randrange(self._fresh)) < SAMPLED:
             self._sample[chosen] = new
 
-    def _take_item(self, key: Any, told: Mapping[str, Any]) -> None:
-        item = hash((key, canonical(told["Keys"][self.sort]) if self.sort else None))
-        self._items[item] += 1
-        old, new = told.get("OldImage"), told.get("NewImage")
+    def _take_item(self, key: Any, change: Mapping[str, Any]) -> None:
+        item = hash((key, canonical(change["Keys"][self.sort]) if self.sort else None))
+        old, new = change.get("OldImage"), change.get("NewImage")
         if old and new:
             names = changed(old, new)
             self._transitions.take(old, new, names)
@@ -168,85 +245,83 @@ class Traffic:
 
     @property
     def _resolution(self) -> float:
-        """Seconds that the stream tells apart: DynamoDB tells seconds, DynamoDB Local minutes."""
+        """Return the resolution in seconds: 1 in DynamoDB, 60 in DynamoDB Local."""
         by_minute = len(self._moments) > 1 and all(at % MINUTE == 0 for at in self._moments)
         return MINUTE if by_minute else 1.0
 
     def _forget(self) -> None:
-        """The half of the keys, and of the items, that had least."""
+        """Forget the half of the keys, and of the counters, with the least traffic."""
         order = sorted(self._keys.items(), key=lambda pair: -pair[1].units)
         self._keys = dict(order[: self.kept // 2])
-        if len(self._items) > self.kept:
-            self._items = Counter(dict(self._items.most_common(self.kept // 2)))
         if len(self._counts) > self.kept:
             self._counts = Counter(dict(self._counts.most_common(self.kept // 2)))
 
     def facts(
         self,
-        seen: Seen,
+        look: Seen,
         show: Callable[[Key], Shown],
         place: Callable[[Key], float | None] | None = None,
     ) -> StreamFacts:
-        """All of it. place: see stream.look; the busiest keys are asked for first."""
+        """Return the facts; the busiest keys are the first to be placed (see stream.look)."""
         busiest = self._busiest()
-        asked = place or (lambda key: None)
-        places = {id(one): asked(self._key(one.value)) for one in busiest[:MAPPED]}
-        counter, attribute = self._counter(seen.view)
+        place_of = place or (lambda key: None)
+        places = {id(traffic): place_of(self._key(traffic.value)) for traffic in busiest[:MAPPED]}
+        counter, attribute = self._counter(look.view)
         return StreamFacts(
-            began=seen.began,
-            seconds=seen.seconds,
+            began=look.began,
+            seconds=look.seconds,
             records=self.records,
             inserts=self.inserts,
-            view=seen.view,
+            view=look.view,
             keys=len(self._hashes),
             traffic=tuple(
                 KeyTraffic(
-                    show(self._key(one.value)),
-                    one.records,
-                    one.inserts,
-                    one.units,
-                    one.peak / self._resolution,
-                    one.newest,
-                    places.get(id(one)),
+                    show(self._key(traffic.value)),
+                    traffic.records,
+                    traffic.inserts,
+                    traffic.units,
+                    traffic.peak / self._resolution,
+                    traffic.newest,
+                    places.get(id(traffic)),
                 )
-                for one in busiest
+                for traffic in busiest
             ),
             shards=dict(self._shards),
-            split_shards=seen.splits,
+            split_shards=look.splits,
             date_share=share_of(self.dated, self.inserts, "inserts in the stream"),
             tau=self._tau(),
             hash_rho=self._rho(place) if place else None,
             counter=counter,
             counter_attribute=attribute,
-            busiest_item=self._busiest_item(),
             reversals=self._transitions.reversals(),
-            growth=self._growth(seen.seconds, show),
-            heat=_heat([(one, places.get(id(one))) for one in busiest]),
+            growth=self._growth(look.seconds, show),
+            heat=_heat([(traffic, places.get(id(traffic))) for traffic in busiest]),
         )
 
     def _key(self, value: TypedValue) -> Key:
         return {self.partition: value}
 
     def _busiest(self) -> list[_Key]:
-        """Those with most units, and with most in a second."""
-        most = sorted(self._keys.values(), key=lambda one: -one.units)[:SHOWN]
-        peaks = sorted(self._keys.values(), key=lambda one: -one.peak)[: SHOWN // 5]
-        return most + [one for one in peaks if all(one is not other for other in most)]
+        """Return the keys with the most units, and with the most in a second."""
+        busiest = sorted(self._keys.values(), key=lambda traffic: -traffic.units)[:SHOWN]
+        peaks = sorted(self._keys.values(), key=lambda traffic: -traffic.peak)[: SHOWN // 5]
+        return busiest + [
+            traffic for traffic in peaks if all(traffic is not chosen for chosen in busiest)
+        ]
 
     def _counter(self, view: str) -> tuple[Estimate | None, str]:
-        """None without both images: then it cannot be seen whether a number changed."""
+        """Return the share of records that only change one number of one item.
+
+        The result is None without both images, which show whether a number changed.
+        """
         if "NEW_AND_OLD" not in view or not self.records:
             return None, ""
-        most = self._counts.most_common(1)
-        (_, attribute), count = most[0] if most else ((0, ""), 0)
+        counters = self._counts.most_common(1)
+        (_, attribute), count = counters[0] if counters else ((0, ""), 0)
         return share_of(count, self.records, "records of one item"), attribute
 
-    def _busiest_item(self) -> Estimate | None:
-        most = self._items.most_common(1)
-        return share_of(most[0][1], self.records, "records of one item") if most else None
-
     def _tau(self) -> Estimate | None:
-        """Of keys that end in a number, if most do."""
+        """Return the correlation of number and time, if most keys end in a number."""
         numbers = [(new, number_of(new.value)) for new in self._sample]
         pairs = [(new, float(number)) for new, number in numbers if number is not None]
         if 2 * len(pairs) < len(self._sample):
@@ -257,35 +332,137 @@ class Traffic:
     def _rho(self, place: Callable[[Key], float | None]) -> Estimate | None:
         chosen = sorted(self._sample, key=lambda new: new.number)
         step = max(1, len(chosen) // PLACED)
-        asked = [(new, place(self._key(new.value))) for new in chosen[::step][:PLACED]]
-        pairs = [(new, found) for new, found in asked if found is not None]
-        return spearman(_times([new for new, _ in pairs]), [found for _, found in pairs])
+        places = [(new, place(self._key(new.value))) for new in chosen[::step][:PLACED]]
+        pairs = [(new, at) for new, at in places if at is not None]
+        return spearman(_times([new for new, _ in pairs]), [at for _, at in pairs])
 
     def _growth(self, seconds: float, show: Callable[[Key], Shown]) -> dict[Shown, float]:
-        """Of the keys with most inserts."""
-        most = sorted(self._keys.values(), key=lambda one: -one.inserts)[:GROWING]
+        """Return the items a day by which the keys with the most inserts grow."""
+        growing = sorted(self._keys.values(), key=lambda traffic: -traffic.inserts)[:GROWING]
         days = seconds / DAY
         return {
-            show(self._key(one.value)): (one.inserts - one.removes) / days
-            for one in most
-            if one.inserts and days
+            show(self._key(traffic.value)): (traffic.inserts - traffic.removes) / days
+            for traffic in growing
+            if traffic.inserts and days
         }
 
 
 def _times(new: Sequence[_New]) -> list[float]:
-    """Their order in time. By the second, as the stream tells it; of a look that is too short for
-    that by the order of records, which over several shards is a rough one.
+    """Return the order of keys in time: by the second, or in a short look by the records' order.
+
+    The order of records is approximate if there are several shards.
     """
-    if not new or max(one.at for one in new) - min(one.at for one in new) < SHORT_SECONDS:
-        return [float(one.number) for one in new]
-    return [one.at for one in new]
+    if not new or max(key.at for key in new) - min(key.at for key in new) < SHORT_SECONDS:
+        return [float(key.number) for key in new]
+    return [key.at for key in new]
 
 
 def _heat(placed: list[tuple[_Key, float | None]]) -> tuple[tuple[float, int, float], ...]:
-    """Write units by minute and place, of keys whose place is known."""
-    found: Counter[tuple[int, int]] = Counter()
-    for one, place in placed:
+    """Return the write units by minute and place, for keys with a known place."""
+    heat: Counter[tuple[int, int]] = Counter()
+    for traffic, place in placed:
         if place is not None:
-            for minute, units in one.minutes.items():
-                found[minute, int(place * PLACES)] += units  # type: ignore[assignment]
-    return tuple((float(minute), place, units) for (minute, place), units in sorted(found.items()))
+            for minute, units in traffic.minutes.items():
+                heat[minute, int(place * PLACES)] += units  # type: ignore[assignment]
+    return tuple((float(minute), place, units) for (minute, place), units in sorted(heat.items()))
+
+
+def changed(old: Key, new: Key) -> list[str]:
+    """Return the names of the attributes that differ."""
+    return [
+        name
+        for name in old.keys() | new.keys()
+        if name not in old or name not in new or not same(old[name], new[name])
+    ]
+
+
+def counted(old: Key, new: Key, names: Iterable[str]) -> str | None:
+    """Return the number that changed, if only it and times changed, as in a write of a counter.
+
+    `names` is the result of `changed`.
+    """
+    changes = [name for name in names if not (is_moment(new, name) or is_moment(old, name))]
+    if len(changes) != 1:
+        return None
+    (name,) = changes
+    return name if "N" in new.get(name, {}) and "N" in old.get(name, {}) else None
+
+
+def is_moment(item: Key, name: str) -> bool:
+    """Return whether it looks like a date, or an epoch time in seconds or milliseconds."""
+    value = item.get(name, {})
+    if "S" in value:
+        return bool(_MOMENT.match(value["S"]))
+    if "N" not in value:
+        return False
+    number = float(value["N"])
+    return 1e9 <= number < 2.2e9 or 1e12 <= number < 2.2e12
+
+
+def _backwards(counts: Counter[tuple[int, int]], pair: tuple[int, int]) -> int:
+    return counts[pair] if counts[pair] <= RARE * counts.get((pair[1], pair[0]), 0) else 0
+
+
+def order_of(value: TypedValue) -> Any:
+    """Return a value that compares as DynamoDB compares sort keys: texts by UTF-8 bytes."""
+    type_, content = canonical(value)
+    if type_ == "N":
+        return Decimal(str(content))
+    return content.encode() if isinstance(content, str) else content
+
+
+def number_of(value: TypedValue) -> int | None:
+    """Return the number that a key is, or ends with; None for a date."""
+    ((type_, content),) = value.items()
+    if type_ == "B" or _NO_NUMBER.search(content) or dates_of(value):
+        return None
+    match = _NUMBER.search(content)
+    return int(match[1]) if match else None
+
+
+def is_today(value: TypedValue, at: float) -> bool:
+    """Return whether a key, after a type tag, is the date of a moment somewhere on earth.
+
+    A date is a year, month, week, quarter, day or hour.
+    """
+    now = datetime.fromtimestamp(at, UTC)
+    return any(_is_of(date, now + zone) for date in dates_of(value) for zone in ZONES)
+
+
+def _is_of(date: Mapping[str, int], moment: datetime) -> bool:
+    week = moment.isocalendar()
+    parts = {
+        "year": week.year if "week" in date else moment.year,
+        "quarter": (moment.month + 2) // 3,
+        "month": moment.month,
+        "week": week.week,
+        "day": moment.day,
+    }
+    return all(parts[name] == number for name, number in date.items())
+
+
+@dataclass(slots=True)
+class Busiest:
+    """The keys with the most records of a stream, kept in memory only, to be read in the table.
+
+    Attributes:
+        partition: The name of the partition key's attribute.
+    """
+
+    partition: str
+    _counts: Counter[tuple[str, Any]] = field(default_factory=Counter)
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Add a record of the stream."""
+        ((type_, value),) = record["dynamodb"]["Keys"][self.partition].items()
+        self._counts[type_, value] += 1
+        if len(self._counts) > MOST_HELD:
+            self._counts = Counter(dict(self._counts.most_common(MOST_HELD // 2)))
+
+    def keys(self) -> list[Key]:
+        """Return the keys with more than one record, the busiest first."""
+        return [
+            {self.partition: {type_: value}}
+            for (type_, value), count in self._counts.most_common(MOST)
+            if count > 1
+        ]

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keyhop.errors import CannotStart
 from keyhop.report.facts import CodeLine
-from keyhop.report.sources.code import lines_of, read_code
-from keyhop.report.sources.code_files import read_directory
+from keyhop.report.sources.code import lines_of, read_code, read_directory
 
 BEGIN = """\
 import os

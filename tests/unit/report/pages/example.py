@@ -22,7 +22,7 @@ from keyhop.report.facts import (
     Tag,
 )
 from keyhop.report.findings import Advice, Evidence, Finding, Money, Price, Report, Spent
-from keyhop.report.pages.pictures import pictures
+from keyhop.report.pages.document import pictures
 
 AT = 1_795_460_400.0
 GB = 1024**3

@@ -19,7 +19,7 @@ from keyhop.report.facts import (
     Tag,
 )
 from keyhop.report.findings import Advice, Evidence, Finding, Money, Price, Report, Spent
-from keyhop.report.pages.pictures import pictures
+from keyhop.report.pages.document import pictures
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -9,13 +9,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from keyhop.report.findings import Evidence, Finding, Report
-from keyhop.report.pages.colours import DARK, LIGHT, PALETTES
-from keyhop.report.pages.document import to_json
-from keyhop.report.pages.page import MOST_EVIDENCE, page
-from keyhop.report.pages.pictures import key_map
-from keyhop.report.pages.svg.poster import poster
-from keyhop.report.pages.widget import MOST, widget
+from keyhop.report.pages.document import key_map, to_json
+from keyhop.report.pages.page import MOST_EVIDENCE, MOST_IN_WIDGET, page, widget
+from keyhop.report.pages.pictures import DARK, LIGHT, PALETTES
 
+from docs.draw_report import poster
 from testing.marks import few
 from tests.unit.report.pages.example import AT, FINDINGS, report
 from tests.unit.report.pages.made import HOSTILE, reports
@@ -241,7 +239,7 @@ def test_a_widget_has_the_colours_of_the_dashboards_theme() -> None:
 
 def test_a_widget_shows_a_few_findings_and_says_that_there_are_more() -> None:
     many = tuple(Finding(f"A{n}", "t", "found", "low", "", "s.") for n in range(1, 13))
-    assert f"And {12 - MOST} more." in widget(report(findings=many))
+    assert f"And {12 - MOST_IN_WIDGET} more." in widget(report(findings=many))
 
 
 def test_the_picture_for_documents_is_made_of_the_published_json() -> None:

@@ -5,13 +5,19 @@ from dataclasses import replace
 
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Absent, HotKey, InsightFacts, SampleFacts
-from keyhop.report.pages.pictures import MINUTES, PLACES, key_map, pictures
-from keyhop.report.pages.svg.bars import bar, by_powers, shares
-from keyhop.report.pages.svg.key_map import LEVELS, coarse
-from keyhop.report.pages.svg.key_map import key_map as drawn
-from keyhop.report.pages.svg.lorenz import lorenz
-from keyhop.report.pages.svg.parts import hatched, powers
-from keyhop.report.pages.svg.sizes import sizes
+from keyhop.report.pages.document import MINUTES, PLACES, key_map, pictures
+from keyhop.report.pages.pictures import (
+    LEVELS,
+    bar,
+    by_powers,
+    coarse,
+    hatched,
+    lorenz,
+    powers,
+    shares,
+    sizes,
+)
+from keyhop.report.pages.pictures import key_map as drawn
 
 from tests.unit.report.pages.example import AT, facts
 

@@ -1,7 +1,7 @@
 """What a stream record tells of one write."""
 
 import pytest
-from keyhop.report.sources.changes import Transitions, changed, counted, write_units
+from keyhop.report.sources.traffic import Transitions, changed, counted, write_units
 
 from tests.unit.report.sources.streams import record
 

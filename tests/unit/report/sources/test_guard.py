@@ -2,7 +2,7 @@
 
 import pytest
 from keyhop.report.facts import TABLE, Absent, Cause, MetricFacts, Throttles
-from keyhop.report.sources.guard import why_not
+from keyhop.report.sources.absence import why_not
 
 NOW = 1_000_000.0
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from keyhop.report.facts import StreamFacts
-from keyhop.report.sources.key_order import is_today, number_of, order_of
-from keyhop.report.sources.traffic import Seen, Traffic
+from keyhop.report.sources.traffic import Seen, Traffic, is_today, number_of, order_of
 
 from tests.unit.report.sources.streams import record
 from tests.unit.report.sources.tables import NOW, whole
@@ -150,7 +149,6 @@ def test_a_counter_is_one_item_of_which_one_number_changes():
     assert told.counter.value == 0.4
     assert told.counter.against(0.2) == "above"
     assert told.counter_attribute == "hits"
-    assert told.busiest_item == told.counter
     none = facts(others)
     assert none.counter is not None
     assert none.counter.against(0.2) == "below"
@@ -159,8 +157,6 @@ def test_a_counter_is_one_item_of_which_one_number_changes():
 def test_without_both_images_a_busy_item_is_not_known_to_be_a_counter():
     told = facts([record(BEGAN + at, "totals", "all", "MODIFY") for at in range(9)], view="KEYS")
     assert told.counter is None
-    assert told.busiest_item is not None
-    assert told.busiest_item.value == 1.0
 
 
 def test_growth_is_inserts_less_removals_a_day():
