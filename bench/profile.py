@@ -27,9 +27,9 @@ SETTINGS = {"keys": 5_000, "items": 1_000, "bytes": 500, "latency": 5_000}
 """Of 1,000 items a key is read by a page: a request."""
 
 PARTS = {
-    "sign": tuple(f"keyhop/dynamodb/transport.py:{name}" for name in ("head", "_begin", "_key")),
+    "sign": tuple(f"keyhop/dynamodb/transport.py:{name}:" for name in ("head", "_begin", "_key")),
     "send and receive": tuple(
-        f"keyhop/dynamodb/transport.py:{name}"
+        f"keyhop/dynamodb/transport.py:{name}:"
         for name in ("ask", "_kept", "_connect", "_trust", "_read", "_more", "_exactly", "_chunks")
     ),
     "JSON": ("json/",),
@@ -44,7 +44,7 @@ PARTS = {
     "where to go on (walk)": ("keyhop/scan/", "keyhop/jobs/pages.py", "keyhop/keys/"),
     "put out its keys (commit step)": ("keyhop/jobs/", "keyhop/cli/", "bench/"),
 }
-"""By the files, or file:function, of their code; what fits several counts for the first."""
+"""By the files, or file:function:, of their code; what fits several counts for the first."""
 ELSE = "all else"
 CALLS = 500_000
 
@@ -114,7 +114,7 @@ def _shares(
 ) -> dict[str, float]:
     """Parts that a function works for: its own, else those of its callers, as they have called."""
     for part, files in PARTS.items():
-        if any(f"/{file}" in f"{function[0]}:{function[2]}" for file in files):
+        if any(f"/{file}" in f"{function[0]}:{function[2]}:" for file in files):
             return {part: 1.0}
     callers = {f: calls[0] for f, calls in stats[function][4].items() if f not in below}
     if not callers:

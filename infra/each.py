@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from .config import which_each, which_key_indexes, which_tables
 from .deployment import KeyEnumeration
-from .machines import Job
 from .monitoring import CAUSE, Monitoring, at_once, ends_of, errors_of, graph, metric_of
 from .permissions import allow, allow_changing_collections, allow_reading_keys
 
@@ -48,12 +46,7 @@ class ForEachKey(Construct):
         allow_reading_keys(self.worker, tables)
         allow_changing_collections(self.worker, tables)
         self._allow_sending()
-        # Workers that write differ from workers that only read. The jobs share everything else.
-        functions: dict[str, lambda_.Function] = {
-            **runs.job.functions,
-            "ScanSegments": self.worker,
-        }
-        self.job = Job(self, "ForEachKey", config, keys.results.bucket, "each", functions)
+        self.job = runs.another_job(self, "ForEachKey", "each", self.worker)
         self._show(keys.watch)
         keys.say(
             (

@@ -78,6 +78,7 @@ class Enumeration(Construct):
         network: Network | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._config = config
         self._bucket = bucket
         self.make = Functions(self, config, packages, network)
         where = {"KEYHOP_BUCKET": bucket.bucket_name}
@@ -175,6 +176,14 @@ class Enumeration(Construct):
             "EventBridge tries for a day to start a run; one that is missed is made up for by "
             "the next, and the age of the last is that of its files.",
         )
+
+    def another_job(self, scope: Construct, name: str, task: str, worker: lambda_.Function) -> Job:
+        """Return a job with another worker; all jobs share the other functions.
+
+        Workers have roles of their own, because those that write differ from those that only read.
+        """
+        functions = {**self.job.functions, "ScanSegments": worker}
+        return Job(scope, name, self._config, self._bucket, task, functions)
 
     def show_on(self, watch: Monitoring) -> None:
         """Add the runs of EnumerateKeys, and the reads of all walks over tables."""

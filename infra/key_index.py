@@ -50,6 +50,7 @@ from .permissions import (
     allow_describing,
     allow_finding_objects,
     allow_looking_into_collections,
+    allow_reading_metrics,
     allow_reading_registry,
     allow_scanning_sentinels,
     allow_writing_sentinels,
@@ -121,15 +122,7 @@ class KeyIndex(Construct):
             "ManageIndex": self.manage_index,
             "ReleaseKeeper": self._guard.release_keeper,
         }
-        # Workers that write differ from workers that only read. The jobs share everything else.
-        self.walks = Job(
-            self,
-            "WalkKeyIndexes",
-            config,
-            bucket,
-            "key_index",
-            {**runs.job.functions, "ScanSegments": self._walk_segments()},
-        )
+        self.walks = runs.another_job(self, "WalkKeyIndexes", "key_index", self._walk_segments())
         self.machines = {
             name: self._manage_machine(name, action) for name, (action, *_) in MACHINES.items()
         }
@@ -320,13 +313,7 @@ class KeyIndex(Construct):
             function.add_environment("KEYHOP_KEEPER", self.keep_index.function_arn)
             allow_reading_registry(function, self.bucket)
             self._guard.allow_finding_mappings(function)
-            allow(
-                function,
-                "SeeHowFarTheKeeperIsBehind",
-                "cloudwatch:GetMetricStatistics",
-                "*",
-                wildcard="Metrics know no resources: CloudWatch takes no other than *.",
-            )
+            allow_reading_metrics(function, "SeeHowFarTheKeeperIsBehind", "GetMetricStatistics")
             allow(
                 function,
                 "SeeWhetherRecordsWaitInTheFailureQueue",

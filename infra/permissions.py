@@ -211,6 +211,12 @@ def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
             allow(owner, why, f"dynamodb:{actions}", *table_arns(owner, able))
 
 
+def allow_reading_metrics(owner: Owner, why: str, action: str) -> None:
+    """Allow an action that reads metrics, which CloudWatch cannot limit to some."""
+    nothing_else = "Metrics know no resources: CloudWatch takes no other than *."
+    allow(owner, why, f"cloudwatch:{action}", "*", wildcard=nothing_else)
+
+
 def allow_recognizing_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
     """Allow checking that the table that a run names is a metadata table."""
     if arns := metadata_arns(owner, tables):

@@ -30,7 +30,7 @@ from .followers import (
     waiting_in,
 )
 from .guard import REPLICATE
-from .machines import Job, Machine, start_regularly
+from .machines import Machine, start_regularly
 from .monitoring import (
     CAUSE,
     DAY,
@@ -101,25 +101,12 @@ class Rekey(Construct):
         self._which = which_pairs(self._pairs)
         self.failures = failure_queue(self)
         self.replicate = self._replicate()
-        common = keys.runs.job.functions
-        self._let_runs_begin(common)
-        # Workers that write differ from workers that only read. The jobs share everything else.
-        self.backfill = Job(
-            self,
-            "RekeyBackfill",
-            config,
-            self._bucket,
-            "rekey_backfill",
-            {**common, "ScanSegments": self._backfill_items()},
+        runs = keys.runs
+        self._let_runs_begin(runs.job.functions)
+        self.backfill = runs.another_job(
+            self, "RekeyBackfill", "rekey_backfill", self._backfill_items()
         )
-        self.verify = Job(
-            self,
-            "RekeyVerify",
-            config,
-            self._bucket,
-            "rekey_verify",
-            {**common, "ScanSegments": self._compare_both()},
-        )
+        self.verify = runs.another_job(self, "RekeyVerify", "rekey_verify", self._compare_both())
         self.cut_over = self._cut_over()
         self.machines: dict[str, Machine] = {
             "RekeyBackfill": self.backfill,

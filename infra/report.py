@@ -14,7 +14,7 @@ from keyhop.report.findings import SEVERITIES
 from .config import Table, which_tables
 from .deployment import KeyEnumeration
 from .functions import which_limit, which_worker
-from .machines import Job, Machine, start_regularly
+from .machines import Machine, start_regularly
 from .monitoring import (
     ANY_TABLE,
     CAUSE,
@@ -35,6 +35,7 @@ from .permissions import (
     allow_decrypting,
     allow_describing,
     allow_finding_objects,
+    allow_reading_metrics,
     table_arns,
 )
 
@@ -70,15 +71,14 @@ class KeyReports(Construct):
         self._which = {"KEYHOP_BUCKET": bucket.bucket_name, **which_tables(self._tables)}
         self.examine_table = self._examine_table()
         self.show_report = self._show_report()
-        # Workers that read whole items differ from workers that read keys. The rest is shared.
-        functions = {**keys.runs.job.functions, "ScanSegments": self._sample_table()}
+        plan_run = keys.runs.job.functions["PlanRun"]
         allow(
-            functions["PlanRun"],
+            plan_run,
             "SeeWhichAttributeEndsItems",
             "dynamodb:DescribeTimeToLive",
-            *table_arns(functions["PlanRun"], self._tables),
+            *table_arns(plan_run, self._tables),
         )
-        self.samples = Job(self, "SampleKeys", config, bucket, "report", functions)
+        self.samples = keys.runs.another_job(self, "SampleKeys", "report", self._sample_table())
         self.machine = self._report_keys()
         start_regularly(
             self,
@@ -254,13 +254,7 @@ def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
         *(each for arn in arns for each in (arn, f"{arn}/index/*")),
         wildcard=OF_ANY_INDEX,
     )
-    allow(
-        owner,
-        "SeeHowMuchIsReadWrittenAndThrottled",
-        "cloudwatch:GetMetricData",
-        "*",
-        wildcard="Metrics know no resources: CloudWatch takes no other than *.",
-    )
+    allow_reading_metrics(owner, "SeeHowMuchIsReadWrittenAndThrottled", "GetMetricData")
     rules = Stack.of(owner).format_arn(
         service="cloudwatch",
         resource="insight-rule",

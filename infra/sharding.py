@@ -20,7 +20,14 @@ from .deployment import KEPT, KeyEnumeration
 from .functions import snake
 from .machines import Machine, warn_of_many_rules
 from .monitoring import CAUSE, FIVE_MINUTES, QUARTER, Monitoring, ends_of, errors_of, graph
-from .permissions import acknowledge, allow, allow_decrypting, allow_describing, table_arns
+from .permissions import (
+    acknowledge,
+    allow,
+    allow_decrypting,
+    allow_describing,
+    allow_reading_metrics,
+    table_arns,
+)
 
 DRAIN = "DrainShards"
 """The name of the state machine."""
@@ -145,12 +152,8 @@ class ShardedTables(Construct):
                 "ForAllValues:StringEquals": {"dynamodb:Attributes": ["placement"]},
             },
         )
-        allow(
-            function,
-            "SeeWhetherAThrottledTableOrAKeyIsTheCause",
-            "cloudwatch:GetMetricData",
-            "*",
-            wildcard="Metrics know no resources: CloudWatch takes no other than *.",
+        allow_reading_metrics(
+            function, "SeeWhetherAThrottledTableOrAKeyIsTheCause", "GetMetricData"
         )
 
     def _add_query_sharded(self) -> None:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event, Thread, Timer
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -179,6 +179,12 @@ class Cloud:
         """Run `cdk destroy` for the last deployment; raise Failed."""
         self._cdk("destroy", "--force", "--app", str(self._assembly))
 
+    def keyhop(self, words: Sequence[str], folder: Path = ROOT) -> int:
+        """Run `keyhop` in a folder, as a user of this cloud would; return its exit status."""
+        command = [sys.executable, "-m", "keyhop", *words]
+        with child(command, folder, {**os.environ, **self.exports}, None) as process:
+            return int(process.wait())
+
     @property
     def template(self) -> Path:
         """Return the path of the template that was deployed last."""
@@ -251,6 +257,32 @@ def laptop_cloud(
         command = [sys.executable, "-m", "local.emulator"]
         with running(command, port, environment) as url:
             yield Cloud(url, dynamodb, Path(name), database)
+
+
+@contextmanager
+def beside(work: Callable[[Event], None]) -> Iterator[None]:
+    """Run `work` in a thread until the block ends, which sets its event; raise the error of `work`.
+
+    A block that fails, for example by Ctrl-C, does not wait for a request in flight: the thread
+    continues alone, and ends with the process at the latest.
+    """
+    over = Event()
+    ended: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work(over)
+        except BaseException as error:  # handed to the block's thread, whatever it is
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    Thread(target=run, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+    ended.result()
 
 
 def _without_aws() -> dict[str, str]:

@@ -5,42 +5,59 @@ beside each, and taken back; then a key index, built while routes come and go.
 """
 
 import json
-import os
 import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
+from math import ceil
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from keyhop.cli.stack import ENUMERATE_KEYS, Stack
 from keyhop.dynamodb.requester import Requester
-from keyhop.dynamodb.units import ON_DEMAND
+from keyhop.dynamodb.units import BLOCK_BYTES, ON_DEMAND, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.each.outcomes import ERROR, OUTCOME
 from keyhop.jobs.journal import Journal
+from keyhop.jobs.layout import (
+    CPU_SECONDS,
+    CPU_SECONDS_PER_BYTE,
+    Layout,
+    groups_of_layout,
+    layout_for_scan,
+    layout_for_skip,
+)
+from keyhop.jobs.price import FunctionSize, run_cost
+from keyhop.jobs.request import Request, wishes_of_fleet
+from keyhop.scan.statistics import Forecast
 from keyhop.storage.local import UNDO, Directory
 from rich.console import Console
+from rich.table import Table
 
-from local.beside import beside
-from local.cloud import Cloud, Failed, exit_with, laptop_cloud
-from local.comparison import Way, dollars, larger, table_of
+from local.cloud import Cloud, Failed, beside, exit_with, laptop_cloud
 from local.laptop import ITEMS, load_and_deploy
 from local.stream_bridge import bridge_for
 from testing.baselines import full_scan, published
 from testing.databases import Database
 from testing.executions import Executions
 from testing.flights import BY_AIRCRAFT, BY_ROUTE, PARTITION_KEYS
-from testing.servers import child, local_client
+from testing.servers import ROOT, local_client
 
 SEGMENTS = {BY_ROUTE: 32, BY_AIRCRAFT: 128}
 """More than a plan would have: DynamoDB Local gets slow with the position inside a segment."""
 
 TIMES = 1_000
 """So much larger is the table that the totals are reckoned for."""
+
+WORKER = FunctionSize(1769, "arm64")
+"""As a deployment has it by default."""
+
+WORKER_SECONDS = 840.0
+"""The part of an invocation's 15 minutes that a worker uses at most."""
 
 FEATURE = {"departure": "#feature", "seats": "free", "by": "${run}", "since": "${now}"}
 BUILD = {"table": BY_ROUTE, "maxConcurrency": 2, "graceSeconds": 2}
@@ -50,6 +67,32 @@ LONGEST_WAIT_SECONDS = 1.0
 """How long the demo's own writes are repeated while they all fail, and the wait between two."""
 
 console = Console(highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to the keys of a table. services: dollars for Lambda, Step Functions and S3."""
+
+    name: str
+    keys: int
+    requests: int
+    units: float
+    services: float = 0.0
+
+    @classmethod
+    def deployed(cls, name: str, result: Mapping[str, Any]) -> "Way":
+        """Return a way from the output of an execution."""
+        services = result["cost"]["total"] - result["cost"]["dynamodb"]
+        return cls(name, result["keys"], result["requests"], result["read_units"], services)
+
+    @property
+    def bytes_read(self) -> float:
+        """About, if its pages are large."""
+        return self.units / UNITS_PER_BLOCK * BLOCK_BYTES
+
+    @property
+    def total(self) -> float:
+        return US_EAST_1.dollars(self.units) + self.services
 
 
 def main() -> int:
@@ -64,7 +107,7 @@ def main() -> int:
 
 
 def _show(cloud: Cloud) -> list[str]:
-    """Show both tables, then a key index of one of them; return what was wrong, in sentences."""
+    """Show both tables, then a key index of one of them; return a sentence for each fault."""
     by_route = _show_keys(cloud, BY_ROUTE)
     by_aircraft = _show_keys(cloud, BY_AIRCRAFT)
     _say_what_to_choose(*by_route)
@@ -131,8 +174,53 @@ def _say_what_to_choose(deployed: Way, hopped: Way, *other_ways: Way) -> None:
     )
 
 
+def table_of(ways: Iterable[Way]) -> Table:
+    """Return a table for the console."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("way")
+    for heading in ("requests", "read units", "reads", "Lambda, ...", "total"):
+        table.add_column(heading, justify="right")
+    for way in ways:
+        table.add_row(
+            way.name,
+            f"{way.requests:,}",
+            f"{way.units:,.1f}",
+            dollars(US_EAST_1.dollars(way.units)),
+            dollars(way.services) if way.services else "-",
+            dollars(way.total),
+        )
+    return table
+
+
+def dollars(amount: float) -> str:
+    """Small amounts to the millionth, others to the cent."""
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.6f}"
+
+
+def larger(times: int, hopped: Way, scanned: Way) -> Iterator[Way]:
+    """Both ways, deployed, for so many times the keys of the same shape: as a plan reckons them."""
+    keys = hopped.keys * times
+    forecast = Forecast(hopped.units / hopped.keys, hopped.requests / hopped.keys)
+    size = scanned.bytes_read * times
+    wishes = wishes_of_fleet(Request("", "keys"), int(size), one_worker=False)
+    layout = layout_for_skip(keys, forecast, wishes)
+    yield _deployed("keyhop", keys, hopped.requests * times, hopped.units * times, 0.0, layout)
+    layout = layout_for_scan(size, wishes)
+    yield _deployed("full scan", keys, layout.segments, scanned.units * times, size, layout)
+
+
+def _deployed(
+    name: str, keys: int, requests: int, units: float, bytes_read: float, layout: Layout
+) -> Way:
+    seconds = requests * CPU_SECONDS + bytes_read * CPU_SECONDS_PER_BYTE
+    groups, _ = groups_of_layout(layout, one_worker=False)
+    invocations = max(groups, ceil(seconds / WORKER_SECONDS))
+    cost = run_cost(WORKER, units, seconds, invocations, groups, invocations)
+    return Way(name, keys, requests, units, cost["total"] - cost["dynamodb"])
+
+
 def show_each(cloud: Cloud, keys: int) -> list[str]:
-    """Put an item into each route, and delete it; return what was wrong, in sentences.
+    """Put an item into each route, and delete it; return a sentence for each fault.
 
     Raises:
         Failed: the command has ended with an error. What became of the keys is printed before.
@@ -150,7 +238,7 @@ def show_each(cloud: Cloud, keys: int) -> list[str]:
             console.print(f"$ keyhop each {BY_ROUTE} {' '.join(words)}", markup=False)
             report = ("--report", "report.json")
             try:
-                _command(cloud, ["each", BY_ROUTE, *words, *place, *report], folder)
+                _run(cloud, ["each", BY_ROUTE, *words, *place, *report], folder)
             except Failed:  # the folder, and all evidence in it, is about to be deleted
                 for line in _outcomes_of(run):
                     console.print(line, markup=False)
@@ -186,7 +274,7 @@ def _outcomes_of(run: Path) -> Iterator[str]:
 
 
 def _show_key_index(cloud: Cloud, before: Way) -> Iterator[str]:
-    """Build it while routes come and go, audit and read it; return what was wrong, in sentences.
+    """Build it while routes come and go, audit and read it; yield a sentence for each fault.
 
     before: the run of the same table by hops.
     """
@@ -238,19 +326,16 @@ def _keyhop_run(cloud: Cloud, table: str, name: str, *flags: str) -> dict[str, A
     """Run `keyhop run TABLE --follow`, as a user would; the run's result. Raises Failed."""
     words = ["run", table, "--follow", "--name", name, *flags]
     console.print(f"\n$ keyhop {' '.join(words)}", markup=False)
-    _command(cloud, words, Path.cwd())
+    _run(cloud, words)
     executions = _stack(cloud).executions(ENUMERATE_KEYS)
     ended = executions.look(executions.arn(name))
     assert ended is not None
     return dict(ended.output)
 
 
-def _command(cloud: Cloud, words: list[str], folder: Path) -> None:
-    """Run `keyhop` in a directory, as a user would. Raises Failed."""
-    command = [sys.executable, "-m", "keyhop", *words]
-    with child(command, folder, {**os.environ, **cloud.exports}, None) as running:
-        status = running.wait()
-    if status:
+def _run(cloud: Cloud, words: list[str], folder: Path = ROOT) -> None:
+    """Run `keyhop` in a folder, as a user would. Raises Failed."""
+    if status := cloud.keyhop(words, folder):
         raise Failed(f"keyhop {words[0]} has ended with status {status}.")
 
 

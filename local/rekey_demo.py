@@ -1,17 +1,20 @@
 """`make rekey-demo`: a live table under another primary key, and back.
 
 The flights of New York City lie under their aircraft. They are re-keyed to their routes while four
-threads read and write them through a router, cut over, and rolled back; every read is checked.
+threads read and write them through a router, cut over, and rolled back; every read is checked. Each
+thread has separate flights, so it knows what a strongly consistent read must return.
 """
 
 import json
-import os
-import sys
+import random
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
+from threading import Event, Lock
 from typing import Any
 
 from keyhop.dynamodb.endpoint import Endpoint
@@ -19,12 +22,11 @@ from keyhop.rekey import Router
 from rich.console import Console
 
 from local.cloud import Cloud, Failed, exit_with, laptop_cloud
-from local.rekey_traffic import Traffic
 from local.stream_bridge import bridge_for
 from testing.databases import Database, load
 from testing.flights import BY_AIRCRAFT, BY_ROUTE, create_table, flights
 from testing.key_index_tables import scanned
-from testing.servers import ROOT, child, local_client
+from testing.servers import local_client
 
 ITEMS = 4_000
 TEMPLATE = "examples/rekey/flights-by-route.yaml"
@@ -36,6 +38,15 @@ FOUND = 3
 """The exit status of a verify that has found differences."""
 
 PAIRS = [{"source": BY_AIRCRAFT, "destination": BY_ROUTE}]
+
+Item = dict[str, Any]
+
+THREADS = 4
+BETWEEN_SECONDS = 0.05
+"""The pause between two requests of a thread, because an application has other work too."""
+
+ROUTES = ("JFK-LAX", "LGA-ORD", "EWR-SFO")
+"""The routes to which flights are moved."""
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -101,7 +112,7 @@ def _there_and_back(cloud: Cloud, items: list[dict[str, Any]], laps: Laps) -> bo
         _keyhop(cloud, "rollback", "--stack", "Keyhop", "--follow")
         _say_wait(traffic)
         laps.end("rollback", "the same")
-    expected = dict[int, Any](enumerate(items)) | traffic.known
+    expected = dict[int, Any](enumerate(items)) | traffic.written
     expected_items = [item for item in expected.values() if item is not None]
     stored = list(scanned(Database("dynamodb_local", cloud.dynamodb), BY_AIRCRAFT))
     is_same = sorted(map(_text, expected_items)) == sorted(map(_text, stored))
@@ -111,7 +122,7 @@ def _there_and_back(cloud: Cloud, items: list[dict[str, Any]], laps: Laps) -> bo
     return traffic.is_right and is_same and not leftovers
 
 
-def _sum_up(traffic: Traffic, items: int, is_same: bool, leftovers: set[str]) -> None:
+def _sum_up(traffic: "Traffic", items: int, is_same: bool, leftovers: set[str]) -> None:
     counts = traffic.counts
     writes = counts["put"] + counts["deleted"] + counts["moved"]
     served = ", ".join(
@@ -132,21 +143,179 @@ def _text(item: Any) -> str:
     return json.dumps(item, sort_keys=True)
 
 
-def _say_wait(traffic: Traffic) -> None:
+def _say_wait(traffic: "Traffic") -> None:
     write, read = traffic.take_longest()
     console.print(f"The slowest write took {write:.1f} s meanwhile, the slowest read {read:.1f} s.")
 
 
-def _keyhop(cloud: Cloud, action: str, *flags: str, may: Sequence[int] = (0,)) -> int:
-    """Run `keyhop rekey`, as a user would; its status. Raises Failed if it may not be that."""
+def _keyhop(cloud: Cloud, action: str, *flags: str, may: Sequence[int] = (0,)) -> None:
+    """Run `keyhop rekey`, as a user would. Raises Failed if its status is not one of `may`."""
     words = ["rekey", action, BY_AIRCRAFT, "--to", BY_ROUTE, *flags]
     console.print(f"\n$ keyhop {' '.join(words)}", markup=False)
-    command = [sys.executable, "-m", "keyhop", *words, "--yes"]
-    with child(command, Path(ROOT), {**os.environ, **cloud.exports}, None) as running:
-        status = running.wait()
-    if status not in may:
+    if (status := cloud.keyhop([*words, "--yes"])) not in may:
         raise Failed(f"keyhop rekey {action} has ended with status {status}.")
-    return int(status)
+
+
+@dataclass
+class Traffic:
+    """Threads that read and write flights through a router.
+
+    Attributes:
+        client: A client of boto3.
+        old, new: The names of the tables.
+        counts: The reads, in all and by the table that served, the writes of each kind, and what
+            must not happen: wrong reads and failed requests.
+        longest: The seconds of the slowest write and of the slowest read.
+        written: The flights as the threads left them, by number; None for a deleted one.
+    """
+
+    router: Router
+    client: Any
+    old: str
+    new: str
+    flights: Sequence[Item]
+    counts: Counter[str] = field(default_factory=Counter)
+    longest: tuple[float, float] = (0.0, 0.0)
+    written: dict[int, Item | None] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Read and write until the block ends."""
+        over = Event()
+        with ThreadPoolExecutor(THREADS) as pool:
+            running = [pool.submit(self._work, number, over) for number in range(THREADS)]
+            try:
+                yield
+            finally:
+                over.set()
+        for worker in running:
+            worker.result()
+
+    def take_longest(self) -> tuple[float, float]:
+        """Seconds that the slowest write took since the last look, and the slowest read."""
+        with self._lock:
+            longest, self.longest = self.longest, (0.0, 0.0)
+        return longest
+
+    @property
+    def tables(self) -> tuple[str, str]:
+        return self.old, self.new
+
+    @property
+    def is_right(self) -> bool:
+        """Whether every read was right, and nothing failed."""
+        return not self.counts["wrong"] and not self.counts["failed"]
+
+    def _work(self, number: int, over: Event) -> None:
+        chance = random.Random(number)
+        own_flights = range(number, len(self.flights), THREADS)
+        while not over.wait(BETWEEN_SECONDS):
+            flight = chance.choice(own_flights)
+            try:
+                what = self._do(flight, chance)
+            except Exception as error:  # whatever it is, it was none of the application's doing
+                what = "failed"
+                with self._lock:
+                    self.counts[type(error).__name__] += 1
+            with self._lock:
+                self.counts[what] += 1
+
+    def _do(self, flight: int, chance: random.Random) -> str:
+        before = self.written.get(flight, self.flights[flight])
+        began = time.monotonic()
+        if chance.random() < 0.5:
+            item = self._read(before or self.flights[flight])
+            with self._lock:
+                write, read = self.longest
+                self.longest = write, max(read, time.monotonic() - began)
+            return "read" if item == before else "wrong"
+        if before is None:
+            what, after = "put", self.flights[flight]
+            self._put(after)
+        elif (number := chance.random()) < 0.2:
+            what, after = "deleted", None
+            self._delete(before)
+        elif number < 0.4:
+            what, after = "moved", {**before, "route": {"S": chance.choice(ROUTES)}}
+            self._move(before, after)
+        else:
+            what, after = "put", {**before, "gate": {"N": str(chance.randrange(100))}}
+            self._put(after)
+        with self._lock:
+            self.written[flight] = after
+            write, read = self.longest
+            self.longest = max(write, time.monotonic() - began), read
+        return what
+
+    def _read(self, flight: Item) -> Item | None:
+        def get(table: str, key: Item) -> Item | None:
+            answer = self.client.get_item(TableName=table, Key=key, ConsistentRead=True)
+            with self._lock:
+                self.counts[f"read {table}"] += 1
+            item: Item | None = answer.get("Item")
+            return item
+
+        def get_by_route() -> Item | None:
+            item = get(self.new, new_key(flight))
+            return item and by_aircraft(item)
+
+        return self.router.read(old=lambda: get(self.old, old_key(flight)), new=get_by_route)
+
+    def _put(self, flight: Item) -> None:
+        def put(table: str, item: Item) -> None:
+            self.client.put_item(TableName=table, Item=item)
+
+        self.router.write(
+            old=lambda: put(self.old, flight),
+            new=lambda: put(self.new, by_route(flight)),
+        )
+
+    def _delete(self, flight: Item) -> None:
+        def delete(table: str, key: Item) -> None:
+            self.client.delete_item(TableName=table, Key=key)
+
+        self.router.write(
+            old=lambda: delete(self.old, old_key(flight)),
+            new=lambda: delete(self.new, new_key(flight)),
+        )
+
+    def _move(self, before: Item, after: Item) -> None:
+        """Move a flight to another route: its key by aircraft stays, its key by route changes."""
+
+        def transact() -> None:
+            delete = {"Delete": {"TableName": self.new, "Key": new_key(before)}}
+            put = {"Put": {"TableName": self.new, "Item": by_route(after)}}
+            stays = before["route"] == after["route"]
+            self.client.transact_write_items(TransactItems=[put] if stays else [delete, put])
+
+        self.router.write(
+            old=lambda: self.client.put_item(TableName=self.old, Item=after), new=transact
+        )
+
+
+def old_key(flight: Item) -> Item:
+    """Return the key by aircraft."""
+    return {name: flight[name] for name in ("tailnum", "departure")}
+
+
+def new_key(flight: Item) -> Item:
+    """Return the key by route, as in examples/rekey/flights-by-route.yaml."""
+    leaves = f"{flight['departure']['S']}#{flight['tailnum']['S']}"
+    return {"route": flight["route"], "leaves": {"S": leaves}}
+
+
+def by_route(flight: Item) -> Item:
+    """A flight as the application writes it after the cutover."""
+    rest = {name: value for name, value in flight.items() if name not in old_key(flight)}
+    return {**rest, **new_key(flight)}
+
+
+def by_aircraft(item: Item) -> Item:
+    """The inverse of `by_route`."""
+    departure, _, tailnum = item["leaves"]["S"].rpartition("#")
+    rest = {name: value for name, value in item.items() if name != "leaves"}
+    return {**rest, "departure": {"S": departure}, "tailnum": {"S": tailnum}}
 
 
 if __name__ == "__main__":

@@ -87,26 +87,14 @@ def dated(items: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def report(url: str, table: str) -> int:
     """Run `keyhop report`, as a user would; its exit status."""
-    folder = PAGES / table
-    words = [
-        "report",
-        table,
-        "--stream",
-        "15m",
-        "--show-keys",
-        "full",
-        "-o",
-        str(folder),
-        "--quiet",
-    ]
-    shown = ["report", table, "--stream", "15m", "--show-keys", "full", "-o", f"out/report/{table}"]
-    console.print(f"\n$ keyhop {' '.join(shown)}", markup=False)
-    command = [sys.executable, "-m", "keyhop", *words, "--endpoint-url", url]
+    words = ["report", table, "--stream", "15m", "--show-keys", "full", "-o", f"out/report/{table}"]
+    console.print(f"\n$ keyhop {' '.join(words)}", markup=False)
+    command = [sys.executable, "-m", "keyhop", *words, "--quiet", "--endpoint-url", url]
     with child(command, ROOT, None, None) as running:
         status = running.wait()
     if status == 0:
-        found = json.loads((folder / "report.json").read_bytes())["findings"]
-        assert found, "a report has findings"
+        findings = json.loads((PAGES / table / "report.json").read_bytes())["findings"]
+        assert findings, "a report has findings"
     return status
 
 

@@ -20,8 +20,7 @@ import boto3
 from botocore.config import Config
 from keyhop.streams.partition_worker import as_event
 
-from local.beside import beside
-from local.cloud import CREDENTIALS, REGION, Cloud
+from local.cloud import CREDENTIALS, REGION, Cloud, beside
 from testing.servers import LOCAL_CREDENTIALS
 
 IDLE_SECONDS = 0.08

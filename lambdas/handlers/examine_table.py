@@ -12,7 +12,7 @@ from keyhop.report.latest import latest_in
 from keyhop.report.request import ReportInput
 from keyhop.report.steps import Steps
 
-from handlers.settings import ExamineSettings
+from handlers.settings import JobSettings
 from handlers.telemetry import function, make_logger, report_findings
 
 CONNECTIONS = 4
@@ -22,7 +22,7 @@ logger = make_logger()
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the next state from the step, the input and the state."""
-    settings = ExamineSettings.from_env(os.environ)
+    settings = JobSettings.from_env(os.environ)
     execution = ExecutionContext.from_context(event["execution"])
     request = ReportInput.parse(event["input"])
     table = allowed(request.table, settings.tables)

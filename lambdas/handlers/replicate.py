@@ -7,7 +7,6 @@ identifies the pair and the direction. Its logs and metrics contain no keys.
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from random import SystemRandom
 from typing import Any
@@ -47,15 +46,6 @@ PLAN_SECONDS = 5
 the worker again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """The worker of one direction of a pair. A process uses it for many batches."""
-
-    table: str
-    destination: str
-    replicator: Replicator
-
-
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
     """Process the records of one stream.
@@ -71,13 +61,15 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | N
     if GIVEN_UP in event:
         return {"why_not": _settle_again(event, context)}
     records = event["Records"]
-    worker = _worker(records[0]["eventSourceARN"], context)
+    stream = records[0]["eventSourceARN"]
+    pair, _ = pair_of_stream(ReplicateSettings.from_env(os.environ).pairs, stream)
+    replicator = _replicator(stream, context)
     try:
-        result = worker.replicator.work(records)
+        result = replicator.work(records)
     finally:
-        usage = worker.replicator.take_usage()
-        report_throttles(worker.destination, usage.throttles)
-    _report(worker, result)
+        usage = replicator.take_usage()
+        report_throttles(pair.destination, usage.throttles)
+    _report(pair.destination, result)
     logger.info(
         "replicated",
         share=result.share,
@@ -91,12 +83,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | N
     return None
 
 
-def _worker(stream: str, context: LambdaContext) -> Worker:
-    """Return the worker of a stream, limited to the remaining time of this invocation."""
+def _replicator(stream: str, context: LambdaContext) -> Replicator:
+    """Return the replicator of a stream, limited to the remaining time of this invocation."""
     remaining = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
-    worker = _worker_of(stream, _plan_of(stream, int(time.time() // PLAN_SECONDS)))
-    worker.replicator.end_at(time.monotonic() + remaining)
-    return worker
+    replicator = _replicator_of(stream, _plan_of(stream, int(time.time() // PLAN_SECONDS)))
+    replicator.end_at(time.monotonic() + remaining)
+    return replicator
 
 
 def _settle_again(message: Mapping[str, Any], context: LambdaContext) -> str:
@@ -107,7 +99,7 @@ def _settle_again(message: Mapping[str, Any], context: LambdaContext) -> str:
     stream = look_up(_connection(), table).stream
     if stream is None:
         return f"the stream of {table} is off"
-    replicator = _worker(stream, context).replicator
+    replicator = _replicator(stream, context)
     if "key" in message:
         is_settled = replicator.again(
             from_json(message["key"]), [from_json(place) for place in message["places"]]
@@ -125,11 +117,11 @@ def _why_not(table: str) -> str:
     return Probe(connection, table).why_not(key)
 
 
-def _report(worker: Worker, result: Worked) -> None:
+def _report(destination: str, result: Worked) -> None:
     for error in result.failures:
-        logger.error("not written", cause=type(error).__name__, table=worker.destination)
+        logger.error("not written", cause=type(error).__name__, table=destination)
     report_rekey(
-        worker.destination,
+        destination,
         RecordsReplicated=result.keys,
         ReplicationLag=result.lag,
         ClaimsLeft=result.left,
@@ -148,13 +140,12 @@ def _plan_of(stream: str, moment: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _worker_of(stream: str, plan: str) -> Worker:
-    """Return the worker for a stream and the digest of a plan, as a process outlives a plan."""
+def _replicator_of(stream: str, plan: str) -> Replicator:
+    """Return the replicator for a stream and the digest of a plan, as a process outlives a plan."""
     settings = ReplicateSettings.from_env(os.environ)
     pair, direction = pair_of_stream(settings.pairs, stream)
     connection = _connection()
     rekey = opened(connection, pair.destination, partial(deployed_transform, settings.pairs))
-    origin = rekey.source if direction == "forward" else rekey.destination
 
     def give_up(key: Key, places: Sequence[Key]) -> None:
         client = boto3.client("sqs")
@@ -167,14 +158,13 @@ def _worker_of(stream: str, plan: str) -> Worker:
             }
             client.send_message(QueueUrl=settings.queue, MessageBody=typed_json(message))
 
-    replicator = Replicator.of(
+    return Replicator.of(
         rekey.pair,
         direction,
         rekey.transform,
         lambda table: connection,
         give_up=give_up,
     )
-    return Worker(origin.bare_name, pair.destination, replicator)
 
 
 @lru_cache(maxsize=1)

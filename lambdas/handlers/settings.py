@@ -122,7 +122,7 @@ class Priced(Settings):
 
 @dataclass(frozen=True)
 class JobSettings(Settings):
-    """Settings of every function of a job, and of KeepIndex.
+    """Settings of every function of a job, of KeepIndex and of ExamineTable.
 
     Attributes:
         tables: The names and ARNs of the tables that this deployment may use.
@@ -248,13 +248,6 @@ class ManageSettings(JobSettings):
 
     max_cost: MaxCost
     queue: Annotated[str, "KEYHOP_FAILURE_QUEUE", str]
-
-
-@dataclass(frozen=True)
-class ExamineSettings(WorkerSettings):
-    """Settings of ExamineTable. For max_cost, see PlanSettings."""
-
-    max_cost: MaxCost
 
 
 @dataclass(frozen=True)

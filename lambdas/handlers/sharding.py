@@ -1,7 +1,7 @@
 """The functions of sharded tables, for callers in any language, and their drains.
 
 Items are plain JSON, or DynamoDB's JSON with "typed": true, which binaries, sets and numbers with
-more digits than a double need (item_json.py). No log contains a key.
+more digits than a double need (sharding_requests.py). No log contains a key.
 """
 
 import datetime
@@ -27,9 +27,16 @@ from keyhop.jobs.request import allowed, table_region
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import CONNECTIONS, ShardedTable
 
-from handlers.item_json import InvalidItem, item_json, item_of, value_json
 from handlers.settings import ProposeSettings, ShardingSettings
-from handlers.sharding_requests import MoveRequest, QueryRequest, WriteRequest
+from handlers.sharding_requests import (
+    InvalidItem,
+    MoveRequest,
+    QueryRequest,
+    WriteRequest,
+    item_json,
+    item_of,
+    value_json,
+)
 from handlers.telemetry import function, make_logger, report, report_sharding
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ class Unreadable(Exception):
 
 
 def read(shape: type[T], value: object, like: str) -> T:
-    """The shape that was given; raises InvalidInput, which names all that is wrong.
+    """Read an input as a shape; raise InvalidInput, which names all that is wrong.
 
     like: an example, as JSON.
     """
@@ -124,17 +124,17 @@ def check_characters(document: object) -> None:
 
 
 def without_origin(job_input: Any) -> dict[str, Any]:
-    """An input without what Step Functions puts into it."""
+    """Return an input without what Step Functions puts into it."""
     return {str(name): value for name, value in job_input.items() if name != STARTED_BY}
 
 
 def wrong_input(problems: Sequence[str]) -> InvalidInput:
-    """The error that says all of them."""
+    """Return an error that names all problems."""
     return InvalidInput(f"The input is wrong: {'; '.join(problems)}.")
 
 
 def structured(shape: type[T], value: Mapping[str, Any]) -> T:
-    """The shape in a JSON object; raises Unreadable."""
+    """Read a JSON object as a shape; raise Unreadable."""
     from cattrs import ClassValidationError
 
     try:
@@ -176,13 +176,13 @@ def is_number(value: object) -> bool:
 
 
 def number(low: float, high: float = MOST_NUMBER) -> Check:
-    """A number from `low` to `high`."""
+    """Return a check for a number from `low` to `high`."""
     schema = {"type": "number", "minimum": low, "maximum": high}
     return Check(lambda value: is_number(value) and low <= value <= high, schema)
 
 
 def whole(low: int, high: float = MOST_NUMBER) -> Check:
-    """A whole number from `low` to `high`."""
+    """Return a check for a whole number from `low` to `high`."""
     schema = {"type": "integer", "minimum": low, "maximum": int(high)}
     return Check(
         lambda value: is_number(value) and low <= value <= high and value == int(value), schema
@@ -190,7 +190,7 @@ def whole(low: int, high: float = MOST_NUMBER) -> Check:
 
 
 def one_of(*choices: str) -> Check:
-    """One of several texts."""
+    """Return a check for one of several texts."""
     return Check(lambda value: isinstance(value, str) and value in choices, {"enum": [*choices]})
 
 
@@ -205,7 +205,7 @@ def some_of(*choices: str) -> Check:
 
 
 def text(*patterns: re.Pattern[str]) -> Check:
-    """A text that one of the patterns matches as a whole; any text but the empty one if none."""
+    """Return a check for a text that a pattern matches as a whole; without one, not empty."""
     allowed = patterns or (_NOT_EMPTY,)
     # JSON Schema's expressions are those of JavaScript, which writes named groups otherwise.
     expressions = [re.sub(r"\?P<\w+>", "?:", pattern.pattern) for pattern in patterns]

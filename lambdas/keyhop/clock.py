@@ -12,10 +12,10 @@ class Clock(Protocol):
     """Durations, moments, and waiting."""
 
     def monotonic(self) -> float:
-        """Seconds; only differences mean something. They include those of a machine asleep."""
+        """Return seconds whose differences count, those of a sleeping machine included."""
 
     def time(self) -> float:
-        """Epoch seconds."""
+        """Return the seconds since 1970."""
 
     def sleep(self, seconds: float, /) -> None:
         """Wait."""

@@ -68,7 +68,7 @@ class Denied:
 
     @property
     def whom(self) -> str:
-        """The caller, for a message: the role of an assumed-role session."""
+        """Return the caller for a message: the role of an assumed-role session."""
         assumed = _ASSUMED.fullmatch(self.who)
         if assumed:
             return f"role {assumed['role']} of account {assumed['account']}"
@@ -76,7 +76,7 @@ class Denied:
 
     @property
     def statement(self) -> str:
-        """The statement of a policy that allows the action."""
+        """Return the statement of a policy that allows the action."""
         allowed: dict[str, Any] = {
             "Effect": "Allow",
             "Action": self.action,

@@ -8,7 +8,7 @@ import keyhop.checks
 import keyhop.jobs.fleet
 import keyhop.rekey.routing.router  # WritesFrozen
 import keyhop.report.pages.baseline  # noqa: F401  BaselineUnreadable
-from handlers.item_json import InvalidItem
+from handlers.sharding_requests import InvalidItem
 from keyhop.errors import KeyhopError, StaleIndex
 
 from testing.servers import ROOT

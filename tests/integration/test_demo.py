@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from local.cloud import Cloud, Failed
-from local.comparison import Way
-from local.demo import faults_of_index, faults_of_ways, routes_come_and_go, show_each
+from local.demo import Way, faults_of_index, faults_of_ways, routes_come_and_go, show_each
 from testing.databases import Database
 from testing.flights import BY_ROUTE, create_table
 from testing.simulation.service import failure

@@ -8,6 +8,7 @@ import pytest
 from bench.profile import ELSE, drawn, parts_of
 
 SIGN = ("/any/lambdas/keyhop/dynamodb/transport.py", 1, "head")
+HEADERS = ("/any/lambdas/keyhop/dynamodb/transport.py", 1, "headers")
 GATE = ("/any/lambdas/keyhop/dynamodb/rate_limit.py", 1, "enter")
 HASH = ("~", 0, "<built-in method _hashlib.openssl_sha256>")
 WAIT = ("/usr/lib/python3.11/threading.py", 1, "wait")
@@ -47,6 +48,11 @@ def test_what_a_profile_takes_for_each_call_is_taken_off() -> None:
 
 def test_what_nobody_has_called_is_all_else() -> None:
     assert parts_of({LOCK: (1, 1, 1.0, 1.0, {})}, 0.0, 7.0) == {ELSE: 7}
+
+
+def test_functions_of_one_file_may_be_different_parts() -> None:
+    stats: dict[Any, Any] = {SIGN: (1, 1, 0.3, 0.3, {}), HEADERS: (1, 1, 0.1, 0.1, {})}
+    assert list(parts_of(stats, 0.0, 8.0).values()) == [6, 2]
 
 
 def test_the_picture_has_a_bar_for_each_part_in_proportion() -> None:

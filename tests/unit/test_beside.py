@@ -4,7 +4,7 @@ from threading import Event
 
 import pytest
 
-from local.beside import beside
+from local.cloud import beside
 
 
 def test_the_block_ends_with_the_work() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.comparison import Way, dollars, larger
+from local.demo import Way, dollars, larger
 
 HOPPED, SCANNED = Way("keyhop", 200, 210, 104.0), Way("full scan", 200, 16, 800.0)
 

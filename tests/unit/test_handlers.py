@@ -73,7 +73,7 @@ def test_planning_counts_what_it_has_read_found_and_planned(
         return state
 
     monkeypatch.setenv("KEYHOP_MOST_WORKERS", "20")
-    monkeypatch.setattr("keyhop.jobs.plan_run.Planner.plan_run", plan)
+    monkeypatch.setattr("keyhop.jobs.fleet.Planner.plan_run", plan)
     event = {"input": {"table": "Orders"}, "execution": EXECUTION}
     if error is None:
         assert job.plan_run(event, Context()) == state
@@ -117,7 +117,7 @@ def test_each_commit_is_reported_at_once_by_table_and_each_unit_once(
         return {"done": True, "keys": 8, "commits": 2}
 
     printed: list[str] = []
-    monkeypatch.setattr("keyhop.jobs.scan_segments.scan_segments", scan)
+    monkeypatch.setattr("keyhop.jobs.fleet.scan_segments", scan)
     told = job.scan_segments(GROUP_STATE, Context())
     assert told == {"done": True, "keys": 8, "commits": 2}
     printed.append(capsys.readouterr().out)
@@ -150,7 +150,7 @@ def test_what_a_failed_slice_has_read_is_counted_too(
         report(SimpleNamespace(table="Orders", id="e"), None)
         raise GaveUp("throttled")
 
-    monkeypatch.setattr("keyhop.jobs.scan_segments.scan_segments", scan)
+    monkeypatch.setattr("keyhop.jobs.fleet.scan_segments", scan)
     with pytest.raises(GaveUp):
         job.scan_segments(GROUP_STATE, Context())
     assert metrics_in(capsys.readouterr().out)["ReadUnits", ""] == 2
@@ -161,12 +161,12 @@ def test_finishing_counts_a_run_once_it_is_finished(
 ) -> None:
     event = {"state": {"run": "e"}, "execution": EXECUTION}
     again = {"run": "e", "next": "scan"}
-    replaced(monkeypatch, "keyhop.jobs.finish_run.finish_run", again)
+    replaced(monkeypatch, "keyhop.jobs.fleet.finish_run", again)
     assert job.finish_run(event, Context()) == again
     assert metrics_in(capsys.readouterr().out) == {}
     result = {"table": "Orders", "seconds": 9.5, "cost": {"total": 0.25}}
     end = {"run": "e", "next": "end", "result": result}
-    replaced(monkeypatch, "keyhop.jobs.finish_run.finish_run", end)
+    replaced(monkeypatch, "keyhop.jobs.fleet.finish_run", end)
     assert job.finish_run(event, Context()) == end
     counted = metrics_in(capsys.readouterr().out)
     assert counted == {("RunSeconds", ""): 9.5, ("RunDollars", ""): 0.25}
@@ -185,7 +185,7 @@ def test_a_check_counts_what_it_reads_and_tells_no_examples(
             raise KeysMissing("Keys are missing.", missing)
         return state, verdict
 
-    monkeypatch.setattr("keyhop.keys.check.verify_run", check)
+    monkeypatch.setattr("keyhop.keys.verify.verify_run", check)
     if missing:
         with pytest.raises(KeysMissing):
             job.verify_run({"run": "e", "table": "Orders"}, Context())
@@ -199,7 +199,7 @@ def test_a_check_counts_what_it_reads_and_tells_no_examples(
 def test_cleaning_up_fails_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = tokens(monkeypatch)
     replaced(
-        monkeypatch, "keyhop.jobs.failure.clean_up", RunFailed("Group 3 failed. " * 9_000, "GaveUp")
+        monkeypatch, "keyhop.jobs.fleet.clean_up", RunFailed("Group 3 failed. " * 9_000, "GaveUp")
     )
     event = {"state": {"run": "e"}, "execution": EXECUTION, "token": "t1"}
     assert job.clean_up(event, Context()) == {}
@@ -211,7 +211,7 @@ def test_cleaning_up_fails_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_redriven_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = tokens(monkeypatch)
-    replaced(monkeypatch, "keyhop.jobs.failure.clean_up", None)
+    replaced(monkeypatch, "keyhop.jobs.fleet.clean_up", None)
     event = {"state": {"run": "e"}, "execution": EXECUTION, "token": "t1"}
     assert job.clean_up(event, Context()) == {}
     assert ended == [("success", {"taskToken": "t1", "output": "{}"})]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.types import TypeDeserializer
-from handlers import item_json
+from handlers import sharding_requests as requests
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 )
 def test_a_number_of_a_plain_answer_is_a_number(number: str, shown: str) -> None:
     """Never a text; where a double cannot hold it, the nearest that there is."""
-    assert json.dumps(item_json.value_json(Decimal(number), typed=False)) == shown
+    assert json.dumps(requests.value_json(Decimal(number), typed=False)) == shown
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def test_a_number_of_a_plain_answer_is_a_number(number: str, shown: str) -> None
     ],
 )
 def test_plain_values_are_read(given: Any, found: Any) -> None:
-    assert item_json.value_of(given, typed=False) == found
+    assert requests.value_of(given, typed=False) == found
 
 
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**40 + 1, 1e300])
 def test_a_plain_number_that_dynamodb_has_not_is_refused(given: Any) -> None:
-    with pytest.raises(item_json.InvalidItem):
-        item_json.value_of(given, typed=False)
+    with pytest.raises(requests.InvalidItem):
+        requests.value_of(given, typed=False)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_plain_number_that_dynamodb_has_not_is_refused(given: Any) -> None:
     ],
 )
 def test_a_typed_value_that_is_none_is_refused(given: Any) -> None:
-    with pytest.raises(item_json.InvalidItem) as error:
-        item_json.value_of(given, typed=True)
+    with pytest.raises(requests.InvalidItem) as error:
+        requests.value_of(given, typed=True)
     assert str(error.value)
 
 
@@ -83,14 +83,14 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_typed_json_comes_back_as_it_went(value: dict[str, Any]) -> None:
-    assert item_json.value_json(item_json.value_of(value, typed=True), typed=True) == value
+    assert requests.value_json(requests.value_of(value, typed=True), typed=True) == value
 
 
 @given(VALUES)
 def test_a_plain_answer_is_json_whatever_is_stored(value: dict[str, Any]) -> None:
-    json.dumps(item_json.value_json(item_json.value_of(value, typed=True), typed=False))
+    json.dumps(requests.value_json(requests.value_of(value, typed=True), typed=False))
 
 
 @given(SCALARS.filter(lambda value: "B" not in value))
 def test_typed_values_are_read_as_boto3_reads_them(value: dict[str, Any]) -> None:
-    assert item_json.value_of(value, typed=True) == TypeDeserializer().deserialize(value)
+    assert requests.value_of(value, typed=True) == TypeDeserializer().deserialize(value)

@@ -37,7 +37,7 @@ class DynamoDB(Protocol):
     """Sends requests; `requester.send` does it with boto3's client too."""
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """One request, by boto3's name for it."""
+        """Send one request, by boto3's name for it, and return its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def connect(
     own_prices: str | None = None,
     patience: float | None = None,
 ) -> Connection:
-    """A connection with a pool of `connections`; raises CannotStart or NoCredentials.
+    """Return a connection with a pool of `connections`; raise CannotStart or NoCredentials.
 
     own_prices: see Prices.of. patience: see dynamodb_client.
     """
@@ -68,7 +68,7 @@ def connect(
 def dynamodb_client(
     endpoint: Endpoint, connections: int = 16, *, patience: float | None = None
 ) -> Client:
-    """A tuned client with a pool of `connections`; make it before the threads that share it.
+    """Make a tuned client with a pool of `connections`, before the threads that share it.
 
     patience: seconds for a connection, and for an answer; None: as usual.
     A loopback endpoint needs no credentials and no region: stand-ins are used if there are none.

@@ -24,13 +24,13 @@ class Endpoint:
 
     @property
     def shown(self) -> str:
-        """The URL for messages, without a password that it may hold."""
+        """Return the URL for messages, without a password that it may hold."""
         url = urlsplit(self.url or "")
         return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the endpoint is on this machine, where credentials mean nothing."""
+        """Return whether the endpoint is on this machine, where credentials mean nothing."""
         host = urlsplit(self.url or "").hostname or ""
         try:
             return ip_address(host).is_loopback

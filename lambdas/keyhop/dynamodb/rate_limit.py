@@ -294,7 +294,7 @@ class Budget:
         self._window.add(now, spent)
 
     def _earn(self, now: float) -> None:
-        """Up to now, at the rate of now."""
+        """Earn units for the time up to now, at the present rate."""
         seconds, self._earned_at = max(0.0, now - self._earned_at), now
         rate = self._rate(now)
         if math.isinf(rate):
@@ -303,7 +303,7 @@ class Budget:
         self._save(rate * seconds)
 
     def _save(self, units: float) -> None:
-        """No more than all that waits needs, or one page; less than none is a debt."""
+        """Save units, at most those of all waiting pages, or of one page; a debt is negative."""
         maximum = max(self._page, sum(turn.units for turn in self._waiting))
         self._earned = min(self._earned + units, max(maximum, self._earned))
 

@@ -208,5 +208,5 @@ def _unreachable(error: Exception, endpoint: Endpoint, service: str) -> str:
 
 
 def _one_line(text: object) -> str:
-    """Text of others for a message: no line breaks, no escape codes."""
+    """Return foreign text for a message, without line breaks and escape codes."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(str(text).split()))

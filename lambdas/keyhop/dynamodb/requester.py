@@ -39,8 +39,6 @@ WRITES = frozenset(
 READS = frozenset({"scan", "query", "get_item", "batch_get_item"})
 
 LONGEST_BACKOFF_SECONDS = 5.0
-MOST_KEYS_AT_ONCE = 100
-"""Of one BatchGetItem (AWS documentation)."""
 _REFUSED_ITEM = {
     "ValidationException",
     "ValidationError",
@@ -208,7 +206,7 @@ class Written:
 
     @property
     def old(self) -> Key | None:
-        """The item that a single write was refused for; None if there is none."""
+        """Return the item because of which a single write was refused; None if there is none."""
         return None if self.refused is None else self.refused.response.get("Item")
 
 
@@ -388,14 +386,14 @@ class ItemCalls:
 
 
 def is_of_the_item(error: KeyhopError) -> bool:
-    """Whether the service does not take this item; it may well take others."""
+    """Return whether the service does not accept this item; it may accept others."""
     cause = error.__cause__
     codes = {error_code(cause), *cancellations(cause)} if isinstance(cause, ClientError) else set()
     return bool(codes & _REFUSED_ITEM)
 
 
 def _may_have_been_written(error: Exception) -> bool:
-    """Whether a write that ended so may have taken effect."""
+    """Return whether a write that ended with this error may have taken effect."""
     if isinstance(error, ClientError):
         return is_transient(error) and not is_throttling(error.response)
     return isinstance(error, BotoCoreError) and may_have_been_served(error)

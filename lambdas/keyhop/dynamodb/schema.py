@@ -56,11 +56,11 @@ class KeySpace:
         return tuple(attribute.name for attribute in self.partition)
 
     def partition_of(self, item: Key) -> Key:
-        """The partition key alone, of an item or a LastEvaluatedKey."""
+        """Return the partition key of an item or a LastEvaluatedKey."""
         return {attribute.name: item[attribute.name] for attribute in self.partition}
 
     def hop_from(self, partition: Key) -> Key:
-        """The ExclusiveStartKey that lands on the item collection after `partition`'s."""
+        """Return the ExclusiveStartKey that lands on the item collection after `partition`'s."""
         if self.sort is None:
             raise ValueError("without a sort key there is nothing to hop over")
         return {**partition, self.sort.name: GREATEST_SORT_KEY[self.sort.type]}
@@ -79,7 +79,7 @@ def keyspace_of(description: Mapping[str, Any], index: Mapping[str, Any] | None 
 
 
 def has_key_index(description: Mapping[str, Any]) -> bool:
-    """Whether an index has the key index's name and its shape, from DescribeTable's `Table`."""
+    """Return whether a table (DescribeTable's `Table`) has an index of the key index's shape."""
     (partition,) = keyspace_of(description).partition
     keys = [(partition.name, "HASH"), (MARKER, "RANGE")]
     return any(
@@ -90,7 +90,7 @@ def has_key_index(description: Mapping[str, Any]) -> bool:
 
 
 def indexes_of(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All indexes of a table, global ones first, from DescribeTable's `Table`."""
+    """Return all indexes in DescribeTable's `Table`, global ones first."""
     return [
         *description.get("GlobalSecondaryIndexes", ()),
         *description.get("LocalSecondaryIndexes", ()),

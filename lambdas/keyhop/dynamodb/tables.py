@@ -79,7 +79,7 @@ class Source:
 
     @property
     def mean_item_bytes(self) -> float | None:
-        """Mean size of an item; None if the service reports no items."""
+        """Return the mean size of an item; None if the service reports no items."""
         return self.size_bytes / self.item_count if self.item_count and self.size_bytes else None
 
     @property
@@ -102,7 +102,7 @@ class Table:
 
     @property
     def bare_name(self) -> str:
-        """Its name, also where requests give its ARN."""
+        """Return its name, also where requests give its ARN."""
         return str(self.description["TableName"])
 
     @property
@@ -126,7 +126,7 @@ class Table:
 
     @property
     def stream(self) -> str | None:
-        """The ARN of its stream, if that is on."""
+        """Return the ARN of its stream, if that is on."""
         return self.description.get("LatestStreamArn") if self._stream else None
 
     @property
@@ -136,7 +136,7 @@ class Table:
 
     @property
     def throughput(self) -> dict[str, int] | None:
-        """Capacity units, by the names of requests; None for a table on demand."""
+        """Return its capacity units, by the names of requests; None for a table on demand."""
         billing = self.description.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
         if billing == "PAY_PER_REQUEST":
             return None
@@ -219,7 +219,7 @@ class Table:
 
     @property
     def _stream(self) -> Mapping[str, Any]:
-        """The specification of a stream that is on, else nothing."""
+        """Return the specification of a stream that is on; otherwise an empty one."""
         stream = self.description.get("StreamSpecification") or {}
         return stream if stream.get("StreamEnabled") else {}
 
@@ -241,7 +241,7 @@ def request(
     patience: float = CONTROL_PATIENCE_SECONDS,
     **parameters: Any,
 ) -> dict[str, Any]:
-    """One request about a table as a whole, by its name; else as `ask`."""
+    """Send a request about a table as a whole, by its name (see `ask`)."""
     return ask(connection, table, operation, {"TableName": table, **parameters}, patience)
 
 
@@ -283,7 +283,7 @@ def ask(
 
 
 def update(connection: Connection, table: str, **changes: Any) -> None:
-    """UpdateTable; where it is refused for the moment (NOT_NOW) nothing is done.
+    """Send UpdateTable; if it is refused for the moment (NOT_NOW), do nothing.
 
     Somebody was quicker, then: who looks at the table again sees what came of it.
     """

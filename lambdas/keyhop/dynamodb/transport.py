@@ -86,7 +86,7 @@ class Answer(NamedTuple):
 
 
 def _base64(value: Any) -> str:
-    """Binary values as the service's JSON has them."""
+    """Return a binary value as the service's JSON has it."""
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     raise TypeError(f"{type(value).__name__} is no part of a request")
@@ -99,7 +99,7 @@ class Client:
     """boto3's client, with requests about items on the short way; for many threads at once."""
 
     def __init__(self, region: str, make: Callable[[], Any]) -> None:
-        """make: makes boto3's client."""
+        """Create a client; `make` makes that of boto3."""
         self.region = region
         self._make = make
         self._lock = Lock()
@@ -114,7 +114,7 @@ class Client:
             self._signer = Signer(connections.host, self.region, USER_AGENT)
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """One request, by boto3's name for it, and what boto3's client answers.
+        """Send one request, by boto3's name for it; return what boto3's client returns.
 
         A Scan's answer has no ResponseMetadata.
         """
@@ -137,7 +137,7 @@ class Client:
 
     @property
     def exceptions(self) -> Any:
-        """The classes of the errors that are raised, by their codes, as boto3's client has them."""
+        """Return the classes of the raised errors by their codes, as boto3's client has them."""
         return self._client.exceptions
 
     @property
@@ -158,7 +158,7 @@ class Client:
         return answer
 
     def _error(self, operation: str, answer: Answer) -> ClientError:
-        """The error that boto3's client would raise, with further fields (ThrottlingReasons)."""
+        """Return the error of boto3's client, with further fields (ThrottlingReasons)."""
         try:
             body = dict(json.loads(answer.content))
         except (ValueError, TypeError):
@@ -180,7 +180,7 @@ class Client:
 def connections_to(
     url: str, ca_bundle: str | None, connect_timeout: float, read_timeout: float
 ) -> "Connections | None":
-    """Connections to an endpoint; None if they need what botocore alone can do.
+    """Return connections to an endpoint; None if they need what botocore alone can do.
 
     ca_bundle: as botocore's session is configured. Times in seconds.
     """
@@ -193,13 +193,13 @@ def connections_to(
 
 
 def _not_whole(operation: str) -> HTTPClientError:
-    """Something on the way cut the answer short, or answered itself."""
+    """Return the error for an answer that something on the way cut short, or gave itself."""
     article = "a page of a" if operation == "Scan" else "that of a"
     return HTTPClientError(error=f"the answer is not {article} {operation}")
 
 
 def _page(answer: dict[str, Any], content: bytes) -> dict[str, Any]:
-    """A Scan's answer; raises LookupError and its kin."""
+    """Return a Scan's answer; raise LookupError and similar errors."""
     items = answer["Items"]
     if _BYTES.search(content):
         answer["Items"] = [_decoded(item) for item in items]
@@ -209,7 +209,7 @@ def _page(answer: dict[str, Any], content: bytes) -> dict[str, Any]:
 
 
 def _decoded(item: dict[str, Any]) -> Mapping[str, Any]:
-    """Only binary values differ between JSON and what boto3 makes of it."""
+    """Return an item as boto3 does. Only binary values differ from those in the JSON."""
     types = {type_ for value in item.values() for type_ in value}
     if types & _NESTED:
         return dict(with_bytes(item))
@@ -389,7 +389,7 @@ class Connections:
         return answer
 
     def _kept(self) -> socket.socket | None:
-        """The one that was used last, if the other side has not closed it since."""
+        """Return the last used connection that the other side has not closed since."""
         if self._process != os.getpid():  # after a fork they are the parent's
             self._idle, self._process = [], os.getpid()
         while self._idle:
@@ -492,7 +492,7 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
 
 
 def _chunks(connection: socket.socket, data: bytes) -> bytes:
-    """A chunked body, as proxies and some emulators send it, up to the last chunk."""
+    """Return a chunked body, as proxies and some emulators send it, up to the last chunk."""
     content = b""
     while True:
         while (end := data.find(b"\r\n")) < 0:

@@ -45,11 +45,19 @@ the user's that it enters costs one more (key_index/index.py)."""
 
 
 def blocks_of(byte_count: float) -> int:
-    """Blocks that a request which reads `byte_count` bytes is charged for; at least one."""
+    """Return the blocks that reading `byte_count` bytes is charged for; at least one."""
     return max(1, math.ceil(byte_count / BLOCK_BYTES))
 
 
 WRITE_UNIT_BYTES = 1024
+PARTITION_WRITE_UNITS = 1000
+"""A second, of one partition of a table or an index (AWS documentation)."""
+
+MOST_KEYS_AT_ONCE = 100
+"""Of one BatchGetItem (AWS documentation)."""
+
+MOST_SORT_KEY_BYTES = 1024
+"""Of the value of a sort key (AWS documentation)."""
 
 
 def write_units(item_bytes: float) -> float:
@@ -104,7 +112,7 @@ class Prices:
         return read_units * self.read_unit + write_units * self.write_unit
 
     def units_for(self, dollars: float) -> float:
-        """Read units that so many dollars pay for."""
+        """Return the read units that these dollars pay for."""
         return dollars / self.read_unit if self.read_unit else math.inf
 
     @property

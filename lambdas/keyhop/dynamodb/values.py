@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 
 
 def is_number(text: str) -> bool:
-    """Whether it is a number that the service keeps as it is (AWS documentation)."""
+    """Return whether this is a number that the service keeps as it is (AWS documentation)."""
     if not _NUMBER.fullmatch(text):  # Decimal takes more: spaces, underscores, other digits
         return False
     number = Decimal(text)
@@ -50,12 +50,12 @@ def same_value(first: TypedValue, second: TypedValue) -> bool:
 
 
 def has_values(item: Mapping[str, TypedValue], values: Mapping[str, TypedValue]) -> bool:
-    """Whether an item has these attributes, with these values."""
+    """Return whether an item has these attributes, with these values."""
     return all(name in item and same_value(item[name], value) for name, value in values.items())
 
 
 def canonical(value: TypedValue) -> tuple[str, str | bytes]:
-    """A key attribute's value in one form only, as a dictionary's key; a number has many forms."""
+    """Return a key attribute's value in one form, to look it up; a number has many forms."""
     ((type_, content),) = value.items()
     if type_ == "N":
         number = Decimal(content)
@@ -65,7 +65,7 @@ def canonical(value: TypedValue) -> tuple[str, str | bytes]:
 
 
 def text_of(value: TypedValue) -> str:
-    """A key attribute's value as text: a number without an exponent, binary as base64."""
+    """Return a key attribute's value as text: a number without an exponent, binary as base64."""
     ((type_, content),) = value.items()
     if type_ == "N":
         return format(Decimal(str(canonical(value)[1])), "f")
@@ -82,17 +82,17 @@ def distinct_bytes(value: TypedValue) -> bytes:
 
 
 def to_json(key: Key) -> dict[str, dict[str, str]]:
-    """A key as plain JSON: bytes become base64 text."""
+    """Return a key as plain JSON: bytes become base64 text."""
     return _converted(key, lambda content: base64.b64encode(content).decode())
 
 
 def from_json(key: Mapping[str, Mapping[str, str]]) -> dict[str, TypedValue]:
-    """The inverse of `to_json`."""
+    """Return the key in plain JSON; the inverse of `to_json`."""
     return _converted(key, base64.b64decode)
 
 
 def typed_json(item: Mapping[str, Any]) -> str:
-    """Any typed values as JSON text; bytes become base64."""
+    """Return any typed values as JSON text; bytes become base64."""
     return json.dumps(item, ensure_ascii=False, default=lambda b: base64.b64encode(b).decode())
 
 
@@ -111,7 +111,7 @@ def with_bytes(value: Any) -> Any:
 
 
 def plain(value: TypedValue) -> str | int | float:
-    """A value without its type: bytes as base64 text, a number as text if no double is equal to it.
+    """Return a value without its type: bytes as base64, a number as text unless it is a double.
 
     Readers of JSON take numbers as doubles: 0.1 comes back as 0.1, and 2**53 + 1 does not.
     """
@@ -143,7 +143,7 @@ Item = Mapping[str, TypedValue]
 
 
 def is_typed(value: Any) -> bool:
-    """Whether it has the form of a typed value: an object of one member that is called as a type.
+    """Return whether it has the form of a typed value: an object of one member named by a type.
 
     The content is not looked at.
     """
@@ -151,7 +151,7 @@ def is_typed(value: Any) -> bool:
 
 
 def is_item(candidate: Any) -> bool:
-    """Whether it is an item of typed values, each with a content of its type."""
+    """Return whether it is an item of typed values, each with a content of its type."""
     return isinstance(candidate, Mapping) and all(
         isinstance(name, str) and _is_value(value) for name, value in candidate.items()
     )
@@ -181,7 +181,7 @@ _CONTENTS: Mapping[str, type] = {"S": str, "B": bytes, "BOOL": bool}
 def item_json(
     candidate: Any, of_text: Callable[[str], dict[str, Any]] = lambda text: {"S": text}
 ) -> dict[str, Any]:
-    """An item, or the values of an expression, as DynamoDB JSON; it may be plain JSON.
+    """Convert an item, or the values of an expression, to DynamoDB JSON from that or plain JSON.
 
     Either all of its values are typed, or none is. of_text: what becomes of a text of plain JSON.
     Raises ValueError.
@@ -205,7 +205,7 @@ def size_of(item: Item) -> int:
 
 
 def value_bytes(value: TypedValue) -> int:
-    """Bytes of a typed value, as `size_of`."""
+    """Return the bytes of a typed value (see `size_of`)."""
     ((type_, content),) = value.items()
     if type_ == "S":
         return len(content.encode())
@@ -221,7 +221,7 @@ def value_bytes(value: TypedValue) -> int:
 
 
 def same_item(first: Item, second: Item) -> bool:
-    """Whether two items have the same attributes with the same values."""
+    """Return whether two items have the same attributes with the same values."""
     return first.keys() == second.keys() and all(same(first[name], second[name]) for name in first)
 
 
@@ -245,13 +245,13 @@ def same(first: TypedValue, second: TypedValue) -> bool:
 
 
 def are_distinct(type_: str, content: Iterable[Any]) -> bool:
-    """Whether the members of a set are."""
+    """Return whether the members of a set are distinct."""
     members = [Decimal(member) if type_ == "NS" else member for member in content]
     return len(set(members)) == len(members)
 
 
 def _number_bytes(text: str) -> int:
-    """A byte for each two digits, one more, and one for the sign."""
+    """Return one byte for each two digits, one more, and one for the sign."""
     try:
         digits = "".join(map(str, Decimal(text).as_tuple().digits)).strip("0")
     except InvalidOperation:
@@ -260,7 +260,7 @@ def _number_bytes(text: str) -> int:
 
 
 def _typed(value: Any, of_text: Callable[[str], dict[str, Any]], levels: int) -> dict[str, Any]:
-    """A float is the number that it is written as."""
+    """Return a typed value. A float is the number that it is written as."""
     if not levels:
         raise ValueError(f"it is nested deeper than {MOST_LEVELS} levels")
     match value:

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-READ_BYTES = 4096
-WRITE_BYTES = 1024
+from keyhop.dynamodb.units import BLOCK_BYTES, WRITE_UNIT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +27,16 @@ def per_key(effect: Mapping[str, Any], item_bytes: float, mean_item_bytes: float
     item_bytes: the size of the item that is put, updated or deleted. mean_item_bytes: the mean size
     of the table's items, one of which is read, or checked in a transaction.
     """
-    write = math.ceil(max(1.0, item_bytes) / WRITE_BYTES)
-    look = math.ceil(max(1.0, mean_item_bytes) / READ_BYTES)
+    write = math.ceil(max(1.0, item_bytes) / WRITE_UNIT_BYTES)
+    look = math.ceil(max(1.0, mean_item_bytes) / BLOCK_BYTES)
     kind = effect["kind"]
     if kind == "put":
         if effect["guard"] == "transaction":
-            witness = math.ceil(max(1.0, mean_item_bytes) / WRITE_BYTES)
+            witness = math.ceil(max(1.0, mean_item_bytes) / WRITE_UNIT_BYTES)
             return PerKey(2.0 * (write + witness), float(look))
         return PerKey(float(write), float(look) if effect["guard"] == "look" else 0.0)
     if kind == "update":
         return PerKey(float(write))
     if kind in ("delete", "undo"):  # the item is read before
-        return PerKey(float(write), float(math.ceil(max(1.0, item_bytes) / READ_BYTES)))
+        return PerKey(float(write), float(math.ceil(max(1.0, item_bytes) / BLOCK_BYTES)))
     return PerKey(0.0)

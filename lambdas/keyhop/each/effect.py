@@ -66,7 +66,7 @@ class Effect(ABC):
 
     at_once: the number of rows in a batch. is_marked: whether attempts at rows are recorded.
     item_bytes: the estimated size of a write for a key. first: attributes of a collection's
-    first item that a row must have (jobs/listed.FIRST).
+    first item that a row must have (jobs/formats.FIRST).
     """
 
     at_once = 10

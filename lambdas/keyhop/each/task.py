@@ -1,6 +1,6 @@
 """The task `each`: an operation on each key of a list, once.
 
-The list is a finished run of the task `keys`, or for an undo, of this task (jobs/listed.py). The
+The list is a finished run of the task `keys`, or for an undo, of this task (jobs/pages.py). The
 operation is an effect (effect.py). The outcome of each key is a row of the result, which is counted
 with its commit, so each key counts once, even if it is processed twice after a crash.
 """

@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import Any
 
 from keyhop.dynamodb.schema import MARKER, KeyAttribute, KeySpace
+from keyhop.dynamodb.units import MOST_SORT_KEY_BYTES
 from keyhop.dynamodb.values import (
     MOST_ITEM_BYTES,
     MOST_LEVELS,
@@ -41,7 +42,6 @@ MOST_ATTRIBUTES = 140
 """The maximum number of attributes of an item to put: deleting it again has a condition on each,
 and an expression may have 300 operators (AWS documentation), of which each uses two: = and AND.
 """
-MOST_SORT_KEY_BYTES = 1024
 
 _PLACE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 ALONE = "$"

@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, Stopped, is_of_the_item, is_over
+from keyhop.dynamodb.requester import Stopped, is_of_the_item, is_over
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import Item, canonical, same_item
 from keyhop.each.effect import Batch, Effect, Work
 from keyhop.each.expression import Update

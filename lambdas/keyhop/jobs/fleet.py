@@ -163,10 +163,12 @@ class Planner:
             )
             self._check_cost(step_request, reader, plan.method, plan.at_once, *rest)
         else:
-            planned = Planned.of(self.tasks, step_request, connection, table, usage=self.usage)
+            task = self.tasks[step_request.task](connection, step_request.options)
+            planned = Planned.of(
+                task, step_request, connection, task.reads(table), usage=self.usage
+            )
             if request.dry_run:
                 return self._estimate(request, planned)
-            task = planned.task
             name = self.execution.name if first is None else self.execution.run(suffix)
             try:
                 journal, plan = self._new(planned, name)
@@ -190,11 +192,10 @@ class Planner:
                 first or request, run[1].table, ended["stale_index"], suffix, spent
             )
         request = replace(task.after(request, run[1].id), resume=None)
-        planned = Planned.of(
-            self.tasks, request, connection, table, budget=Budget(), usage=self.usage
-        )
+        task = self.tasks[request.task](connection, request.options)
+        planned = Planned.of(task, request, connection, table, budget=Budget(), usage=self.usage)
         journal, plan = self._new(planned, self.execution.name)
-        return self._state(request, journal, plan, planned.task)
+        return self._state(request, journal, plan, task)
 
     def _plan_anew(
         self, request: Request, name: str, why: str, suffix: str, spent: Usage
@@ -216,14 +217,16 @@ class Planner:
             )
         connection = self.deployment.connect(name, CONNECTIONS)
         budget = Budget(request.max_read_rate, None if math.isinf(remaining) else remaining)
-        table = look_up(connection, name)
-        planned = Planned.of(self.tasks, request, connection, table, why, budget=budget)
+        task = self.tasks[request.task](connection, request.options)
+        planned = Planned.of(
+            task, request, connection, look_up(connection, name), why, budget=budget
+        )
         try:
             run = self.execution.run(f"{suffix}{ANEW}")
             journal, plan = self._new(planned, run, spent)
         finally:
             self.usage.add(planned.reader.usage)
-        return self._state(request, journal, plan, planned.task, follows=bool(suffix))
+        return self._state(request, journal, plan, task, follows=bool(suffix))
 
     def _estimate(self, execution_request: Request, planned: Planned) -> dict[str, Any]:
         """Estimate the first run of an execution and what the execution does then; write both."""

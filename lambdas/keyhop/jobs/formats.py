@@ -27,17 +27,18 @@ FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
 SUFFIX: dict[Format, str] = {"text": "txt", "json": "jsonl", "jsonl": "jsonl", "csv": "csv"}
 
 FIRST = "first"
-"""Beside a row's key: attributes of the collection's first item, as JSON text of typed values."""
+"""The field of a row with attributes of its collection's first item, as JSON text of typed values.
+"""
 
 BUCKET = "bucket"
-"""Of a row: the number of the bucket that it belongs to (RunPlan.buckets)."""
+"""The field of a row with the number of its bucket (RunPlan.buckets)."""
 
 _NOT_PLAIN = re.compile(r'^"|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]')
 _ESCAPED_BY_US = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Encoder:
-    """Turns keys of one key space into bytes of one format."""
+    """A converter between the keys of one key space and bytes of one format."""
 
     def __init__(self, format_: Format, space: KeySpace) -> None:
         self.format = format_
@@ -45,11 +46,11 @@ class Encoder:
         self._names = space.names
 
     def header(self) -> bytes:
-        """What comes before the first key of a file; empty but for csv."""
+        """Return the bytes before the first key of a file. Only csv has any."""
         return csv_row(self._names).encode() if self.format == "csv" else b""
 
     def encode(self, keys: Iterable[Key]) -> bytes:
-        """The lines of `keys`, each ended by a line feed."""
+        """Return the lines of `keys`, each ended by a line feed."""
         if self.format == "text":
             lines = ("\t".join(_text(key[name]) for name in self._names) + "\n" for key in keys)
         elif self.format == "jsonl":
@@ -62,7 +63,7 @@ class Encoder:
         return "".join(lines).encode()
 
     def decode(self, content: bytes, skip: int = 0) -> Iterator[Key]:
-        """The keys in lines that `encode` made, without a header; from key number `skip` on."""
+        """Yield the keys in lines that `encode` made, without a header, from number `skip` on."""
         text = io.StringIO(content.decode(), newline="")
         lines = islice(text, skip, None)
         if self.format == "jsonl":
@@ -97,7 +98,7 @@ def _text(value: TypedValue) -> str:
 
 
 def json_text(content: object, indent: int | None = None) -> str:
-    """JSON whose strings hold no control characters, nor any that change the direction of text."""
+    """Return JSON without control characters, or characters that change the direction of text."""
     text = json.dumps(content, ensure_ascii=False, indent=indent)
     return _ESCAPED_BY_US.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -111,7 +112,7 @@ def _content(type_: str, field: str) -> str | bytes:
 
 
 def csv_row(fields: Iterable[object]) -> str:
-    """One row of CSV, as RFC 4180 quotes it."""
+    """Return a row of CSV, quoted as in RFC 4180."""
     # Written with CRLF, so that fields with either of the two are quoted (Python before 3.13 would
     # not quote a lone CR); the row itself ends as the other formats do.
     row = io.StringIO()

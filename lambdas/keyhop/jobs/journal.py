@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from itertools import islice
 from typing import Any, Self
 
 from keyhop import __version__
@@ -40,7 +39,7 @@ LAYOUT_VERSION = 3
 MOST_NAMED = 5
 MOST_TIMES = 255
 
-_HARMED = (zlib.error, gzip.BadGzipFile, EOFError, ValueError, LookupError, AttributeError)
+HARMED = (zlib.error, gzip.BadGzipFile, EOFError, ValueError, LookupError, AttributeError)
 PLAN = "run.json"
 MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
@@ -338,33 +337,6 @@ class Journal:
         compressor = zlib.compressobj(wbits=GZIP)
         return PartSink(self.store, f"{name}.gz", encoder, compressor)
 
-    def pieces(self, plan: RunPlan, spans: Iterable[tuple[str, int, int]]) -> Iterator[Key]:
-        """Yield the rows of blocks, in the order of `spans`.
-
-        Only the checksum of a whole part exists, so this cannot check that the rows are those that
-        were committed.
-
-        Args:
-            spans: The part, the position and the size of each block. Parts are not compressed.
-
-        Raises:
-            BrokenPromise: A block is missing or is not readable.
-        """
-        encoder = Encoder(plan.format, plan.space)
-        remaining = iter(spans)
-        with ThreadPoolExecutor(READERS) as pool:
-            while some := list(islice(remaining, READERS)):
-                for (name, _, size), content in zip(some, pool.map(self._span, some), strict=True):
-                    if content is None or len(content) != size:
-                        raise _broken(name)
-                    try:
-                        yield from encoder.decode(content)
-                    except _HARMED as error:
-                        raise _broken(name) from error
-
-    def _span(self, span: tuple[str, int, int]) -> bytes | None:
-        return self.store.span(*span)
-
     def keys(
         self, plan: RunPlan, part: Part, segments: Container[int] | None = None
     ) -> Iterator[tuple[int, Key]]:
@@ -382,9 +354,9 @@ class Journal:
                     for key in encoder.decode(content):
                         yield block.segment, key
             if lines.read(1):
-                raise _broken(part.name)
-        except _HARMED as error:
-            raise _broken(part.name) from error
+                raise broken(part.name)
+        except HARMED as error:
+            raise broken(part.name) from error
 
     def unpacked(self, plan: RunPlan, part: Part) -> Iterator[bytes]:
         """Yield the lines of a part in chunks; raise BrokenPromise as `keys` does."""
@@ -392,8 +364,8 @@ class Journal:
         try:
             while chunk := lines.read(CHUNK_BYTES):
                 yield chunk
-        except _HARMED as error:
-            raise _broken(part.name) from error
+        except HARMED as error:
+            raise broken(part.name) from error
 
     def _lines(self, plan: RunPlan, part: Part) -> Any:
         file: Any = io.BufferedReader(_Bytes(self.content(part)), CHUNK_BYTES)
@@ -412,7 +384,7 @@ class Journal:
             if folder not in sizes:
                 sizes[folder] = self.store.sizes(folder)
             if sizes[folder].get(part["name"]) != part["size"]:
-                raise _broken(part["name"])
+                raise broken(part["name"])
 
     def check_content(self, parts: list[Part]) -> None:
         """Read all `parts`; raise BrokenPromise if one differs from the committed part."""
@@ -447,7 +419,7 @@ class Journal:
             digest.update(chunk)
             yield chunk
         if digest.hexdigest() != part.sha256:
-            raise _broken(part.name)
+            raise broken(part.name)
 
     def keep(self, name: str, state: Any) -> None:
         """Write a JSON file over the previous one."""
@@ -594,7 +566,8 @@ class _Bytes(io.RawIOBase):
         return len(piece)
 
 
-def _broken(part: str) -> BrokenPromise:
+def broken(part: str) -> BrokenPromise:
+    """Return the error about a part that is not as it was committed."""
     return BrokenPromise(
         f"{part} is not as it was committed, so its keys may be lost: run again into another place."
     )

@@ -39,7 +39,7 @@ class Planned:
     @classmethod
     def of(
         cls,
-        tasks: Tasks,
+        task: Task,
         request: Request,
         connection: Connection,
         table: Table,
@@ -49,11 +49,11 @@ class Planned:
         """Plan a run without reading items; raise CannotStart if it cannot be done.
 
         Args:
+            table: The table that the run reads (Task.reads).
             why: The reason for the method, if not the task gives it.
             reader: The arguments of the reader. Its budget is that of the request by default.
         """
-        task = tasks[request.task](connection, request.options)
-        plan = task.plan(task.reads(table), request)
+        plan = task.plan(table, request)
         budget = Budget(request.max_read_rate, request.max_read_units)
         page_reader = PageReader(connection, plan.source, **{"budget": budget, **reader})
         return cls(request, task, replace(plan, reason=why or plan.reason), page_reader)

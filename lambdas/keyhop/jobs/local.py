@@ -123,10 +123,10 @@ class LocalJob:
                 budget = Budget(self.request.max_read_rate, self.request.max_read_units)
                 self.reader = PageReader(self.connection, source, budget, **more)
         if stored_plan is None:
-            self._planned = Planned.of(
-                self.tasks, self.request, self.connection, table, why, **more
-            )
-            self.task, self.reader = self._planned.task, self._planned.reader
+            self.task = self.tasks[self.request.task](self.connection, self.request.options)
+            table = self.task.reads(table)
+            self._planned = Planned.of(self.task, self.request, self.connection, table, why, **more)
+            self.reader = self._planned.reader
         self._begun = stored_plan
 
     def anew(self, why: str) -> "LocalJob":

@@ -242,7 +242,7 @@ class GroupProcesses:
             if self._is_over and math.isinf(self._over_at):
                 self._over_at = self.clock() + self.last_seconds
                 for link in self._at_work:
-                    _tell(link, None)
+                    _send(link, None)
             if self.clock() >= self._over_at:
                 return
             while shares and not self._is_over and len(self._at_work) < self.at_once:
@@ -253,7 +253,7 @@ class GroupProcesses:
             for link, group in self._at_work.items():
                 if group.rate != rate:
                     group.rate = rate
-                    _tell(link, rate)
+                    _send(link, rate)
             for link in cast("list[Link]", wait(list(self._at_work), TICK_SECONDS)):
                 shares |= self._hear(link)
             self.idle()
@@ -276,7 +276,7 @@ class GroupProcesses:
         group.commits_before = group.commits
         self._at_work[ours] = group
         endpoint, patience = reader.connection.endpoint, reader.patience
-        _tell(
+        _send(
             ours,
             Assignment(store.path, endpoint, group.number, self.each, patience, rate, may_read),
         )
@@ -342,7 +342,7 @@ class GroupProcesses:
         group.shown = group.committed
 
 
-def _tell(link: "Link", what: object) -> None:
+def _send(link: "Link", what: object) -> None:
     """Send a message. If the process is dead, `_hear` will notice."""
     with suppress(OSError):
         link.send(what)
@@ -389,8 +389,8 @@ def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
     try:
         assigned.run(tasks, connect)
     except Exception as ended:
-        error = _told(ended)
-    assigned.tell()
+        error = _picklable(ended)
+    assigned.send_news()
     link.send(error)
 
 
@@ -400,8 +400,8 @@ class _Assigned:
     assignment: Assignment
     stop: Event = field(default_factory=Event)
     usage: Usage = field(default_factory=Usage)
-    _told: Usage = field(default_factory=Usage)
-    _told_at: float = 0.0
+    _sent: Usage = field(default_factory=Usage)
+    _sent_at: float = 0.0
     _rate: float | None = None
     _reader: PageReader | None = None
     _worker: GroupWorker | None = None
@@ -446,23 +446,23 @@ class _Assigned:
             task.pages(journal, plan, reader),
             assignment.threads,
             idle=self._now_and_then,
-            committed=lambda _: self.tell(),
+            committed=lambda _: self.send_news(),
         )
         self._worker.run()
 
-    def tell(self) -> None:
+    def send_news(self) -> None:
         worker, usage = self._worker, self.usage.copy()
         if worker is not None:
-            used = usage_json(usage - self._told)
+            used = usage_json(usage - self._sent)
             self.link.send(News(worker.keys, worker.ended, worker.threads, worker.commits, used))
-        self._told, self._told_at = usage, time.monotonic()
+        self._sent, self._sent_at = usage, time.monotonic()
 
     def _now_and_then(self) -> None:
-        if time.monotonic() - self._told_at >= NEWS_SECONDS:
-            self.tell()
+        if time.monotonic() - self._sent_at >= NEWS_SECONDS:
+            self.send_news()
 
 
-def _told(error: Exception) -> Exception:
+def _picklable(error: Exception) -> Exception:
     """Return an error that the other process can raise: pickling loses other classes."""
     if isinstance(error, KeyhopError | OSError):
         return error

@@ -1,19 +1,21 @@
 """The places of a run's rows in its parts, by segment or by bucket, and three ways to read them.
 
 `checked` reads whole parts and compares each with its checksum. `after` does so once for each part,
-and keeps copies of a few. `pieces` reads only the blocks, which have no checksum of their own.
+and keeps copies of a few. `pieces` reads only the blocks, which have no checksum.
 """
 
 from array import array
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from tempfile import SpooledTemporaryFile
 from threading import Lock
 from typing import IO
 
 from keyhop.dynamodb.values import Key
 from keyhop.jobs.formats import Encoder
-from keyhop.jobs.journal import READERS, Journal, Part, RunPlan
+from keyhop.jobs.journal import HARMED, READERS, Journal, Part, RunPlan, broken
 
 OPEN_PARTS = 4
 """The number of copies to keep. The threads of a worker read from one or two at a time."""
@@ -28,6 +30,7 @@ class Rows:
     def __init__(self, journal: Journal, plan: RunPlan) -> None:
         self._journal = journal
         self._plan = plan
+        self._encoder = Encoder(plan.format, plan.space)
         self._parts: list[Part] = []
         # Four numbers for each of maybe millions of blocks: its part, offset, size and rows.
         self._blocks: dict[int, array[int]] = defaultdict(lambda: array("q"))
@@ -40,10 +43,12 @@ class Rows:
         with self._lock:
             groups = [group for group in groups if group not in self._loaded]
             for first in range(0, len(groups), READERS):  # so that few commits are in memory
-                for commit in self._journal.commits_of(groups[first : first + READERS]):
+                some = groups[first : first + READERS]
+                # All commits come before the first is added: if one fails, none is added twice.
+                for commit in list(self._journal.commits_of(some)):
                     for part in commit.parts:
                         self._add(part)
-            self._loaded.update(groups)
+                self._loaded.update(some)
         return self
 
     def _add(self, part: Part) -> None:
@@ -71,17 +76,32 @@ class Rows:
                 yield row
 
     def pieces(self, bucket: int) -> Iterator[Key]:
-        """Yield the rows of a bucket (see Journal.pieces)."""
-        spans = ((part.name, offset, size) for part, offset, size, _ in self.blocks(bucket))
-        return self._journal.pieces(self._plan, spans)
+        """Yield the rows of a bucket, whose parts are not compressed.
+
+        Only the checksum of a whole part exists, so this cannot check that the rows are those that
+        were committed. It raises BrokenPromise if a block is missing or is not readable.
+        """
+        remaining = self.blocks(bucket)
+        with ThreadPoolExecutor(READERS) as pool:
+            while some := list(islice(remaining, READERS)):
+                contents = pool.map(lambda block: self._span(*block), some)
+                for (part, _, size, _), content in zip(some, contents, strict=True):
+                    if content is None or len(content) != size:
+                        raise broken(part.name)
+                    try:
+                        yield from self._encoder.decode(content)
+                    except HARMED as error:
+                        raise broken(part.name) from error
+
+    def _span(self, part: Part, offset: int, size: int, rows: int) -> bytes | None:
+        return self._journal.store.span(part.name, offset, size)
 
     def after(self, skip: int, segments: Sequence[int]) -> Iterator[Key]:
         """Yield the rows of several segments without the first `skip`; raise as `checked` does."""
-        encoder = Encoder(self._plan.format, self._plan.space)
         for segment in segments:
             for part, offset, size, rows in self.blocks(segment):
                 if skip < rows:
-                    yield from encoder.decode(self._content(part, offset, size), skip)
+                    yield from self._encoder.decode(self._content(part, offset, size), skip)
                 skip = max(0, skip - rows)
 
     def _content(self, part: Part, offset: int, size: int) -> bytes:

@@ -44,13 +44,13 @@ def table_with_index(connection: Connection, name: str) -> Table:
 
 
 def status_of(table: Table) -> str | None:
-    """The key index's status; None if there is none."""
+    """Return the status of the key index; None if there is none."""
     index = table.index(INDEX)
     return None if index is None else str(index["IndexStatus"])
 
 
 def is_ready(table: Table) -> bool:
-    """Whether the key index can be read."""
+    """Return whether the key index can be read."""
     index = table.index(INDEX)
     return index is not None and index["IndexStatus"] == "ACTIVE" and not index.get("Backfilling")
 
@@ -76,7 +76,7 @@ class Entered:
 
 
 def entered_by(table: Table) -> Entered:
-    """The user's indexes that sentinels of the table enter, global and local ones."""
+    """Return the user's indexes, global and local ones, that sentinels of the table enter."""
     partition = set(table.space.names)
     sort = table.space.sort
     has = partition | {MARKER} | ({sort.name} if sort else set())
@@ -92,7 +92,7 @@ def entered_by(table: Table) -> Entered:
 
 
 def check_region(table: Table, region: str | None, is_known: bool) -> None:
-    """Raises CannotStart if another region may keep the sentinels of a global table.
+    """Raise CannotStart if another region may keep the sentinels of a global table.
 
     region: the one that is to, if it was said. is_known: an index was built from here.
     """
@@ -110,7 +110,7 @@ def check_region(table: Table, region: str | None, is_known: bool) -> None:
 
 
 def check_can_have_one(table: Table) -> None:
-    """Raises CannotStart if the table can have no key index."""
+    """Raise CannotStart if the table can have no key index."""
     indexes = len(table.global_indexes)
     if table.index(INDEX) is None and indexes >= MOST_INDEXES:
         raise CannotStart(
@@ -175,7 +175,7 @@ def sentinels_of(
 
 
 def check_stream_view(table: Table, view: str | None) -> None:
-    """Raises CannotStart if the stream is on and its records hold something else than is wanted."""
+    """Raise CannotStart if the stream is on and its records hold something else than `view`."""
     if view is not None and table.stream_view not in (None, view):
         raise CannotStart(
             f"The stream of table {table.bare_name!r} is on, with {table.stream_view}, which "
@@ -254,7 +254,7 @@ def _addition(table: Table, throughput: Mapping[str, int] | None) -> dict[str, A
 
 
 def is_anothers(table: Table) -> bool:
-    """Whether an index has the key index's name and another shape: somebody else's."""
+    """Return whether an index of somebody else has the name of the key index."""
     return table.index(INDEX) is not None and not has_key_index(table.description)
 
 
@@ -306,7 +306,7 @@ def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
 def check_place(
     connection: Connection, table: Table, sentinel: Sentinel, recorded: Sentinel | None
 ) -> None:
-    """Raises CannotStart if the key index was built with another sort key for its sentinels.
+    """Raise CannotStart if the key index was built with another sort key for its sentinels.
 
     known: the sentinels of the record; without one, some rows of the index are looked at.
     """

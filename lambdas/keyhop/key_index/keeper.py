@@ -14,8 +14,8 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, ItemCalls, Stopped, Written
-from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
+from keyhop.dynamodb.requester import ItemCalls, Stopped, Written
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE, SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, canonical
 from keyhop.errors import GaveUp

@@ -101,12 +101,12 @@ class LifeCycle:
     holder: str
     is_alive: IsAlive
     settle_seconds: int = FENCE_SECONDS
-    drift: Callable[[int], None] = lambda found: None
+    drift: Callable[[int], None] = lambda drift: None
     scaling: Scaling = field(default_factory=Scaling)
     entry: Entry = field(init=False)
 
     def step(self, step: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        """One step, "prepare" or "finish"; returns the next state. Raises CannotStart.
+        """Do one step, "prepare" or "finish"; return the next state. Raise CannotStart.
 
         It is done under the lease, which the last one gives back. A step that is repeated after
         that finds what had come of it.
@@ -165,7 +165,7 @@ class LifeCycle:
 
     @property
     def sentinel(self) -> Sentinel:
-        """The table's sentinels: where they are on record; as configured for a new index.
+        """Return the sentinels of the table as recorded, or as configured for a new index.
 
         Raises CannotStart if the table can have none.
         """
@@ -424,14 +424,14 @@ class LifeCycle:
         return {"next": "end", "result": result}
 
     def _check_place(self) -> None:
-        """Raises CannotStart if sentinels are elsewhere than they are configured to be."""
+        """Raise CannotStart if sentinels are elsewhere than they are configured to be."""
         check_place(self.connection, self.table, self.sentinel_of(self.table), self.entry.place)
 
     def _job(self, kind: Kind) -> dict[str, Any]:
         return self.order.run_input(self.walk(kind), self.holder)
 
     def walk(self, kind: Kind) -> Walk:
-        """One of the walks; where nobody keeps the index there is nobody to wait for."""
+        """Return a walk. It waits for nobody if nobody keeps the index."""
         grace = self.order.grace_seconds if self.keeper.mappings(self.table) else 0.0
         return self.order.walk(kind, grace)
 
@@ -442,7 +442,7 @@ class LifeCycle:
         return {"next": "wait", "seconds": seconds, "says": step.says}
 
     def _reader(self, kind: Kind) -> PageReader:
-        """Reads what a walk of that kind walks over."""
+        """Return a reader of what a walk of this kind reads."""
         request = WalkInput.parse(self._job(kind))
         task = WalkTask(self.connection, request.options, lambda table: self.sentinel)
         source = task.plan(self.table, request).source

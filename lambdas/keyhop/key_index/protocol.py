@@ -65,14 +65,14 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look has seen: items of users, and the sentinel (None: unknown)."""
+    """The result of a look: whether items of users, and the sentinel (None: unknown), exist."""
 
     items: bool
     sentinel: bool | None
 
     @classmethod
     def of(cls, first_two: Sequence[bool]) -> "Seen":
-        """first_two: of each item that the look has returned, whether it is the sentinel."""
+        """Return what a look has seen, by whether each of its items is the sentinel."""
         sentinel = True if any(first_two) else (None if len(first_two) == 2 else False)
         return cls(items=not all(first_two), sentinel=sentinel)
 
@@ -101,7 +101,7 @@ def after_put(place: Place) -> Call | None:
 
 
 def after_look(look: Seen) -> Call | None:
-    """The collection was looked at; None: done. A put or a delete ends a reconciliation."""
+    """Return the call after a look; None: done. A put or a delete ends a reconciliation."""
     if look.items and look.sentinel is None:
         return Call.READ
     if look.items and not look.sentinel:

@@ -85,7 +85,7 @@ def capacity_for(
 
 
 def capacity_plan(capacity: Capacity | None, seconds: float) -> dict[str, Any] | None:
-    """The capacity for a plan. seconds: of writing."""
+    """Return the capacity for a plan with this many seconds of writing."""
     if capacity is None:
         return None
     return {
@@ -243,7 +243,7 @@ def settle(
 
 
 def scale_again(table: Table, max_write_rate: float, scaling: Scaling) -> str | None:
-    """Repeat what was refused in an earlier build; return what is refused now, if anything."""
+    """Repeat refused changes of an earlier build; return the refusals now, or None."""
     capacity = capacity_of(table, max_write_rate, scaling)
     return scaling.follow(table, capacity.kept) if capacity else None
 
@@ -254,11 +254,8 @@ def capacity_now(table: Table, scaling: Scaling, refused: str | None) -> dict[st
     if index is None or table.throughput is None:
         return None
     units = _plain(index["ProvisionedThroughput"])
-    return {
-        **units,
-        "scaled": is_scaled(scaling.targets(_index_resource(table))),
-        "refused": refused,
-    }
+    scaled = is_scaled(scaling.targets(_index_resource(table)))
+    return {**units, "scaled": scaled, "refused": refused}
 
 
 def _table_resource(table: Table) -> str:
@@ -278,5 +275,5 @@ def _plain(units: Units) -> dict[str, int]:
 
 
 def _dollars(units: Units) -> float:
-    """An hour."""
+    """Return the dollars for one hour."""
     return units[READ] * DOLLARS_PER_READ_UNIT_HOUR + units[WRITE] * DOLLARS_PER_WRITE_UNIT_HOUR

@@ -121,7 +121,7 @@ class Entry(Record):
 
     @property
     def place(self) -> Sentinel | None:
-        """The sentinels, if their place is known."""
+        """Return the sentinels, if their place is known."""
         return None if self.sentinel is None else Sentinel.from_json(self.sentinel)
 
     @property
@@ -191,7 +191,7 @@ class Registry:
             IndexBusy: Another holder has the lease and is alive.
         """
 
-        def taken(entry: Entry, age: float) -> Entry:
+        def with_lease(entry: Entry, age: float) -> Entry:
             lease = entry.lease
             if lease is not None and lease.holder == holder:
                 return entry
@@ -204,7 +204,7 @@ class Registry:
             builds = entry.begun + (action != "audit")
             return replace(entry, lease=following, ended=None, begun=builds)
 
-        return self._swapped(taken)
+        return self._swapped(with_lease)
 
     def change(self, holder: str, **fields: Any) -> Entry:
         """Change the entry under the lease. Without fields, this only shows that the holder is
@@ -375,12 +375,12 @@ FENCE_SECONDS = 65
 
 
 def command_name() -> str:
-    """This process, as a holder: user, machine and process."""
+    """Return the name of this process as a holder: user, machine and process."""
     return f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:8]}"
 
 
 def _has_ended_here(holder: str) -> bool:
-    """Whether the command was a process of this machine that is no more."""
+    """Return whether the command was a process of this machine that has ended."""
     name, process, _token = holder.rsplit(" ", 2)
     if name.partition("@")[2] != socket.gethostname():
         return False
@@ -425,7 +425,7 @@ class Fence:
     _lock: Lock = field(default_factory=Lock)
 
     def check(self) -> None:
-        """Raises IndexBusy if the lease is not the holder's any more."""
+        """Raise IndexBusy if the holder has lost the lease."""
         with self._lock:
             began = self.clock()
             if self._looked is None or began - self._looked > self.seconds:

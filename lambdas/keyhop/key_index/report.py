@@ -10,7 +10,7 @@ from typing import Any
 from keyhop import __version__
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
-from keyhop.dynamodb.units import UNITS_PER_BLOCK, US_EAST_1
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.dynamodb.values import canonical, from_json
 from keyhop.errors import CannotStart
 from keyhop.jobs.estimate import estimate
@@ -34,9 +34,6 @@ EXAMPLES = 10
 DRIFT = ("missing", "surplus", "occupied")
 """What makes an index untrue: a collection without its sentinel, a sentinel without a collection, a
 user's item where a sentinel should be."""
-
-PARTITION_WRITE_UNITS = 1000
-"""A second, of one partition of a table or an index (AWS documentation)."""
 
 ROW_UNITS = 0.02
 """Read units of a row of the index, of some 150 bytes."""
@@ -157,7 +154,7 @@ def remaining(
 
 
 def has_rows(reader: PageReader) -> bool:
-    """Whether there is a row that counts in the index; reads it to the end, or to the first."""
+    """Return whether the index has a row that counts; read up to the first one, or to the end."""
     start = None
     while True:
         page = reader.read(0, 1, start, ROWS_AT_ONCE, UNITS_PER_BLOCK)
@@ -169,7 +166,7 @@ def has_rows(reader: PageReader) -> bool:
 
 
 def with_earlier_round(report: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The report of a walk that took several rounds: what all of them came to."""
+    """Return the report of a walk with the sums over its earlier rounds."""
     if before is None:
         return report
     sums = ("deleted", "collections", "requests", "strong_reads")
@@ -228,7 +225,7 @@ def hot_text(hot: Sequence[str]) -> str:
 
 
 def capacity_text(plan: Mapping[str, Any]) -> str:
-    """The capacity of a plan, for a person."""
+    """Return the capacity of a plan as text."""
     building, steady = plan["building"], plan["kept"]
     units = f"{steady['write']:,} and {steady['read']:,}"
     text = (
@@ -247,7 +244,7 @@ def capacity_text(plan: Mapping[str, Any]) -> str:
 
 
 def report_text(table: str, report: Mapping[str, Any]) -> str:
-    """A report for a person; it names the examples, which are keys."""
+    """Return a report as text. It names the examples, which are keys."""
     lines = [_headline(table, report)]
     if report["occupied"]:
         lines.append(
@@ -286,7 +283,7 @@ def _headline(table: str, report: Mapping[str, Any]) -> str:
 
 
 def status_report(table: Table, evidence: Evidence, place: str) -> tuple[dict[str, Any], str]:
-    """The state of a table's key index, and the same for a person.
+    """Return the state of a table's key index, as a report and as text.
 
     place: where its record and its lease are.
     """

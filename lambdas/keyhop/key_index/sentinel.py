@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from keyhop.dynamodb.schema import KEY_INDEX, KeyAttribute, KeySpace
 from keyhop.dynamodb.schema import MARKER as MARKER
+from keyhop.dynamodb.units import MOST_SORT_KEY_BYTES
 from keyhop.dynamodb.values import (
     Key,
     KeyType,
@@ -29,7 +30,6 @@ from keyhop.dynamodb.values import (
 from keyhop.errors import CannotStart
 
 INDEX = KEY_INDEX
-MOST_SORT_KEY_BYTES = 1024
 
 LEAST_SORT_KEY: dict[str, TypedValue] = {
     "S": {"S": "!keyhop"},
@@ -76,23 +76,23 @@ class Sentinel:
         return cls(partition, space.sort, _value_of(space.sort, place))
 
     def key_of(self, partition: Key) -> Key:
-        """The sentinel's key in the collection of `partition`."""
+        """Return the key of the sentinel in the collection of `partition`."""
         return {**partition, self.sort.name: self.place}
 
     def item_of(self, partition: Key) -> Key:
-        """The sentinel itself."""
+        """Return the sentinel in the collection of `partition`."""
         return {**self.key_of(partition), MARKER: MARK}
 
     def is_at_place(self, item: Mapping[str, TypedValue]) -> bool:
-        """Whether an item, or a row of the index, has the sentinel's sort key."""
+        """Return whether an item, or a row of the index, has the sentinel's sort key."""
         return same_value(item[self.sort.name], self.place)
 
     def is_after(self, item: Mapping[str, TypedValue]) -> bool:
-        """Whether the sentinel's sort key sorts after an item's; strings do by their UTF-8."""
+        """Return whether the sentinel's sort key sorts after an item's; strings sort by UTF-8."""
         return bool(_order(item[self.sort.name]) < _order(self.place))
 
     def is_one(self, item: Mapping[str, TypedValue]) -> bool:
-        """Whether an item is a sentinel: it has both the sort key and the marker."""
+        """Return whether an item is a sentinel: it has both the sort key and the marker."""
         return same_value(item.get(MARKER, {}), MARK) and self.is_at_place(item)
 
     def to_json(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Sentinel:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "Sentinel":
-        """The inverse of `to_json`."""
+        """Return the sentinel in plain JSON; the inverse of `to_json`."""
         ((name, place),) = from_json(state["place"]).items()
         (type_,) = place
         sort = KeyAttribute(name, cast(KeyType, type_))

@@ -201,9 +201,9 @@ class WalkTask(Task):
         """Put a sentinel where none was seen, and look again."""
         for key, has_sentinel in zip(page.keys, self._marks(page), strict=True):
             if not has_sentinel:
-                done = self._collections.reconcile(key, Call.PUT, items=True, looks_again=True)
+                call = self._collections.reconcile(key, Call.PUT, items=True, looks_again=True)
                 self._book()
-                if done is Call.WITHDRAW:
+                if call is Call.WITHDRAW:
                     self._count("occupied", key, counts)
 
     def _audit(self, page: Page, counts: Counter[str], put_right: Counter[str]) -> set[int]:
@@ -232,13 +232,13 @@ class WalkTask(Task):
         return {number for number, kind in wrong.items() if kind == "surplus"}
 
     def _repair(self, kind: str, key: Key, counts: Counter[str], put_right: Counter[str]) -> None:
-        done = self._collections.reconcile(
+        call = self._collections.reconcile(
             key,
             Call.LOOK,
             looks_again=True,
             wrote=lambda: self._count(kind, key, put_right),
         )
-        if done in (None, Call.WITHDRAW):
+        if call in (None, Call.WITHDRAW):
             self._count(kind, key, counts)
 
     def _may_wait(self) -> bool:

@@ -33,93 +33,17 @@ from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 from keyhop.wording import counted
 
+if TYPE_CHECKING:
+    from keyhop.key_index.trust import Trust
+
 FOLDER = "logical"
 
 Fold = Callable[[Sequence[Key]], Sequence[Key]]
 """A function that maps physical keys to the keys to list, in the same order."""
 
-
-def check_can_fold(space: KeySpace) -> None:
-    """Raise CannotStart for a key space whose keys cannot have a shard's suffix."""
-    if len(space.partition) != 1 or space.partition[0].type == "N":
-        raise CannotStart(
-            "Logical keys cannot be listed here: the partition key is a number (N), which cannot "
-            "carry a shard's suffix; list the keys as they are."
-        )
-
-
-def too_slow(keys: int) -> str:
-    """Return the message for a fold that could not continue in the time of one call."""
-    return (
-        f"There was no time left after {keys:,} physical keys were folded, in one place: list "
-        f"the keys without logical, or with keyhop keys --logical, which has no deadline."
-    )
-
-
-def folded(ended: Ended, fold_of: Callable[[], Fold], options: TaskOptions) -> Summary | None:
-    """Fold the keys of a run and return its manifest; None if there was no time to finish.
-
-    Args:
-        ended: The run.
-        fold_of: Returns the function that folds. It is called after the last commit of the run.
-        options: The fields of the manifest that describe the fold.
-
-    Raises:
-        NoProgress: There was no time to commit anything.
-        BrokenPromise: A part differs from the committed one.
-    """
-    parts = ended.totals.parts
-    journal = ended.journal.within(FOLDER)
-    plan = begun_within(
-        journal,
-        ended.plan,
-        task="fold",
-        method="parts",
-        reason="to list logical keys",
-        segments=max(1, len(parts)),
-    )
-    totals, has_moved = work_within(
-        journal,
-        plan,
-        lambda: PartPages(ended.journal, ended.plan, parts, fold_of(), ended.stop),
-        1,
-        ended.over_at,
-        too_slow,
-    )
-    if not totals.finished:
-        if not has_moved and not ended.stop.is_set():
-            raise NoProgress(too_slow(totals.usage.items))
-        return None
-    journal.sweep(totals.parts)
-    *_, last = journal.commits(0)
-    assert last.checkpoint.ledger is not None
-    counts = {"physical_keys": ended.totals.keys, "folded": last.checkpoint.ledger["changed"]}
-    listed = [part.summary() for part in totals.parts]
-    return {
-        **ended.summary,
-        "keys": totals.keys,
-        "logical": {**options, **counts},
-        "parts": [{**part, "name": f"{FOLDER}/{part['name']}"} for part in listed],
-    }
-
-
-def listed(journal: Journal, plan: RunPlan) -> Iterator[list[Key]]:
-    """Yield the logical keys of a run in batches."""
-    within = journal.within(FOLDER)
-    for commit in within.commits(0):
-        for part in commit.parts:
-            keys = (key for _, key in within.keys(plan, part))
-            while batch := list(islice(keys, KEYS_AT_ONCE)):
-                yield batch
-
-
-if TYPE_CHECKING:
-    from keyhop.key_index.trust import Trust
-
 DecideTrust = Callable[[Table, str, bool], "Trust | None"]
 """Decides whether the key index of a table is read, from the table, the method ("auto" or "index"),
 and whether the index is read even if it is not trusted. None: no key index exists."""
-
 
 FoldOf = Callable[[Connection, KeySpace, TaskOptions, str], Fold]
 """Returns the function that folds keys, from the key space, the options of the fold, and the start
@@ -163,7 +87,7 @@ class KeysTask(Task):
         self.outputs = {"logical": "logical", "doubt": "doubt", "left_out": "leftOut"}
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Task.plan: the key index has a say, unless it is about the table or an index itself."""
+        """Task.plan: decide also whether the key index is read instead of the table."""
         source = table.source(request.index)
         if self._fold is not None:
             check_can_fold(source.space)
@@ -259,9 +183,83 @@ class KeysTask(Task):
         return self.options.get("fold")
 
 
+def check_can_fold(space: KeySpace) -> None:
+    """Raise CannotStart for a key space whose keys cannot have a shard's suffix."""
+    if len(space.partition) != 1 or space.partition[0].type == "N":
+        raise CannotStart(
+            "Logical keys cannot be listed here: the partition key is a number (N), which cannot "
+            "carry a shard's suffix; list the keys as they are."
+        )
+
+
+def too_slow(keys: int) -> str:
+    """Return the message for a fold that could not continue in the time of one call."""
+    return (
+        f"There was no time left after {keys:,} physical keys were folded, in one place: list "
+        f"the keys without logical, or with keyhop keys --logical, which has no deadline."
+    )
+
+
+def folded(ended: Ended, fold_of: Callable[[], Fold], options: TaskOptions) -> Summary | None:
+    """Fold the keys of a run and return its manifest; None if there was no time to finish.
+
+    Args:
+        fold_of: Returns the function that folds. It is called after the last commit of the run.
+        options: The fields of the manifest that describe the fold.
+
+    Raises:
+        NoProgress: There was no time to commit anything.
+        BrokenPromise: A part differs from the committed one.
+    """
+    parts = ended.totals.parts
+    journal = ended.journal.within(FOLDER)
+    plan = begun_within(
+        journal,
+        ended.plan,
+        task="fold",
+        method="parts",
+        reason="to list logical keys",
+        segments=max(1, len(parts)),
+    )
+    totals, has_moved = work_within(
+        journal,
+        plan,
+        lambda: PartPages(ended.journal, ended.plan, parts, fold_of(), ended.stop),
+        1,
+        ended.over_at,
+        too_slow,
+    )
+    if not totals.finished:
+        if not has_moved and not ended.stop.is_set():
+            raise NoProgress(too_slow(totals.usage.items))
+        return None
+    journal.sweep(totals.parts)
+    *_, last = journal.commits(0)
+    assert last.checkpoint.ledger is not None
+    counts = {"physical_keys": ended.totals.keys, "folded": last.checkpoint.ledger["changed"]}
+    listed = [part.summary() for part in totals.parts]
+    return {
+        **ended.summary,
+        "keys": totals.keys,
+        "logical": {**options, **counts},
+        "parts": [{**part, "name": f"{FOLDER}/{part['name']}"} for part in listed],
+    }
+
+
+def listed(journal: Journal, plan: RunPlan) -> Iterator[list[Key]]:
+    """Yield the logical keys of a run in batches."""
+    within = journal.within(FOLDER)
+    for commit in within.commits(0):
+        for part in commit.parts:
+            keys = (key for _, key in within.keys(plan, part))
+            while batch := list(islice(keys, KEYS_AT_ONCE)):
+                yield batch
+
+
 def with_first(names: Sequence[str], page: Page, keys: Sequence[Key]) -> list[Key]:
-    """Keys with what their collection's first item has of these attributes: as JSON text of typed
-    values, so that it passes for an attribute of any key.
+    """Return the keys, each with these attributes of its collection's first item.
+
+    They are JSON text of typed values, so that they pass for an attribute of any key.
     """
     ends = accumulate(page.runs)
     firsts = [page.items[end - run] for run, end in zip(page.runs, ends, strict=True)]
@@ -281,7 +279,7 @@ def without_sentinels(source: Source, sentinels: Sentinels) -> Source:
 
 
 def choose_method(space: KeySpace, index: str | None, method: str) -> tuple[Method, str]:
-    """The method for `method` (auto, skip or scan), and why; raises CannotStart if it cannot be."""
+    """Return the method for `method`, and why; raise CannotStart if it cannot work here."""
     if index is not None:
         why = "an index has no promised order among equal keys, so it is read through"
     elif space.sort is None:

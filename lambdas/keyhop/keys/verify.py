@@ -52,7 +52,6 @@ FEWEST_ITEMS = 100
 EXAMPLES = 10
 """The maximum number of examples of each kind in a verdict."""
 
-
 VERDICT = "verify.json"
 
 
@@ -246,9 +245,9 @@ def verify(
     differing = [segment for segment, keys in enumerate(totals.segments) if keys]
     verdict.segments = max(verdict.segments, verdict.drawn - len(differing))
     unchecked = verdict.drawn - verdict.segments
-    found = Rows(within, look).load([0])
+    differences = Rows(within, look)
     for segment in differing[len(differing) - unchecked :]:
-        keys = set(_by_name(found.checked(segment)))
+        keys = set(_by_name(differences.load([0]).checked(segment)))
         try:
             _settle(verdict, segment, keys, reported, pages, plan.method == "skip", over_at)
         except Stopped:

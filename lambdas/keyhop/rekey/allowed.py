@@ -1,7 +1,4 @@
-"""The pairs of tables that a deployment may re-key: its setting `rekey`. Pure.
-
-The context, from which the roles are built, and the functions read the same shape.
-"""
+"""The pairs that a deployment may re-key (setting `rekey`), for its roles and functions. Pure."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,12 +18,8 @@ def code_digest(code: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """One pair of tables that may be re-keyed.
-
-    Attributes:
-        source: The name of the source table.
-        destination: The name of the destination table.
-        code: The digest of the only file whose functions may run for the pair; empty if none may.
+    """One pair of tables that may be re-keyed. `code` is the digest of the only file whose
+    functions may run for the pair; empty if none may.
     """
 
     source: str
@@ -44,13 +37,8 @@ class Allowed:
         return {**names, "code": self.code} if self.code else names
 
     def check(self, pair: Pair) -> None:
-        """Check that a plan belongs to this pair.
-
-        The side table holds the text of the plan's functions, but the code that runs is the file
-        that was deployed at synth.
-
-        Raises:
-            CannotStart: The plan is for other tables, or its functions are not deployed.
+        """Raise CannotStart if a plan is for other tables, or its functions are not deployed: the
+        side table holds their text, but the code that runs is the file that was deployed at synth.
         """
         if (pair.source, pair.destination) != (self.source, self.destination):
             raise CannotStart(

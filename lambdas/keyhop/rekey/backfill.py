@@ -1,15 +1,11 @@
-"""The task `rekey_backfill`: put every item of the source into the destination if its place is
-empty.
+"""The task `rekey_backfill`: put each item of the source into the destination if its place is free.
 
-An item that already exists there was brought by the stream, which is newer, or by this backfill
-before it was killed. If it has another owner, the source item is recorded as a claim before its
-page counts as done. The worker of the stream settles these claims.
+An item that exists there was brought by the stream, which is newer, or by this backfill before it
+was killed. If it has another owner, the source item is recorded as a claim before its page counts
+as done. The worker of the stream settles these claims.
 
-An item may move to another place, or be deleted, between the moment when the backfill reads it and
-the moment when it puts it. The stream's worker may have cleared the old place by then, and nothing
-would clear it again. So after the puts of a page, the backfill reads their source items a second
-time, and claims each place that its item has left. A backfill that is killed between a put and this
-second read leaves the place to verify (docs/rekey-protocol.md).
+After the puts of a page, the backfill reads their source items a second time, and claims each place
+that its item has left. Before that, a kill leaves the place to verify (docs/rekey-protocol.md).
 """
 
 import math
@@ -52,8 +48,8 @@ from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 
 ITEMS_AT_ONCE = 250
-"""Items of a page. For items of 1 KB, the last, half-used block of a page is less than a hundredth
-of it, and only a few items are in memory or are put again if the worker is killed.
+"""Items of a page. For items of 1 KB, its last, half-used block is less than a hundredth of it, and
+only a few items are in memory or are put again if the worker is killed.
 """
 
 MOST_TRIES = 5
@@ -64,17 +60,12 @@ LEFT_OUT, OURS, UNMAPPED = "left_out", "ours", "unmappable"
 """The outcomes of an item (Commit.counts). `ours` are sentinels of a key index, and markers."""
 
 MOST_EXAMPLES = 100
-"""Examples of unmappable items of each worker. They are listed in the side table, and the manifest
-names them by digests of their keys.
-"""
+"""Examples of unmappable items of each worker, for the side table; the manifest has digests."""
 
 
 class BackfillTask(RekeyTask):
-    """Copies all items of the source to the destination.
-
-    Its options are those of RekeyTask, and:
-        max_write_rate: Write units a second.
-        accept: The words of BackfillInput.accept.
+    """Copies all items of the source, with the options of RekeyTask, `max_write_rate` in write
+    units a second, and `accept` as in BackfillInput.
     """
 
     outputs: Mapping[str, str] = {"counts": "outcomes", "write_units": "writeUnits"}
@@ -129,10 +120,8 @@ class BackfillTask(RekeyTask):
         return replace(source, whole=True)
 
     def units_per_key(self, source: Source) -> tuple[float, float]:
-        """Estimate the write and read units for an item (Task.units_per_key).
-
-        The write is the put of the item, which is assumed to enter each index of the destination.
-        The read is the second look at the item, by a strongly consistent Scan.
+        """Estimate an item's write units for its put, which is assumed to enter each index of the
+        destination, and read units for the second look, by a strongly consistent Scan.
         """
         item_bytes = math.ceil(source.mean_item_bytes or 1.0)
         return write_units(item_bytes) * (1 + self._indexes), item_bytes / BLOCK_BYTES
@@ -167,10 +156,7 @@ class BackfillTask(RekeyTask):
         return TablePages.of(plan, reader, self.visit, ledger, most_items=ITEMS_AT_ONCE)
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Copy the items of a page one by one (Task.visit).
-
-        The next slice begins with the first item that was not processed when this slice was over.
-        """
+        """Copy the items of a page; the first one that was not processed begins the next slice."""
         self._destination.over = self._valve.over = over
         counts, count = self._copier.copy(page, lambda: is_over(self._stop, over))
         if count < len(page.items):
@@ -199,9 +185,8 @@ class BackfillTask(RekeyTask):
         return {**ended.summary, "unmappable": examples}
 
     def _note(self, key: Key, why: str) -> None:
-        """Record an unmappable item in the side table and as an example.
-
-        The gate of the cutover uses the side table's list, which the stream keeps up to date.
+        """Record an unmappable item as an example, and in the side table's list, which the gate of
+        the cutover uses and the stream keeps up to date.
         """
         named = self.examples.setdefault(UNMAPPED, [])
         if len(named) < MOST_EXAMPLES:
@@ -220,11 +205,8 @@ class BackfillTask(RekeyTask):
 
 @dataclass(slots=True)
 class _Puts:
-    """The puts of one page that may have taken effect.
-
-    Attributes:
-        places: Each place, with the owner of the item that was put there.
-        is_unsure: Whether an answer was lost, so that a put may take effect later than the others.
+    """The puts of one page that may have taken effect, each place with the owner of its item. They
+    are unsure if an answer was lost, so that a put may take effect later than the others.
     """
 
     places: list[tuple[Key, Key]] = field(default_factory=list)
@@ -234,14 +216,9 @@ class _Puts:
 class Copier:
     """Copies pages of source items; for any number of threads at once.
 
-    Args:
-        transform: Maps source items to their destination items.
-        destination: Puts items.
-        source: Reads source items a second time; a read must not be refused when a slice is over.
-        side: Records claims; it must not refuse them when a slice is over.
-        ours: The attributes that identify sentinels of a key index.
-        note: Receives the key of an unmappable item, and the reason.
-        spent: Receives the usage of the second reads.
+    When a slice is over, `source` (for second reads) and `side` (for claims) must not refuse a
+    request. `ours` are the attributes that identify sentinels of a key index, `note` receives an
+    unmappable item's key and the reason, and `spent` the usage of the second reads.
     """
 
     def __init__(
@@ -268,15 +245,8 @@ class Copier:
     ) -> tuple[Counter[str], int]:
         """Put the items of a page into empty places, and read their source items a second time.
 
-        Args:
-            page: Whole items of the source, as they were read.
-            is_over: Whether to begin no further item.
-
-        Returns:
-            The outcomes of the items, by name, and how many items were processed.
-
-        Raises:
-            Stopped: The second reads would have had to wait, and the run is to stop.
+        Return the items' outcomes by name, and the number of items that were processed before
+        `is_over`. Raise Stopped if the second reads would have to wait, and the run is to stop.
         """
         counts: Counter[str] = Counter()
         puts = _Puts()

@@ -4,26 +4,14 @@ Clients of the router rely on it while their lease lasts. The worker reads it be
 
     open      reads and writes go to the serving table
     closing   the same, but leases become short
-    frozen    reads go to the serving table and writes wait; the drain ends when all records are
-              processed and no claim remains
+    frozen    reads go to the serving table and writes wait, until the drain has ended
     fenced    the same; no batch of any direction writes, and the change waits for running batches
     turned    the other table is now the serving one; reads go to it, writes wait
     open      again; a change from source to destination is a cutover, the reverse a rollback
 
-Until `turned`, any process may go back to `open` (an abort) by a swap of the revision. If an abort
-and a turn compete, only one succeeds. After `turned` only leases have to expire, and any process
-may go on to `open`.
-
-No process enters the next stage before `settle` seconds have passed since it first saw the current
-one, nor before the purpose of the current stage is fulfilled. Clients use a read of this item for
-at most half a lease, and their requests live at most half a lease.
-
-Replication has at most one direction: from the serving table. It has none in `fenced` and `turned`.
-No event source mapping is switched for that, which would take the service up to a minute. Instead,
-a batch records that it has started and then reads this item, and the process that has set the fence
-looks for such records afterwards. So a batch either sees the fence, or is seen. It would not be
-enough to look before the fence, or after the turn: a batch that starts in between, with an old
-record, would write an old state to a table that is already read.
+docs/rekey-protocol.md explains when a change enters its next stage, aborts, leases, and why there
+is a fence. No event source mapping is switched to stop a direction, which would take the service up
+to a minute. Instead, each batch records that it has started, and then reads this item.
 """
 
 from collections.abc import Mapping
@@ -71,8 +59,7 @@ _SETTLES: dict[Stage, float] = {
     "fenced": 0.0,
     "turned": 1.0,
 }
-"""How many leases a change waits in each stage, so that no client still uses the stage before it.
-"""
+"""How many leases a change waits in each stage, so that no client still uses the previous one."""
 
 FREEZE_LIMIT_SECONDS = 10.0
 
@@ -83,15 +70,12 @@ Wait = Literal["", "leases", "the drain", "batches", "claims", "stragglers"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The observations of the process that makes a change, since it first saw the current revision.
+    """The observations of the process that makes a change, for the `seen_for` seconds of a
+    revision.
 
-    Attributes:
-        seen_for: Seconds since it first saw the revision.
-        drained: Whether each open shard of the serving table's stream has returned a marker that
-            was written after `Control.settle` seconds.
-        open_batches: Batches of the current direction that may be in flight (strongly read).
-        claims: Claims of the current direction (strongly read, after the batches).
-        stragglers: Unsettled stragglers of either table (strongly read).
+    Batches and claims are those of the current direction, and stragglers those of either table. All
+    are strongly read, the claims after the batches. The stream is drained when each open shard of
+    the serving table has returned a marker that was written after `Control.settle` seconds.
     """
 
     seen_for: float
@@ -103,10 +87,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The state of a re-key that routers and workers share.
+    """The state of a re-key that routers and workers share; each change swaps its revision.
 
     Attributes:
-        revision: The number of changes so far; a change is a swap of it.
         freeze_limit: Seconds after which a client that still sees the same frozen revision aborts
             the change itself.
         long_lease: Seconds of a lease while nothing changes. It stays the same after `create`,
@@ -138,11 +121,8 @@ class Control:
 
     @property
     def settle(self) -> float:
-        """Return the seconds that must pass after this stage was first seen, before the next one.
-
-        By then no client uses an earlier stage that differs from the next one in a way that
-        matters: `frozen` begins when no client uses `open` any more, `fenced` when no client uses
-        `closing`, and `open` when no client uses a stage before `turned`.
+        """Return the seconds that must pass after this stage was first seen, before the next one:
+        by then no client uses an earlier stage that matters (docs/rekey-protocol.md).
         """
         lease = self.long_lease if self.stage == "closing" else SHORT_LEASE_SECONDS
         return _SETTLES[self.stage] * lease
@@ -157,29 +137,20 @@ class Control:
     def share_of(self, direction: Direction) -> Share:
         """Decide what happens to a batch that has recorded its start and then read this item.
 
-        Returns:
-            `work`: The batch is processed. `pass`: Its records are dropped, because the other table
-            serves. `later`: It is not clear which of the two is right, because a fence may be
-            aborted, or replication is paused; the batch fails and is delivered again. With `pass`
-            and `later` nothing is written and the record of the start is removed. There is an
-            exception for `later`: a record that existed before is kept, because the batch that was
-            killed may have written something that it did not check. That batch is in flight until
-            it has been processed.
+        With `work` it is processed. With `pass` its records are dropped, because the other table
+        serves. With `later` it fails and is delivered again, because a fence may be aborted, or
+        replication is paused. Except with `work`, nothing is written and the record of the start is
+        removed; but `later` keeps a record that existed before, because the batch that was killed
+        may have written something that it did not check.
         """
         if direction != direction_from(self.serving):
             return "pass"
         return "work" if self.direction == direction else "later"
 
     def following(self, evidence: Evidence) -> "tuple[Control | None, Wait]":
-        """Decide whether a change in progress may enter its next stage.
-
-        Returns:
-            The next control item, which replaces this one if the revision is unchanged; or None and
-            the thing that the change waits for. Stragglers are settled only when both tables agree
-            about their items.
-
-        Raises:
-            ValueError: No change is in progress.
+        """Return the next control item if a change in progress may enter its next stage, to replace
+        this one if the revision is unchanged, or None and what the change waits for. Stragglers are
+        settled only when both tables agree about their items. Raise ValueError without a change.
         """
         if self.stage == "open":
             raise ValueError("no change is in progress")
@@ -211,10 +182,7 @@ class Control:
         return self._to("frozen", "fenced")
 
     def turned(self) -> "Control":
-        """Return the item that makes the other table serve.
-
-        It comes when no batch of the old direction is in flight, and no claim remains.
-        """
+        """Return the item that makes the other table serve, after all batches and claims."""
         turned = self._to("fenced", "turned")
         return replace(turned, serving=other_side(self.serving), turns=self.turns + 1)
 
@@ -242,11 +210,7 @@ class Control:
 
     @classmethod
     def from_json(cls, content: Any) -> "Control":
-        """Return the control item from its JSON form; settings of another version may be missing.
-
-        Raises:
-            ValueError: The content does not say which table serves.
-        """
+        """Return the control item, with defaults, or raise ValueError if no table serves."""
         is_one = (
             isinstance(content, Mapping)
             and content.get("serving") in get_args(Side)

@@ -1,6 +1,4 @@
-"""Decide whether a comparison that a schedule starts has anything to compare. Pure but for its
-reads.
-"""
+"""Decide whether a scheduled comparison has anything to compare. Pure but for its reads."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +10,8 @@ from keyhop.rekey.side.table import SideTable
 
 
 def why_not_today(control: Control, backfill: Mapping[str, Any] | None) -> str | None:
-    """Return why there is nothing to compare, or None if there is.
-
-    Before the backfill has ended, a verify would report all items that are not yet copied as
-    missing.
-
-    Args:
-        control: The control item.
-        backfill: The figure `backfill` of the side table.
+    """Return why there is nothing to compare, or None if there is. Before the end of the backfill,
+    a verify would report all items that are not yet copied as missing.
     """
     if control.serving == "destination":
         return "the destination serves already"

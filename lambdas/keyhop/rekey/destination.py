@@ -15,12 +15,7 @@ class Destination(ItemCalls):
     """The destination table of a backfill, for any number of threads; see ItemCalls."""
 
     def put_if_absent(self, item: Item, partition: str) -> Written:
-        """Put an item if there is none with its key, or raise NotTaken.
-
-        Args:
-            item: The item.
-            partition: The name of the partition key.
-        """
+        """Put an item if there is none with its key, or raise NotTaken."""
         try:
             return self._write(
                 "put_item",

@@ -1,5 +1,4 @@
 """Digests of keys and items: equal values have equal digests, in whatever form a request gave them.
-
 A number is hashed by its value, a set in a fixed order, and attributes by name. Pure.
 """
 

@@ -73,8 +73,7 @@ def opened(
     **more: Any,
 ) -> Rekey:
     """Read the plan of a re-key and describe both tables, or raise CannotStart or a subclass.
-
-    The remaining arguments are those of ItemCalls.
+    `more` are arguments of ItemCalls.
     """
     side = side_table(connection, destination, patience=patience, **more)
     pair = plan_of(side, destination)

@@ -31,12 +31,8 @@ LEAST_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The speed that a backfill may have.
-
-    Attributes:
-        rate: Write units a second of all workers; None for the rate that the run was started with.
-        share: The share of the rate that the stream leaves; 0 for a pause.
-        reason: Why it is not the full rate.
+    """The speed of a backfill, in write units a second of all workers (None: as the run was
+    started), with the share that the stream leaves; 0 for a pause.
     """
 
     rate: float | None = None
@@ -64,12 +60,7 @@ def pace_of(throttle: Mapping[str, Any] | None, lag: Mapping[str, Any] | None, n
 
 
 def why_not_mine(backfill: Mapping[str, Any] | None, run: str) -> str | None:
-    """Return why a worker of this run may not write any more, or None if it may.
-
-    Args:
-        backfill: The figure `backfill` of the side table.
-        run: The identifier of the run.
-    """
+    """Return why this run's worker may not write any more, by the figure `backfill`."""
     if backfill is None or backfill["run"] != run:
         return "Another backfill was begun since"
     if backfill["ended"] is not None:

@@ -17,14 +17,7 @@ SIDE_SUFFIX = ".rekey"
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The plan of a re-key.
-
-    Attributes:
-        source: The name of the source table.
-        destination: The name of the destination table.
-        template: The content of the template's file, as a JSON object.
-        code: The text of the file with functions, if the template names one; else empty.
-    """
+    """The plan of a re-key: the template's content, and the text of its functions, if any."""
 
     source: str
     destination: str

@@ -1,7 +1,4 @@
-"""The progress of a re-key, the obstacles, and the next command. Pure.
-
-Figures are those of the side table (side/figures.py).
-"""
+"""The progress of a re-key, by the side table's figures, obstacles and the next command. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,13 +45,8 @@ MEANS: Mapping[Phase, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The state of a re-key, as the side table holds it.
-
-    Attributes:
-        now: Seconds since 1970.
-        claims: The claims of the direction that replicates.
-        open_batches: When each batch in flight has started.
-        figures: The figures by name.
+    """The state of a re-key, as the side table holds it, with the claims of the direction that
+    replicates. Times, also the starts in `open_batches`, are in seconds since 1970.
     """
 
     pair: Pair
@@ -134,7 +126,6 @@ class Standing:
     @property
     def unmappable(self) -> int:
         """Return a lower bound for the unmappable items: those recorded now, or counted by verify.
-
         After the cutover, it counts the items that cannot be mapped back.
         """
         if self.control.serving == "destination":
@@ -242,24 +233,14 @@ class Standing:
 
 
 def catch_up(backfill: Mapping[str, Any] | None) -> str:
-    """Return what to do about a table that is behind.
-
-    Args:
-        backfill: The figure of the copy; None if there was none.
-    """
+    """Return what to do about a table that is behind; `backfill` is None if there was no copy."""
     if backfill and backfill.get("ended") is None:
         return "slow the copy down (keyhop rekey throttle), or wait"
     return "wait; if it stays behind, look at the throttles and the capacity of that table"
 
 
 def refused_items(count: int, refusal: str, table: str) -> str:
-    """Return the message about items that DynamoDB refused in a table.
-
-    Args:
-        count: The number of items.
-        refusal: Why it refused one of them.
-        table: The name of the table.
-    """
+    """Return the message about items of `table` that DynamoDB refused, with one item's refusal."""
     return (
         f"{counted(count, 'item')} cannot be written to {table} ({refusal}), so it cannot serve "
         "until they are changed or deleted: keyhop rekey status --show-keys full names them"
@@ -273,14 +254,8 @@ def why_not_verified(
     stragglers: Sequence[Straggler],
     now: float,
 ) -> str:
-    """Return why a cutover may not rely on the last verify; empty if it may.
-
-    Args:
-        verified: The figure of the last verify.
-        backfill: The figure of the copy.
-        control: The control item.
-        stragglers: All stragglers, including settled ones.
-        now: Seconds since 1970.
+    """Return why a cutover may not rely on the last verify at `now` (seconds since 1970); empty if
+    it may. `verified` and `backfill` are figures, and `stragglers` includes settled ones.
     """
     last = verified or {}
     if not last.get("finished"):

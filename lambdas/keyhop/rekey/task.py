@@ -20,13 +20,8 @@ from keyhop.scan.reader import PageReader
 
 
 class RekeyTask(Task):
-    """A job of a re-key.
-
-    Args:
-        options: The options of the task; `rekey` is the destination's name.
-        transform_of: Loads the plan's template.
-        ours_of: Returns the attributes that identify sentinels of a key index in a table.
-        now: Returns the seconds since 1970.
+    """A job of a re-key; its option `rekey` is the destination's name. `transform_of` loads the
+    plan's template, and `ours_of` returns the attributes that identify sentinels of a key index.
     """
 
     visits = True
@@ -61,13 +56,7 @@ class RekeyTask(Task):
 
     def _opened_for(self, reader: PageReader, options: TaskOptions) -> Rekey:
         """Open the re-key for a worker, whose requests count together with those of its pages.
-
-        Args:
-            reader: The reader of the worker's pages.
-            options: The options of the run's plan.
-
-        Raises:
-            BrokenPromise: The run was started with another plan of a re-key, or with other tables.
+        Raise BrokenPromise if the run was started with another plan or other tables.
         """
         rekey = opened(
             self._connection,

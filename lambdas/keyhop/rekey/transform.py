@@ -44,13 +44,8 @@ class KeyNames:
 
 
 class Transform(ABC):
-    """One direction of a re-key.
-
-    Attributes:
-        source: The names of the source's primary key.
-        destination: The names of the destination's primary key.
-        kind: Bijective if the place alone determines the owner, so that no two items contend for a
-            place; recoverable if the place and `owner_attributes` determine it.
+    """One direction of a re-key. It is bijective if the place alone determines the owner, so that
+    no two items contend for a place, and recoverable if `owner_attributes` are needed as well.
     """
 
     source: KeyNames
@@ -61,19 +56,11 @@ class Transform(ABC):
 
     @abstractmethod
     def forward(self, item: Item) -> Item | None:
-        """Return the destination item, or None for an item that the template excludes.
-
-        Raises:
-            Unmappable: The item cannot be mapped.
-        """
+        """Return the destination item, or None for an excluded item, or raise Unmappable."""
 
     @abstractmethod
     def back(self, item: Item) -> Item | None:
-        """Return the source item of a destination item, or None if it has no source item.
-
-        Raises:
-            Unmappable: The item cannot be mapped back.
-        """
+        """Return the source item, or None if it has no source item, or raise Unmappable."""
 
     @property
     @abstractmethod
@@ -81,11 +68,7 @@ class Transform(ABC):
         """Return the other direction: its `forward` is `back`."""
 
     def place_of(self, item: Item) -> Key | None:
-        """Return the place of a source item in the destination, or None for an excluded item.
-
-        Raises:
-            Unmappable: The item cannot be mapped.
-        """
+        """Return the place of a source item, or None for an excluded item, or raise Unmappable."""
         mapped = self.forward(item)
         return None if mapped is None else self.destination.of(mapped)
 

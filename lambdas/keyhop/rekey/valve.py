@@ -1,10 +1,9 @@
 """Pause or stop a worker of the backfill, as the side table says. It is read every few seconds.
 
-No write begins later than FRESH_SECONDS after a look at the side table. So after the end of a
-backfill was recorded, its last write ends within that time and the life of a request, and a verify
-waits for both (SETTLED_SECONDS). One case remains: a function that is frozen between its look and
-its write, and continues after that time. Its write is conditional on an empty place, and the next
-verify finds it.
+No write begins later than FRESH_SECONDS after a look at the side table. So the last write of a
+backfill ends within that time and the life of a request after its end was recorded, and a verify
+waits for both (SETTLED_SECONDS). One exception is a function that is frozen between its look and
+its write: the write is conditional on an empty place, and the next verify finds it.
 
 The gates of a cutover are shut while a backfill is running. A backfill that begins right after the
 gates were checked pauses from `closing` on, whose lease is longer than both times. So no backfill
@@ -36,16 +35,7 @@ PAUSE_SECONDS = 1.0
 
 
 class Valve:
-    """The pause and stop switch of a worker, for all of its threads.
-
-    Args:
-        side: The side table.
-        run: The identifier of the backfill.
-        changed: Receives each new pace.
-        stop: Is set when the worker is to stop.
-        clock: Returns seconds since any moment.
-        now: Returns the seconds since 1970.
-    """
+    """The pause and stop switch of a worker of a backfill, for all of its threads."""
 
     def __init__(
         self,
@@ -68,11 +58,8 @@ class Valve:
         self._lock = Lock()
 
     def check(self) -> None:
-        """Wait before a write while the backfill is paused.
-
-        Raises:
-            RunConflict: This run may not write any more.
-            Stopped: The run is to stop.
+        """Wait before a write while the backfill is paused. Raise RunConflict if this run may not
+        write any more, or Stopped if it is to stop.
         """
         while self._look().is_paused:
             pause(self._stop, self.over, PAUSE_SECONDS)

@@ -7,8 +7,7 @@ from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Absent, Facts, SampleFacts, TableFacts
 from keyhop.report.findings import LOOKED, Report, Spent
 from keyhop.report.pages.document import pictures
-from keyhop.report.rules.judge import judge
-from keyhop.report.rules.not_assessed import not_assessed
+from keyhop.report.rules.judge import judge, not_assessed
 
 
 def assemble(facts: Facts, spent: Spent, show_keys: str, options: Mapping[str, Any]) -> Report:

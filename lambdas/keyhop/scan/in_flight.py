@@ -153,7 +153,7 @@ class InFlight:
         return self.begin(now, self.most)
 
     def _enough(self, elapsed: float) -> int:
-        """Pages to wait for."""
+        """Return the number of pages to wait for."""
         if elapsed >= LONGEST_SECONDS:
             return self.lanes
         leaps = self._factor == LEAP and self._rested is None
@@ -169,7 +169,7 @@ class InFlight:
         return pace.lanes
 
     def _tried(self, now: float, pace: Throughput, can_grow: bool) -> int:
-        """The number to go on with, after a window."""
+        """Return the number of lanes to continue with after a window."""
         before = self._before
         if before is None or before.lanes == pace.lanes:  # there was no room for the trial
             return self._next_trial(now, pace, can_grow)

@@ -131,7 +131,7 @@ class ItemSize:
         self.mean = (previous + items * min(max(self.mean, low), high)) / self.weight
 
     def blocks(self, items: int) -> int:
-        """Blocks that a page of `items` items is expected to cost."""
+        """Return the blocks that a page of `items` items is expected to cost."""
         return blocks_of(items * self.mean * (1 - 1e-9))
 
 
@@ -176,8 +176,8 @@ class Ledger:
         self.lanes = max(lanes, self.lanes)
 
     def bet(self, most_items: int | None = None) -> Bet:
-        """The next page; of at most so many items. A size that is too large by that is none to
-        judge: the greatest one that fits is tried, and judged, in its place.
+        """Return the next page, of at most `most_items` items. A size that is larger than that is
+        not judged: the greatest one that fits is tried, and judged, in its place.
         """
         if self.bank < 0:
             self.under_way[0] += 1
@@ -236,7 +236,7 @@ class Ledger:
             self._choose(level)
 
     def _learn_length(self, runs: Sequence[int]) -> None:
-        """Whether the collections seen whole have one length; the last one may be cut."""
+        """Learn whether the collections seen whole have one length; the last one may be cut."""
         complete = runs[:-1]
         if complete:
             constant = len(set(complete)) == 1 and runs[-1] <= complete[0]
@@ -276,7 +276,7 @@ class Ledger:
         self.edge[level] = min(TOLERANCE, self.edge[level] + gain)
 
     def _choose(self, level: int) -> None:
-        """The level of the pages to come, after one of `level` was judged."""
+        """Choose the level of the next pages after one of `level` was judged."""
         if level and self.edge[level] < -TOLERANCE:
             self.edge[level] = 0.0
             self.retry_at[level] = self.pages + self.pause[level]
@@ -321,7 +321,7 @@ _STATE = ("bank", "level", "margin", "surprise", "lanes")
 
 
 def _published_cost(items: int, blocks: int) -> float:
-    """Blocks that reading one item costs, on average over a page; never more than it really is.
+    """Return the blocks that reading one item costs, on average over a page; never too many.
 
     One block each, unless the page proves that its items are larger than a block on average: then
     their mean size, and half a block for rounding up.

@@ -71,7 +71,7 @@ class PageReader:
         units: float,
         over: Event | None = None,
     ) -> Page:
-        """One page of a segment, after `start`, of at most `limit` items; `units` as expected.
+        """Read a page of a segment, after `start`, of at most `limit` items and about `units`.
 
         over: set when the slice is; a page that waits for its turn, or for its next attempt, is
         then given up.
@@ -128,7 +128,7 @@ class PageReader:
         return answer, spent
 
     def beside(self, source: Source) -> "PageReader":
-        """A reader of another source, within the same budget, usage, and requests under way."""
+        """Return a reader of another source with the same budget, usage, and requests in flight."""
         reader = replace(self, source=source)
         reader._gate, reader.in_flight = self._gate, self.in_flight
         return reader
@@ -162,14 +162,14 @@ class PageReader:
 
     @property
     def latency(self) -> float:
-        """Mean seconds that a request took; 0 before the first."""
+        """Return the mean seconds that a request took; 0 before the first."""
         return self._seconds_answered / max(1, self.usage.requests)
 
     def limit_rate(self, max_rate: float) -> None:
         self._gate.limit_rate(max_rate)
 
     def book(self, units: float) -> None:
-        """Off the budget: reads of this table that were made otherwise."""
+        """Subtract reads of this table that were made in another way from the budget."""
         self._gate.book(units)
 
     def _throttled(self) -> None:

@@ -54,7 +54,7 @@ class Opening:
 
     @property
     def is_enough(self) -> bool:
-        """Whether to go on from here as one segment: there is nothing left, or nobody to pay."""
+        """Return whether to continue as one segment: nothing remains to read, or to spend."""
         return self.position is None or self.cut_short
 
 
@@ -128,7 +128,7 @@ class Survey:
         return Opening(step.keys, step.position, left_out=step.left_out)
 
     def look_around(self) -> list[SegmentSample]:
-        """Random segments of various sizes, a few pages of each, until one is read whole."""
+        """Read random segments of various sizes, a few pages of each, until one is read whole."""
         looks: list[SegmentSample] = []
 
         def look_at(segments: int) -> SegmentSample | None:
@@ -142,7 +142,7 @@ class Survey:
         return looks
 
     def sample(self, keys: float) -> list[SegmentSample]:
-        """Random segments with a few keys each, read whole, until the allowance is nearly spent.
+        """Read random segments with a few keys each, whole, until the allowance is nearly spent.
 
         keys: how many the table is thought to hold. No segment is begun that the allowance might
         not see to its end: leaving out those that cost most would bias the result.
@@ -171,7 +171,7 @@ class Survey:
                         self.unfinished.append(sample)
 
     def _sample(self, segment: int, segments: int, most_pages: int | None) -> SegmentSample | None:
-        """A segment in pages of 4 KB, `most_pages` at most; None if not even one is affordable."""
+        """Read a segment in pages of 4 KB, `most_pages` at most; None if none is affordable."""
         fewest = self._reader.source.fewest_items
         limit = max(fewest, int(FILL * BLOCK_BYTES / self._ledger.size.mean))
         expected = UNITS_PER_BLOCK * self._ledger.size.blocks(limit)

@@ -14,7 +14,7 @@ FEW_PAGES = 12
 
 
 def segment_at(place: int, segments: int) -> int:
-    """The segment that is worked at `place` of the strided order (0 <= place < segments).
+    """Return the segment at `place` of the strided order (0 <= place < segments).
 
     Each segment comes once, and segments that are worked at the same time lie far apart: neighbours
     in hash space often share a partition of the service, which serves 3,000 read units a second.
@@ -32,22 +32,22 @@ def _stride(segments: int) -> int:
 
 
 def place_of(segment: int, segments: int) -> int:
-    """The inverse of `segment_at`."""
+    """Return the place of a segment; the inverse of `segment_at`."""
     return segment * pow(_stride(segments), -1, segments) % segments
 
 
 def group_of(segment: int, segments: int, groups: int) -> int:
-    """The group that holds a segment."""
+    """Return the group that holds a segment."""
     return place_of(segment, segments) % groups
 
 
 def group_order(group: int, groups: int, segments: int, skipped: int = 0) -> Iterator[int]:
-    """The segments of one group of `groups`, in strided order, without the first `skipped`."""
+    """Return the segments of one of `groups`, in strided order, without the first `skipped`."""
     places = range(group, segments, groups)[skipped:]
     return (segment_at(place, segments) for place in places)
 
 
 def is_nearly_done(item_count: int, items_read: int, keys_per_page: float) -> bool:
-    """Whether the rest of a table surely fits into a few pages, by its reported item count."""
+    """Return whether the rest of a table fits into a few pages, by its reported item count."""
     remaining = item_count - items_read
     return item_count > 0 and 0 <= remaining <= max(SERIAL_REQUESTS, FEW_PAGES * keys_per_page)

@@ -17,7 +17,7 @@ TAIL = 0.025
 
 
 def proportion_limits(count: float, n: float) -> tuple[float, float]:
-    """95 % limits of a proportion, by Clopper and Pearson (1934): never too narrow.
+    """Return 95 % limits of a proportion, by Clopper and Pearson (1934): never too narrow.
 
     count and n need not be whole, as of an effective sample size (Korn and Graubard 1998).
     """
@@ -30,7 +30,7 @@ def proportion_limits(count: float, n: float) -> tuple[float, float]:
 
 
 def rank_limits(n: int, level: float) -> tuple[int, int]:
-    """Ranks (1 to n; 0 and n + 1 for "none") of the sorted sample between which a quantile lies,
+    """Return the ranks (1 to n; 0 and n + 1 for "none") of a sample between which a quantile lies,
     with 95 % chance at least.
     """
     low = 0
@@ -43,7 +43,7 @@ def rank_limits(n: int, level: float) -> tuple[int, int]:
 
 
 def t_quantile(freedom: float) -> float:
-    """Two-sided 95 % quantile of Student's t, by Cornish and Fisher's expansion; from 3 on good to
+    """Return the two-sided 95 % quantile of Student's t (Cornish and Fisher); from 3 on good to
     2 %. Infinite without a degree of freedom.
     """
     if freedom < 1:
@@ -72,7 +72,7 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 
 
 def beta_below(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction (Lentz)."""
+    """Return the regularised incomplete beta function, by its continued fraction (Lentz)."""
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -102,7 +102,7 @@ def _not_zero(value: float, tiny: float) -> float:
 
 
 def _binomial_below(count: int, n: int, level: float) -> float:
-    """Chance of fewer than `count` of n."""
+    """Return the chance of fewer than `count` of n."""
     return 0.0 if count <= 0 else 1 - beta_below(level, count, n - count + 1)
 
 
@@ -139,7 +139,7 @@ class SeenCollection:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """By length. Of equal lengths the cut ones come first: they end there, or are longer."""
+        """Return a sort key: by length; of equal lengths, cut ones (may be longer) first."""
         return self.items, not self.cut
 
 
@@ -273,7 +273,7 @@ def findings_of_parts(
 
 
 def count_interval(counts: Sequence[int]) -> Interval:
-    """Total of `counts`, each from a random segment, with the interval that chance allows it.
+    """Return the total of `counts`, each from a random segment, with its interval.
 
     Partition keys are hashed, so the keys of a segment are a Poisson count: exact limits by Garwood
     (1936) in Wilson and Hilferty's approximation, widened if the counts vary more than that.

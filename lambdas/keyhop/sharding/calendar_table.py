@@ -64,11 +64,10 @@ class _Range:
 class CalendarTable:
     """Items of a sharded table, by key and time; for any number of threads. It never scans.
 
-    bucket: the period of a bucket, for a table that has no calendar in its metadata yet. time: the
-    attribute that has an item's time, in UTC, as ISO-8601 text or as a number; the sort key by
-    default. The time belongs to an item's key: putting an item with a time in another bucket
-    creates another item. time_unit: the unit of numbers, "s" or "ms" since 1970. ahead: the maximum
-    number of seconds that an item's time may be in the future.
+    `bucket` is the period of a table without a calendar in its metadata. `time` is the attribute
+    with an item's time, in UTC, as ISO-8601 text or as a number in `time_unit` ("s" or "ms" since
+    1970); the sort key by default. It belongs to an item's key: putting an item with a time in
+    another bucket creates another item. `ahead` is how many seconds it may be in the future.
     """
 
     def __init__(
@@ -133,9 +132,8 @@ class CalendarTable:
     ) -> Iterator[dict[str, Any]]:
         """Yield the items of a key between two times, both included, bucket by bucket; lazily.
 
-        The times have the form that they have in items. If the time is the sort key, items are in
-        its order. Otherwise buckets are in the order of time, and the items of each by their sort
-        key.
+        The times have the form that they have in items. Buckets are in the order of time, and the
+        items of each by their sort key.
         """
         query = self._range(key, between, descending, consistent, limit)
         items = (item for bucket in self._buckets(query) for item in self._of(query, bucket, limit))
@@ -151,10 +149,8 @@ class CalendarTable:
         consistent: bool = False,
         page_token: str | None = None,
     ) -> Page:
-        """Return up to `limit` items of a query from up to 100 buckets, and a token for the rest.
-
-        A page may be empty although more follow. The token holds the last sort key in readable
-        form.
+        """Return up to `limit` items of a query from up to 100 buckets, and a token for the rest,
+        which holds the last sort key in readable form. A page may be empty although more follow.
         """
         query = self._range(key, between, descending, consistent, limit)
         first, inner = (None, None) if page_token is None else self._place_of(query, page_token)
@@ -177,20 +173,16 @@ class CalendarTable:
         return self._store.get()
 
     def change_bucket(self, bucket: Bucket, since: date) -> Calendar:
-        """Change the period of buckets from a day on. No items are moved.
-
-        Raises CannotStart if the day is too early; the message names the first possible day.
+        """Change the period of buckets from a day on, without moving items. Raise CannotStart if
+        the day is too early; the message names the first possible day.
         """
         if bucket not in LENGTHS:
             raise CannotStart(f"bucket is {bucket!r}; it must be 'month', 'day' or 'hour'.")
         return self._store.change(bucket, since)
 
     def hint(self, key: Any, at: Any) -> str | None:
-        """Return a reason for another period, or None, judged by a key's bucket that contains a
-        time.
-
-        Choose a complete bucket. This reads the first page of each shard, and the traffic that
-        writers have reported.
+        """Return a reason for another period, judged by a key's bucket at a time; choose a complete
+        one. This reads the first page of each shard, and the traffic that writers have reported.
         """
         moment, table = moment_of(at, self._unit), self.table
         calendar = self._store.get()

@@ -29,9 +29,8 @@ MOST_DIGITS = 37
 class ShardedCounter:
     """The counters of a sharded table, one for each logical key; for any number of threads.
 
-    A counter's key must have no other items. token_seconds: the minimum time for which a token is
-    remembered; DynamoDB deletes expired tokens if the table's time to live is enabled for
-    `keyhop_expires`.
+    A counter's key must have no other items. Tokens are remembered for at least `token_seconds`;
+    DynamoDB deletes expired ones if the table's time to live is enabled for `keyhop_expires`.
     """
 
     def __init__(self, table: ShardedTable, *, token_seconds: float = TOKEN_SECONDS) -> None:
@@ -48,9 +47,8 @@ class ShardedCounter:
 
         Without a token this is one write, which is repeated if its answer was lost: the add is
         counted at least once, and `at_most` times at most. With a token this is a transaction of
-        two writes, and the add is counted once, even if another call repeats it with the same
-        token. Raises the errors of boto3's client; if an error has a note about it, the add may
-        still have been counted.
+        two writes, and the add is counted once, even if another call repeats it. Raises the errors
+        of boto3's client; if one has a note about it, the add may still have been counted.
         """
         if not isinstance(n, int) or isinstance(n, bool) or abs(n) >= 10**MOST_DIGITS:
             raise CannotStart(f"n must be a whole number of up to {MOST_DIGITS} digits.")
@@ -63,9 +61,9 @@ class ShardedCounter:
     def value(self, key: Any, *, consistent: bool = False) -> int:
         """Return the count, the sum of all parts, with one BatchGetItem; 0 if the key has none.
 
-        consistent: each add that was finished before is counted exactly once; adds in flight may be
-        counted. Otherwise the latest adds may be missing, and during a drain the parts that it
-        moves may be counted twice or not at all.
+        If it is consistent, each add that was finished before is counted exactly once, and adds in
+        flight may be counted. Otherwise the latest adds may be missing, and during a drain the
+        parts that it moves may be counted twice or not at all.
         """
         reader, logical = self.table.reader, typed(key)
         requests, schema = reader.requests, reader.schema

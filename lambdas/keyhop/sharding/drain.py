@@ -45,10 +45,8 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DrainStep:
-    """The result of one step. seconds: how long to wait before the next one.
-
-    shards: the metadata after the step. moved: the number of items that it has moved. begun: pass
-    it to the next step, so that a drain that somebody cancels is not started again automatically.
+    """The result of one step, which has moved so many items. Wait `seconds` before the next one,
+    and pass it `begun`, so that a drain that somebody cancels is not started again automatically.
     """
 
     action: Next
@@ -83,9 +81,8 @@ class Drain:
     ) -> DrainStep:
         """Take one step towards `shards` shards; move items for about `seconds` at most.
 
-        begun: from the previous step. seen: the previous step's `last_updated`, and the seconds
-        waited since then, if another process took that step. Raises CannotStart for an invalid
-        count.
+        `begun` is from the previous step, and `seen` has its `last_updated` and the seconds waited
+        since then, if another process took it. Raises CannotStart for an invalid count.
         """
         logical = typed(key)
         if shards < 1:

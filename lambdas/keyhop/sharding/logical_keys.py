@@ -34,11 +34,10 @@ Fold = Callable[[Sequence[Key]], Sequence[Key]]
 def fold_of(
     connection: Connection, space: KeySpace, options: Mapping[str, Any], began: str
 ) -> Fold:
-    """Return the mapping for a run that started at `began`. Raise CannotStart if this is
-    impossible.
+    """Return the mapping for a run that started at `began`, or raise CannotStart.
 
-    options: `separator`, and `metadata`, the shard-metadata table, or None to map all suffixes.
-    Reads the metadata; if `began` is empty, this only checks that the table could be read.
+    The options are `separator`, and `metadata`, the shard-metadata table, or None to map all
+    suffixes. If `began` is empty, this only checks that the table could be read.
     """
     attribute, table = space.partition[0], options["metadata"]
     parse = Names(attribute.type, options["separator"]).parsed

@@ -19,10 +19,8 @@ from keyhop.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class KeyShards:
-    """A logical key, its metadata, and its write units by epoch minute as writers reported them.
-
-    traffic: None if the stored value cannot be read. would_do: the proposed shard count; None to
-    keep the present one. reason: why.
+    """A logical key, its metadata, and its write units by epoch minute as writers reported them
+    (None if unreadable), with a proposed shard count (None: the present one) and the reason.
     """
 
     key: Any
@@ -58,9 +56,8 @@ def list_keys(table: ShardedTable) -> Iterator[KeyShards]:
 
 
 def proposals(table: ShardedTable) -> Iterator[KeyShards]:
-    """Yield the keys that need fewer shards, and clean up the metadata.
-
-    Old traffic reports are deleted, and the stored total of all shards is corrected.
+    """Yield the keys that need fewer shards, and clean up the metadata: delete old traffic reports,
+    and correct the stored total of all shards.
     """
     is_counted = table.policy.most_in_all is not None
     total_before, total = table.metadata.item.counted() if is_counted else None, 0

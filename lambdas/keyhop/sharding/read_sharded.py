@@ -43,10 +43,9 @@ from keyhop.sharding.table import CONNECTIONS, READING_THREADS, ShardedTable
 class ReadSharded:
     """Reads one index, eventually consistent; for any number of threads.
 
-    table: a ShardedTable with an index that has its partition key, and whose metadata has the
-    shards; or the name of any table, with `shards`, the number of suffixes, starting at 1.
-    separator, endpoint, client: for a table's name, as for ShardedTable; a fork of the process
-    needs another instance.
+    It is an index of a ShardedTable with its partition key; or of any table, by name, with suffixes
+    from 1 to `shards`. Then the separator, endpoint and client are as for ShardedTable, and a fork
+    of the process needs another instance.
     """
 
     def __init__(
@@ -77,11 +76,8 @@ class ReadSharded:
         self._opened: _Source | None = None
 
     def top(self, key: Any, k: int, *, least: bool = False) -> list[dict[str, Any]]:
-        """Return the k items of a key with the greatest sort keys of the index, or the least; in
-        order.
-
-        If several items have the last one's sort key, any of them may be returned, because DynamoDB
-        does not define their order.
+        """Return the k items of a key with the greatest (or least) sort keys of the index, in
+        order; any of those with the last sort key, as DynamoDB does not define their order.
         """
         if not isinstance(k, int) or k < 1:
             raise CannotStart(f"k is {k}; it must be a whole number of at least 1.")

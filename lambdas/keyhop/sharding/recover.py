@@ -25,10 +25,8 @@ from keyhop.sharding.table import ShardedTable
 
 @dataclass(frozen=True, slots=True)
 class LostKey:
-    """A key with items in shards that its metadata does not have.
-
-    shards: the last shard with items; seen: the number of shards with items, except the first;
-    known: the count in the metadata, 0 if there is none.
+    """A key with items in shards that its metadata does not have (`known` is its count, 0 for
+    none): the last one, and their number, except the first.
     """
 
     key: TypedValue
@@ -83,10 +81,7 @@ def has_gaps(table: ShardedTable, lost: LostKey) -> bool:
 
 
 def look_at_all_shards(table: ShardedTable, key: TypedValue) -> LostKey | None:
-    """Return a key's shards with items, without using its metadata; None if each is empty.
-
-    This takes MOST_SHARDS requests.
-    """
+    """Return a key's shards with items, if any, by MOST_SHARDS requests without its metadata."""
     used = [n for n in range(1, MOST_SHARDS + 1) if table.metadata.holds(key, range(n, n + 1))]
     record = table.metadata.found(key)
     if not used:
@@ -96,10 +91,9 @@ def look_at_all_shards(table: ShardedTable, key: TypedValue) -> LostKey | None:
 
 
 def recover(table: ShardedTable, key: TypedValue, number: int) -> KeyMetadata:
-    """Let readers use `number` shards of a key now, and writers some time later.
-
-    Existing metadata is changed if it has fewer. Raises TooEarly while it cannot be changed yet,
-    CannotStart during a drain, MetadataChanged if another process has changed it first.
+    """Let readers use `number` shards of a key now, and writers some time later, unless it has
+    more. Raises TooEarly while it cannot be changed yet, CannotStart during a drain, and
+    MetadataChanged if another process has changed it first.
     """
     metadata = table.metadata
     record = metadata.found(key)

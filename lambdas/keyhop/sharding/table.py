@@ -77,25 +77,24 @@ class Page:
 
 
 class ShardedTable:
-    """A sharded table; for any number of threads, and for forks of the process.
+    """A sharded table; for any number of threads, and for forks of the process. The first call
+    sends the first request. All users need the same separator, placement, hash and append_only.
 
-    The first request is sent by the first call.
-
-    metadata: the name of its shard-metadata table. placement: "calculated" derives an item's shard
-    from a hash of its keys, so that few reads find it; "random" uses any shard, and finding an item
-    needs a read of all of them. hash: "jump", or "modulo", the published method. append_only: no
-    item is ever written twice with the same key. Then a put needs no read, and with "random" its
-    shard is random; if a key is written twice nevertheless, a query returns one of the copies. All
-    users of a table must have the same separator, placement, hash and append_only.
-
-    policy: when shards are added. settle_seconds: the duration of each step of a change, for keys
-    that are registered here; requests must take effect within half of it (protocol.py).
-    read_indexes: indexes with the table's key schema and all attributes; eventually consistent
-    queries are spread over them and the table. provisioned: bounds for raising the write capacity
-    of a provisioned table. patience: the time in seconds for which a throttled write, read, or page
-    of a query is retried before its error is raised; the time-out of the last request may come on
-    top. client: Keyhop's client, or boto3's `client("dynamodb")` without retries; cloudwatch:
-    boto3's client.
+    Args:
+        metadata: The name of its shard-metadata table.
+        placement: "calculated" derives an item's shard from a hash of its keys, so that few reads
+            find it; "random" uses any shard, and finding an item needs a read of all of them.
+        hash: "jump", or "modulo", the published method.
+        append_only: No item is ever written twice with the same key. Then a put needs no read, and
+            with "random" its shard is random; of a key that is written twice, a query returns one.
+        settle_seconds: The duration of each step of a change, for keys that are registered here;
+            requests must take effect within half of it (protocol.py).
+        read_indexes: Indexes with the table's key schema and all attributes; eventually consistent
+            queries are spread over them and the table.
+        provisioned: Bounds for raising the write capacity of a provisioned table.
+        patience: Seconds for which a throttled write, read, or page of a query is retried before
+            its error is raised; the time-out of the last request may come on top.
+        client: Keyhop's client, or boto3's `client("dynamodb")` without retries.
     """
 
     def __init__(
@@ -152,10 +151,7 @@ class ShardedTable:
         self._known_indexes: Mapping[str, Index] = {}
 
     def put_item(self, *, Item: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
-        """Put an item, as boto3's `Table.put_item`.
-
-        With ReturnValues="ALL_OLD" the item remains in its present shard.
-        """
+        """Put an item, as boto3's `put_item`; with ReturnValues="ALL_OLD" it stays in its shard."""
         item = typed_item(Item)
         return self._write(key_of(self.schema, item), Act("Put", item), more)
 
@@ -171,9 +167,8 @@ class ShardedTable:
         return self._write(self._key(Key, "DeleteItem"), DELETE, more)
 
     def get_item(self, *, Key: Mapping[str, Any], **more: Unpack[Got]) -> dict[str, Any]:
-        """Get an item, as boto3's `Table.get_item`: {"Item": ...}; no "Item" if none exists.
-
-        This costs a read of each shard where the item may be (placement.py).
+        """Get an item, as boto3's `Table.get_item`: {"Item": ...}; no "Item" if none exists. This
+        costs a read of each shard where the item may be (placement.py).
         """
         check_words(more, Got)
         key, call = self._key(Key, "GetItem"), self._call(more)
@@ -210,9 +205,8 @@ class ShardedTable:
             yield logical_item(self.schema, item, query.logical)
 
     def query_page(self, key: Any, *, limit: int = 100, **how: Unpack[Reading]) -> Page:
-        """Return up to `limit` items of a query, and a token for the rest.
-
-        The token remains valid when the shard count changes, and holds the last sort key.
+        """Return up to `limit` items of a query, and a token for the rest, which holds the last
+        sort key and remains valid when the shard count changes.
         """
         query = self._query(key, limit, **how)
         merge = Merge(self.reader, replace(query, limit=limit + 1))
@@ -227,18 +221,17 @@ class ShardedTable:
         return token_of(self._query(key, None, **how), sort_value(self.schema, last))
 
     def batch_write(self, items: Iterable[Mapping[str, Any]]) -> BatchResult:
-        """Put many items; if two have the same key, the later one is written.
+        """Put many items, and return those that could not be written, with their errors; of two
+        items with the same key, the later one is written.
 
         Items that need no read are sent by BatchWriteItem, 25 at a time. The items that it does not
         process are written one by one, because only single writes get the reason for throttling.
-        The result has all items that could not be written, with their errors.
         """
         return self._write_batch(items, ())
 
     def batch_writer(self, overwrite_by_pkeys: Sequence[str] | None = None) -> TableBatch:
-        """Return a batch writer, as boto3's `Table.batch_writer`, for puts and deletes.
-
-        Of two writes of the same key the later one is kept, also without overwrite_by_pkeys.
+        """Return a batch writer, as boto3's `Table.batch_writer`, for puts and deletes. Of two
+        writes of the same key the later one is kept, also without overwrite_by_pkeys.
         """
         keys = [self.schema.partition.name, self.schema.sort.name]
         if overwrite_by_pkeys and sorted(overwrite_by_pkeys) != sorted(keys):
@@ -311,10 +304,8 @@ class ShardedTable:
         return opened
 
     def _begin_anew_in_a_fork(self) -> None:
-        """Open the table again if the process is a fork: it needs separate threads, locks and
-        connections.
-
-        A client that the caller has passed is used unchanged.
+        """Open the table again if the process is a fork, which needs separate threads, locks and
+        connections. A client that the caller has passed is used unchanged.
         """
         if self._process == os.getpid():
             return

@@ -51,7 +51,7 @@ class Reworked:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the queue has no more messages of the table."""
+        """Return whether the queue has no more messages of the table."""
         return not self.failed and self.forgotten == self.discarded
 
     def to_json(self) -> dict[str, Any]:

@@ -123,17 +123,17 @@ class Mappings:
         )
 
     def of_table(self, stream: str) -> list[dict[str, Any]]:
-        """The function's mappings to a stream of the same table."""
+        """Return the function's mappings to a stream of the same table."""
         table = stream.partition("/stream/")[0] + "/stream/"
         return [m for m in self._all() if m.get("EventSourceArn", "").startswith(table)]
 
     def tables(self) -> set[str]:
-        """The names of the tables whose streams it follows."""
+        """Return the names of the tables whose streams it follows."""
         arns = (mapping.get("EventSourceArn", "") for mapping in self._all())
         return {arn.partition("/stream/")[0].rpartition("/")[2] for arn in arns}
 
     def others(self, stream: str) -> list[str]:
-        """Other functions that follow the stream."""
+        """Return the other functions that follow the stream."""
         name = self.function.rpartition(":")[2]
         names = {
             function_name(mapping["FunctionArn"]) for mapping in _mappings(self.client, stream)
@@ -145,7 +145,7 @@ class Mappings:
         return list(pages.paginate(FunctionName=self.function).search("EventSourceMappings[]"))
 
     def _delete(self, mappings: list[dict[str, Any]]) -> bool:
-        """Returns whether there are none; one that is changing at this moment is refused."""
+        """Delete mappings; return whether there were none. One that is changing now is refused."""
         for mapping in mappings:
             if mapping["State"] == "Deleting":
                 continue
@@ -171,9 +171,11 @@ def modified_at(name: str, value: TypedValue) -> str:
 
 
 def _has_pattern(mapping: Mapping[str, Any], pattern: str) -> bool:
-    """Return whether the filter of a mapping has a pattern, or there is no filter to be seen."""
+    """Return whether the filter of a mapping has a pattern, or whether no filter is visible."""
     filters = mapping.get("FilterCriteria", {}).get("Filters", [])
-    return not filters or any(json.loads(one["Pattern"]) == json.loads(pattern) for one in filters)
+    return not filters or any(
+        json.loads(each["Pattern"]) == json.loads(pattern) for each in filters
+    )
 
 
 def _with_pattern(settings: Mapping[str, Any], pattern: str | None) -> dict[str, Any]:
@@ -239,7 +241,7 @@ class Watch:
         return cls(lambda service: aws_client(service, endpoint, attempts=2))
 
     def followers(self, stream: str) -> tuple[Follower, ...] | None:
-        """The keepers' mappings to a stream."""
+        """Return the keepers' mappings to a stream; None if they cannot be seen."""
         try:
             return tuple(
                 follower
@@ -343,5 +345,5 @@ def _mappings(client: Any, stream: str) -> list[Mapping[str, Any]]:
 
 
 def function_name(arn: str) -> str:
-    """The name in a function's ARN."""
+    """Return the name in a function's ARN."""
     return arn.partition(":function:")[2].partition(":")[0] or arn

@@ -12,6 +12,7 @@ import pytest
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Item, Key
+from keyhop.errors import StoreUnavailable
 from keyhop.jobs.journal import Checkpoint, Commit, Journal, RunPlan, Totals
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.rows import Rows
@@ -227,3 +228,22 @@ def test_rows_are_found_again_in_parts_of_many_groups_and_slices(tmp_path: Path)
     rows = [row for bucket in range(3) for row in found.pieces(bucket)]
     assert len({*map(str, rows)}) == len(rows) == digests.rows == 400
     assert {len([*found.blocks(bucket)]) for bucket in range(3)} == {14}, "one in each slice"
+
+
+def test_rows_whose_places_could_not_be_read_are_found_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = Digests(Shop(200, 0), tmp_path, 3, 30)
+    found, commits = Rows(digests.journal, digests.plan), digests.journal.commits
+
+    def failing(group: int) -> Iterator[Commit]:
+        if group == 1:
+            raise StoreUnavailable("later")
+        return commits(group)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(digests.journal, "commits", failing)
+        with pytest.raises(StoreUnavailable):
+            found.load(range(2))
+    found.load(range(2))
+    assert sum(found.count(bucket) for bucket in range(3)) == digests.rows

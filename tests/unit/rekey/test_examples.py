@@ -11,7 +11,7 @@ from keyhop.dynamodb.values import Item, item_json, same_item
 from keyhop.rekey.template.files import read
 from keyhop.rekey.template.functions import tried
 from keyhop.rekey.template.load import load
-from keyhop.report.advice.patterns import PATTERNS
+from keyhop.report.advice import PATTERNS
 
 from testing.servers import ROOT
 

@@ -64,9 +64,9 @@ def test_a_batch_is_counted_by_its_direction_and_no_key_is_told(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    worker = replicate.Worker("Orders-2", "Orders-2", FakeReplicator())  # type: ignore[arg-type]
+    replicator = FakeReplicator()
     monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_worker_of", lambda stream, plan: worker)
+    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: replicator)
     assert replicate.handler(records(), Context()) is None
     printed = capsys.readouterr().out
     assert SECRET not in printed + str([vars(record) for record in caplog.records])
@@ -78,21 +78,20 @@ def test_a_batch_is_counted_by_its_direction_and_no_key_is_told(
 
 def test_a_batch_that_fails_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     failing = FakeReplicator(RuntimeError("no"))
-    worker = replicate.Worker("Orders-2", "Orders-2", failing)  # type: ignore[arg-type]
     monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_worker_of", lambda stream, plan: worker)
+    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: failing)
     with pytest.raises(RuntimeError):
         replicate.handler(records(), Context())
 
 
 def test_a_message_of_the_failure_queue_is_worked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its body is the function's input: so nobody needs the stream, which forgets in a day."""
-    worker = replicate.Worker("Orders-2", "Orders-2", FakeReplicator())  # type: ignore[arg-type]
+    replicator = FakeReplicator()
     arn = {"LatestStreamArn": STREAM, "StreamSpecification": {"StreamEnabled": True}}
     monkeypatch.setattr(replicate, "_connection", lambda: None)
     monkeypatch.setattr(replicate, "look_up", lambda connection, name: Table(name, arn))
     monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_worker_of", lambda stream, plan: worker)
+    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: replicator)
     message = {"rekey": "Orders-2", "direction": "reverse"}
     key = {"key": {"pk": {"S": SECRET}}, "places": [{"id": {"B": "YQ=="}}]}
     assert replicate.handler({**message, **key}, Context()) == {"why_not": ""}

@@ -33,8 +33,7 @@ ROWS_AT_ONCE = 20_000
 
 GATHERED_AT_ONCE = 20_000
 """Candidates whose keys are held in memory. For each such number of candidates, a bucket is read
-once more. It is also the maximum of a wave, which has fewer if looking takes long
-(looks.FIRST_LOOK_SECONDS).
+once more. A wave has at most as many, or fewer if looking takes long (looks.FIRST_LOOK_SECONDS).
 """
 
 WAITING_AT_ONCE = 2
@@ -48,13 +47,8 @@ ROWS = "rows"
 
 @dataclass(slots=True)
 class _Wave:
-    """Candidates that the worker looks at together.
-
-    Attributes:
-        first: The number of the first of them in their bucket.
-        found: The last look at each.
-        looks: The remaining looks (Looks.look_again).
-        due: When the next look is due; infinite if none remains.
+    """Candidates that the worker looks at together, from number `first` of their bucket on, with
+    the last look at each, and the remaining looks; `due` is infinite if none remains.
     """
 
     first: int
@@ -75,12 +69,8 @@ class _Wave:
 
 @dataclass(slots=True)
 class _Open:
-    """A bucket that is being verified.
-
-    Attributes:
-        rows: The remaining rows.
-        gathered: Its next candidates, from number `first` on.
-        waves: Its candidates that wait for looks or for settling.
+    """A bucket that is being verified. Its next candidates are gathered, from number `first` on;
+    those before them wait, in waves, for looks or for settling.
     """
 
     rows: Iterator[Key]
@@ -150,13 +140,7 @@ class BucketPages:
         return PageResult((), position)
 
     def _begins_wave(self, segment: int, bucket: _Open, settled_count: int) -> bool:
-        """Look at the next candidates for the first time, unless enough waves wait, or none remain.
-
-        Args:
-            segment: The number of the bucket.
-            bucket: The bucket.
-            settled_count: The number of candidates that are settled.
-        """
+        """Look at the next candidates, unless enough waves wait, or none remain."""
         first = bucket.waves[-1].end if bucket.waves else settled_count
         waiting = sum(wave.due < math.inf for wave in bucket.waves)
         if waiting == WAITING_AT_ONCE or first - settled_count >= GATHERED_AT_ONCE:

@@ -38,11 +38,7 @@ MOST_EXAMPLES = 100
 
 
 class DigestsTask(RekeyTask):
-    """Makes the digests of both tables.
-
-    Its options are those of RekeyTask, and those of the verify: `repair`, and `share` of both
-    tables. `wait` waits for a backfill that has only just ended.
-    """
+    """Makes the digests of both tables; `wait` waits for a backfill that has only just ended."""
 
     def __init__(
         self,

@@ -17,23 +17,16 @@ there should be none. `changed`: the item has other attributes than it should ha
 DIFFERENCES: tuple[Finding, ...] = ("missing", "surplus", "changed", "contended")
 
 Verdict = Literal["in flight", "difference", "changing"]
-"""The verdicts on a place. `in flight`: it was equal at the last look. `difference`: it differed
-at the last two looks, and nothing changed between them. `changing`: it differed at the last
-look, and had changed.
+"""The verdicts on a place. `in flight`: it was equal at the last look. `difference`: it differed at
+the last two looks, without a change between them. `changing`: it differed, and had changed.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The result of one strong look at a place, and the items that the source wants to have there.
-
-    A source item that maps to another place is not part of it, however often it changes.
-
-    Attributes:
-        there: Represents the item at the place, and is equal for equal items; None for no item.
-        wanted: Represents, in the same way, each destination item that a source item maps to the
-            place.
-        is_foreign: Whether the item at the place does not identify a source key.
+    """The result of one strong look at a place, and the items that the source wants to have there,
+    as values that are equal for equal items. A source item that maps to another place is not part
+    of it, however often it changes. A foreign item does not identify a source key.
     """
 
     there: Hashable
@@ -56,8 +49,8 @@ def verdict(before: Look, last: Look) -> Verdict:
     """Decide what happens to a place that differed at the look before the last.
 
     Everything but "in flight" must be settled: a change of the place does not show that the
-    stream's worker will ever write it. A foreign surplus is a difference even if it has changed, as
-    no repair can settle it.
+    stream's worker will ever write it. No repair can settle a foreign surplus, so it is always a
+    difference.
     """
     if last.finding == "equal":
         return "in flight"
@@ -69,14 +62,7 @@ def verdict(before: Look, last: Look) -> Verdict:
 def look_at(
     transform: Transform, place: Key, current: Item | None, sources: Sequence[Item]
 ) -> Look:
-    """Return the look at a place, from the items that were read.
-
-    Args:
-        transform: Maps source items to their destination items.
-        place: The primary key in the destination.
-        current: The item at `place`; None for no item.
-        sources: The source items of all owners that may want the place.
-    """
+    """Return the look at a place from its item, and the source items of all possible owners."""
     expected = [
         item for source in sources if (item := item_at(transform, place, source)) is not None
     ]

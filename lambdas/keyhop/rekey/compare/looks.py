@@ -1,10 +1,9 @@
 """Look at candidates three times, strongly consistent, with pauses; settle confirmed differences.
 
 The third look comes when all that existed at the second must have come through the stream, by the
-last reported lag. A place that still differs is settled for each of its owners, whether or not it
-has changed since the second look: settling is safe under traffic, and a changing place may still
-hold an item that no record of the stream refers to. A changing place that was settled is not a
-difference. Without repair, it is counted as unsettled, and the verify is not clean.
+last reported lag. A place that still differs is settled for each of its owners, even if it is
+changing: settling is safe under traffic, and perhaps no record of the stream refers to its item.
+docs/rekey-protocol.md explains the counts.
 """
 
 import math
@@ -15,7 +14,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, ItemCalls
+from keyhop.dynamodb.requester import ItemCalls
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import Item, Key
 from keyhop.rekey.compare.look import DIFFERENCES, Finding, Look, look_at, verdict
 from keyhop.rekey.compare.rows import Candidate
@@ -30,41 +30,32 @@ _RANGE = ("Segment", "TotalSegments", "ExclusiveStartKey", "Limit")
 """The parameters of a Scan that determine the items of a page."""
 
 Settle = Callable[[Sequence[tuple[Key, Key]]], Sequence[bool]]
-"""Bring places of the destination up to date with the source (Replicator.settle_all).
-
-It gets pairs of a source key and a place, in which no place occurs twice, and returns whether each
-succeeded. A failed one remains a claim.
+"""Bring places of the destination up to date (Replicator.settle_all), by pairs of a source key and
+a place, which occurs once. Return whether each succeeded; a failed one remains a claim.
 """
 
 PAUSES = (2.0, 6.0)
-"""Seconds before the second look and the third: longer than the stream's lag for a table that
-may be cut over (p99 under 2 s).
-"""
+"""Seconds before the second and third look: more than the lag before a cutover (p99 under 2 s)."""
 
 MOST_REPAIRS = 3
 """How often a place is settled that was quiet, and still differs after it was settled."""
 
 REPAIRS_AT_ONCE = 100
-"""Places that are settled together. The stragglers are read before each such group, so at most
-one group is written after a straggler was recorded.
+"""Places that are settled together. The stragglers are read before each such group, so at most one
+group is written after a straggler was recorded.
 """
 
 REPAIRING_THREADS = 2
-"""Groups of REPAIRS_AT_ONCE places that are settled in parallel: while one waits for its last
-answers, another keeps the worker busy.
-"""
+"""Groups of places that are settled in parallel: one keeps the worker busy while another waits."""
 
 LOOKING_THREADS = 8
 
 FIRST_LOOK_SECONDS = 2.0
-"""Time for the first look at candidates: those that are looked at within it wait together. The
-other looks take as long.
-"""
+"""Time for the first look at candidates that wait together. The other looks take as long."""
 
 MOST_LAG_SECONDS = 40.0
-"""The longest lag for which the third look waits, because a slice must be long enough for it
-(worker.CALM_SLICES). Behind a longer lag, an item in flight may be counted as a difference;
-the lag keeps the gate of a cutover shut as well.
+"""The longest lag for which the third look waits: a slice must be long enough (worker.CALM_SLICES).
+Beyond it an item in flight may count as a difference, but the lag shuts the gate of a cutover too.
 """
 
 IN_FLIGHT, EQUAL, REPAIRED, FOREIGN = "in_flight", "equal", "repaired", "foreign"
@@ -85,14 +76,11 @@ class Reads(ItemCalls):
     """Reads items of one table, strongly consistent."""
 
     def items(self, keys: Iterable[Key], page: Page | None = None) -> dict[str, Item]:
-        """Return the items that exist now, by key_text.
+        """Return the items that exist now, by key_text; a key may occur twice.
 
-        Args:
-            keys: The keys of the items; a key may occur twice.
-            page: The page of a Scan that read them before. If that costs less than a unit for each
-                item, its range is scanned once more, and only the items that the second Scan does
-                not return are read by their keys: they were deleted, or other items have been
-                inserted before them.
+        If a second Scan of the page that read them before costs less than a unit for each item, its
+        range is scanned once more, and only the items that the second Scan does not return are read
+        by their keys: they were deleted, or other items have been inserted before them.
         """
         keys_by_text = {key_text(key): key for key in keys}
         items: dict[str, Item] = {}
@@ -119,16 +107,11 @@ class Reads(ItemCalls):
 
 @dataclass(slots=True)
 class Looks:
-    """The looks at candidates of one verify.
+    """The looks at candidates of one verify, with pauses in seconds before each but the first.
 
-    Attributes:
-        settle: Repairs a place; None to repair nothing.
-        sampled: Whether rows without a counterpart are usual, as only a share was read.
-        pauses: Seconds before each look but the first.
-        lag: Returns the seconds by which the stream is behind now.
-        may_settle: Returns the candidates that have no unsettled straggler.
-        clock: Returns seconds since any moment.
-        pool: Makes a pool of so many threads, for looks.
+    `settle` repairs places; None to repair nothing. `may_settle` returns the candidates that have
+    no unsettled straggler. When only a share was read, `sampled`, rows without a counterpart are
+    usual. `lag` returns the seconds by which the stream is behind now.
     """
 
     transform: Transform
@@ -143,15 +126,7 @@ class Looks:
     pool: Callable[[int], Executor] = ThreadPoolExecutor
 
     def look(self, candidates: Sequence[Candidate]) -> list["Found"]:
-        """Look at candidates for the first time, as many as the time allows.
-
-        Args:
-            candidates: Places where the two tables seem to differ.
-
-        Returns:
-            The look at each of the first candidates. Their number depends on the time that it
-            takes.
-        """
+        """Look for the first time at as many of the first candidates as the time allows."""
         results = self._look(candidates, FIRST_LOOK_SECONDS)
         for result in results:
             result.was_equal_at_once = result.look.finding == "equal"
@@ -159,12 +134,7 @@ class Looks:
 
     def look_again(self, results: Sequence["Found"]) -> Iterator[float]:
         """Look again at differing places, until they are equal or the difference is confirmed.
-
-        Args:
-            results: The results of `look`. They get the later looks.
-
-        Yields:
-            Seconds to wait before the next look, at least.
+        Update the results, and yield the minimum seconds to wait before each look.
         """
         differing = _differing(results)
         for number, seconds in enumerate(self.pauses, 1):
@@ -180,14 +150,7 @@ class Looks:
             differing = _differing(differing)
 
     def settled(self, results: Sequence["Found"]) -> tuple[Counter[str], list["Found"]]:
-        """Settle the places that still differ, and return what became of all.
-
-        Args:
-            results: Places whose looks are finished, or some of them.
-
-        Returns:
-            The counts of all candidates, and the ones that are a difference or are unsettled.
-        """
+        """Settle places that still differ; return all counts, and what differs or is unsettled."""
         unequal = _differing(results)
         if self.settle is not None:
             self._in_threads(REPAIRING_THREADS, self._repair, _groups(unequal, REPAIRS_AT_ONCE))
@@ -264,13 +227,8 @@ class Looks:
         groups: Sequence[Sequence[T]],
         ends_at: float = math.inf,
     ) -> list[V]:
-        """Process groups in several threads, and return the results in order.
-
-        Args:
-            threads: The number of groups that are processed at the same time.
-            work: Processes one group. If it raises, no further group begins.
-            groups: The groups.
-            ends_at: The moment of the clock after which no group begins but the first ones.
+        """Process groups in parallel, and return the results in order. If one raises, no further
+        group begins. After the moment `ends_at` of the clock, none begins but the first ones.
         """
         if len(groups) <= 1:
             return [work(group) for group in groups]
@@ -307,13 +265,8 @@ class Looks:
 
 @dataclass(slots=True)
 class Found:
-    """A candidate, with the last look at it.
-
-    Attributes:
-        is_changing: Whether it had changed between the last two looks.
-        is_repaired: Whether it was settled.
-        is_bypassed: Whether it has an unsettled straggler, and was not repaired.
-        was_equal_at_once: Whether it was equal at the first look.
+    """A candidate, with the last look at it. It is changing if it had changed between the last two
+    looks, and bypassed if it has an unsettled straggler, and was not repaired.
     """
 
     candidate: Candidate

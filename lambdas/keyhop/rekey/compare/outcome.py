@@ -35,18 +35,12 @@ _COUNTS = (
 
 
 def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str, Any]:
-    """Return the outcome of a verify that has ended, for the side table.
+    """Return the outcome of a verify that has ended, with all counts, for the side table.
 
-    Args:
-        plan: The plan of the comparison.
-        counts: The counts of both of its runs, by name.
-        ended: Seconds since 1970.
-
-    Returns:
-        All counts by name, and these: `left`: differences that were not repaired, and changing
-        places that were not settled; `began` (of the digests) and `ended`: seconds since 1970;
-        `is_clean`: whether everything was compared and no difference remains. Items that cannot be
-        mapped, or mapped back, are counted, but a verify can be clean with them.
+    `left` are differences that were not repaired, and changing places that were not settled. The
+    times `began`, that of the digests, and `ended` are in seconds since 1970. The verify is clean
+    if everything was compared and no difference remains. Items that cannot be mapped, or mapped
+    back, are counted, but a verify can be clean with them.
     """
     totals = {name: counts.get(name, 0) for name in _COUNTS}
     totals[SOURCE_ITEMS] += totals[IRREVERSIBLE]

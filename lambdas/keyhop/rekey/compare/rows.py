@@ -1,8 +1,7 @@
-"""The rows that verify keeps of items, and the comparison of the two sides of a bucket.
+"""The rows that verify keeps of items, and the comparison of the two sides of a bucket. Pure.
 
-A row represents an item that is, or should be, at a place of the destination. A row of the source
-says which item should be there and who owns it; a row of the destination says which item is there.
-Pure.
+A row of the source says which item should be at a place of the destination and who owns it; a row
+of the destination says which item is there.
 """
 
 import json
@@ -15,9 +14,9 @@ from keyhop.rekey.digest import item_digest, key_digest
 from keyhop.rekey.side.rows import key_text
 
 ROWS_PER_BUCKET = 1_000_000
-"""The approximate number of rows of both sides. During the comparison, the rows of one side are
-in memory: for 500,000 of each side, 74 MB and 17 s of CPU were measured (2026-11-23). That is
-less than a slice, which is the cost of being killed.
+"""The approximate number of rows of both sides. During the comparison, the rows of one side are in
+memory: for 500,000 of each side, 74 MB and 17 s of CPU were measured (2026-11-23). That is less
+than a slice, which is the cost of being killed.
 """
 
 _HASH, _DIGEST, _PLACE, _OWNER = "hash", "digest", "place", "owner"
@@ -29,13 +28,8 @@ def buckets_for(items: float) -> int:
 
 
 def row_of(item: Item, place: Key, owner: Key | None, buckets: int) -> Key:
-    """Return the row of an item.
-
-    Args:
-        item: The item as it is, or should be, in the destination.
-        place: Its primary key.
-        owner: The source key, for a row of the source; None for one of the destination.
-        buckets: The number of buckets.
+    """Return the row of an item as it is, or should be, in the destination. `owner` is the source
+    key for a row of the source, and None for one of the destination.
     """
     hashed = key_digest(place)
     bucket = int.from_bytes(hashed[:8], "big") % buckets
@@ -63,7 +57,6 @@ class Candidate:
 
 class Unmatched:
     """The places of a bucket that do not have exactly one row of each side with the same digest.
-
     They are complete once all rows are taken, and are in the order of their first rows.
     """
 

@@ -1,7 +1,6 @@
 """Read both tables, strongly consistent, in one run: the source's segments, then the destination's.
 
-Each item becomes a row (rows.py). A row of a source item describes what it should be in the
-destination.
+Each item becomes a row (rows.py); that of a source item says what it should be in the destination.
 """
 
 from collections import Counter
@@ -22,9 +21,7 @@ from keyhop.scan.skip_scan import Page, PageResult, Position
 
 SOURCE_ITEMS, DESTINATION_ITEMS = "source_items", "destination_items"
 UNMAPPED, IRREVERSIBLE, LEFT_OUT, OURS = "unmappable", "irreversible", "left_out", "ours"
-"""The counts of items. `irreversible`: the transform of the item does not map back to the same
-item. `ours`: sentinels of a key index, and markers.
-"""
+"""The counts of items; `irreversible` ones are not the same after the way back."""
 
 IN_ROWS = (SOURCE_ITEMS, IRREVERSIBLE, DESTINATION_ITEMS)
 """The counts of the items that become rows."""
@@ -53,13 +50,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Makes rows of items.
-
-    Attributes:
-        source_ours: The attributes that identify sentinels in the source.
-        destination_ours: The same in the destination.
-        note: Keeps an example.
-    """
+    """Makes rows of items, by the attributes (`ours`) that identify sentinels in each table."""
 
     transform: Transform
     buckets: int

@@ -2,8 +2,7 @@
 
 The digests of both tables are a separate run, which is made first (digests.py). A bucket is a
 segment of this run, so buckets are distributed among workers and committed like the segments of a
-table. The worker looks at a difference until it has disappeared, or is confirmed. If repair is on,
-it repairs a confirmed difference as the stream's worker would: from the current source item.
+table. A confirmed difference is repaired, if repair is on, from the current source item.
 """
 
 import math
@@ -87,15 +86,8 @@ def without_stragglers(side: SideTable, candidates: Sequence[Candidate]) -> list
 
 
 class VerifyTask(RekeyTask):
-    """Compares both tables.
-
-    Its options are those of RekeyTask, and `repair`; `share` of both tables; and `digests`, the run
-    that made the digests.
-
-    Args:
-        journal_of: Returns the files of a run by its name.
-        settle_of: Makes the function that repairs.
-        pauses: See Looks.
+    """Compares both tables, with the options of RekeyTask, `repair`, `share` of both tables, and
+    `digests`, the run that made the digests; `journal_of` returns the files of a run by its name.
     """
 
     first = "digests"

@@ -1,6 +1,4 @@
-"""Assemble a cutover or a rollback of an existing re-key, and read the state that its gates
-judge.
-"""
+"""Assemble a cutover or a rollback of a re-key, and read the state that its gates judge."""
 
 import random
 from collections.abc import Callable, Collection
@@ -48,18 +46,11 @@ def change_of(
     pool: Callable[[int], Executor] = ThreadPoolExecutor,
     **more: Any,
 ) -> Change:
-    """Make a change of the serving table, of the re-key into `destination`.
+    """Make a change of the serving table to `to`, of the re-key into `destination`.
 
-    Args:
-        connection: The connection to the database.
-        destination: The name of the destination.
-        to: The table that will serve.
-        streams: boto3's client `dynamodbstreams`.
-        accept: The losses that the caller accepts (gates.ACCEPTABLE).
-        expect: How many routers must have reported.
-        told: See Change.
-        check: See Change.
-        more: The arguments of ItemCalls.
+    `streams` is boto3's client `dynamodbstreams`, `expect` is how many routers must have reported,
+    and `accept` are the losses that the caller accepts (gates.ACCEPTABLE). `more` are arguments of
+    ItemCalls; see Change for `told` and `check`.
     """
     clock = clock or SystemClock()
     more = {"patience": PATIENCE_SECONDS, **more}

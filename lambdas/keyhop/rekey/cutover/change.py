@@ -1,11 +1,4 @@
-"""A cutover, and a rollback, which has the same stages in the other direction. Both can be
-repeated.
-
-    closing   leases become short            until all long leases have ended
-    frozen    writes wait                    until the drain has ended (drain.py)
-    fenced    no batch writes                until no batch and no claim remains
-    turned    the other table serves         until all leases have ended
-    open      writes go to it
+"""A cutover, and a rollback, which has the same stages in the other direction; both are repeatable.
 
 `Control.following` decides when a change enters its next stage. This module collects the evidence
 for it, waits, and swaps the control item. So when one process is killed, another one that asks for
@@ -46,14 +39,10 @@ MARGIN_SECONDS = 1.0
 MOST_OVERTAKEN = 20
 
 MOST_TIMES_AS_LONG = 5.0
-"""The limit for settling stragglers, as a multiple of the estimate; after it a change is
-refused.
-"""
+"""The limit for settling stragglers, times the estimate; after it a change is refused."""
 
 OPENED_BY_BATCHES = {"claims", "lag"}
-"""Gates that the next batches may open. In a quiet table, the markers of the rehearsal cause
-these batches.
-"""
+"""Gates that the next batches may open; in a quiet table, the rehearsal's markers cause batches."""
 
 SHUT_BY_STRAGGLERS = {"verified"}
 """Gates that unsettled stragglers keep shut. A verify never writes their items, so it is not clean
@@ -92,10 +81,7 @@ class Beside(Protocol):
         """Return the unsettled stragglers, or the first `most` of them."""
 
     def settle(self, straggler: Straggler, control: Control) -> bool:
-        """Have the workers overwrite a straggler with the item of the serving table.
-
-        Returns False if the control item is no longer `control`.
-        """
+        """Have the workers overwrite a straggler, if the control item still is `control`."""
 
 
 class Drain(Protocol):
@@ -119,14 +105,13 @@ class Drain(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The result of a step.
+    """The result of a step; `why` is the reason if the change was called off or refused.
 
-    Attributes:
-        action: `wait`: Repeat after `seconds`, and pass this result on. `done`: The table serves.
-            `called off`: The tables are as they were before. `refused`: A gate is shut. `looked`:
-            It was a dry run.
-        seconds: How long to wait.
-        why: The reason, if the change was called off or refused.
+    wait        repeat after `seconds`, and pass this result on
+    done        the table serves
+    called off  the tables are as they were before
+    refused     a gate is shut
+    looked      it was a dry run
     """
 
     action: Action
@@ -149,12 +134,9 @@ class Next:
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """A change of the serving table of one pair.
+    """A change of the serving table of one pair, whose current serving table has this drain.
 
     Attributes:
-        to: The table that will serve.
-        drain: The drain of the current serving table.
-        look: Returns the current gates.
         told: Receives a sentence about each step.
         check: Called often before the turn; an exception from it aborts the change.
         accept: The losses that the caller accepts (gates.ACCEPTABLE). Settling the stragglers loses
@@ -316,11 +298,7 @@ class Change:
         return self._open(control, began)
 
     def _next_stage(self, control: Control, deadline: float) -> Control:
-        """Swap in the next stage as soon as `Control.following` allows it.
-
-        Raises:
-            _Overdue: Writes would wait for too long.
-        """
+        """Swap in the next stage as soon as it is allowed; raise _Overdue for too long a wait."""
         seen_at, markers = self.clock.monotonic(), list[str]()
         while True:
             seen_for = self.clock.monotonic() - seen_at
@@ -341,11 +319,8 @@ class Change:
     def _evidence(
         self, control: Control, seen_for: float, markers: list[str]
     ) -> tuple[Evidence, str]:
-        """Collect the evidence for the next stage, and describe what remains to be done.
-
-        Args:
-            seen_for: Seconds since this revision was first seen.
-            markers: The markers of this freeze; they are written when its leases have ended.
+        """Collect the evidence for the next stage, and describe what remains to be done. The
+        markers of this freeze are written when its leases have ended.
         """
         if seen_for < control.settle:
             return Evidence(seen_for), "leases"

@@ -1,6 +1,4 @@
-"""The parts of a deployment that a cutover checks: the replicating function and its failure
-queue.
-"""
+"""The deployed parts that a cutover checks: the replicating function and its failure queue."""
 
 import json
 import time
@@ -20,8 +18,8 @@ from keyhop.streams.dead_letters import messages_in
 
 GIVEN_UP = "rekey"
 """The key of the pair's destination in a message of the failure queue. The message also has
-`direction`, `key` and `places`, where its item was or should be. As an event, the message
-makes Replicate settle these; its answer is as for a probe, and is empty on success.
+`direction`, `key` and `places`, where its item was or should be. As an event, the message makes
+Replicate settle these; its answer is as for a probe, and is empty on success.
 """
 
 
@@ -42,14 +40,8 @@ class Redriven:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The deployment of a pair.
-
-    Attributes:
-        functions: boto3's client of Lambda.
-        queues: boto3's client of SQS.
-        replicate: The function's name or ARN.
-        queue: The ARN of its failure queue.
-        stream_of: Returns a table's stream by the table's name.
+    """The deployment of a pair, with boto3's clients of Lambda and SQS, the name or ARN of the
+    function, and the ARN of its failure queue. `stream_of` returns a table's stream by its name.
     """
 
     functions: Any
@@ -61,10 +53,7 @@ class Deployed:
     sleep: Callable[[float], None] = time.sleep
 
     def failed(self) -> int | None:
-        """Return the number of messages in the failure queue.
-
-        Messages of the last minute may not count yet (AWS documentation).
-        """
+        """Return the messages in the failure queue; the last minute's may be missing (AWS)."""
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         try:
             answer = self.queues.get_queue_attributes(QueueUrl=self._url(), AttributeNames=names)
@@ -86,10 +75,8 @@ class Deployed:
         return self._asked(json.dumps({PROBE: self.pair.table(side)}))
 
     def redrive(self) -> Redriven:
-        """Have Replicate settle the items of this pair that it gave up, and delete their messages.
-
-        Raises:
-            AwsRefused: The queue or the function does not answer.
+        """Have Replicate settle this pair's items that it gave up, and delete their messages. Raise
+        AwsRefused if the queue or the function does not answer.
         """
         outcome = Redriven()
         try:
@@ -127,11 +114,7 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class NotDeployed:
-    """A replacement for Deployed if no deployment is known.
-
-    Attributes:
-        why: That nobody follows the streams; empty if that is not checked.
-    """
+    """A replacement for Deployed; `why` says that nobody follows the streams, unless unchecked."""
 
     why: str = ""
 

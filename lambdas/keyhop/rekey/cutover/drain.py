@@ -28,11 +28,7 @@ NUMBER_DIGITS = 37
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A shard of a stream.
-
-    Attributes:
-        parent: The parent's identifier; empty if there is none, or it is trimmed.
-    """
+    """A shard of a stream; `parent` is empty if it has no parent, or the parent is trimmed."""
 
     id: str
     parent: str = ""
@@ -50,10 +46,8 @@ def keys_by_open_shard(
 ) -> dict[str, Key | None]:
     """Return a key whose records come to each open shard; None for a shard without such a key.
 
-    Args:
-        shards: All shards of the stream.
-        keys_by_shard: Keys by the shard in which a record of the key was seen. An only child has
-            its parent's keys; for two children it is unclear which one has them.
+    `keys_by_shard` has keys by the shard in which a record was seen. An only child has its parent's
+    keys; for two children it is unclear which one has them.
     """
     parents = {shard.id: shard.parent for shard in shards}
     children = Counter(shard.parent for shard in shards)

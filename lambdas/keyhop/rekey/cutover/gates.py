@@ -24,9 +24,7 @@ MOST_NAMED = 5
 """The number of stragglers that a gate names."""
 
 SETTLED_A_SECOND = 20.0
-"""The number of claims that batches settle in a second: a lower bound, measured on a busy
-laptop.
-"""
+"""Claims that batches settle in a second: a lower bound, measured on a busy laptop."""
 
 LEAST_SETTLING_SECONDS = 5.0
 """The time until the first batch has come and ended."""
@@ -39,12 +37,7 @@ def settling_seconds(stragglers: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One condition of a change.
-
-    Attributes:
-        says: A sentence about the state that was found.
-        remedy: What to do about it; empty if the gate is open.
-    """
+    """A condition of a change: `says` describes the state, `remedy` what to do if it is shut."""
 
     name: str
     is_open: bool
@@ -58,16 +51,13 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The state that the gates judge.
+    """The state that the gates judge, at `now` in seconds since 1970.
 
     Attributes:
-        now: Seconds since 1970.
         claims: The number of claims, up to a limit, in the direction that replicates.
         unmappable: Items that cannot be mapped to the table that will serve, or not back from it.
         failed: Messages in the failure queue; None if the queue is not accessible.
-        verified: The figure of the last verify.
-        backfill: The figure of the copy.
-        lag: The figure of the lag.
+        verified, backfill, lag: The figures of the last verify, the copy and the lag.
         expected: The expected number of routers; 0 if it is not checked.
         way_back: Why the current serving table could not be written after the change; empty if it
             can; None if that was not tried.
@@ -94,13 +84,7 @@ class Seen:
 
 
 def gates_of(state: Seen, to: Side, accept: Collection[str] = ()) -> list[Gate]:
-    """Return all gates of a change that makes `to` serve.
-
-    Args:
-        state: The state to judge.
-        to: The table that will serve.
-        accept: The losses that the caller accepts: words of ACCEPTABLE.
-    """
+    """Return all gates of a change to `to`; `accept` has accepted losses (words of ACCEPTABLE)."""
     gates = [
         _stage(state, to),
         *([_verified(state)] if to == "destination" else []),
@@ -202,11 +186,7 @@ def _stragglers(state: Seen, to: Side, accept: Collection[str]) -> Gate:
 
 
 def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
-    """Return the gate for writes to the other table that nobody has examined yet.
-
-    Args:
-        why_not: Why they could not be examined; empty if they were.
-    """
+    """Return the gate for unexamined writes to the other table; `why_not` is empty without any."""
     says = why_not or "all writes to the table that does not serve were examined for stragglers"
     remedy = f"wait, or --accept {STRAGGLERS}: then later ones may overwrite what serves now"
     return _gate("examined", STRAGGLERS in accept or not why_not, says, remedy)

@@ -36,12 +36,7 @@ REHEARSAL_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """The result of a rehearsal of the drain.
-
-    Attributes:
-        shards: The number of open shards of the stream.
-        seconds: The time until each shard had returned a marker.
-    """
+    """The open shards in a rehearsal of the drain, and the seconds until all returned a marker."""
 
     shards: int
     seconds: float
@@ -74,11 +69,8 @@ class Markers(StreamCalls):
     # --- before writes are frozen ---
 
     def prepare(self) -> Rehearsal:
-        """Find a key of each open shard, and check that the worker answers a marker in each.
-
-        Raises:
-            CannotStart: No key was found for a shard.
-            GaveUp: The worker took too long.
+        """Find a key of each open shard, and check that the worker answers a marker in each. Raise
+        CannotStart if a shard has no known key, or GaveUp if the worker takes too long.
         """
         self.sweep()
         self.locate()
@@ -178,9 +170,8 @@ class Markers(StreamCalls):
         return marker
 
     def _put_item(self, key: Key, marker: str) -> None:
-        """Put a marker, possibly over one of an earlier drain whose put came after its delete.
-
-        All drains use the same key for a shard.
+        """Put a marker, possibly over one of an earlier drain whose put came after its delete, as
+        all drains use the same key for a shard.
         """
         written = self._write(
             "put_item",

@@ -7,8 +7,8 @@ from keyhop.dynamodb.requester import ItemCalls
 from keyhop.errors import KeyhopError
 
 PROBE = "probe"
-"""The key of the event that asks Replicate to test a table: {"probe": the table's name}. It
-answers {"why_not": text}, which is empty if the table can be written.
+"""The key of the event that asks Replicate to test a table: {"probe": the table's name}. It answers
+{"why_not": text}, which is empty if the table can be written.
 """
 
 

@@ -13,20 +13,11 @@ from keyhop.rekey.cutover.drain import Shard
 
 TRIMMED = "TrimmedDataAccessException"
 TOO_MANY_READERS = "LimitExceededException"
-"""DynamoDB Streams throttles with this error if more than two processes read a shard at the same
-time.
-"""
+"""DynamoDB Streams throttles with this error if more than two processes read a shard at once."""
 
 
 class StreamCalls(ItemCalls):
-    """Requests about a table's items and about its stream.
-
-    Args:
-        connection: The connection to the database.
-        table: The name of the table.
-        streams: boto3's client `dynamodbstreams`.
-        more: The arguments of ItemCalls.
-    """
+    """Requests about a table's items and its stream, by the client `dynamodbstreams` of boto3."""
 
     def __init__(self, connection: Connection, table: str, streams: Any, **more: Any) -> None:
         super().__init__(connection, table, **more)

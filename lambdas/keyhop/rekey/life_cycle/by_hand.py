@@ -48,13 +48,7 @@ def alarm(described: Mapping[str, Any], old: str, new: str) -> str:
 
 
 def vector_index(described: Mapping[str, Any], types: Mapping[str, str], table: str) -> str:
-    """Return the command that adds a vector index of one table to another table.
-
-    Args:
-        described: The index as DescribeTable describes it.
-        types: The types of the first table's attributes, by name.
-        table: The name of the other table.
-    """
+    """Return the command that adds a vector index as described; `types` are by attribute name."""
     create = {name: described[name] for name in _OF_VECTOR_INDEX if name in described}
     names = [element["AttributeName"] for element in described.get("SearchSchema", ())]
     defined = [

@@ -24,11 +24,7 @@ ACTION = ("Schedule", "Timezone", "StartTime", "EndTime", "ScalableTargetAction"
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """Copies settings to an ACTIVE destination.
-
-    Attributes:
-        indexes: The names of its global indexes.
-    """
+    """Copies settings to an ACTIVE destination with these global indexes."""
 
     connection: Connection
     features: Features

@@ -30,13 +30,8 @@ NONE_WAS_MADE: Mapping[str, Any] = {"identity": "", "adopted": False}
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """The creation of the tables.
-
-    Attributes:
-        keys: The keys of the destination.
-        accepted: Words of likeness.ACCEPTS.
-        adopt: Whether to use an existing destination, if it is empty and has these keys.
-        lease: See Control.long_lease.
+    """The creation of the tables; `adopt` uses an existing destination, if it is empty and has
+    these keys. See likeness.ACCEPTS for `accepted`, and Control.long_lease for `lease`.
     """
 
     connection: Connection
@@ -52,10 +47,7 @@ class Creation:
         return self._likeness(self._source())[1]
 
     def step(self) -> StepResult:
-        """Make the next step.
-
-        Raise CannotStart, RunConflict and other errors; then the step has changed nothing.
-        """
+        """Make the next step; an error, such as CannotStart or RunConflict, changes nothing."""
         source = self._source()
         # The table is read before its record, because the record is written before the table.
         destination = found(self.connection, self.pair.destination)
@@ -148,11 +140,7 @@ class Creation:
             )
 
     def _write_control(self, side: SideTable) -> None:
-        """Write the control item once.
-
-        Raises:
-            CannotStart: The item was lost after a change, so the other table may serve.
-        """
+        """Write the control item; raise CannotStart if it was lost, as another table may serve."""
         if side.told(TURNED) is None:
             side.swap(None, Control(long_lease=self.lease))
         side.control()

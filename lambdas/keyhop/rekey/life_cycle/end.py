@@ -41,13 +41,8 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of an end.
-
-    Attributes:
-        window_days: The window of `complete`.
-        delete: The name of the table to delete: the source for `complete`, the destination for
-            `cancel`; empty to keep it.
-        export: The bucket of a last export of the source; empty for no export.
+    """The options of an end: the window of `complete`, the bucket of a last export of the source,
+    and the table to delete (the source for `complete`, the destination for `cancel`), or empty.
     """
 
     window_days: float = WINDOW_DAYS
@@ -175,19 +170,14 @@ class Ending:
             )
 
     def routers(self) -> list[str]:
-        """Return the names of the routers that are alive.
-
-        Without the side table their reads and writes fail.
-        """
+        """Return the living routers' names, whose reads and writes fail without the side table."""
         return sorted(
             name for name, age in self.routers_of_last_day().items() if age < ALIVE_SECONDS
         )
 
     def routers_of_last_day(self) -> dict[str, float]:
-        """Return how many seconds ago each router reported, the latest first.
-
-        A router reports when it is used, so one that was idle for a minute is not alive, but may
-        be used again.
+        """Return how many seconds ago each router reported, the latest first. A router reports when
+        it is used, so one that was idle for a minute is not alive, but may be used again.
         """
         side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
         now = self.now()

@@ -1,6 +1,5 @@
-"""Keep time to live enabled on the serving table, and disabled on the other.
-
-On the other table, its deletes would be writes that bypass the router.
+"""Keep time to live enabled on the serving table, and disabled on the other, where its deletes
+would be writes that bypass the router.
 """
 
 from typing import Literal
@@ -22,12 +21,8 @@ Standing = Literal["on", "off", "changing"]
 def step_towards(
     connection: Connection, pair: Pair, attribute: str | None, serving: Side
 ) -> StepResult:
-    """Make one change, or report a wait for one, which may take an hour.
-
-    A wait for one table does not delay a change of the other.
-
-    Args:
-        attribute: The attribute by which items expire; None if they do not.
+    """Make one change, or report a wait for one, which may take an hour but does not delay a change
+    of the other table. `attribute` is the one by which items expire; None if they do not.
     """
     if attribute is None:
         return StepResult(True, "items do not expire")
@@ -47,9 +42,8 @@ def step_towards(
 
 
 def follow(connection: Connection, side: SideTable) -> list[str]:
-    """Make the changes after a cutover or a rollback, and return a sentence for each.
-
-    It does not wait, because that can take an hour: `complete` makes the remaining changes.
+    """Make the changes after a cutover or a rollback, and return a sentence for each. Do not wait,
+    because that can take an hour: `complete` makes the remaining changes.
     """
     pair, attribute = side.plan(), (side.told(TTL) or {}).get("attribute")
     serving = side.control().serving

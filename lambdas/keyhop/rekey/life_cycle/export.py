@@ -14,11 +14,8 @@ NO_RECOVERY = "PointInTimeRecoveryUnavailableException"
 
 
 def export_step(connection: Connection, side: SideTable, source: Table, bucket: str) -> StepResult:
-    """Make the next step of the export.
-
-    Raises:
-        AwsRefused: The export has failed.
-        CannotStart: The source has no point-in-time recovery.
+    """Make the next step of the export. Raise AwsRefused if it has failed, or CannotStart if the
+    source has no point-in-time recovery.
     """
     progress = side.told(EXPORT)
     if progress is None:

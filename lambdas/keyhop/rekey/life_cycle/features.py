@@ -44,15 +44,12 @@ class Features:
         ttl: The attribute by which items expire; None if they do not.
         recovery_days: The days of point-in-time recovery; None if it is disabled.
         insights: The mode by index, with "" for the table; "" for an unspecified mode.
-        kinesis: The ARNs of streams.
-        targets: The targets of auto scaling, of the table and its indexes.
-        policies: Their policies.
-        schedules: Their scheduled actions.
-        plans: The identifiers of backup plans.
+        kinesis: The ARNs of streams; `plans` are the identifiers of backup plans.
+        targets: Those of auto scaling, of the table and its indexes, as are `policies` and
+            `schedules`.
         aws_key: Whether the table's KMS key is the one that AWS keeps for DynamoDB.
         unseen: By the names of these fields, why one is not accessible.
-        unknown: Members of the answers other than DescribeTable's that Keyhop does not know
-            (known.py).
+        unknown: Members of the answers other than DescribeTable's that known.py does not have.
     """
 
     table: Table
@@ -252,9 +249,8 @@ def _alarms(client: Any, table: Table) -> Objects:
 
 
 def names_table(alarm: Mapping[str, Any], table: str) -> bool:
-    """Return whether an alarm watches a metric of the table, also in an expression.
-
-    The alarms that auto scaling makes are excluded.
+    """Return whether an alarm watches a metric of the table, also in an expression. The alarms that
+    auto scaling makes are excluded.
     """
     if alarm.get("AlarmName", "").startswith(OF_SCALING):
         return False

@@ -10,13 +10,7 @@ from keyhop.rekey.life_cycle.throughput import limits, warm_beyond
 def global_index(
     entry: Mapping[str, Any], keys: KeySpace, table_units: Mapping[str, int] | None
 ) -> dict[str, Any]:
-    """Return the description of a global index.
-
-    Args:
-        entry: The index as DescribeTable describes it.
-        keys: The keys of the destination.
-        table_units: The capacity of a provisioned source; None for one on demand.
-    """
+    """Return a global index by its `entry` in DescribeTable; `table_units` are None on demand."""
     request = {
         "IndexName": entry["IndexName"],
         "KeySchema": entry["KeySchema"],

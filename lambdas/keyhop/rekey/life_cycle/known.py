@@ -1,11 +1,9 @@
 """The members of the service's answers about a table that Keyhop knows how to deal with. Pure.
 
-`create` makes a table like another one. It must not silently leave out a setting that DynamoDB has
-learnt since Keyhop was written. So the answers are compared with this list, and each member that is
-not in it is reported. tests/unit/test_service_model.py compares the list with botocore's model.
-
-Keyhop knows a member if `create` copies it, lists it for a person or refuses the table because of
-it, or if it is a figure or a state, which no other table takes over.
+`create` must not silently leave out a setting that DynamoDB has learnt since Keyhop was written. So
+each member of an answer that is not in this list is reported. tests/unit/test_service_model.py
+compares the list with botocore's model. Keyhop knows a member if `create` copies it, lists it for a
+person or refuses the table because of it, or if it is a figure or state that no table takes over.
 """
 
 from collections.abc import Iterator, Mapping
@@ -106,15 +104,13 @@ SCALING: Mapping[str, Members] = {
         "ScalableDimension StartTime EndTime ScalableTargetAction CreationTime"
     ),
 }
-"""Members of what Application Auto Scaling describes. Only policies that track a target are
-copied."""
+"""Members of Application Auto Scaling's answers. Only policies that track a target are copied."""
 
 
 def unknown_members(answer: Mapping[str, Any], members: Members) -> tuple[str, ...]:
-    """Return the members of an answer that Keyhop does not know, as paths such as "Tags.Scope".
-
-    A member that holds nothing (None, an empty text, list or structure) is not reported. A member
-    that is false or 0 is reported, because its default is not known.
+    """Return the members of an answer that Keyhop does not know, as paths such as "Tags.Scope". One
+    that holds nothing (None, an empty text, list or structure) is not reported. One that is false
+    or 0 is reported, because its default is not known.
     """
     return tuple(sorted(set(_unknown(answer, members, ""))))
 

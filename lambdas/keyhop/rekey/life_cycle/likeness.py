@@ -29,9 +29,7 @@ DROP_LOCAL = "drop-local-indexes"
 KEEP_LOCAL = "keep-local-indexes"
 DROP_VECTOR = "drop-vector-indexes"
 ACCEPTS = (UNSEEN, DROP_INDEXES, DROP_LOCAL, KEEP_LOCAL, DROP_VECTOR)
-"""Words by which the user accepts a loss that is refused otherwise. A member of an answer that
-Keyhop does not know is accepted by its name.
-"""
+"""Words by which the user accepts a loss; unknown members of an answer are accepted by name."""
 
 RESERVED = "aws:"
 """The beginning of tags that only AWS may set."""
@@ -53,12 +51,8 @@ _ONLY_LISTED = ("kinesis", "alarms", "plans")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A feature of the source, and how the destination gets it.
-
-    Attributes:
-        command: A command that does by hand what Keyhop does not do.
-        accept: The words of --accept, each of which makes `create` proceed. If there is none, it
-            cannot proceed.
+    """A feature of the source, and how the destination gets it; `command` does the rest by hand.
+    Each word of `accept`, a value of --accept, makes `create` proceed; without one it cannot.
     """
 
     what: str
@@ -79,12 +73,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """The features of the destination.
-
-    Attributes:
-        request: The parameters of CreateTable.
-        indexes: The names of its global indexes.
-    """
+    """The destination's features, the parameters of CreateTable, and its global indexes' names."""
 
     rows: tuple[Row, ...]
     request: Mapping[str, Any]
@@ -98,13 +87,8 @@ class Likeness:
 def likeness(
     features: Features, destination: str, keys: KeySpace, accepted: Collection[str] = ()
 ) -> Likeness:
-    """Return how a destination with these keys gets each feature of the source.
-
-    Args:
-        features: The features of the source.
-        destination: The name of the destination.
-        keys: The keys of the destination.
-        accepted: Words of ACCEPTS, and names of members that Keyhop does not know.
+    """Return how a destination with these keys gets each feature of the source. `accepted` has
+    words of ACCEPTS, and names of members that Keyhop does not know.
     """
     table = features.table
     plan = _Plan(features, destination, keys, accepted)

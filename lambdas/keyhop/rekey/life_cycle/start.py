@@ -29,13 +29,10 @@ class Followers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Starts the replication.
+    """Starts the replication; `followers` is None without functions, as on a laptop.
 
     The function follows both streams from here until the end; the control item says in which
     direction it may write. The reverse direction begins while the destination is empty.
-
-    Attributes:
-        followers: None without functions, as on a laptop.
     """
 
     connection: Connection

@@ -13,9 +13,7 @@ GIGABYTE = 1e9
 MILLION = 1_000_000
 
 EXPORT_DOLLARS_PER_GB, IMPORT_DOLLARS_PER_GB = 0.10, 0.15
-"""The prices of ExportTableToPointInTime and ImportTable, from memory: check them on AWS's price
-page.
-"""
+"""The prices of ExportTableToPointInTime and ImportTable, from memory: check AWS's price page."""
 
 EXPORT_SAYS = (
     "export to S3, a transformation of your own there, and import into a new table: it needs "
@@ -40,15 +38,8 @@ def costs(
     write_rate: float = DEFAULT_WRITE_RATE,
     live_rate: float | None = None,
 ) -> dict[str, Any]:
-    """Return the costs as plain JSON, in dollars and seconds.
-
-    Args:
-        trial: The trial of the transform.
-        items: The number of items in the source.
-        table_bytes: The size of the source.
-        prices: The prices of the region.
-        write_rate: Write units a second of the backfill.
-        live_rate: Changes a second, if the rate is available.
+    """Return the costs of a re-key in dollars and seconds, as plain JSON. `write_rate` is in write
+    units a second of the backfill, and `live_rate` in changes a second, if the rate is available.
     """
     mapped = trial.mapped / trial.items if trial.items else 1.0
     put = (trial.write_units + trial.index_units) / trial.mapped if trial.mapped else 1.0

@@ -1,8 +1,4 @@
-"""Judge the figures of a plan: what prevents a re-key, what to check, and whether an index
-suffices.
-
-Pure.
-"""
+"""Judge the figures of a plan: obstacles, points to check, and whether an index suffices. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.errors import CannotStart
 from keyhop.rekey.life_cycle.create import check_stream_view
 from keyhop.rekey.life_cycle.features import Features
@@ -19,22 +16,15 @@ from keyhop.wording import counted
 
 HOT_SHARE = 0.05
 HOT_ITEMS = 20
-PARTITION_UNITS = 1_000
-"""The maximum write units a second of one partition."""
-
 WANTED_UNITS = 40_000
 """The write units a second of a table by its default quota (AWS documentation)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question whether a global index would suffice.
-
-    Attributes:
-        missing: Attributes of the new key that some items lack. An index needs them.
-        collection_share: The largest share of the sample under one partition key of the source.
-        costs: The costs of the index in dollars: to fill it, for a million changes, and for a
-            month.
+    """The question whether a global index would suffice, which needs the `missing` attributes of
+    the new key. `collection_share` is the largest share of the sample under one partition key of
+    the source. Costs are in dollars: to fill the index, for a million changes, and for a month.
     """
 
     missing: Sequence[str]
@@ -69,11 +59,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Hot:
-    """A new partition key with a large share of the sample.
-
-    Attributes:
-        value: The canonical value, which belongs to a user.
-        shards: The n of the filter shard:n that spreads it.
+    """A new partition key with a large share of the sample, and the n of the filter shard:n that
+    spreads it. Its canonical value belongs to a user.
     """
 
     value: tuple[str, str | bytes]
@@ -83,7 +70,7 @@ class Hot:
     @property
     def most_units(self) -> float:
         """Return the write units a second of the whole table at which this key throttles."""
-        return PARTITION_UNITS / self.share
+        return PARTITION_WRITE_UNITS / self.share
 
     def to_json(self) -> dict[str, Any]:
         """Return the key as JSON, without its value."""
@@ -92,13 +79,7 @@ class Hot:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts that a plan is judged by.
-
-    Attributes:
-        refused: The refusals by likeness.
-        unmappable: The number of unmappable items.
-        collisions: The number of pairs of items that map to one place.
-    """
+    """The facts for judging a plan; `collisions` counts pairs of items that map to one place."""
 
     table: Table
     features: Features
@@ -126,7 +107,7 @@ def hot_keys(trial: Trial) -> list[Hot]:
     for (value,), count in trial.new_collections.most_common(10):
         share = count / max(1, trial.mapped)
         if share >= HOT_SHARE and count >= HOT_ITEMS:
-            shards = max(2, math.ceil(share * WANTED_UNITS / PARTITION_UNITS))
+            shards = max(2, math.ceil(share * WANTED_UNITS / PARTITION_WRITE_UNITS))
             hot.append(Hot(value, share, shards))
     return hot
 

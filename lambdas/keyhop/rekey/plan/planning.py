@@ -1,7 +1,6 @@
 """`plan`: the effect of a re-key on a table's items, and whether to do it at all.
 
-It reads a sample and tries the transform on it, and changes nothing. The first question is whether
-an index would suffice.
+It tries the transform on a sample, and changes nothing. First it asks whether an index suffices.
 """
 
 import random
@@ -33,18 +32,11 @@ DEFAULT_READ_UNITS = 200.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of a re-key.
+    """A plan of a re-key to the keys of the destination.
 
-    Attributes:
-        question: Whether an index would suffice; the user should consider it first.
-        keys: The keys of the destination.
-        kind: The transform's class.
-        unmappable: The unmappable items of the sample by reason.
-        share: The share of unmappable items; `share_limits` are its 95 % limits.
-        indexes: By name, the shares of items in the index before and after.
-        blocks: Reasons not to proceed.
-        notes: Points to check.
-        likeness: How each of the table's features is handled.
+    `question` is whether an index would suffice; the user should consider it first. Unmappable
+    items of the sample are by reason, and their share has 95 % limits. `indexes` has, by name, the
+    shares of items before and after. `blocks` are reasons not to proceed; `notes` are to check.
     """
 
     source: str
@@ -117,15 +109,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """The settings of `plan`.
-
-    Attributes:
-        keys: The keys of the destination.
-        ours: The attributes that identify sentinels in the source.
-        is_sharded: Whether the source is known to be a sharded table of Keyhop.
-        accepted: See likeness.ACCEPTS.
-        full: Whether to count collisions and unmappable items of all items, which reads the whole
-            table.
+    """The settings of `plan`, with the keys of the destination. `ours` identifies sentinels in the
+    source, `is_sharded` means a sharded table of Keyhop, and `accepted` is as in likeness.ACCEPTS.
+    `full` reads the whole table to count all collisions and unmappable items.
     """
 
     connection: Connection

@@ -11,9 +11,7 @@ from keyhop.rekey.life_cycle.features import ClientOf
 from keyhop.streams.event_source import function_name
 
 MOST_READERS = 2
-"""The maximum number of processes that should read a shard of a stream at the same time;
-DynamoDB may throttle more (AWS documentation, DynamoDB Streams).
-"""
+"""Readers of a shard at a time, beyond which DynamoDB Streams may throttle (AWS documentation)."""
 
 OURS = ("Replicate", "CutOver")
 """Functions that a re-key adds to the readers of the stream. CutOver reads it for some seconds,
@@ -25,13 +23,8 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """The readers of a stream before a re-key that can be detected.
-
-    Attributes:
-        functions: The names of functions that have an event source mapping.
-        pipes: The names of EventBridge pipes.
-        unseen: Why some readers cannot be detected. A program that reads the stream itself (with
-            the Kinesis Client Library) can never be detected.
+    """The detected functions and EventBridge pipes that read a stream before a re-key, and why
+    others are not. Programs that read it themselves (Kinesis Client Library) can never be detected.
     """
 
     functions: tuple[str, ...] = ()

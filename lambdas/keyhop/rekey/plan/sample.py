@@ -27,12 +27,8 @@ DEFAULT_SAMPLE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A sample of a table.
-
-    Attributes:
-        share: The approximate share of the table's items; 1 for all items.
-        is_random: False if the table does not report its number of items yet (for six hours after
-            it was created): then the sample is the beginning of the table.
+    """A sample with an approximate share of a table's items; 1 for all items. It is the beginning
+    of a table that reports no number of items yet, for six hours after its creation.
     """
 
     items: Sequence[Item]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.values import (
     MOST_ITEM_BYTES,
     Item,
@@ -18,20 +19,13 @@ from keyhop.dynamodb.values import (
 from keyhop.rekey.transform import Transform, Unmappable
 
 EXAMPLES = 10
-BLOCK_BYTES = 1024
-"""The size of a write unit."""
-
 _Frozen = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Collisions:
-    """Pairs of items that map to the same place.
-
-    Attributes:
-        how: "none" if the transform excludes them; "estimate"; or "counted".
-        at_most: The upper limit of an estimate, with a probability of 95 %; None if the sample is
-            too small for one.
+    """Pairs of items that map to one place: "none" if the transform excludes them, or an
+    "estimate", or "counted". `at_most` is its upper limit (95 %), or None for too small a sample.
     """
 
     how: str
@@ -41,12 +35,10 @@ class Collisions:
 
 @dataclass(slots=True)
 class Trial:
-    """The results of a transform on a sample of the source.
+    """The results of a transform on a sample of the source, which skips sentinels of a key index.
 
     Attributes:
         indexes: Keys of the destination's global indexes, by name.
-        ours: The attributes that identify sentinels of a key index, which are skipped.
-        items: The number of items that were tried.
         unmappable: Unmappable items by the reason, which contains no values.
         not_back: Items that are not equal after the way back.
         write_units: The units to put all items; `index_units` are those of their indexes.
@@ -133,7 +125,7 @@ class Trial:
     def _count(self, item: Item, mapped: Item) -> None:
         place = self.transform.destination.of(mapped)
         size = size_of(mapped)
-        units = float(max(1, -(-size // BLOCK_BYTES)))
+        units = write_units(size)
         self.bytes_after += size
         self.write_units += units
         self.too_large += size > MOST_ITEM_BYTES

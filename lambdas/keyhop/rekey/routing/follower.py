@@ -1,6 +1,5 @@
-"""A router's cached copy of the control item, refreshed on demand by the calling thread.
-
-It has no thread, because a function is frozen between its invocations.
+"""A router's cached copy of the control item, refreshed on demand by the calling thread. It has no
+thread, because a function is frozen between its invocations.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,15 +46,9 @@ class ControlTable(Protocol):
 class Follower:
     """A cached copy of the control item, for any number of threads, of which one reads at a time.
 
-    It counts looks, looks_failed, reports_failed, called_off, opened and mends_failed.
-
-    Attributes:
-        side: the side table.
-        name: the name of the router in the side table.
-        clock: the clock.
-        usage: the counters of the router.
-        on_change: called with the control item whenever it differs from the last one read.
-        guarded: whether the router guards a client, as it reports in the side table.
+    It counts looks, looks_failed, reports_failed, called_off, opened and mends_failed. `name` is
+    the router's name in the side table, where `guarded` is reported: whether it guards a client.
+    `on_change` is called with the control item whenever it differs from the last one read.
     """
 
     side: ControlTable
@@ -73,10 +66,8 @@ class Follower:
     _reported: tuple[int, float] | None = None
 
     def view(self, *, anew: bool = False) -> View:
-        """Return a view that allows sending a request now. Raise the errors of reading the item.
-
-        Args:
-            anew: Whether to read the item after this call.
+        """Return a view that allows sending a request now, and is read after this call if `anew`.
+        Raise the errors of reading the item.
         """
         view, tries = self._view, self._tries
         now = moment(self.clock)
@@ -124,9 +115,8 @@ class Follower:
         return self._view
 
     def _mend(self, control: Control) -> Control:
-        """End a change that seems to be abandoned: abort it, or open the table that has turned.
-
-        A swap that fails was overtaken by another process; the next look shows its result.
+        """End a change that seems to be abandoned: abort it, or open the table that has turned. A
+        swap that fails was overtaken by another process; the next look shows its result.
         """
         now = self.clock.monotonic()
         freeze = freeze_of(control)
@@ -153,9 +143,8 @@ class Follower:
         return new if is_swapped else old
 
     def _report(self, control: Control) -> None:
-        """Report the router in the side table: at each new revision, and every half minute.
-
-        A router whose last report is older than a minute no longer counts as alive.
+        """Report the router at each new revision, and every half minute, as it counts as alive for
+        a minute.
         """
         now = self.clock.time()
         if self._reported is not None:

@@ -2,9 +2,8 @@
 
 A process can be paused between the choice of a table and the request, for longer than a whole
 cutover. The guard is a hook in the application's boto3 clients that runs before each attempt to
-send, retries included. It refuses a request if another table may serve by then.
-
-What remains is a pause after the hook: while the connection is opened, or in the network.
+send, retries included, and refuses a request if another table may serve by then. Only a pause after
+the hook remains: while the connection is opened, or in the network.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,15 +30,9 @@ class LeaseEnded(Exception):
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """One call of the application's function for a write.
-
-    Attributes:
-        guard: the guard of the router that makes the write.
-        view: the view of the control item by which requests may be sent.
-        has_requested: whether a guarded client has sent a request.
-        may_have_written: whether one of these requests was not a read.
-        was_refused: whether the guard has refused a request.
-        is_over: whether the function has returned or raised.
+    """One call of the application's function for a write, which may send requests by `view`.
+    `has_requested` is about guarded clients, and `may_have_written` means that one of these
+    requests was not a read. The call is over when the function has returned or raised.
     """
 
     guard: "Guard"
@@ -51,8 +44,8 @@ class Attempt:
 
 
 _attempts: ContextVar[tuple[Attempt, ...]] = ContextVar("keyhop_rekey_attempts", default=())
-"""The attempts that the current code runs in, of all routers. A function for a write may itself
-write by a router, so there can be several; the innermost is the last.
+"""The attempts that the current code runs in, of all routers; the innermost is the last. There can
+be several, as a function for a write may itself write by a router.
 """
 
 
@@ -62,18 +55,9 @@ class Guard:
     def __init__(
         self, clients: Sequence[Any], router: str, follower: Follower, clock: Clock
     ) -> None:
-        """Put the hook into the clients.
-
-        Args:
-            clients: boto3 clients, resources or tables of DynamoDB. Two that share a client, such
-                as a resource and its table, are guarded once.
-            router: the name of the router, which is unique.
-            follower: reads the control item.
-            clock: the clock of the router.
-
-        Raises:
-            TypeError: `clients` is not a sequence, or contains something else. Then no client is
-                guarded.
+        """Put the hook into boto3 clients, resources or tables of DynamoDB. Two that share a
+        client, such as a resource and its table, are guarded once. Raise TypeError, and guard no
+        client, if `clients` is not a sequence, or contains something else.
         """
         self._follower = follower
         self._clock = clock
@@ -104,10 +88,8 @@ class Guard:
             _attempts.reset(token)
 
     def missed(self, attempt: Attempt) -> bool:
-        """Return whether the function of an attempt has sent nothing through a guarded client.
-
-        Then it had nothing to write, or it has used another client, or a thread without the
-        context of the attempt.
+        """Return whether an attempt has sent nothing through a guarded client: it had nothing to
+        write, or used another client, or a thread without the context of the attempt.
         """
         return self.is_on and not attempt.has_requested
 

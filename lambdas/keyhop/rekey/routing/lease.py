@@ -1,10 +1,9 @@
 """How long a read of the control item can be used, and what two reads prove. Pure.
 
 The lease counts from before the request of the item. A process that changes the item waits for the
-lease after its change took effect, so all views of the earlier item have ended by then.
-
-A write that is answered within the lease took effect while the view was valid. For one that is
-answered later the clock proves nothing, so the item is read again (`held_for_writes`).
+lease after its change took effect, so all views of the earlier item have ended by then. So a write
+that is answered within the lease took effect while the view was valid. For one that is answered
+later the clock proves nothing, so the item is read again (`held_for_writes`).
 """
 
 from dataclasses import dataclass
@@ -12,17 +11,13 @@ from dataclasses import dataclass
 from keyhop.rekey.control import Control
 
 LEAST_CHANGES_OF_TWO_TURNS = 7
-"""The fewest revisions between two stages in which writes are allowed, with two turns between
-them.
-"""
+"""The fewest revisions between two stages that allow writes, with two turns between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment on both clocks.
-
-    A machine that was suspended, or a function that was frozen, may show it on only one of them;
-    the clock that shows the longer time counts.
+    """A moment on both clocks, of which the one that shows the longer time counts: after a machine
+    was suspended, or a function was frozen, only one of them may show it.
     """
 
     monotonic: float
@@ -54,9 +49,8 @@ class View:
 
 
 def held_for_writes(before: Control, after: Control) -> bool:
-    """Return whether one table has served from one read to the other, and takes writes.
-
-    If so, a write to it between them is valid, whenever it took effect.
+    """Return whether one table has served from one read to the other, and takes writes: then a
+    write to it between them is valid, whenever it took effect.
     """
     return (
         before.takes_writes

@@ -34,9 +34,7 @@ T = TypeVar("T")
 SIDES = ("source", "destination")
 PATIENCE_SECONDS = 25.0
 ABOVE_THE_FREEZE = 3.0
-"""Seconds beyond the freeze limit within which a freeze has ended, even if only the routers end
-it. A router does not stop waiting before that.
-"""
+"""Seconds beyond the freeze limit that a router waits: the routers alone end a freeze by then."""
 
 MOST_JITTER_SECONDS = 0.1
 """A random delay, so that the waiting threads and processes do not all read at the same time."""
@@ -55,10 +53,8 @@ class WriteUncertain(KeyhopError):
 
 
 class Router:
-    """A router for all threads of a process.
-
-    Make one for each process, after a fork. It starts no thread, and sends no request before its
-    first call.
+    """A router for all threads of a process; make one for each process, after a fork. It starts no
+    thread, and sends no request before its first call.
     """
 
     def __init__(
@@ -88,8 +84,6 @@ class Router:
             endpoint: the endpoint and the region of the side table.
             on_change: called with the control item whenever it differs from the last one read.
             on_difference: called with each real difference of shadow reads.
-            clock: the clock.
-            chance: the source of random numbers.
 
         Raises:
             TypeError: `clients` contains something other than boto3's clients, resources and tables
@@ -123,18 +117,12 @@ class Router:
         same: Callable[[T, T], bool] = same_answers,
         key: object = None,
     ) -> T:
-        """Call the function of the serving table, and return or raise what it does.
+        """Call the function of the serving table, `old` for the source or `new` for the
+        destination, and return or raise what it does.
 
-        For a shadow read, both functions are called, and `strong_old` and `strong_new` if they
-        differ (by default the same functions again).
-
-        Args:
-            old: Reads from the source.
-            new: Reads from the destination.
-            strong_old: The same read from the source, strongly consistent.
-            strong_new: The same read from the destination, strongly consistent.
-            same: Returns whether two results agree.
-            key: The name of the read for logs, where it is hashed.
+        A shadow read calls both functions. If `same` says that the results differ, it calls
+        `strong_old` and `strong_new`, which are the same reads, strongly consistent (by default the
+        same functions again). `key` is the name of the read for logs, where it is hashed.
         """
         began = self._clock.monotonic()
         strong_reads = (strong_old or old, strong_new or new)

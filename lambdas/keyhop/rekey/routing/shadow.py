@@ -25,12 +25,7 @@ _TOLD_BESIDE = ("ResponseMetadata", "ConsumedCapacity")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A real difference between the two tables.
-
-    Attributes:
-        key: The SHA-256 of the caller's name for the read, in hexadecimal; empty without a name.
-        serving: The side that serves.
-    """
+    """A real difference; `key` is the SHA-256 of the read's name, in hexadecimal; empty if none."""
 
     key: str
     serving: str
@@ -38,12 +33,8 @@ class Difference:
 
 @dataclass(slots=True)
 class _Doubt:
-    """A difference that waits for another comparison.
-
-    Attributes:
-        serves: The strongest available read of the serving table.
-        candidate: The strongest available read of the other table.
-        was: The first answer of the serving table.
+    """A difference that waits for another comparison, with the first answer of the serving table,
+    and the strongest available reads of this (`serves`) and of the other table (`candidate`).
     """
 
     about: Difference
@@ -68,10 +59,8 @@ def hashed(key: object) -> str:
 
 @dataclass(slots=True, eq=False)
 class Shadow:
-    """Makes shadow reads and counts their outcomes.
-
-    The counters are shadow_reads, shadow_equal, shadow_in_flight, shadow_real, shadow_failed, and
-    the seconds that both sides took: serving_seconds, candidate_seconds.
+    """Makes shadow reads and counts shadow_reads, shadow_equal, shadow_in_flight, shadow_real and
+    shadow_failed, and the seconds of both sides: serving_seconds, candidate_seconds.
     """
 
     clock: Clock

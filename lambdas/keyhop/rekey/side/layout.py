@@ -16,9 +16,8 @@ It is a separate table beside the destination, with the partition key `pk` and t
     told       <name>                        a figure, as JSON (figures.py)
 
 D is the direction, forward or reverse. Keys are JSON texts of typed values; a name that is too long
-for a sort key is replaced by its SHA-256. Content is JSON text in the attribute `body`, beside the
-attributes of conditions: `revision`, `tries` (how often a batch has started), `stamp` (the token of
-a claim).
+for a sort key is replaced by its SHA-256. Content is JSON text in the attribute `body`, beside what
+conditions use: `revision`, `tries` (how often a batch has started), `stamp` (a claim's token).
 """
 
 from dataclasses import dataclass
@@ -39,20 +38,15 @@ marker) alone. It is neither copied nor compared, and is deleted when it was see
 """
 
 LONGEST_BATCH_SECONDS = 360.0
-"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ. An older record belongs
-to a batch that was killed, or to one that has ended: its request had no answer, and came
-late.
+"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ. An older record belongs to
+a batch that was killed, or to one that has ended: its request had no answer, and came late.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that may be in flight.
-
-    Attributes:
-        shard: An identifier of its stream's shard, or of its first record.
-        at: When it started last, in seconds since 1970.
-        tries: How often it has started.
+    """A batch that may be in flight, after `tries` starts, the last one at `at` (seconds since
+    1970). `shard` identifies its stream's shard, or its first record.
     """
 
     direction: Direction
@@ -64,15 +58,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Remaining work: the item `owner` must be at `place`.
+    """Remaining work, last recorded at `at` (seconds since 1970): `owner` must be at `place`.
 
-    Attributes:
-        at: When this was last recorded, in seconds since 1970.
-        token: A new one each time that the claim is recorded or taken. So a process that was
-            overtaken cannot do anything more.
-        refusal: Why DynamoDB refused the item at its last try; empty if it did not.
-        joint: The name of its row if it shares the row, and the token, with other claims; empty if
-            it has a separate row.
+    The token is new each time that the claim is recorded or taken, so a process that was overtaken
+    cannot do anything more. `refusal` is why DynamoDB refused the item at its last try. `joint`
+    names the row that the claim shares, like the token, with other claims; else it is empty.
     """
 
     direction: Direction
@@ -86,17 +76,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """A write to the table that did not serve, which bypassed the routers.
+    """A write to the table `side`, which did not serve, that bypassed the routers.
 
     Attributes:
-        side: The table that was written.
-        key: The primary key in that table.
         places: The keys of its images in the other table, where its counterpart was or should be.
-        at: When it was last recorded, in seconds since 1970.
-        settled: When it was settled; None if it was not.
-        has_form: Whether its item could be mapped to the other table when it was recorded, or was
-            deleted. The workers cannot write or delete an item that cannot be mapped: a person must
-            do that.
+        at: When it was last recorded, in seconds since 1970, as is `settled`.
+        has_form: Whether its item could be mapped to the other table then, or was deleted. A person
+            must write or delete an item that cannot be mapped: the workers cannot.
         body: The row's content, as the condition of a change of the row.
     """
 
@@ -111,12 +97,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """A source item that cannot be mapped to the other table.
-
-    Attributes:
-        digest: The digest of its key.
-        reason: The reason, without values.
-    """
+    """An item that cannot be mapped, with the digest of its key, and a reason without values."""
 
     digest: str
     reason: str

@@ -12,13 +12,8 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import ItemCalls, Written
-from keyhop.dynamodb.units import write_units
+from keyhop.dynamodb.units import MOST_SORT_KEY_BYTES, write_units
 from keyhop.dynamodb.values import Key, canonical, to_json
-
-MOST_SORT_KEY_BYTES = 1024
-"""The maximum bytes of a sort key (AWS documentation). A longer name of a row is replaced by its
-SHA-256.
-"""
 
 _KEY_TEXT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
@@ -28,12 +23,7 @@ PRESENT = "attribute_exists(pk)"
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The existing row that prevented a write.
-
-    Attributes:
-        row: The existing row.
-        unsure: Whether this write may have written it.
-    """
+    """The existing row that prevented a write; `unsure`: this write itself may have written it."""
 
     row: dict[str, Any]
     unsure: bool
@@ -127,6 +117,7 @@ def key_text(key: Key) -> str:
 def row_name(text: str) -> str:
     """Return a sort key for any text."""
     encoded = text.encode()
+    # A longer name of a row is replaced by its SHA-256.
     return text if len(encoded) <= MOST_SORT_KEY_BYTES else hashlib.sha256(encoded).hexdigest()
 
 

@@ -1,7 +1,4 @@
-"""The side table: strong reads, and conditional writes where two processes may compete.
-
-layout.py describes its content.
-"""
+"""The side table (layout.py): strong reads, and conditional writes where processes may compete."""
 
 import json
 import time
@@ -58,9 +55,8 @@ def table_request(name: str) -> dict[str, Any]:
 
 
 class SideTable(Batches, Claims):
-    """The side table of a pair, for any number of threads; `now` returns the seconds since 1970.
-
-    The other arguments are those of ItemCalls, whose errors all methods raise.
+    """The side table of a pair, for any number of threads, with the arguments of ItemCalls, whose
+    errors all methods raise; `now` returns the seconds since 1970.
     """
 
     def __init__(
@@ -94,9 +90,8 @@ class SideTable(Batches, Claims):
             ) from error
 
     def swap(self, old: Control | None, new: Control) -> bool:
-        """Write `new` if the control item still has the revision of `old` (None: if none exists).
-
-        Return whether it was written, also if the answer was lost.
+        """Write `new` if the control item still has the revision of `old` (None: if none exists),
+        and return whether it was written, also if the answer was lost.
         """
         body = text_of(new.to_json())
         row = {"revision": {"N": str(new.revision)}, "body": {"S": body}}
@@ -112,11 +107,7 @@ class SideTable(Batches, Claims):
         return is_written
 
     def plan(self) -> Pair:
-        """Return the pair that the plan is about.
-
-        Raises:
-            CannotStart: The plan is missing, or the side table has another layout.
-        """
+        """Return the plan. Raise CannotStart if it is missing, or of another layout."""
         row = self._row(layout.PLAN, layout.PLAN)
         if row is None:
             raise CannotStart(f"The side table {self._table!r} has no plan: create it.")
@@ -138,10 +129,8 @@ class SideTable(Batches, Claims):
         return self._row(layout.PLAN, layout.PLAN) is not None
 
     def put_plan(self, pair: Pair) -> bool:
-        """Write the plan, once, and return whether this plan is the current one.
-
-        Raises:
-            CannotStart: The plan is too large for an item.
+        """Write the plan, once, and return whether this plan is the current one. Raise CannotStart
+        if it is too large for an item.
         """
         deflated = zlib.compress(text_of(pair.to_json()).encode(), 9)
         if len(deflated) > MOST_PLAN_BYTES:
@@ -213,14 +202,8 @@ class SideTable(Batches, Claims):
         return {row["sk"]["S"]: body_of(row) for row in self._rows(layout.CLIENT)}
 
     def straggler(self, side: Side, key: Key, places: Sequence[Key], has_form: bool = True) -> None:
-        """Record a write to `side` that bypassed the routers.
-
-        Args:
-            side: The table that was written.
-            key: The primary key in that table.
-            places: The keys of its images in the other table. Those of earlier unsettled writes to
-                the same item are kept.
-            has_form: See Straggler.
+        """Record a write to `side` that bypassed the routers. The places of its images in the other
+        table are added to those of earlier unsettled writes to the same item.
         """
         name = row_name(f"{side}|{key_text(key)}")
         condition, values = ABSENT, None
@@ -254,13 +237,10 @@ class SideTable(Batches, Claims):
     def settle(self, straggler: Straggler, control: Control) -> bool:
         """Have the workers overwrite a straggler's item with that of the serving table.
 
-        Transactions record the claims, on condition that the control item still is `control`: so
-        nothing is claimed in favour of a table that no longer serves. Then the row is marked as
-        settled, unless the straggler was recorded again in between. So the item is protected by its
-        row or by its claims at each moment.
-
-        Returns:
-            False if the control item has changed.
+        Transactions record the claims, on condition that the control item still is `control` (else
+        return False): so nothing is claimed in favour of a table that no longer serves. Then the
+        row is marked as settled, unless the straggler was recorded again in between. So its row or
+        its claims protect the item at each moment.
         """
         direction = direction_from(control.serving)
         is_of_serving = straggler.side == control.serving

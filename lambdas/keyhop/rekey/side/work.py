@@ -35,10 +35,8 @@ class Batches(Rows):
     """The records of batches, from before the read of the control item to after the last write."""
 
     def begin(self, direction: Direction, shard: str, sequence: str) -> int:
-        """Record that a batch has started, and return how many times it had started before.
-
-        If an answer was lost, the number is one too high, so that the record is not removed too
-        early.
+        """Record that a batch has started, and return how many times it had started before: after a
+        lost answer one too many, so that the record is not removed too early.
         """
         partition, name = f"{layout.BEGUN}#{direction}", f"{shard}#{sequence}"
         tries = 0
@@ -68,11 +66,8 @@ class Batches(Rows):
     def suspect(
         self, direction: Direction, shard: str, sequence: str
     ) -> tuple[str, bool, list[str]]:
-        """Return the suspect of a batch that has started before; empty values if there is none.
-
-        Returns:
-            The key that was being processed when the batch ended last, as JSON text; whether its
-            places had been computed by then; and the keys that the batch skips.
+        """Return the suspect of a batch that has started before, if any: the key, as JSON text, at
+        which it ended, whether its places had been computed by then, and the keys that it skips.
         """
         row = self._row(f"{layout.BEGUN}#{direction}", f"{shard}#{sequence}") or {}
         if "suspect" not in row:
@@ -138,14 +133,8 @@ class Claims(Rows):
         is_due: bool = False,
         refusal: str = "",
     ) -> Claim:
-        """Record that a source item must be settled at a place; repeating it is harmless.
-
-        Args:
-            direction: The direction.
-            place: The key in the table that is written.
-            owner: The key of the source item.
-            is_due: Whether any batch settles it at once, and not only after SWEEP_SECONDS.
-            refusal: See Claim.
+        """Record that a source item must be settled at a place of the table that is written, by any
+        batch if it `is_due`, and otherwise after SWEEP_SECONDS. Repeating it is harmless.
         """
         claim = replace(self.new_claim(direction, place, owner), refusal=refusal)
         claim = replace(claim, at=0.0) if is_due else claim
@@ -153,14 +142,8 @@ class Claims(Rows):
         return claim
 
     def claim_together(self, direction: Direction, pairs: Sequence[tuple[Key, Key]]) -> list[Claim]:
-        """Record that source items must be settled at places, MOST_JOINT of them in each row.
-
-        One row is written, checked and removed instead of many, so a repair of many places costs
-        little more than its writes.
-
-        Args:
-            direction: The direction.
-            pairs: Pairs of a source key and a place.
+        """Record that source items must be settled at places, MOST_JOINT pairs of both in each row.
+        One row is written, checked and removed, so a repair costs little more than its writes.
         """
         claims: list[Claim] = []
         for first in range(0, len(pairs), MOST_JOINT):
@@ -176,13 +159,7 @@ class Claims(Rows):
     def claims(
         self, direction: Direction, most: int | None = None, after: Claim | None = None
     ) -> list[Claim]:
-        """Return all claims, or those of the first `most` rows.
-
-        Args:
-            direction: The direction.
-            most: The maximum number of rows; None for all.
-            after: The claim after which the list begins.
-        """
+        """Return all claims, or those of the first `most` rows, from the one behind `after` on."""
         name = "" if after is None else _row_of(after)
         rows = self._rows(f"{layout.CLAIMS}#{direction}", most, name)
         return [claim for row in rows for claim in _claims_in(direction, row)]
@@ -197,16 +174,9 @@ class Claims(Rows):
         return new if refused is None or refused.row.get("stamp") == row["stamp"] else None
 
     def take_joint(self, claim: Claim) -> list[Claim]:
-        """Give each claim of a shared row a separate row, and return these claims, taken.
-
-        Each claim has a row at each moment. The process that recorded the shared row, and may have
-        been killed, writes nothing more once that row is removed.
-
-        Args:
-            claim: One of the claims.
-
-        Returns:
-            No claims if the row was removed before.
+        """Give each claim of a shared row a separate row, and return these claims, taken; none if
+        the row was removed before. Each claim has a row at each moment. The process that recorded
+        the shared row, and may have been killed, writes nothing more once that row is removed.
         """
         row = self._row(f"{layout.CLAIMS}#{claim.direction}", claim.joint)
         shared = [] if row is None else _claims_in(claim.direction, row)

@@ -20,15 +20,11 @@ Undone = Callable[[Any], TypedValue] | None
 
 @dataclass(frozen=True, slots=True)
 class CompiledField:
-    """A field that is ready for use.
+    """A field that is ready for use; its functions raise Unmappable.
 
-    Attributes:
-        bound_type: The type of the value without filters; None for any.
-        type: The type of the value with filters; None for any.
-        text: Returns its text, with filters; raises Unmappable.
-        value: Returns its value, with filters; raises Unmappable.
-        undo: Returns the original value of a text within a text, or of the typed value of a field
-            that is alone; None if the original is lost.
+    `bound_type` is the type of the value without filters, and `type` with them; None for any.
+    `text` and `value` return it with filters. `undo` returns the original value of a text within a
+    text, or of the typed value of a field that is alone; it is None if the original is lost.
     """
 
     field: Field
@@ -42,12 +38,7 @@ class CompiledField:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A field and its filters.
-
-    Attributes:
-        of_type: The type of the value before the filters; None for any.
-        type: The type of the value after the filters; None for any.
-    """
+    """A field and its filters, with the types of the value before and after them; None for any."""
 
     field: Field
     of_type: KeyType | None

@@ -9,11 +9,8 @@ from keyhop.errors import CannotStart
 
 
 def read(path: Path) -> tuple[dict[str, Any], str]:
-    """Return the template as a JSON object, and the text of its functions' file.
-
-    The text is empty if the template names no file; otherwise the file is beside the template. A
-    template with the suffix .json is read as JSON, any other as YAML. Raise CannotStart for a file
-    that is not valid.
+    """Return the template as a JSON object, and the text of the functions' file beside it, if any.
+    The suffix .json means JSON, any other YAML. Raise CannotStart for a file that is not valid.
     """
     text = text_of(path)
     try:

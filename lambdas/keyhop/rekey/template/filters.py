@@ -32,9 +32,8 @@ _CODES: dict[str, tuple[int, Callable[[datetime], int]]] = {
     "V": (2, lambda moment: moment.isocalendar().week),
     "u": (1, lambda moment: moment.isoweekday()),
 }
-"""The codes of strftime that produce a fixed number of digits: how many, and from which part of
-the date. strftime itself takes three times as long, and its years before 1000 differ between
-systems.
+"""The codes of strftime with a fixed number of digits: how many, and from which part of the date.
+strftime itself takes three times as long, and its years before 1000 differ between systems.
 """
 _HASHES = {"md5": 32, "sha256": 64}
 MOST_WIDTH = 2048
@@ -45,14 +44,7 @@ Undo = Callable[[TypedValue, KeyType], TypedValue]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter of a field.
-
-    Attributes:
-        takes: The types of values that it accepts.
-        gives: The type of its result.
-        looks: The form of the text that it makes.
-        undo: The inverse; None if information is lost.
-    """
+    """A filter: the types that it takes and gives, its text's form, and its inverse, if any."""
 
     takes: str
     gives: KeyType

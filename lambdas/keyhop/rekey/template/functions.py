@@ -1,10 +1,8 @@
 """Use two Python functions instead of rules: `forward(item)` and `backward(item)`.
 
 Each maps typed values (DynamoDB JSON with bytes) to typed values, or to None for an excluded item.
-
-Nothing can be proved about the functions. So Keyhop always keeps the source's key in the
-destination item, and removes it before `backward`. `reads` names the attributes that determine the
-place.
+Nothing can be proved about them, so Keyhop always keeps the source's key in the destination item,
+and removes it before `backward`. `reads` names the attributes that determine the place.
 """
 
 import hashlib
@@ -63,12 +61,7 @@ def loaded(
 
 
 class Functions(Transform):
-    """A transform by two functions.
-
-    Args:
-        types: The types of the destination's key.
-        keep: The names under which the destination keeps the source's key.
-    """
+    """A transform by two functions; `keep` names the source's key in the destination."""
 
     kind: Kind = "recoverable"
 
@@ -143,9 +136,8 @@ class Functions(Transform):
 
 
 def tried(transform: Transform, sample: Iterable[Item]) -> list[str]:
-    """Return the faults of a transform on a sample of source items, as parts of a sentence.
-
-    Each item is mapped twice. Unmappable items are not reported here.
+    """Return the faults of a transform on a sample of source items, each mapped twice, as parts of
+    a sentence. Unmappable items are not reported here.
     """
     wrong: dict[str, None] = {}
     for item in sample:

@@ -35,18 +35,11 @@ def load(
     code: str = "",
     trusted: str | None = None,
 ) -> Transform:
-    """Make a transform of a template.
+    """Make a transform from the content of a template's file, and the keys of both tables.
 
-    Args:
-        template: The content of the template's file.
-        source: The keys of the source.
-        destination: The keys of the destination.
-        code: The text of the file with functions, from the plan, if the template names one.
-        trusted: The text that the caller trusts: from the file that a user passed to the command,
-            or from the file in a function's package. `code` is executed only if it is equal to it.
-
-    Raises:
-        CannotStart: The template is wrong, or its functions are not trusted.
+    `code` is the text of the file with functions, from the plan. It is executed only if it is equal
+    to the text that the caller trusts, from the file that a user passed to the command, or the file
+    in a function's package. Raise CannotStart for a wrong template, or untrusted functions.
     """
     if not isinstance(template, Mapping) or not template:
         raise CannotStart("The template must be an object with the rules in it, as items: [...].")
@@ -162,12 +155,7 @@ def _value(
 
 
 def _types_of(text: Any, key: KeyType | None) -> dict[str, KeyType]:
-    """Return the types of the variables of a match, which are texts by default.
-
-    Args:
-        text: The text of the match.
-        key: The type of an attribute that is a key.
-    """
+    """Return the types of a match's variables: texts, or the type of a lone key attribute."""
     try:
         parts = parsed(text) if isinstance(text, str) else []
     except ValueError:  # reported when the text is compiled

@@ -49,12 +49,8 @@ def literal(text: str) -> list[Run]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The form of a value.
-
-    Attributes:
-        type: The type; None for any.
-        runs: The runs of a text of type S; None for any text.
-        constant: The value itself, if it is not a text.
+    """The form of a value; None for any type. A text of type S has runs, or None for any text. A
+    value that is not a text may be a constant.
     """
 
     type: str | None
@@ -104,9 +100,8 @@ def _steps(
 
 
 def _single(runs: Sequence[Run]) -> list[tuple[Run, bool]]:
-    """Return a part for each required character, and one with True for optional ones.
-
-    The number of optional characters is ignored, so more forms may meet than really do.
+    """Return a part for each required character, and one with True for optional ones, whose number
+    is ignored, so more forms may meet than really do.
     """
     parts: list[tuple[Run, bool]] = []
     for run in runs:

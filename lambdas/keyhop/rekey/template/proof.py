@@ -42,12 +42,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """A rule whose loss can be reconstructed.
-
-    Attributes:
-        owner_attributes: The attributes that identify the owner; see Transform.
-        reverse_owner_attributes: The same for the reverse.
-    """
+    """A rule whose loss can be reconstructed, with the owner attributes of both directions."""
 
     rule: Rule
     owner_attributes: Sequence[str]

@@ -1,7 +1,6 @@
 """One rule of a template: the items that it matches, their destination items, and the inverse.
 
-The destination item has all attributes of the source item but the source's key and the attributes
-that the rule sets. Pure.
+The destination item has all attributes of the source item but its key and those that are set. Pure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +15,8 @@ from keyhop.rekey.transform import KeyNames, Unmappable, check_key
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A search in an attribute of a destination item, which finds names of the source.
-
-    Attributes:
-        finds: The position of the field in the attribute, the name, and the function that makes the
-            value.
-        is_sign: Whether the attribute shows if the rule has made an item.
+    """A search in an attribute of a destination item for names of the source, each with its
+    position and the function that makes its value. A sign shows whether the rule has made the item.
     """
 
     attribute: str
@@ -32,14 +27,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of a template.
+    """A rule of a template, with the steps that find the source's key, and the other steps.
 
     Attributes:
-        match: The texts of the source's key, and of other attributes.
-        sets: The texts of the destination's key, and of other attributes.
+        match: The texts of the source's key, and of other attributes; `sets`: of the destination.
         keep: The names in the destination by the names in the source.
-        owner_steps: The steps that find the source's key.
-        steps: The other steps.
         refill: Attributes of the source that are rendered from the values of the steps.
     """
 
@@ -53,9 +45,7 @@ class Rule:
     steps: Sequence[Step]
     refill: Mapping[str, Callable[[Scope], TypedValue]]
     dropped: frozenset[str]
-    """Attributes of a destination item that do not become attributes of the source item
-    unchanged.
-    """
+    """Attributes of a destination item that the source item does not have unchanged."""
 
     def bind(self, item: Item) -> Scope | None:
         """Return the item and its variables; None if the rule does not match it."""
@@ -93,10 +83,8 @@ class Rule:
         return {name: self.sets[name].render(scope) for name in self.destination.all}
 
     def to_source(self, item: Item) -> dict[str, TypedValue] | None:
-        """Return the source item of an item that the rule has made, or None for another item.
-
-        Raises:
-            Unmappable: An attribute is missing or has another form.
+        """Return the source item of an item that the rule has made, or None for another item. Raise
+        Unmappable if an attribute is missing or has another form.
         """
         values = self._found(item, self.owner_steps)
         if values is None:

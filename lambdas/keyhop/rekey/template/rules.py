@@ -1,8 +1,7 @@
 """The Transform of a template's rules. Pure.
 
-Both directions are checked on each item: an item that is not equal after the way back is
-Unmappable. So the mappable items of one side and their forms on the other are one to one, whatever
-a rule says.
+Both directions are checked on each item, which is Unmappable if it is not equal after the way back.
+So the mappable items of one side and their forms on the other are one to one, whatever a rule says.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +12,8 @@ from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
 
 
 class Rules(Transform):
-    """A transform by rules.
-
-    Args:
-        otherwise: The treatment of an item that no rule matches.
-        reverse_attributes: The attributes of a source item, beside its key, that identify its
-            place.
+    """A transform by rules; `otherwise` says what happens to an item that no rule matches, and
+    `reverse_attributes` identify, beside its key, a source item's place.
     """
 
     def __init__(
@@ -99,12 +94,8 @@ class Rules(Transform):
 
 
 class Reversed(Transform):
-    """The other direction of a transform.
-
-    Args:
-        transform: The transform.
-        owner_attributes: The attributes that identify the owner, beside its key.
-        place_told: Returns the place of an item from its key and owner_attributes alone.
+    """The other direction of a transform. `owner_attributes` identify the owner, beside its key;
+    `place_told` returns the place of an item from its key and them alone.
     """
 
     def __init__(

@@ -20,12 +20,8 @@ _TYPES: dict[str, KeyType] = {"S": "S", "N": "N", "B": "B"}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a text.
-
-    Attributes:
-        path: The name of an attribute or variable, then names in maps and positions in lists.
-        filters: Names and their arguments, which may be empty.
-        default: A text that replaces a missing value.
+    """A field of a text, with a text that replaces a missing value. `path` begins with an attribute
+    or variable, and filters have arguments, which may be empty.
     """
 
     path: tuple[str | int, ...]

@@ -1,8 +1,7 @@
 """Compile a text with fields: render it from an item, and take a value apart into its fields. Pure.
 
 A text that is only one field has the field's type; any other is of type S. A field in a text is
-never empty, and does not contain the separator after it, so there is exactly one way to take the
-text apart.
+never empty, and does not contain the separator after it, so there is only one way to take it apart.
 """
 
 import re
@@ -23,11 +22,7 @@ _MENDS: dict[tuple[KeyType | None, KeyType], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiled text.
-
-    Attributes:
-        split: Returns the part of each field, in their order; None if the value has another form.
-    """
+    """A compiled text; `split` returns the parts of its fields, or None for another form."""
 
     fields: Sequence[CompiledField]
     look: Look

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, TypeVar, cast
 
-from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE, Unanswered, is_of_the_item
+from keyhop.dynamodb.requester import Unanswered, is_of_the_item
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Direction
 from keyhop.rekey.side.layout import Claim
@@ -33,19 +34,14 @@ MOST_TOGETHER_BYTES = 3 * 1024 * 1024
 
 MOST_ROUNDS = 20
 """The maximum rounds of one work. An item that changes faster than it can be written becomes a
-claim, so that it does not delay its batch. It is settled when it stops changing, or when its
-place is read again.
+claim, so that it does not delay its batch, until it stops changing or its place is read again.
 """
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A work, with the data that the protocol does not need.
-
-    Attributes:
-        values: The attributes that identify the owner at each of its places.
-        size: The size of its image in bytes.
-        quiet_at: The moment of the clock after which no earlier request can take effect.
+    """A work, with the values that identify the owner at each of its places, and the size of its
+    image in bytes. After `quiet_at` on the clock no earlier request can take effect.
     """
 
     work: Work
@@ -65,15 +61,8 @@ class Task:
 
 
 class Driver:
-    """Drives the works of one direction.
-
-    Args:
-        origin: The table that is replicated, for reads.
-        left: Receives the error of each work that is given up because DynamoDB refuses its item.
-        pool: Makes a pool of so many threads.
-
-    Attributes:
-        claims: The claims that were recorded.
+    """Drives the works of one direction; `origin` is the table that is replicated, for reads.
+    `left` receives the error of each work that is given up because DynamoDB refuses its item.
     """
 
     def __init__(
@@ -107,11 +96,7 @@ class Driver:
         self._target.claims.clear()
 
     def map(self, function: Callable[[V], W], values: Sequence[V]) -> list[W]:
-        """Call the function for each value, by all threads, and return the results in order.
-
-        Raises:
-            Exception: What a call raises; then no further call begins.
-        """
+        """Return the results for all values, in order, by all threads; the first error ends it."""
         results: dict[int, W] = {}
 
         def call(number: int) -> None:
@@ -160,10 +145,8 @@ class Driver:
             raise errors[0]
 
     def _write(self, tasks: Sequence[Task]) -> None:
-        """Make the writes of works, until each must read its source.
-
-        Works whose claims share a row write together. If that is refused, they write one after the
-        other, because transactions that check the same row conflict.
+        """Make the writes of works, until each must read its source; those whose claims share a row
+        write together or, if refused, in turn, as transactions that check one row conflict.
         """
         for some in _together([task for task in tasks if self._writes_next(task)]):
             self._write_together(some)

@@ -32,9 +32,8 @@ def thawed(key: Any) -> dict[str, Any]:
 
 
 class Image:
-    """An item of the table that is replicated; the transform maps it on first use.
-
-    Images are equal if the items are: numbers by value, sets in any order.
+    """An item of the table that is replicated, mapped on first use. Images are equal if the items
+    are: numbers by value, sets in any order.
     """
 
     __slots__ = ("_made", "_there", "_transform", "_why", "item")
@@ -106,14 +105,9 @@ def place_of(image: Any) -> FrozenKey | None:
 
 @dataclass(slots=True)
 class Change:
-    """The changes of one source key in a batch of records.
-
-    Attributes:
-        places: The places of its images in the other table, with the attributes that identify the
-            owner.
-        image: The newest image; None if the item was removed.
-        newest: When the newest image was written, in seconds since 1970.
-        unmapped: Whether any of the images cannot be mapped.
+    """The changes of one source key in a batch of records: the places of its images in the other
+    table, with their owner attributes, and the newest image, or None if the item was removed. It
+    was written at `newest`, in seconds since 1970. `unmapped` says that any image cannot be mapped.
     """
 
     source: FrozenKey
@@ -129,12 +123,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The content of a batch.
-
-    Attributes:
-        changes: The changes by source key.
-        markers: The markers in the batch, with the identifiers of their records.
-    """
+    """The content of a batch: changes by source key, and markers with the ids of their records."""
 
     changes: list[Change]
     markers: dict[str, str]
@@ -165,12 +154,8 @@ def is_marker(item: Item, names: KeyNames) -> bool:
 
 
 def changes_of(records: Iterable[Record], transform: Transform) -> Told:
-    """Return the changes and markers in records that Lambda delivers in the order of each key.
-
-    Sentinels of a key index are skipped.
-
-    Raises:
-        CannotStart: The stream's records have no images.
+    """Return the changes and markers in records that Lambda delivers in the order of each key,
+    without sentinels of a key index. Raise CannotStart if the records have no images.
     """
     changes: dict[FrozenKey, Change] = {}
     markers: dict[str, str] = {}

@@ -1,8 +1,7 @@
 """The worker's protocol: make the destination hold what the source holds. Pure.
 
-The worker uses a record of the source's stream for one purpose only: to learn which source key s to
-read, and at which *places* K of the destination an item of s may be or should be. One `Work` is
-this:
+The worker uses a record of the source's stream only to learn which source key s to read, and at
+which *places* K of the destination an item of s may be or should be. One `Work` is this:
 
     1. for each place of K: if the image of s belongs there, write it if the place is empty or has
        an item of s; otherwise remove the item there if it is of s
@@ -12,29 +11,9 @@ this:
     3. read s. If it is as it was written, the work is done; otherwise repeat it with the new image
     4. do not touch places outside K: they belong to another record
 
-A worker reads the source after each write, or the work is repeated. So the last write to a place
-was seen to agree with the source, and any later change of the source brings a record, and with it a
-later write.
-
-A *batch* records that it has started, and then reads the control item (`Control.share_of`). A batch
-that was killed is delivered again and finds its record. A request of the earlier attempt may still
-take effect, so the batch waits before its first write. A work also waits before its next write if
-one of its requests had no answer.
-
-A *claim* (place, owner, token) is remaining work: (owner, {place}). Each recording of a claim uses
-a new token. A worker settles a claim as follows:
-
-    it takes the claim: swaps its token for a new one; then it reads the control item
-    it works (owner, {place}), reading first, each write on condition that the claim has its token
-    it removes the claim, on condition that the claim has its token
-
-So a worker that was overtaken, or killed, writes nothing any more, and a claim that is recorded in
-between, even by the work itself, remains. The findings of verify become claims too, of all owners
-that may want the place, so a repair follows the same protocol.
-
-A work may be *left* (`Protocol.leave`): then each of its places is claimed.
-
-Keys, places, images and tokens are opaque here: they are only compared and passed on.
+A *claim* (place, owner, token) is remaining work: (owner, {place}), reading first, each write on
+condition of the token. docs/rekey-protocol.md explains claims, batches and waits, and why all this
+holds. Keys, places, images and tokens are opaque here: they are only compared and passed on.
 """
 
 from collections.abc import Callable, Hashable
@@ -43,8 +22,8 @@ from enum import Enum
 from typing import Any
 
 WAIT_SECONDS = 5.0
-"""A request takes effect within this time after it is sent, or never (A2): clients have
-time-outs of 2 s, do not retry on their own, and send nothing in the last 10 s of a function.
+"""A request takes effect within this time after it is sent, or never (A2): clients have time-outs
+of 2 s, do not retry on their own, and send nothing in the last 10 s of a function.
 """
 
 
@@ -75,10 +54,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request of the protocol.
-
-    If `fence` is not None, WRITE, REMOVE and TAKE_OVER are made on condition that the claim of
-    `source` to `place` has this token (in a transaction), and are answered by OVERTAKEN otherwise.
+    """A request of the protocol. With a `fence`, WRITE, REMOVE and TAKE_OVER are made in a
+    transaction if the claim of `source` to `place` has this token, and are answered by OVERTAKEN
+    otherwise.
     """
 
     kind: Kind
@@ -95,15 +73,9 @@ WRITES = frozenset({Kind.WRITE, Kind.REMOVE, Kind.TAKE_OVER})
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A source key that must be settled at some places.
-
-    Attributes:
-        image: The assumed image of the source item; None for no item.
-        step: The next action; None if the work is done.
-        at: The index of the current place.
-        owner: The owner of the item that refused a write.
-        waits: Whether a request that this work does not know may still take effect.
-        fence: See Call.
+    """A source key that must be settled at some places, with an assumed image; None for no item.
+    `step` is the next action, None if the work is done, for the place with the index `at`, where
+    `owner` may have refused a write. `waits` means that an unknown request may still take effect.
     """
 
     source: Hashable
@@ -131,12 +103,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Decides the next action of a work.
-
-    Attributes:
-        place_of: Returns the place of an image in the destination; None without one, as for an
-            unmappable image.
-    """
+    """Decides the next action of a work; `place_of` returns None for an unmappable image."""
 
     place_of: Callable[[Any], Hashable]
 
@@ -148,14 +115,9 @@ class Protocol:
         read_first: bool,
         waits: bool = False,
     ) -> Work:
-        """Return the work for the records of one source key in a batch.
-
-        Args:
-            source: The source key.
-            places: The places of all its old and new images in the destination.
-            image: The new image of the last record.
-            read_first: Whether the records are older than a minute, or are delivered again.
-            waits: Whether a record of the batch existed.
+        """Return the work for one source key in a batch, with all its places and the last image.
+        Read first if the records are older than a minute, or are delivered again, and wait if the
+        batch had recorded its start before.
         """
         if not places:
             return Work(source, places, image, step=None)
@@ -205,10 +167,9 @@ class Protocol:
         return replace(work, step=Kind.LOOK, owner=None, waits=True, first=True)
 
     def leave(self, work: Work) -> Work:
-        """Return the work given up, as its item changes too fast or is refused.
-
-        Each place is claimed, after a wait if one is due, because a worker that settles a claim
-        does not wait. If the work is for a claim, that claim remains.
+        """Return the work given up, as its item changes too fast or is refused. Each place is
+        claimed, after a wait if one is due, because a worker that settles a claim does not wait. If
+        the work is for a claim, that claim remains.
         """
         abandoned = replace(work, owner=None, is_left=True)
         return self._claimed(abandoned, 0) if work.fence is None else replace(abandoned, step=None)

@@ -47,8 +47,8 @@ LATER_SECONDS = 0.5
 """Seconds between two reads of a control item that lets a batch neither work nor pass."""
 
 KILLED_TIMES = 5
-"""The starts without an end after which a batch is processed key by key, each recorded before:
-the key that kills it next is given up, and the others continue.
+"""The starts without an end after which a batch is processed key by key, each recorded before: the
+key that kills it next is given up, and the others continue.
 """
 
 GiveUp = Callable[[Key, Sequence[Key]], None]
@@ -56,15 +56,8 @@ GiveUp = Callable[[Key, Sequence[Key]], None]
 
 
 class Replicator:
-    """Replicates one direction of a pair; for one batch at a time.
-
-    Args:
-        transform: Maps the origin to the target: `Transform.reverse` for the reverse direction.
-        origin: Makes the requests of the table that is replicated.
-        target: Makes the requests of the other table.
-        give_up: Receives a source key that has killed the worker repeatedly.
-        now: Returns the seconds since 1970.
-        pool: Makes a pool of so many threads, for writes.
+    """Replicates one direction of a pair; for one batch at a time. `transform` maps the origin to
+    the target. `give_up` receives a source key that has killed the worker repeatedly.
     """
 
     def __init__(
@@ -82,9 +75,7 @@ class Replicator:
         expects_pass: bool = False,
     ) -> None:
         self.expects_pass = expects_pass
-        """Whether the last batch was passed: then the next one reads the control item before its
-        record.
-        """
+        """Whether the last batch was passed: the next reads the control item before its record."""
         self.direction = direction
         self._transform = transform
         self._origin = origin
@@ -113,13 +104,8 @@ class Replicator:
         pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
     ) -> "Replicator":
-        """Return a worker of one direction of a pair.
-
-        Args:
-            transform: Maps the source to the destination, whatever the direction.
-            connection_of: Returns a connection by a table's name; clients should have time-outs of
-                two seconds.
-            more: The arguments of ItemCalls.
+        """Return a worker of one direction; `transform` always maps the source to the destination,
+        and clients of `connection_of` need time-outs of two seconds. `more` is for ItemCalls.
         """
         names = (pair.source, pair.destination)
         origin, target = names if direction == "forward" else names[::-1]
@@ -144,7 +130,6 @@ class Replicator:
 
     def end_at(self, moment: float) -> None:
         """Start no request after this moment of the clock, and none about items somewhat earlier.
-
         Batches raise GaveUp then.
         """
         self._side.end_at(moment)
@@ -189,31 +174,21 @@ class Replicator:
         return result
 
     def settle(self, source: Key, places: Iterable[Key]) -> bool:
-        """Settle a source item at these places, which verify or another caller has found wrong.
-
-        Returns:
-            Whether all places are settled; see `settle_all`.
-        """
+        """Settle a source item at places that were found wrong, as `settle_all` does."""
         return all(self.settle_all([(source, place) for place in places]))
 
     def settle_all(self, pairs: Sequence[tuple[Key, Key]]) -> list[bool]:
-        """Settle source items at places, all at once, and return which of them are settled.
+        """Settle pairs of a source key and a place, all at once, and return which are settled.
 
         Each is recorded as a claim first, so nothing is forgotten if this is killed. A place that
-        is not settled remains a claim, which batches try again.
-
-        Args:
-            pairs: Pairs of a source key and a place. No place may occur twice: to take it over from
-                its other owner would overtake the work of that owner.
+        is not settled remains a claim, which batches try again. No place may occur twice: to take
+        it over from its other owner would overtake the work of that owner.
         """
         claims = self._side.claim_together(self.direction, pairs)
         return self._sweeper.settle(claims, self._driver())
 
     def again(self, source: Key, places: Iterable[Key]) -> bool:
-        """Settle a source item that was given up, and return whether it is settled.
-
-        It is settled at its current place, and at all places that it had in its batch.
-        """
+        """Settle a source item that was given up, at its current place and at these places."""
         key = frozen({name: source[name] for name in self._transform.source.all})
         image = self._driver().look([key]).get(key)
         now = [] if image is None or image.place is None else [image.place]

@@ -7,7 +7,7 @@ both tables agree about the item, at the latest when the other worker has proces
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from keyhop.dynamodb.requester import MOST_KEYS_AT_ONCE
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import Item, same_item
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
@@ -22,10 +22,9 @@ from keyhop.wording import counted
 
 LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)
 """The seconds before each look. A write is a straggler if the tables disagree about its item at
-each look, and the item in one of the two tables has not changed since the first look. Reason:
-the other worker makes both agree. It would have changed this table's item, and it changes it
-only if the other table's item has changed. By its lag, that worker has processed the item
-before the last look.
+each look, and the item in one of the two tables has not changed since the first. Reason: the other
+worker makes both agree. It would have changed this table's item, and does that only if the other
+table's item has changed. By its lag, it has processed the item before the last look.
 """
 
 MOST_LAG_SECONDS = 25.0
@@ -47,17 +46,8 @@ def stragglers_among(
     target: Target,
     lag: Callable[[], float],
 ) -> list[Change]:
-    """Return the changes whose item differs from the one in the other table.
-
-    Args:
-        changes: The changes in a batch.
-        transform: Maps the origin to the target.
-        origin: The table that was written.
-        target: The other table.
-        lag: Returns the seconds by which the other worker is behind now.
-
-    Raises:
-        GaveUp: The other worker is too far behind for a decision.
+    """Return the changes of the origin whose item differs from the one in the target. Raise GaveUp
+    if the other worker, which is `lag` seconds behind now, is too far behind for a decision.
     """
     suspects = list(changes)
     first: dict[FrozenKey, _Look] = {}
@@ -88,10 +78,8 @@ def stragglers_among(
 def resolved_among(
     stragglers: Sequence[Straggler], transform: Transform, origin: Target, target: Target
 ) -> list[Straggler]:
-    """Return the stragglers of the origin about whose items both tables agree now.
-
-    Each has been replaced by a later write, or was not a straggler: the other worker was further
-    behind than it had reported.
+    """Return the stragglers of the origin about whose items both tables agree now: later writes
+    have replaced them, or the other worker was further behind than it had reported.
     """
     if not stragglers:
         return []
@@ -107,12 +95,8 @@ def resolved_among(
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """An item in both tables.
-
-    Attributes:
-        here: The item in the origin; None if there is none.
-        there: The item that the other table maps to; None if there is none.
-        place: The place of the item in the other table; None if it cannot be mapped.
+    """An item in the origin, and the item that the other table maps to; None if there is none. The
+    place of the first in the other table is None if it cannot be mapped.
     """
 
     here: Item | None
@@ -127,10 +111,8 @@ class _Look:
         return _same(self.here, before.here)
 
     def is_there_as(self, before: "_Look") -> bool:
-        """Return whether the other table's item has not changed.
-
-        If there is none, it may have moved to a place that is not read, unless the place of this
-        item is the same as before.
+        """Return whether the other table's item has not changed. If there is none, it may have
+        moved to a place that is not read, unless the place of this item is the same as before.
         """
         is_at_rest = self.there is not None or self.place == before.place
         return is_at_rest and _same(self.there, before.there)
@@ -139,10 +121,8 @@ class _Look:
 def _looks(
     changes: Sequence[Change], transform: Transform, origin: Target, target: Target
 ) -> Iterator[tuple[Change, _Look]]:
-    """Read the items of at most MOST_KEYS_AT_ONCE changes in both tables.
-
-    The other table is read first, at the places of the records. An item that has moved since then
-    is read at its current place.
+    """Read the items of at most MOST_KEYS_AT_ONCE changes in both tables: first the other one, at
+    the places of the records, and again at its current place for an item that has moved since then.
     """
     target_items = {
         change.source: _there(change.source, change.places, transform, target) for change in changes

@@ -1,8 +1,7 @@
 """Settle claims: by the batch that has recorded or found them, by verify, or on request.
 
 A worker takes a claim before it settles it, and reads the control item after that. So a change of
-the serving table waits until no claim remains. A worker that was overtaken writes nothing any more
-(protocol.py).
+the serving table waits until no claim remains.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,12 +23,7 @@ MOST_CLAIMS = 100
 
 
 class Sweeper:
-    """Settles the claims of one direction.
-
-    Args:
-        names: The names of the origin's key.
-        share: Returns the share by the current control item.
-    """
+    """Settles one direction's claims, by the names of the origin's key and the current share."""
 
     def __init__(
         self,
@@ -75,9 +69,7 @@ class Sweeper:
 
     def settle(self, claims: Sequence[Claim], driver: Driver) -> list[bool]:
         """Settle claims with our tokens, remove the settled ones, and return which these are.
-
-        For the others, the refusal of the item by DynamoDB is recorded, if there was one. If they
-        share a row, each gets a separate row before that row is removed.
+        Record the refusals of others, which get separate rows before a shared row is removed.
         """
         if not claims or self._share() != "work":
             return [False] * len(claims)

@@ -1,7 +1,6 @@
 """Write to the target table, each time on a condition about the owner of the existing item.
 
-A write whose answer was lost is not repeated (requester.Unanswered): the protocol waits, and
-reads.
+A write whose answer was lost is not repeated (requester.Unanswered): the protocol waits, and reads.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,12 +28,8 @@ Answer = FrozenKey | Outcome | None
 
 
 class Target(ItemCalls):
-    """Makes the requests of one direction's protocol, for any number of threads.
-
-    The other arguments are those of ItemCalls.
-
-    Attributes:
-        claims: The claims that were recorded when places were taken over.
+    """Makes the requests of one direction's protocol, for any number of threads, with the arguments
+    of ItemCalls. `claims` has the claims that were recorded when places were taken over.
     """
 
     def __init__(
@@ -107,16 +102,9 @@ class Target(ItemCalls):
         return answer
 
     def write_together(self, calls: Sequence[Call]) -> list[Outcome | None]:
-        """Write and remove in one transaction, by claims that share a row.
-
-        If some of the writes are refused, the others are tried again without them.
-
-        Args:
-            calls: Requests of Kind.WRITE and Kind.REMOVE, at distinct places, with the same fence.
-
-        Returns:
-            For each call: None if it is done; OVERTAKEN if the fence does not hold any more, which
-            then is the answer to all of them; REFUSED if it must be tried alone.
+        """Write and remove at distinct places in one transaction, by claims that share a row. Try
+        the others again if some are refused. Return for each call None if it is done, OVERTAKEN
+        (then for all) if the fence does not hold any more, and REFUSED if it must be tried alone.
         """
         answers: list[Outcome | None] = [None] * len(calls)
         parts = {number: part for number, part in enumerate(self._parts(calls)) if part is not None}

@@ -7,15 +7,9 @@ from keyhop.rekey.control import Share
 
 @dataclass(slots=True)
 class Worked:
-    """The result of a batch.
-
-    Attributes:
-        keys: Source keys that were processed.
-        lag: The age of its newest record at its end, in seconds.
-        left: Works that have become claims.
-        stragglers: Writes that bypassed the router.
-        unmapped: Keys whose item cannot be mapped to the other table.
-        given_up: Keys at which the worker has died repeatedly.
+    """The result of a batch; `lag` is the age of its newest record at its end, in seconds. `left`
+    are works that became claims, `stragglers` writes that bypassed the router, `unmapped` keys
+    whose item cannot be mapped, and `given_up` keys that killed the worker repeatedly.
     """
 
     records: int = 0

@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
-from keyhop.report.advice import money
-from keyhop.report.candidates.sampled import WRITE_UNIT_BYTES
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK, WRITE_UNIT_BYTES
+from keyhop.report import advice
 from keyhop.report.candidates.streamed import Streamed
 from keyhop.report.candidates.template import Candidate, Field
 from keyhop.report.facts import (
@@ -122,7 +121,7 @@ def _migration(write_units: float, facts: Facts) -> float:
 
     Functions and storage are not included.
     """
-    prices = money.prices_of(facts)
+    prices = advice.prices_of(facts)
     reads = facts.table.bytes / BLOCK_BYTES * UNITS_PER_BLOCK
     return prices.dollars(reads, write_units) if prices else 0.0
 
@@ -141,9 +140,9 @@ def _monthly(
         kind: sum(units for (used_kind, _), units in metrics.consumed.items() if used_kind == kind)
         for kind in ("read", "write")
     }
-    reading = money.reading(facts, used["read"], metrics.seconds)
-    writing = money.writing(facts, used["write"], metrics.seconds)
-    today = money.sum_of(reading, writing)
+    reading = advice.reading(facts, used["read"], metrics.seconds)
+    writing = advice.writing(facts, used["write"], metrics.seconds)
+    today = advice.sum_of(reading, writing)
     if today is None or reading is None or writing is None or not reads or reads["scatter"]:
         return today, None
     shards = math.prod(field.shards for field in candidate.partition.fields)

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from keyhop.dynamodb.units import WRITE_UNIT_BYTES
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import CandidateSample
 from keyhop.report.statistics.shares import Item, effective, weighted_share, widened
@@ -25,7 +26,6 @@ from keyhop.scan.statistics import (
 )
 
 METHOD = "sampled collections"
-WRITE_UNIT_BYTES = 1024
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from keyhop.report import figures
-from keyhop.report.advice.patterns import PATTERNS
+from keyhop.report.advice import PATTERNS
 from keyhop.report.findings import Finding, Report
 from keyhop.report.pages import tables
 from keyhop.report.pages.document import to_json

@@ -1,20 +1,22 @@
-"""Rules on how many item collections there are, and how large they are: A6, A15 and A19."""
+"""Rules on item collections and items: A6, A13, A15, A16 and A19."""
 
 import math
-from collections.abc import Iterable
 
-from keyhop.report.advice import buckets
-from keyhop.report.advice.indexes import (
+from keyhop.report.advice import (
+    bucket,
+    bucket_steps,
     instead_of_local,
     largest_bytes,
     local,
+    money,
     most_bytes,
+    peak_of,
     read_consistently,
     stays_small,
+    storing,
     with_local,
+    with_new_key,
 )
-from keyhop.report.advice.links import with_new_key
-from keyhop.report.advice.shards import peak_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
@@ -26,24 +28,39 @@ from keyhop.report.facts import (
     StreamFacts,
 )
 from keyhop.report.findings import Advice, Evidence, Price, Severity
-from keyhop.report.rules.limits import (
+from keyhop.report.rules.rule import (
     COLLECTION_BYTES,
     DATED,
     DAY,
+    FLAGS,
     GB,
     HALF,
+    ITEM_BYTES,
     KB,
     KEY_READS,
     KEY_WRITES,
+    LARGE_ITEM_BYTES,
     NEAR_COLLECTION_BYTES,
+    NEAR_ITEM_BYTES,
+    TTL_NORMAL_DAYS,
     YEAR,
+    Said,
+    clear,
+    counted_long_enough,
+    evidence,
+    found,
+    interval,
+    missing,
+    more,
+    needed,
+    percent,
+    price_of,
+    rule,
+    too_young,
+    unknown,
 )
-from keyhop.report.rules.rule import FLAGS, Said, clear, found, missing, price_of, unknown
-from keyhop.report.rules.seen import counted_long_enough, too_young
-from keyhop.report.rules.shares import evidence, interval, more, percent
 from keyhop.wording import counted
 
-UNITS_OF_TOP = 1100.0
 UNITS_OF_LENGTHS = 3000.0
 
 UNSEEN = 0.05
@@ -64,16 +81,23 @@ WORTH_BYTES = GB
 YEARS = 3
 FEW_INSERTS = 60
 """A key with fewer inserts in the stream is not extrapolated to years."""
+UNITS_OF_ITEMS = 300.0
+UNITS_OF_TTL = 150.0
+P99 = 0.99
+ANY_LARGE = 0.0125
+"""The share of large items that 300 items without one exclude."""
+TTL_SHARE = 0.02
 
 
-def local_indexes(facts: Facts) -> Iterable[Said]:
+@rule("A6", "local secondary index")
+def local_indexes(facts: Facts) -> Said:
     """Apply A6: a local secondary index.
 
     The schema shows the LSI without a read. The sample shows how near the limit is.
     """
     indexes = local(facts)
     if not indexes:
-        return [clear("The table has no LSI.")]
+        return clear("The table has no LSI.")
     names = ", ".join(index.name for index in indexes)
     lsi = Evidence("control plane", "LSIs", len(indexes), where=names)
     near, half_limit = NEAR_COLLECTION_BYTES, HALF * COLLECTION_BYTES
@@ -90,30 +114,30 @@ def local_indexes(facts: Facts) -> Iterable[Said]:
         )
         summary = f"The largest collection seen has {_size(value)} with its LSIs; 10 GB is the most"
         if value >= near and low >= half_limit:
-            return [found("high", f"{summary}.", sized, lsi, advice=instead_of_local(facts))]
+            return found("high", f"{summary}.", sized, lsi, advice=instead_of_local(facts))
         if value >= half_limit:
-            return [found("medium", f"{summary}.", sized, lsi, advice=instead_of_local(facts))]
+            return found("medium", f"{summary}.", sized, lsi, advice=instead_of_local(facts))
     unseen = _in_unseen(facts)
     if unseen is not None and unseen.low >= near:
         summary = f"{_size(unseen.value)} with LSIs are in collections larger than any seen"
         what = "bytes in collections larger than any seen, LSIs counted"
         signal = evidence("sample", what, unseen, near)
         summary = f"{summary}; 10 GB is the most of one."
-        return [found("medium", summary, signal, lsi, advice=instead_of_local(facts))]
+        return found("medium", summary, signal, lsi, advice=instead_of_local(facts))
     bound = Evidence(
         "control plane", "bytes of table and LSIs, all together", highest, threshold=near
     )
     is_needed = any(read_consistently(facts, index.name) for index in indexes)
     if is_needed and stays_small(facts):
         summary = f"{names}: consistent reads need it, and no collection comes near 10 GB."
-        return [clear(summary, bound, lsi)]
+        return clear(summary, bound, lsi)
     size = "how large the largest collection is was not seen"
     if highest is not None and highest < half_limit:
         size = f"no collection has more than {_size(highest)} yet"
     elif largest is not None:
         size = f"the largest one seen has {_size(largest[0])}"
     summary = f"{names}: collections end at 10 GB and are never split; {size}."
-    return [found("low", summary, bound, lsi, advice=instead_of_local(facts))]
+    return found("low", summary, bound, lsi, advice=instead_of_local(facts))
 
 
 def _in_unseen(facts: Facts) -> Estimate | None:
@@ -124,7 +148,8 @@ def _in_unseen(facts: Facts) -> Estimate | None:
     return sample.unseen.scaled(facts.table.bytes * with_local(facts))
 
 
-def unbounded(facts: Facts) -> Iterable[Said]:
+@rule("A15", "collections without a bound")
+def unbounded(facts: Facts) -> Said:
     """Apply A15: a collection without a bound.
 
     It follows from the largest collections of the sample, from the share of items in larger ones,
@@ -132,10 +157,10 @@ def unbounded(facts: Facts) -> Iterable[Said]:
     """
     table, sample = facts.table, facts.sample
     if table.sort is None:
-        return [clear("Without a sort key each collection has one item.")]
+        return clear("Without a sort key each collection has one item.")
     growth = _growing(facts)
     if isinstance(sample, Absent):
-        return [growth or missing(sample, "sample", UNITS_OF_LENGTHS)]
+        return growth or missing(sample, "sample", UNITS_OF_LENGTHS)
     largest = _largest(facts, sample)
     unseen = sample.unseen
     signals: list[Evidence] = []
@@ -156,20 +181,20 @@ def unbounded(facts: Facts) -> Iterable[Said]:
     if largest is not None and _stands_out(largest, sample):
         summary = f"One collection holds {interval(largest[1])} of all items."
         severity = _severity(facts, largest[1].low)
-        return [found(severity, summary, *signals, advice=advice)]
+        return found(severity, summary, *signals, advice=advice)
     if unseen is not None and unseen.against(UNSEEN) == "above":
         summary = f"{interval(unseen)} of the items are in collections larger than any seen."
         severity = _severity(facts, unseen.low)
-        return [found(severity, summary, *signals, advice=advice)]
+        return found(severity, summary, *signals, advice=advice)
     if growth is not None:
-        return [growth]
+        return growth
     if sample.all_items and sample.items_read:
-        return [clear("All was read: no collection stands out by its size.", *signals)]
+        return clear("All was read: no collection stands out by its size.", *signals)
     if unseen is not None and unseen.against(UNSEEN) == "below" and _seen_is_small(facts, sample):
         summary = (
             f"{percent(unseen.high)} of the items at most are in larger collections than seen."
         )
-        return [clear(summary, *signals)]
+        return clear(summary, *signals)
     if sample.all_lengths and largest is not None:
         # With few keys each has a large share: only growth shows whether they have a bound.
         summary = (
@@ -178,12 +203,13 @@ def unbounded(facts: Facts) -> Iterable[Said]:
         )
         stream = isinstance(facts.stream, StreamFacts)
         price = more(sample, UNITS_OF_LENGTHS) if stream else Price(0.0, FLAGS["stream"])
-        return [unknown(summary, price, *signals)]
+        return unknown(summary, price, *signals)
     summary = "Whether there are collections far larger than those seen is open."
-    return [unknown(summary, more(sample, UNITS_OF_LENGTHS), *signals)]
+    return unknown(summary, more(sample, UNITS_OF_LENGTHS), *signals)
 
 
-def few_keys(facts: Facts) -> Iterable[Said]:
+@rule("A19", "too few partition keys")
+def few_keys(facts: Facts) -> Said:
     """Apply A19: the number of partition keys limits the load of a table.
 
     Where n keys share the load, at least one of them takes an n-th of it. At least one key also has
@@ -191,10 +217,9 @@ def few_keys(facts: Facts) -> Iterable[Said]:
     small.
     """
     sample = facts.sample
-    if isinstance(sample, Absent):
-        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    sample = needed(sample, "sample", UNITS_OF_KEYS)
     if (keys := sample.keys) is None:
-        return [unknown("Too few keys were seen.", more(sample, UNITS_OF_KEYS))]
+        return unknown("Too few keys were seen.", more(sample, UNITS_OF_KEYS))
     signals = [evidence("sample", "distinct partition keys", keys, FEW_KEYS)]
     number = f"{keys.value:,.0f} partition {'key' if keys.value == 1 else 'keys'}"
     load = _load_of_a_key(facts, keys)
@@ -205,9 +230,9 @@ def few_keys(facts: Facts) -> Iterable[Said]:
             summary = (
                 f"{number}: the busiest takes {percent(load)} or more of what a partition serves"
             )
-            return [found("medium", f"{summary}.", *signals, advice=_more_keys(facts))]
+            return found("medium", f"{summary}.", *signals, advice=_more_keys(facts))
     if keys.against(FEW_KEYS) == "above":
-        return [clear(f"{number}: enough for the quota of a table.", *signals)]
+        return clear(f"{number}: enough for the quota of a table.", *signals)
     low, high = _seconds_to_write(facts, sample, keys)
     what = "seconds in which a partition writes the items of the largest key"
     signals.append(Evidence("sample", what, low, low, high, SMALL_SECONDS))
@@ -218,16 +243,16 @@ def few_keys(facts: Facts) -> Iterable[Said]:
         if largest is not None and keys.value > 1:
             summary += f"; the largest holds {interval(largest[1])} of them"
         severity = _severity(facts, share) if load is None else "low"
-        return [found(severity, f"{summary}.", *signals, advice=_more_keys(facts))]
+        return found(severity, f"{summary}.", *signals, advice=_more_keys(facts))
     if high >= SMALL_SECONDS:
         summary = "Whether there are enough partition keys is open."
-        return [unknown(summary, more(sample, UNITS_OF_KEYS), *signals)]
+        return unknown(summary, more(sample, UNITS_OF_KEYS), *signals)
     if load is not None:
-        return [clear(f"{number}: enough for so few items, and for their load.", *signals)]
+        return clear(f"{number}: enough for so few items, and for their load.", *signals)
     summary = f"{number}: enough for so few items, but their load is not known."
     if isinstance(facts.metrics, Absent):
-        return [unknown(summary, price_of(facts.metrics, "metrics"), *signals)]
-    return [unknown(summary, too_young(), *signals)]
+        return unknown(summary, price_of(facts.metrics, "metrics"), *signals)
+    return unknown(summary, too_young(), *signals)
 
 
 def _load_of_a_key(facts: Facts, keys: Estimate) -> float | None:
@@ -367,11 +392,11 @@ def are_dates(facts: Facts) -> bool:
 
 def _bounded(facts: Facts) -> Advice:
     """Advise P10 where time makes a collection grow, and P5 otherwise."""
-    unit = buckets.bucket(_daily_bytes(facts), bool(local(facts)), None)
+    unit = bucket(_daily_bytes(facts), bool(local(facts)))
     return with_new_key(
         facts,
         ("P10", "P5"),
-        *buckets.steps(unit, peak_of(facts)),
+        *bucket_steps(unit, peak_of(facts)),
         "Leave it if something bounds the number of items, as the seats of a hall.",
     )
 
@@ -396,3 +421,107 @@ def _size(byte_count: float) -> str:
         if byte_count >= size:
             return f"{byte_count / size:,.1f} {name}"
     return counted(byte_count, "byte")
+
+
+@rule("A13", "large items")
+def large_items(facts: Facts) -> Said:
+    """Apply A13: large items.
+
+    One large item in the sample is enough. Only shares show that there is none.
+    """
+    sample = facts.sample
+    sample = needed(sample, "sample", UNITS_OF_ITEMS)
+    largest, large, p99 = sample.largest_item, sample.large, sample.item_bytes.get(P99)
+    signals: list[Evidence] = []
+    if largest is not None:
+        signals.append(
+            Evidence(
+                "sample",
+                "bytes of the largest item seen",
+                largest,
+                threshold=NEAR_ITEM_BYTES,
+                n=sample.items_read,
+            )
+        )
+    if large is not None:
+        signals.append(evidence("sample", "share of items of 350 KB or more", large, 0.0))
+    if p99 is not None:
+        what = "bytes that 99 % of the items do not exceed"
+        signals.append(evidence("sample", what, p99, LARGE_ITEM_BYTES))
+    if largest is not None and largest >= NEAR_ITEM_BYTES:
+        summary = f"An item has {largest / KB:,.0f} KB; {ITEM_BYTES // KB} KB is the most."
+        return found("high", summary, *signals, advice=_ELSEWHERE)
+    if p99 is not None and p99.against(LARGE_ITEM_BYTES) == "above":
+        near = p99.low >= HALF * ITEM_BYTES
+        summary = f"One item in a hundred has {p99.value / KB:,.0f} KB or more."
+        return found("medium" if near else "low", summary, *signals, advice=_ELSEWHERE)
+    if sample.all_items and largest is not None and largest < LARGE_ITEM_BYTES:
+        return clear(f"All was read: no item has more than {largest / KB:,.1f} KB.", *signals)
+    if p99 is None or large is None:
+        return unknown("Too few items were seen.", more(sample, UNITS_OF_ITEMS), *signals)
+    if p99.against(LARGE_ITEM_BYTES) == "below" and large.against(ANY_LARGE) == "below":
+        summary = (
+            f"99 % of the items have less than {p99.high / KB:,.1f} KB; fewer than "
+            f"{percent(large.high)} have 350 KB or more."
+        )
+        return clear(summary, *signals)
+    return unknown("How large items get is open.", more(sample, UNITS_OF_ITEMS), *signals)
+
+
+_ELSEWHERE = Advice(
+    ("P13",),
+    (
+        "Put the large value into S3, and where it is into the item; write the object first.",
+        "Or divide the item: what is read often stays small, the rest is an item beside it. Each "
+        "write pays for the whole item, however little of it changes.",
+    ),
+)
+
+
+@rule("A16", "time to live does not do its work")
+def time_to_live(facts: Facts) -> Said:
+    """Apply A16: time to live that does not work.
+
+    Some days between expiry and deletion are normal. More days, a text or milliseconds are not. The
+    report cannot see whether readers rely on time to live.
+    """
+    table, sample = facts.table, facts.sample
+    if (untold := table.untold.get("ttl")) is not None:
+        return missing(untold, "control plane")
+    if table.ttl is None:
+        return clear("Time to live is off.")
+    sample = needed(sample, "sample", UNITS_OF_TTL)
+    if sample.ttl is None:
+        summary = f"Too few items with {table.ttl} were seen."
+        return unknown(summary, more(sample, UNITS_OF_TTL))
+    ttl = sample.ttl
+    kinds: tuple[tuple[str, Estimate, str], ...] = (
+        ("are no numbers, so they never expire", ttl.wrong_type, _RIGHT_TYPE),
+        ("are milliseconds, so they expire in 50,000 years", ttl.milliseconds, _SECONDS),
+        (f"expired over {TTL_NORMAL_DAYS} days ago and are still there", ttl.expired, _LATE),
+    )
+    signals = [
+        evidence("sample", f"values of {table.ttl} that {what}", share, TTL_SHARE)
+        for what, share, _ in kinds
+    ]
+    wrong = [kind for kind in kinds if kind[1].against(TTL_SHARE) == "above"]
+    if wrong:
+        summary = "; ".join(f"{interval(share)} {what}" for what, share, _ in wrong)
+        steps = (*(step for _, _, step in wrong), _FILTER)
+        storage = storing(facts, table.bytes * min(1.0, sum(share.value for _, share, _ in wrong)))
+        advice = Advice(("P4",), steps, "", money(facts, storage, 0.0))
+        return found("low", f"Of the values of {table.ttl}, {summary}.", *signals, advice=advice)
+    if all(share.against(TTL_SHARE) == "below" for _, share, _ in kinds):
+        summary = f"{table.ttl} is a number of seconds, and expired items go."
+        return clear(summary, *signals)
+    summary = f"Whether {table.ttl} does what it is for is open."
+    return unknown(summary, more(sample, UNITS_OF_TTL), *signals)
+
+
+_RIGHT_TYPE = "Write the time as a number (N): of a text, time to live takes no notice."
+_SECONDS = "Write seconds since 1970, not milliseconds."
+_LATE = (
+    "Look whether time to live was on all the time, and whether these times are over five years "
+    "old: such items are left alone. Delete what is left by a job."
+)
+_FILTER = "Let readers filter by the time: an expired item is returned until it is deleted."

@@ -1,10 +1,15 @@
-"""Rules on heat, from metrics, Contributor Insights and the stream: H1, H3 and H4."""
+"""Rules on heat, from metrics, Contributor Insights and the stream: A8 and H1 to H7."""
 
-from collections.abc import Iterable
-
-from keyhop.report.advice.money import money, of_table
-from keyhop.report.advice.shards import command, hottest, peak_of, shards_for, transactional
-from keyhop.report.advice.shards import steps as sharding_steps
+from keyhop.report.advice import (
+    hottest,
+    money,
+    of_table,
+    peak_of,
+    sharding_command,
+    sharding_steps,
+    shards_for,
+    transactional,
+)
 from keyhop.report.facts import (
     TABLE,
     Absent,
@@ -12,34 +17,61 @@ from keyhop.report.facts import (
     Facts,
     HotKey,
     InsightFacts,
+    KeyTraffic,
     MetricFacts,
+    StreamFacts,
 )
 from keyhop.report.findings import Advice, Evidence, Price, Severity
-from keyhop.report.rules.indexes import indexes_of
-from keyhop.report.rules.limits import HALF, HALF_PARTITION, KEY_READS, KEY_WRITES, PARTITION_MINUTE
-from keyhop.report.rules.rule import FLAGS, Said, clear, found, missing, price_of, unknown
-from keyhop.report.rules.seen import (
+from keyhop.report.rules.rule import (
+    FLAGS,
+    HALF,
+    HALF_PARTITION,
+    KEY_READS,
+    KEY_WRITES,
+    PARTITION_MINUTE,
+    Said,
     all_are_known,
+    clear,
     counted_long_enough,
+    each_index,
+    evidence,
+    found,
     how_bad,
+    interval,
     is_now,
+    needed,
     not_counted,
+    price_of,
+    rule,
+    share_of,
     throttled,
     throttles_of,
     told,
     too_young,
+    unknown,
 )
+from keyhop.wording import counted
 
 BURST_SECONDS = 10.0
 """A key whose units last for fewer seconds at its peak had a short burst."""
 MINUTE = 60
 CAPACITY: tuple[Cause, ...] = ("provisioned", "maximum", "account")
 BOTH = ("read", "write")
+COUNTER_SHARE = 0.20
+NEWEST = 0.90
+NEWEST_INSERTS = 60
+IN_ORDER = 0.5
+RECORDS = 385
+SEVERAL = 4
+"""With fewer stream shards, one that has just rolled over looks idle."""
 
 
-def hot_key(facts: Facts) -> Iterable[Said]:
+@rule("H1", "hot key")
+def hot_key(facts: Facts) -> list[Said]:
     """Apply H1 to the table and each GSI: a hot key."""
-    return [_hot(facts, target) for target in (TABLE, *(index.name for index in indexes_of(facts)))]
+    return each_index(
+        facts, lambda index: _hot(facts, index.name), with_table=lambda: _hot(facts, TABLE)
+    )
 
 
 def _hot(facts: Facts, target: str) -> Said:
@@ -65,24 +97,23 @@ def _hot(facts: Facts, target: str) -> Said:
         summary = "; ".join(reasons)
         summary = f"{summary[0].upper()}{summary[1:]}."
         advice = _spread(facts, target, reads)
-        return found(worst, summary, *signals, advice=advice, target=target)
-    if isinstance(metrics, Absent):
-        return missing(metrics, "metrics", target=target)
+        return found(worst, summary, *signals, advice=advice)
+    metrics = needed(metrics, "metrics")
     if not all_are_known(metrics, kinds, ["key range"], target):
-        return unknown(*not_counted(signals[0]), target=target)
+        return unknown(*not_counted(signals[0]))
     if not counted_long_enough(facts):
-        return unknown("Less than a day was counted.", too_young(), *signals, target=target)
+        return unknown("Less than a day was counted.", too_young(), *signals)
     if reason := _no_key_can(facts, metrics, target):
-        return clear(reason, *signals, target=target)
+        return clear(reason, *signals)
     insights = facts.insights
     if isinstance(insights, Absent):
         summary = "No key range was throttled; whether a key is near its limit is not known."
-        return unknown(summary, price_of(insights, "insights"), *signals, target=target)
+        return unknown(summary, price_of(insights, "insights"), *signals)
     if target in insights.accessed:
         summary = "No key took half of what a partition gives."
-        return clear(summary, *signals, *_insights_evidence(insights, target), target=target)
+        return clear(summary, *signals, *_insights_evidence(insights, target))
     summary = "Contributor Insights counts throttled keys only."
-    return unknown(summary, Price(0.0, FLAGS["insights"]), *signals, target=target)
+    return unknown(summary, Price(0.0, FLAGS["insights"]), *signals)
 
 
 def _by_insights(facts: Facts, target: str) -> list[tuple[Severity, str, Evidence]]:
@@ -162,7 +193,7 @@ def _spread(facts: Facts, target: str, reads: bool) -> Advice:
     if peak is not None and not reads:
         shards = shards_for(peak, transactional(facts))
         steps += sharding_steps(shards)
-        pasted = command(facts.table.name, shards)
+        pasted = sharding_command(facts.table.name, shards)
     steps += [
         "Reads of a hot key: cache them, or keep copies of it under several keys.",
         "Writes of a hot key: shards. Time in the key bounds its size, never its rate.",
@@ -174,17 +205,14 @@ def _spread(facts: Facts, target: str, reads: bool) -> Advice:
     return Advice(("P18", "P17") if reads else ("P17", "P18"), tuple(steps), pasted, cost)
 
 
-def back_pressure(facts: Facts) -> Iterable[Said]:
+@rule("H3", "an index holds writes back")
+def back_pressure(facts: Facts) -> list[Said]:
     """Apply H3: a GSI that accepts no more writes refuses those of the table."""
-    indexes, metrics = indexes_of(facts), facts.metrics
-    if not indexes:
-        return [clear("The table has no GSI.")]
-    if isinstance(metrics, Absent):
-        return [missing(metrics, "metrics", target=index.name) for index in indexes]
-    return [_back_pressure(facts, metrics, index.name) for index in indexes]
+    return each_index(facts, lambda index: _back_pressure(facts, index.name))
 
 
-def _back_pressure(facts: Facts, metrics: MetricFacts, name: str) -> Said:
+def _back_pressure(facts: Facts, name: str) -> Said:
+    metrics = needed(facts.metrics, "metrics")
     heat = throttles_of(metrics, ["write"], ["key range"], name)
     capacity = throttles_of(metrics, ["write"], CAPACITY, name)
     both = throttles_of(metrics, ["write"], ["key range", *CAPACITY], name)
@@ -200,19 +228,19 @@ def _back_pressure(facts: Facts, metrics: MetricFacts, name: str) -> Said:
             advised = (f"Spread the keys of {name}: see A9.",)
         severity = how_bad(facts, both, now)
         advice = Advice(("P16",), advised)
-        return found(severity, f"{summary}.", signal, advice=advice, target=name)
+        return found(severity, f"{summary}.", signal, advice=advice)
     if not all_are_known(metrics, ["write"], ["key range", *CAPACITY], name):
-        return unknown(*not_counted(signal), target=name)
+        return unknown(*not_counted(signal))
     if not counted_long_enough(facts):
-        return unknown("Less than a day was counted.", too_young(), signal, target=name)
-    return clear(f"{name} has refused no write.", signal, target=name)
+        return unknown("Less than a day was counted.", too_young(), signal)
+    return clear(f"{name} has refused no write.", signal)
 
 
-def not_the_keys(facts: Facts) -> Iterable[Said]:
+@rule("H4", "throttled, but not by keys")
+def not_the_keys(facts: Facts) -> Said:
     """Apply H4: capacity is short, so another key would change nothing."""
     metrics = facts.metrics
-    if isinstance(metrics, Absent):
-        return [missing(metrics, "metrics")]
+    metrics = needed(metrics, "metrics")
     heat = throttles_of(metrics, BOTH, ["key range"], TABLE)
     by_cause = {cause: throttles_of(metrics, BOTH, [cause], TABLE) for cause in CAPACITY}
     capacity = throttles_of(metrics, BOTH, CAPACITY, TABLE)
@@ -223,14 +251,14 @@ def not_the_keys(facts: Facts) -> Iterable[Said]:
         advice = Advice((), tuple(_REMEDIES[cause] for cause in causes))
         if heat.events:
             summary += "; hot key ranges as well: mend the keys first"
-            return [found("info", f"{summary}.", signal, advice=advice)]
+            return found("info", f"{summary}.", signal, advice=advice)
         severity = how_bad(facts, capacity, "medium")
-        return [found(severity, f"{summary}, and no key was hot.", signal, advice=advice)]
+        return found(severity, f"{summary}, and no key was hot.", signal, advice=advice)
     if not all_are_known(metrics, BOTH, CAPACITY, TABLE):
-        return [unknown(*not_counted(signal))]
+        return unknown(*not_counted(signal))
     if not counted_long_enough(facts):
-        return [unknown("Less than a day was counted.", too_young(), signal)]
-    return [clear("Nothing was throttled for want of capacity.", signal)]
+        return unknown("Less than a day was counted.", too_young(), signal)
+    return clear("Nothing was throttled for want of capacity.", signal)
 
 
 def _and(causes: list[Cause]) -> str:
@@ -248,3 +276,220 @@ _REMEDIES: dict[Cause, str] = {
     "account": "Ask for a higher quota of the account (Service Quotas), or let writers wait.",
     "key range": "",
 }
+
+
+@rule("A8", "one counter item")
+def one_counter(facts: Facts) -> Said:
+    """Apply A8: one counter item.
+
+    A status that changes is not a counter. The stream shows the difference, Contributor Insights
+    does not.
+    """
+    stream, insights = facts.stream, facts.insights
+    counter = stream.counter if isinstance(stream, StreamFacts) else None
+    signals: list[Evidence] = []
+    if counter is not None and isinstance(stream, StreamFacts):
+        what = f'records of one item of which one number changed ("{stream.counter_attribute}")'
+        signals.append(evidence("stream", what, counter, COUNTER_SHARE, window=stream.seconds))
+        if counter.against(COUNTER_SHARE) == "above":
+            summary = f"{interval(counter)} of all writes change one number of one item."
+            peak = peak_of(facts)
+            near = peak is not None and peak >= HALF * KEY_WRITES
+            severity: Severity = "medium" if near else "low"
+            return found(severity, summary, *signals, advice=_counter(facts))
+        if counter.against(COUNTER_SHARE) == "below":
+            return clear(f"{interval(counter)} of the writes are one counter's.", *signals)
+    if not isinstance(insights, Absent):
+        hot = [item for item in insights.items.get(TABLE, ()) if item.units > HALF_PARTITION]
+        if hot:
+            busiest = max(hot, key=lambda item: item.units)
+            summary = "One item is nearly too hot: a counter, or a status; the stream would tell."
+            signal = hot_evidence(insights, busiest)
+            return found("low", summary, *signals, signal, advice=_counter(facts))
+    stream = needed(stream, "stream")
+    if signals or stream.records < RECORDS:
+        summary = "Too few writes were seen."
+    else:
+        summary = "A counter shows in a stream with old and new images only."
+    return unknown(summary, Price(0.0, FLAGS["stream"]), *signals)
+
+
+def _counter(facts: Facts) -> Advice:
+    peak = peak_of(facts)
+    shards = sharding_steps(shards_for(peak, transactional(facts)))[:1] if peak is not None else ()
+    return Advice(
+        ("P20",),
+        (
+            *shards,
+            "Count in several items, and add them up when reading: ShardedCounter "
+            "(docs/sharding-patterns.md).",
+            "An add that is sent again counts twice: give it a token where that matters.",
+        ),
+    )
+
+
+@rule("H2", "a split cannot help")
+def split_cannot_help(facts: Facts) -> Said:
+    """Apply H2: a split cannot help.
+
+    Writes at the end of one collection stay in one half of each split.
+    """
+    stream = facts.stream
+    if facts.table.sort is None:
+        return clear("Without a sort key no collection has an end to which all is written.")
+    stream = needed(stream, "stream")
+    for key in sorted(stream.traffic, key=lambda traffic: -traffic.newest):
+        if report := _at_the_end(facts, stream, key):
+            return report
+    if stream.inserts < RECORDS:
+        return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"))
+    newest = max((traffic.newest for traffic in stream.traffic), default=0)
+    share = share_of(min(newest, stream.inserts), stream.inserts, "records of the stream")
+    what = "inserts at the end of one collection"
+    signal = evidence("stream", what, share, NEWEST, window=stream.seconds)
+    if stream.traffic and share.against(NEWEST) == "below":
+        return clear("Inserts do not all go to the end of one hot collection.", signal)
+    return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"), signal)
+
+
+def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Said | None:
+    """Report a collection at whose end most inserts happen.
+
+    The inserts are all of the stream, or those of one hot collection.
+    """
+    hot = key.peak >= HALF * KEY_WRITES
+    inserts = key.inserts if hot else stream.inserts
+    if inserts < NEWEST_INSERTS:
+        return None
+    share = share_of(min(key.newest, inserts), inserts, "records of the stream")
+    if share.against(NEWEST) != "above":
+        return None
+    whose = "its inserts" if hot else "all inserts"
+    what = f"of {whose}, at the newest sort key of one collection"
+    signal = evidence("stream", what, share, NEWEST, window=stream.seconds, where=key.key)
+    summary = f"{interval(share)} of {whose} go to the end of one collection: no split helps."
+    shards = shards_for(key.peak, transactional(facts))
+    advice = Advice(
+        ("P17",),
+        (*sharding_steps(shards), "Buckets of time move the end to another key, and are as hot."),
+        sharding_command(facts.table.name, shards),
+    )
+    return found("medium" if hot else "low", summary, signal, advice=advice)
+
+
+@rule("H5", "a table that is cold")
+def cold_table(facts: Facts) -> Said:
+    """Apply H5: the table is not warm enough for the expected peak."""
+    table, peak = facts.table, facts.peak_writes
+    if peak is None:
+        return unknown("No peak is given to hold it against.", Price(0.0, "--peak-writes W"))
+    limits = []
+    if table.throughput is not None:
+        limits.append(("provisioned", float(table.throughput[1])))
+    if table.maximum is not None and table.maximum[1] > 0:
+        limits.append(("set as maximum", float(table.maximum[1])))
+    if table.warm is not None:
+        limits.append(("warm", float(table.warm[1])))
+    signals = [
+        Evidence("control plane", f"write units a second that are {what}", units, threshold=peak)
+        for what, units in limits
+    ]
+    short = [(what, units) for what, units in limits if units < peak]
+    if short:
+        what, units = min(short, key=lambda limit: limit[1])
+        summary = f"{units:,.0f} write units a second are {what}; {peak:,.0f} are expected."
+        return found("medium", summary, *signals, advice=_PRE_WARM)
+    if table.warm is None:
+        why = "The service did not tell the table's warm throughput."
+        return unknown(why, Price(0.0, "the right dynamodb:DescribeTable"), *signals)
+    return clear(f"It is warm for {table.warm[1]:,.0f} write units a second.", *signals)
+
+
+_PRE_WARM = Advice(
+    (),
+    (
+        "Raise the warm throughput of the table, and of each index that is written, some hours "
+        "before (UpdateTable, WarmThroughput); it costs once, and is never taken away.",
+        "A single key takes 1,000 write units a second all the same.",
+    ),
+)
+
+
+@rule("H6", "load in the order of hashes")
+def in_hash_order(facts: Facts) -> Said:
+    """Apply H6: writes in the order of a Scan heat one partition after the other."""
+    stream = facts.stream
+    stream = needed(stream, "stream")
+    rho = stream.hash_rho
+    if rho is None:
+        why = "The hash places of the keys that were written are not known."
+        return unknown(why, Price(20.0, "--stream 1h"))
+    what = "rank correlation of time with hash place (Spearman's rho)"
+    signal = evidence("stream", what, rho, IN_ORDER, window=stream.seconds)
+    side = rho.against(IN_ORDER)
+    falling = rho.high <= -IN_ORDER
+    if side == "above" or falling:
+        summary = f"Keys are written in the order of their hash: {rho.value:.2f}."
+        return found("low", summary, signal, advice=_SHUFFLE)
+    if side == "below" and rho.low > -IN_ORDER:
+        return clear("Keys are written in no order of their hash.", signal)
+    return unknown("Too few keys were seen.", Price(20.0, "--stream 1h"), signal)
+
+
+_SHUFFLE = Advice(
+    (),
+    (
+        "Shuffle what a load writes, or read its source by many segments at a time, strided.",
+        "Segments that follow each other are neighbours by hash: their load is one partition's.",
+    ),
+)
+
+
+@rule("H7", "uneven heat of partitions")
+def partition_heat(facts: Facts) -> Said:
+    """Apply H7: uneven heat of partitions.
+
+    A stream shard belongs to a partition, but AWS does not promise how closely.
+    """
+    stream = facts.stream
+    stream = needed(stream, "stream")
+    counts, records = stream.shards, sum(stream.shards.values())
+    if len(counts) < 2 or records < RECORDS:
+        why = "Records of fewer than two stream shards were seen, or too few."
+        return unknown(why, Price(0.0, "--stream 1h"))
+    busiest = max(counts, key=lambda shard: counts[shard])
+    share = share_of(counts[busiest], records, "records of the stream")
+    fair = 1 / len(counts)
+    threshold = (1 + fair) / 2 if len(counts) < SEVERAL else 2 * fair
+    signals = [
+        evidence(
+            "stream",
+            f"records in the busiest of {counted(len(counts), 'stream shard')}",
+            share,
+            threshold,
+            window=stream.seconds,
+            where=busiest,
+        )
+    ]
+    if stream.split_shards:
+        signals.append(Evidence("stream", "stream shards that were split", stream.split_shards))
+    if share.against(threshold) == "above":
+        severity: Severity = "low" if len(counts) >= SEVERAL else "info"
+        summary = (
+            f"One of {counted(len(counts), 'stream shard')} has {interval(share)} of the records."
+        )
+        return found(severity, summary, *signals, advice=_HEAT)
+    if share.against(threshold) == "below":
+        return clear("Writes are spread over the stream's shards.", *signals)
+    why = "Whether one stream shard has more than its share is open."
+    return unknown(why, Price(0.0, "--stream 1h"), *signals)
+
+
+_HEAT = Advice(
+    ("P17",),
+    (
+        "Look at the keys that are written most (H1, A8): one of them, or a few that are "
+        "neighbours by hash, heat this partition.",
+        "A shard that has just rolled over begins empty: look again an hour later.",
+    ),
+)

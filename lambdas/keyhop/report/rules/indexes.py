@@ -1,52 +1,88 @@
-"""Rules on indexes: A7, I2 and I3."""
+"""Rules on indexes: A7, A9 and I1 to I3."""
 
-from collections.abc import Iterable, Iterator
+from itertools import combinations
 
-from keyhop.report.advice.money import money, of_index, storing, wasted, writing
+from keyhop.report.advice import (
+    MONTH_SECONDS,
+    money,
+    of_index,
+    storing,
+    wasted,
+    writing,
+)
 from keyhop.report.facts import (
     TABLE,
-    Absent,
     Facts,
     IndexFacts,
+    IndexSample,
+    MetricFacts,
+    SampleFacts,
 )
 from keyhop.report.findings import Advice, Evidence, Severity
-from keyhop.report.rules.limits import DAY, KB
-from keyhop.report.rules.rule import Said, clear, found, missing, unknown
-from keyhop.report.rules.seen import (
+from keyhop.report.rules.rule import (
+    DAY,
+    HALF,
+    HOUR,
+    KB,
+    KEY_WRITES,
+    NO_GSI,
+    Said,
+    clear,
     counted_long_enough,
+    each_index,
+    evidence,
+    found,
+    how_bad,
+    indexes_of,
+    interval,
+    more,
+    needed,
+    percent,
+    rule,
+    throttled,
+    throttles_of,
+    told,
     too_young,
+    unknown,
 )
-from keyhop.report.rules.shares import percent
 from keyhop.wording import counted
 
-NO_GSI = "The table has no GSI."
 MOST_INDEXES = 10
 UNREAD_DAYS = 30
 SELDOM_READ = 0.10
 """The ratio of an index's read units to its write units."""
 AMPLIFIED = 1.5
+TOP_SHARE = 0.20
+SERIOUS_SHARE = 0.50
+TINY_INDEX = 100
+"""In an index with fewer items, one key easily has a fifth of them."""
+SMALL_INDEX = 1000
+QUIET_WRITES = 50.0
+"""The units a second that an index key serves without harm in its busiest minute."""
+SPARSE = 0.40
+COUNTS_SECONDS = 6 * HOUR
+"""The maximum age of the counts of items."""
+UNITS_OF_INDEX = 250.0
 
 
-def indexes_of(facts: Facts) -> list[IndexFacts]:
-    """Return the GSIs."""
-    return [index for index in facts.table.indexes if index.kind == "GSI"]
+@rule("A7", "an index for each access pattern")
+def index_per_pattern(facts: Facts) -> list[Said]:
+    """Apply A7 to the table: many GSIs, or two where one is enough; and to each GSI."""
+    return each_index(
+        facts, lambda index: _unread(facts, index), with_table=lambda: _too_many(indexes_of(facts))
+    )
 
 
-def index_per_pattern(facts: Facts) -> Iterable[Said]:
-    """Apply A7 to the table: many GSIs, or two where one is enough."""
-    indexes = indexes_of(facts)
+def _too_many(indexes: list[IndexFacts]) -> Said:
     count = Evidence("control plane", "GSIs", len(indexes), threshold=MOST_INDEXES)
-    alike = [pair for pair in _pairs(indexes) if _one_would_do(*pair)]
+    alike = [pair for pair in combinations(indexes, 2) if _one_would_do(*pair)]
     if len(indexes) >= MOST_INDEXES or alike:
         reasons = [f"{len(indexes)} GSIs"] if len(indexes) >= MOST_INDEXES else []
         reasons += [f"{first.name} and {second.name} have the same keys" for first, second in alike]
         summary = f"{'; '.join(reasons)}."
-        yield found("low", summary[0].upper() + summary[1:], count, advice=_OVERLOAD)
-    else:
-        summary = f"{counted(len(indexes), 'GSI')}, each of other keys." if indexes else NO_GSI
-        yield clear(summary, count)
-    for index in indexes:
-        yield _unread(facts, index)
+        return found("low", summary[0].upper() + summary[1:], count, advice=_OVERLOAD)
+    summary = f"{counted(len(indexes), 'GSI')}, each of other keys."
+    return clear(summary if indexes else NO_GSI, count)
 
 
 _OVERLOAD = Advice(
@@ -57,11 +93,6 @@ _OVERLOAD = Advice(
         "Of two indexes where one's keys begin as the other's, keep the one with more keys.",
     ),
 )
-
-
-def _pairs(indexes: list[IndexFacts]) -> Iterator[tuple[IndexFacts, IndexFacts]]:
-    for at, first in enumerate(indexes):
-        yield from ((first, second) for second in indexes[at + 1 :])
 
 
 def _one_would_do(first: IndexFacts, second: IndexFacts) -> bool:
@@ -80,12 +111,11 @@ def _one_would_do(first: IndexFacts, second: IndexFacts) -> bool:
 def _unread(facts: Facts, index: IndexFacts) -> Said:
     """Apply A7 to an index that nobody reads, although a rare job may need it."""
     metrics = facts.metrics
-    if isinstance(metrics, Absent):
-        return missing(metrics, "metrics", target=index.name)
+    metrics = needed(metrics, "metrics")
     days = metrics.read_days.get(index.name)
     if days is None:
         why = "On how many days it was read is not known."
-        return unknown(why, too_young(), target=index.name)
+        return unknown(why, too_young())
     signal = Evidence(
         "metrics",
         f"days with reads of {index.name}, of {UNREAD_DAYS}",
@@ -96,7 +126,7 @@ def _unread(facts: Facts, index: IndexFacts) -> Said:
         window=UNREAD_DAYS * DAY,
     )
     if days:
-        return clear(f"It was read on {days} of {UNREAD_DAYS} days.", signal, target=index.name)
+        return clear(f"It was read on {days} of {UNREAD_DAYS} days.", signal)
     cost = of_index(facts, index.name)
     age = (facts.at - facts.table.created) / DAY
     young = age < UNREAD_DAYS
@@ -111,23 +141,20 @@ def _unread(facts: Facts, index: IndexFacts) -> Said:
         ),
         cost=money(facts, cost, 0.0),
     )
-    return found(severity, summary, signal, advice=advice, target=index.name)
+    return found(severity, summary, signal, advice=advice)
 
 
-def broad_projection(facts: Facts) -> Iterable[Said]:
+@rule("I2", "an index copies whole items")
+def broad_projection(facts: Facts) -> list[Said]:
     """Apply I2: an index of whole items that is written and hardly read."""
-    indexes = indexes_of(facts)
-    if not indexes:
-        return [clear(NO_GSI)]
-    return [_broad(facts, index) for index in indexes]
+    return each_index(facts, lambda index: _broad(facts, index))
 
 
 def _broad(facts: Facts, index: IndexFacts) -> Said:
     name, metrics = index.name, facts.metrics
     if index.projection != "ALL":
-        return clear(f"{name} holds some attributes only.", target=name)
-    if isinstance(metrics, Absent):
-        return missing(metrics, "metrics", target=name)
+        return clear(f"{name} holds some attributes only.")
+    metrics = needed(metrics, "metrics")
     written = metrics.consumed.get(("write", name), 0.0)
     read = metrics.consumed.get(("read", name), 0.0)
     signal = Evidence(
@@ -139,16 +166,16 @@ def _broad(facts: Facts, index: IndexFacts) -> Said:
     )
     if not counted_long_enough(facts) or not written or not index.items or not index.bytes:
         summary = f"{name} holds whole items; too little of its use was seen."
-        return unknown(summary, too_young(), signal, target=name)
+        return unknown(summary, too_young(), signal)
     mean = index.bytes / index.items
     sized = Evidence("control plane", f"bytes of an item in {name}", mean, threshold=KB)
     if read >= SELDOM_READ * written:
-        return clear(f"{name} is read enough for what it holds.", signal, sized, target=name)
+        return clear(f"{name} is read enough for what it holds.", signal, sized)
     if mean <= KB:
         summary = (
             f"Items in {name} have {counted(mean, 'byte')}: fewer attributes save no write units."
         )
-        return clear(summary, signal, sized, target=name)
+        return clear(summary, signal, sized)
     cost = of_index(facts, name)
     lean = _lean(facts, index, written, metrics.seconds, mean)
     worth = cost is not None and lean is not None and wasted(facts, cost - lean)
@@ -162,7 +189,7 @@ def _broad(facts: Facts, index: IndexFacts) -> Said:
         cost=money(facts, cost, lean),
     )
     severity: Severity = "medium" if worth else "low"
-    return found(severity, summary, signal, sized, advice=advice, target=name)
+    return found(severity, summary, signal, sized, advice=advice)
 
 
 def _lean(
@@ -174,17 +201,17 @@ def _lean(
     return None if storage is None or writes is None else storage + writes
 
 
-def amplified_writes(facts: Facts) -> Iterable[Said]:
+@rule("I3", "writes cost more in indexes than in the table")
+def amplified_writes(facts: Facts) -> Said:
     """Apply I3: the table's writes cost more in its indexes."""
     indexes, metrics = indexes_of(facts), facts.metrics
     if not indexes:
-        return [clear(NO_GSI)]
-    if isinstance(metrics, Absent):
-        return [missing(metrics, "metrics")]
+        return clear(NO_GSI)
+    metrics = needed(metrics, "metrics")
     table = metrics.consumed.get(("write", TABLE), 0.0)
     written = sum(metrics.consumed.get(("write", index.name), 0.0) for index in indexes)
     if not table or not counted_long_enough(facts):
-        return [unknown("Too few writes were counted.", too_young())]
+        return unknown("Too few writes were counted.", too_young())
     times = written / table
     signal = Evidence(
         "metrics",
@@ -196,7 +223,7 @@ def amplified_writes(facts: Facts) -> Iterable[Said]:
         window=metrics.seconds,
     )
     if times < AMPLIFIED:
-        return [clear(f"Writes cost {percent(times)} more for the GSIs.", signal)]
+        return clear(f"Writes cost {percent(times)} more for the GSIs.", signal)
     today = writing(facts, table + written, metrics.seconds)
     half = writing(facts, table + min(written, table), metrics.seconds)
     summary = f"GSIs take {times:.1f} times the write units of the table."
@@ -208,4 +235,146 @@ def amplified_writes(facts: Facts) -> Iterable[Said]:
         ),
         cost=money(facts, today, half),
     )
-    return [found("low", summary, signal, advice=advice)]
+    return found("low", summary, signal, advice=advice)
+
+
+@rule("A9", "constant key of an index")
+def constant_index_key(facts: Facts) -> list[Said]:
+    """Apply A9: an index key with too large a share of the index.
+
+    The sample counts items, and the metrics count throttles; either is enough.
+    """
+    own = [index for index in indexes_of(facts) if index.partition != facts.table.partition]
+    none = "No GSI has a partition key of its own."
+    return each_index(facts, lambda index: _constant(facts, index), own, none)
+
+
+def _constant(facts: Facts, index: IndexFacts) -> Said:
+    name, metrics = index.name, facts.metrics
+    sampled = sample_of(facts, name)
+    top = sampled.top_share if sampled is not None else None
+    signals: list[Evidence] = []
+    if sampled is not None and top is not None:
+        what = "share of the index's items in its largest key"
+        signals.append(evidence("sample", what, top, TOP_SHARE, where=sampled.top_key))
+    severities: list[Severity] = []
+    reasons: list[str] = []
+    is_tiny = False
+    if sampled is not None and top is not None and top.against(TOP_SHARE) == "above":
+        severities.append(_constant_severity(facts, index, sampled, top.low))
+        reasons.append(f"one key holds {interval(top)} of the index's items")
+        is_tiny = severities == ["info"]
+    if isinstance(metrics, MetricFacts):
+        throttles = throttles_of(metrics, ["write"], ["key range"], name)
+        if throttles.events and (top is None or top.against(TOP_SHARE) != "below"):
+            signals.append(throttled(facts, metrics, throttles, f"hot key ranges of {name}"))
+            severities.append(how_bad(facts, throttles, "high"))
+            reasons.append(f"writes found its key range too hot {told(facts, throttles)}")
+    if is_tiny and len(severities) == 1:
+        count = Evidence("control plane", f"items of {name}", index.items, threshold=TINY_INDEX)
+        summary = f"{name} has {counted(index.items, 'item')}: too few for a key of it to be hot."
+        return clear(summary, count, *signals)
+    if severities:
+        worst = min(severities, key=["high", "medium", "low", "info"].index)
+        summary = f"{name}: {'; '.join(reasons)}."
+        return found(worst, summary, *signals, advice=_bucketed(facts, index))
+    if top is not None and top.against(TOP_SHARE) == "below":
+        summary = f"The largest key of {name} holds {interval(top)} of its items."
+        return clear(summary, *signals)
+    sample = needed(facts.sample, "sample", UNITS_OF_INDEX)
+    summary = f"How the items of {name} are spread over its keys is open."
+    return unknown(summary, more(sample, UNITS_OF_INDEX), *signals)
+
+
+def _constant_severity(
+    facts: Facts, index: IndexFacts, sampled: IndexSample, share: float
+) -> Severity:
+    items = max(index.items, sampled.items_read)
+    if items < TINY_INDEX:
+        return "info"
+    if isinstance(facts.metrics, MetricFacts):
+        peak = facts.metrics.peak.get(("write", index.name))
+        if peak is not None and peak * share >= HALF * KEY_WRITES:
+            return "medium"
+        if peak is not None and peak * share < QUIET_WRITES:
+            return "low"
+    return "medium" if share >= SERIOUS_SHARE and items >= SMALL_INDEX else "low"
+
+
+def sample_of(facts: Facts, index: str) -> IndexSample | None:
+    """Return what the sample contains of an index."""
+    return facts.sample.indexes.get(index) if isinstance(facts.sample, SampleFacts) else None
+
+
+def _bucketed(facts: Facts, index: IndexFacts) -> Advice:
+    steps = (
+        f"Write {index.partition} with a bucket: PENDING#0 to PENDING#7, by a hash of the item's "
+        "key; readers ask all buckets.",
+        "Or keep only what is still to be done in the index, and take the attribute away when it "
+        "is done: the index gets sparse.",
+        "A hot index key refuses writes to the table itself, of any item that goes there.",
+    )
+    today = of_index(facts, index.name)
+    cost = money(facts, today, today, _rebuilding(facts, index))
+    return Advice(("P16", "P3"), steps, "", cost)
+
+
+def _rebuilding(facts: Facts, index: IndexFacts) -> float | None:
+    """Return the dollars of one rewrite of an index's attribute in all its items.
+
+    It includes the writes of the table and of the index.
+    """
+    items = index.items
+    each = max(1.0, -(-(facts.table.mean_item_bytes or 0.0) // KB))
+    # A change of an index key deletes the old entry and writes a new one.
+    entry = max(1.0, -(-(index.bytes / items) // KB)) if items else 1.0
+    return writing(facts, items * (each + 2 * entry), MONTH_SECONDS) if items else None
+
+
+@rule("I1", "an index that could be sparse")
+def might_be_sparse(facts: Facts) -> list[Said]:
+    """Apply I1: a skewed index that nearly every item is in could be sparse.
+
+    Its queries need the items of one status, but all items are paid for.
+    """
+    return each_index(facts, lambda index: _sparse(facts, facts.table.items, index))
+
+
+def _sparse(facts: Facts, items: int, index: IndexFacts) -> Said:
+    name, sampled = index.name, sample_of(facts, index.name)
+    signals: list[Evidence] = []
+    full: bool | None = None
+    if sampled is not None and sampled.sparse is not None:
+        what = f"share of the table's items in {name}"
+        signals.append(evidence("sample", what, sampled.sparse, SPARSE))
+        full = {"above": True, "below": False}.get(sampled.sparse.against(SPARSE))
+    elif items and index.items and facts.at - facts.table.created >= COUNTS_SECONDS:
+        share = index.items / items
+        what = f"items of {name} / items of the table, up to 6 h old"
+        signals.append(Evidence("control plane", what, share, threshold=SPARSE, n=items))
+        full = share > SPARSE
+    if full is False:
+        return clear(f"{name} holds few of the items: it is sparse.", *signals)
+    top = sampled.top_share if sampled is not None else None
+    if top is not None:
+        what = "share of the index's items in its largest key"
+        signals.append(evidence("sample", what, top, TOP_SHARE))
+        if top.against(TOP_SHARE) == "below":
+            return clear(f"The keys of {name} part its items well.", *signals)
+        if full and top.against(TOP_SHARE) == "above":
+            if sampled is not None and max(index.items, sampled.items_read) < TINY_INDEX:
+                return clear(f"{name} has too few items to save any.", *signals)
+            summary = f"{name} holds most items, and one key {interval(top)} of them."
+            return found("low", summary, *signals, advice=_SPARSE)
+    sample = needed(facts.sample, "sample", UNITS_OF_INDEX)
+    summary = f"Whether {name} could be sparse is open."
+    return unknown(summary, more(sample, UNITS_OF_INDEX), *signals)
+
+
+_SPARSE = Advice(
+    ("P3",),
+    (
+        "If queries want the few items of one status, give only these the index's attribute, and "
+        "remove it when they leave that status.",
+    ),
+)

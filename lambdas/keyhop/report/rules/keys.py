@@ -1,14 +1,17 @@
 """Rules on how keys are written, from the sample and the stream: A1, A2, A3, A18, E1, E2."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from keyhop.report.advice.links import naming, with_new_key
-from keyhop.report.advice.shards import peak_of, shards_for
-from keyhop.report.advice.shards import steps as sharding_steps
+from keyhop.report.advice import (
+    naming,
+    peak_of,
+    sharding_steps,
+    shards_for,
+    with_new_key,
+)
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
-    Absent,
     Facts,
     MetricFacts,
     SampleFacts,
@@ -16,10 +19,21 @@ from keyhop.report.facts import (
     TableFacts,
 )
 from keyhop.report.findings import Advice, Evidence, Severity
-from keyhop.report.rules.kinds import RARE_SHAPE, kinds_of
-from keyhop.report.rules.limits import DATED, HALF, KEY_WRITES
-from keyhop.report.rules.rule import Said, clear, found, missing, unknown
-from keyhop.report.rules.shares import evidence, interval, more, percent
+from keyhop.report.rules.rule import (
+    DATED,
+    HALF,
+    KEY_WRITES,
+    Said,
+    clear,
+    evidence,
+    found,
+    interval,
+    more,
+    needed,
+    percent,
+    rule,
+    unknown,
+)
 
 SEQUENTIAL_DENSITY = 0.5
 SHARED_NUMBERS = 1.1
@@ -68,9 +82,35 @@ FEWEST_ALIKE = 3
 """Collections that must share a word before it counts as a tag (sample/observed.py)."""
 UNITS_OF_KEYS = 30.0
 """The read units of 60 keys."""
+SAME_ENTITY = 0.5
+BOOKKEEPING = frozenset(
+    {
+        "created",
+        "createdat",
+        "createdby",
+        "entity",
+        "entitytype",
+        "expires",
+        "expiresat",
+        "id",
+        "itemtype",
+        "kind",
+        "modified",
+        "modifiedat",
+        "ttl",
+        "type",
+        "updated",
+        "updatedat",
+        "updatedby",
+        "version",
+    }
+)
+"""Attributes that items of any kind have, in lower case and without _."""
+RARE_SHAPE = 0.01
 
 
-def sequential_ids(facts: Facts) -> Iterable[Said]:
+@rule("A1", "sequential ids")
+def sequential_ids(facts: Facts) -> Said:
     """Apply A1: sequential ids.
 
     Dense numbers may be natural ones. Only their order in time shows a counter.
@@ -91,33 +131,32 @@ def sequential_ids(facts: Facts) -> Iterable[Said]:
             )
         )
     if in_order:
-        return [found("low", "New keys are numbers that go up with time.", *signals, advice=_IDS)]
-    if isinstance(sample, Absent):
-        return [missing(sample, "sample", UNITS_OF_KEYS)]
+        return found("low", "New keys are numbers that go up with time.", *signals, advice=_IDS)
+    sample = needed(sample, "sample", UNITS_OF_KEYS)
     numbered, density = sample.numbered, sample.density
     if numbered is not None:
         signals.append(evidence("sample", "keys that end in a number", numbered, HALF))
         if numbered.against(HALF) == "below":
-            return [clear(f"{interval(numbered)} of the keys end in a number.", *signals)]
+            return clear(f"{interval(numbered)} of the keys end in a number.", *signals)
     if density is not None:
         signals.append(
             evidence("sample", "keys / span of their numbers", density, SEQUENTIAL_DENSITY)
         )
     if numbered is None or density is None:
-        return [_unknown(sample, "Too few keys were seen with numbers.", UNITS_OF_KEYS, *signals)]
+        return _unknown(sample, "Too few keys were seen with numbers.", UNITS_OF_KEYS, *signals)
     if density.against(SHARED_NUMBERS) == "above":
         summary = "Keys end in numbers that several keys share, as of days or shards."
-        return [clear(summary, *signals)]
+        return clear(summary, *signals)
     if density.against(SEQUENTIAL_DENSITY) == "below":
         summary = f"The numbers in keys are spread: {interval(density)} of their span is taken."
-        return [clear(summary, *signals)]
+        return clear(summary, *signals)
     if numbered.against(HALF) == "open" or density.against(SEQUENTIAL_DENSITY) == "open":
         summary = "Whether the numbers in keys are in sequence is open."
-        return [_unknown(sample, summary, UNITS_OF_KEYS, *signals)]
+        return _unknown(sample, summary, UNITS_OF_KEYS, *signals)
     severity, reason = _how_natural(facts.table, sample, not_in_order)
     filled = percent(min(1.0, density.value))
     summary = f"Keys end in numbers that take {filled} of their span{reason}."
-    return [found(severity, summary, *signals, advice=_IDS)]
+    return found(severity, summary, *signals, advice=_IDS)
 
 
 def _how_natural(
@@ -143,39 +182,37 @@ _IDS = Advice(
 )
 
 
-def no_type_tag(facts: Facts) -> Iterable[Said]:
+@rule("A2", "keys without a type tag")
+def no_type_tag(facts: Facts) -> Said:
     """Apply A2: keys without a type tag, if there are several kinds of items."""
     sample = facts.sample
-    if isinstance(sample, Absent):
-        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    sample = needed(sample, "sample", UNITS_OF_KEYS)
     tagged = sample.tagged
     if tagged is None:
-        return [_unknown(sample, "Too few keys were seen.", UNITS_OF_KEYS)]
+        return _unknown(sample, "Too few keys were seen.", UNITS_OF_KEYS)
     signal = evidence("sample", "keys with a type tag, as ORDER#", tagged, UNTAGGED)
     if tagged.against(UNTAGGED) == "above":
-        return [clear(f"{interval(tagged)} of the keys have a type tag.", signal)]
+        return clear(f"{interval(tagged)} of the keys have a type tag.", signal)
     kinds = kinds_of(facts.table, sample.shapes)
     if kinds is None:
         summary = "Which kinds of items there are was not seen."
-        return [_unknown(sample, summary, UNITS_OF_KEYS, signal)]
+        return _unknown(sample, summary, UNITS_OF_KEYS, signal)
     kinds_signal = Evidence("sample", "kinds of items, by their attributes", len(kinds), n=tagged.n)
     if len(kinds) == 1 and kinds[0] >= 1 - UNTAGGED:
-        return [clear("All items are of one kind, which needs no type tag.", signal, kinds_signal)]
+        return clear("All items are of one kind, which needs no type tag.", signal, kinds_signal)
     if len(kinds) < 2 or tagged.value >= UNTAGGED or tagged.high >= UNTAGGED_AT_MOST:
-        return [
-            _unknown(sample, "Whether keys have tags is open.", UNITS_OF_KEYS, signal, kinds_signal)
-        ]
+        summary = "Whether keys have tags is open."
+        return _unknown(sample, summary, UNITS_OF_KEYS, signal, kinds_signal)
     summary = f"{len(kinds)} kinds of items, and {interval(tagged)} of the keys tell which."
     steps = (
         "Begin each key with the kind of its item: ORDER#17, USER#ana. Then ids of two kinds "
         "cannot meet, and a query can ask for one kind.",
     )
-    return [
-        found("low", summary, signal, kinds_signal, advice=with_new_key(facts, ("P1",), *steps))
-    ]
+    return found("low", summary, signal, kinds_signal, advice=with_new_key(facts, ("P1",), *steps))
 
 
-def date_as_key(facts: Facts) -> Iterable[Said]:
+@rule("A3", "the key is the date")
+def date_as_key(facts: Facts) -> Said:
     """Apply A3: the key is the date. It does no harm to an archive without new writes."""
     stream, sample = facts.stream, facts.sample
     signals: list[Evidence] = []
@@ -185,26 +222,22 @@ def date_as_key(facts: Facts) -> Iterable[Said]:
         signals.append(evidence("stream", what, today, DATED_TODAY, window=stream.seconds))
         if today.against(DATED_TODAY) == "above":
             summary = f"{interval(today)} of the inserts go to today's key."
-            return [found(_heat(facts), summary, *signals, advice=_spread_dates(facts))]
-    if isinstance(sample, Absent):
-        return [missing(sample, "sample", UNITS_OF_KEYS)]
+            return found(_heat(facts), summary, *signals, advice=_spread_dates(facts))
+    sample = needed(sample, "sample", UNITS_OF_KEYS)
     dated = sample.dated
     if dated is None:
-        return [_unknown(sample, "Too few keys were seen.", UNITS_OF_KEYS, *signals)]
+        return _unknown(sample, "Too few keys were seen.", UNITS_OF_KEYS, *signals)
     signals.append(evidence("sample", "keys that are only a date", dated, DATED))
     if dated.against(DATED) == "below":
-        return [clear(f"{interval(dated)} of the keys are only a date.", *signals)]
+        return clear(f"{interval(dated)} of the keys are only a date.", *signals)
     if dated.value < DATED or dated.low < DATED_AT_LEAST:
         summary = "Whether keys are only dates is open."
-        return [_unknown(sample, summary, UNITS_OF_KEYS, *signals)]
+        return _unknown(sample, summary, UNITS_OF_KEYS, *signals)
     summary = f"{interval(dated)} of the keys are only a date"
     if reason := _archive(facts, today):
-        return [found("info", f"{summary}; {reason}, as of an archive: no harm.", *signals)]
-    return [
-        found(
-            _heat(facts), f"{summary}: each day has one key.", *signals, advice=_spread_dates(facts)
-        )
-    ]
+        return found("info", f"{summary}; {reason}, as of an archive: no harm.", *signals)
+    summary = f"{summary}: each day has one key."
+    return found(_heat(facts), summary, *signals, advice=_spread_dates(facts))
 
 
 def _archive(facts: Facts, today: Estimate | None) -> str:
@@ -231,38 +264,38 @@ def _spread_dates(facts: Facts) -> Advice:
     return with_new_key(facts, ("P17",), *steps)
 
 
-def no_type_attribute(facts: Facts) -> Iterable[Said]:
+@rule("A18", "no attribute names the kind")
+def no_type_attribute(facts: Facts) -> Said:
     """Apply A18: no attribute names the kind.
 
     People read the kind in a tag, but programs need an attribute.
     """
     sample = facts.sample
-    if isinstance(sample, Absent):
-        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    sample = needed(sample, "sample", UNITS_OF_KEYS)
     typed = sample.typed
     tags = [tag for tag in sample.tags if tag.share.value >= RARE_SHAPE]
     if typed is None:
         if len(tags) < 2 and sample.all_items and sample.items_read:
-            return [clear("There is one kind of item by its tag: no attribute has to tell it.")]
-        return [_unknown(sample, "Too few items were seen.", UNITS_OF_KEYS)]
+            return clear("There is one kind of item by its tag: no attribute has to tell it.")
+        return _unknown(sample, "Too few items were seen.", UNITS_OF_KEYS)
     name = sample.type_name or "Type"
     signal = evidence("sample", f'items with an attribute of their kind ("{name}")', typed, TYPED)
     if typed.against(TYPED) == "above":
-        return [clear(f"{interval(typed)} of the items name their kind in {name}.", signal)]
+        return clear(f"{interval(typed)} of the items name their kind in {name}.", signal)
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
         if any(tag.share.low < TYPED for tag in tags):
             summary = "Whether all items have the same tags is open."
-            return [_unknown(sample, summary, UNITS_OF_KEYS, signal)]
-        return [clear("All items have the same tags: they are of one kind.", signal)]
+            return _unknown(sample, summary, UNITS_OF_KEYS, signal)
+        return clear("All items have the same tags: they are of one kind.", signal)
     if len(tags) < 2:
         are_seen = sample.keys_read >= FEWEST_ALIKE and sample.most_unrepresented < UNTAGGED_AT_MOST
         if are_seen and sample.tagged is not None and sample.tagged.high < UNTAGGED_AT_MOST:
-            return [clear("Keys have no tags, so no kinds are told apart by them.", signal)]
+            return clear("Keys have no tags, so no kinds are told apart by them.", signal)
         if tags and tags[0].share.low >= 1 - UNTAGGED:
-            return [clear(f"All items are of one kind, {tags[0].name}.", signal)]
-        return [_unknown(sample, "Fewer than two tags were seen.", UNITS_OF_KEYS, signal)]
+            return clear(f"All items are of one kind, {tags[0].name}.", signal)
+        return _unknown(sample, "Fewer than two tags were seen.", UNITS_OF_KEYS, signal)
     if typed.against(TYPED) == "open":
-        return [_unknown(sample, f"Whether all items have {name} is open.", UNITS_OF_KEYS, signal)]
+        return _unknown(sample, f"Whether all items have {name} is open.", UNITS_OF_KEYS, signal)
     summary = f"{len(tags)} kinds of items by their tags, and {interval(typed)} name it in {name}."
     advice = Advice(
         ("P1",),
@@ -275,46 +308,46 @@ def no_type_attribute(facts: Facts) -> Iterable[Said]:
         ),
         "" if facts.table.sort else naming(facts.table.name, name, tags[0]),
     )
-    return [found("low", summary, signal, advice=advice)]
+    return found("low", summary, signal, advice=advice)
 
 
-def unpadded_numbers(facts: Facts) -> Iterable[Said]:
+@rule("E1", "numbers in sort keys without padding")
+def unpadded_numbers(facts: Facts) -> Said:
     """Apply E1: as text, 10 comes before 9."""
     table, sample = facts.table, facts.sample
     if table.sort is None:
-        return [clear("The table has no sort key.")]
+        return clear("The table has no sort key.")
     if table.types.get(table.sort) == "N":
-        return [clear("The sort key is a number, and sorts as one.")]
-    if isinstance(sample, Absent):
-        return [missing(sample, "sample", UNITS_OF_KEYS)]
+        return clear("The sort key is a number, and sorts as one.")
+    sample = needed(sample, "sample", UNITS_OF_KEYS)
     if (unpadded := sample.unpadded) is None:
-        return [_unknown(sample, "Too few sort keys were seen.", UNITS_OF_KEYS)]
+        return _unknown(sample, "Too few sort keys were seen.", UNITS_OF_KEYS)
     signal = evidence("sample", "sort keys with numbers of several widths", unpadded, UNPADDED)
     side = unpadded.against(UNPADDED)
     if side == "below":
         summary = f"{interval(unpadded)} of the sort keys are numbers of several widths."
-        return [clear(summary, signal)]
+        return clear(summary, signal)
     if side == "open":
-        return [_unknown(sample, "Whether numbers are padded is open.", UNITS_OF_KEYS, signal)]
+        return _unknown(sample, "Whether numbers are padded is open.", UNITS_OF_KEYS, signal)
     summary = f"{interval(unpadded)} of the sort keys hold numbers as text, of several widths."
     steps = ("Write numbers with zeros to one width (0009, 0010), or make the sort key a number.",)
-    return [found("low", summary, signal, advice=with_new_key(facts, ("P11",), *steps))]
+    return found("low", summary, signal, advice=with_new_key(facts, ("P11",), *steps))
 
 
-def orphaned_constraints(facts: Facts) -> Iterable[Said]:
+@rule("E2", "constraint items without their primary")
+def orphaned_constraints(facts: Facts) -> Said:
     """Apply E2: a constraint item without its primary blocks its value."""
     sample = facts.sample
-    if isinstance(sample, Absent):
-        return [missing(sample, "sample", UNITS_OF_KEYS)]
+    sample = needed(sample, "sample", UNITS_OF_KEYS)
     if (orphans := sample.orphans) is None:
-        return [_unknown(sample, "No constraint items were seen, or too few.", UNITS_OF_KEYS)]
+        return _unknown(sample, "No constraint items were seen, or too few.", UNITS_OF_KEYS)
     signal = evidence("sample", "constraint items without their primary", orphans, ORPHANS)
     side = orphans.against(ORPHANS)
     if side == "below":
-        return [clear(f"{interval(orphans)} of the constraint items stand alone.", signal)]
+        return clear(f"{interval(orphans)} of the constraint items stand alone.", signal)
     if side == "open":
         summary = "Whether constraint items stand alone is open."
-        return [_unknown(sample, summary, UNITS_OF_KEYS, signal)]
+        return _unknown(sample, summary, UNITS_OF_KEYS, signal)
     advice = Advice(
         ("P2",),
         (
@@ -323,8 +356,46 @@ def orphaned_constraints(facts: Facts) -> Iterable[Said]:
         ),
     )
     summary = f"{interval(orphans)} of the constraint items have no primary."
-    return [found("low", summary, signal, advice=advice)]
+    return found("low", summary, signal, advice=advice)
 
 
 def _unknown(sample: SampleFacts, summary: str, rru: float, *signals: Evidence) -> Said:
     return unknown(summary, more(sample, rru), *signals)
+
+
+def kinds_of(table: TableFacts, shapes: Mapping[str, Estimate]) -> list[float] | None:
+    """Return the low end of each kind's share of the items, or None if no shape was seen.
+
+    Shapes that share attributes are one kind. Keys of the table and of indexes do not count, as all
+    kinds have them.
+    """
+    keys = {"", table.partition, table.sort or ""}
+    for index in table.indexes:
+        keys |= {*index.partition.split(","), *(index.sort or "").split(",")}
+    kinds: list[tuple[list[frozenset[str]], float]] = []
+    for names, share in shapes.items():
+        if share.value < RARE_SHAPE:
+            continue
+        attributes = frozenset(name.strip() for name in names.split(",")) - keys
+        attributes = frozenset(
+            name for name in attributes if name.lower().replace("_", "") not in BOOKKEEPING
+        )
+        alike = [kind for kind in kinds if any(_alike(attributes, shape) for shape in kind[0])]
+        kinds = [kind for kind in kinds if kind not in alike]
+        joined = [attributes, *(shape for kind in alike for shape in kind[0])]
+        kinds.append((joined, share.low + sum(kind[1] for kind in alike)))
+    return [low for _, low in kinds] or None
+
+
+def _alike(first: frozenset[str], second: frozenset[str]) -> bool:
+    """Return whether two shapes are of one kind.
+
+    Items of one kind differ by optional attributes, so most attributes of either are in both.
+    """
+    if not first or not second:
+        return not first and not second
+    return (
+        len(first & second) > SAME_ENTITY * len(first | second)
+        or first <= second
+        or second <= first
+    )

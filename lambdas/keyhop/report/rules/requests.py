@@ -1,28 +1,65 @@
-"""Rules on requests that cost twice as much: A10, A12 and A17.
-
-They read requests, metrics and the sample.
-"""
+"""Rules on requests, from CloudWatch, a sampler and code: A4, A5, A10, A11, A12, A14 and A17."""
 
 from collections.abc import Iterable
 
-from keyhop.dynamodb.units import BLOCK_BYTES
-from keyhop.report.advice.money import money, reading, wasted, writing
+from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
+from keyhop.report.advice import (
+    money,
+    reading,
+    wasted,
+    writing,
+)
+from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
     Absent,
+    CodeFacts,
+    CodeLine,
     Facts,
     MetricFacts,
     RequestFacts,
     RequestShape,
     SampleFacts,
+    StreamFacts,
 )
 from keyhop.report.findings import Advice, Evidence, Money, Price, Severity
-from keyhop.report.rules.code import at, lines_of
-from keyhop.report.rules.rule import FLAGS, Said, clear, found, missing, unknown
-from keyhop.report.rules.seen import counted_long_enough, too_young
-from keyhop.report.rules.shares import evidence, interval, percent, share_of
-from keyhop.wording import counted
+from keyhop.report.rules.rule import (
+    DAY,
+    FLAGS,
+    NO_GSI,
+    Said,
+    clear,
+    counted_long_enough,
+    each_index,
+    evidence,
+    found,
+    indexes_of,
+    interval,
+    missing,
+    needed,
+    percent,
+    price_of,
+    rule,
+    share_of,
+    too_young,
+    unknown,
+)
+from keyhop.wording import counted, duration
 
+RARE = 0.05
+"""The share of an attribute's changes above which going back is intended."""
+REVERSED = 0.005
+
+BOTH_IMAGES = "NEW_AND_OLD_IMAGES"
+KEPT = 0.90
+WHOLE_PASSES = 1.5
+"""The maximum number of full reads a day that count as an export."""
+FULL_PAGE = 0.5
+"""The share of a page's items below which a filter drops most of them."""
+SCAN_SHARE = 0.10
+"""The share of all read units below which Scans do not matter for the cost."""
+SOME_SCANS = 0.01
+"""The share of sampled reads below which Scans are occasional and manual."""
 CALLS = 385
 FOLLOWED = 0.01
 TRANSACTIONAL = 0.90
@@ -32,9 +69,281 @@ GETS = 0.95
 """The share of GetItem among read calls above which read units are attributed to it."""
 ONE_UNIT, HALF_UNIT = 0.95, 0.60
 """The read units of a GetItem of up to 4 KB: 1 if it is consistent, otherwise 0.5."""
-
 READS = ("GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems")
 PLAIN_WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
+
+
+def lines_of(facts: Facts, *kinds: str) -> tuple[CodeLine, ...]:
+    """Return the lines of the user's code that name this table, or no table."""
+    if not isinstance(facts.code, CodeFacts):
+        return ()
+    return tuple(
+        line
+        for line in facts.code.lines
+        if line.kind in kinds and line.table in ("", facts.table.name)
+    )
+
+
+def at(lines: Iterable[CodeLine]) -> tuple[Evidence, ...]:
+    """Return each line as evidence."""
+    return tuple(
+        Evidence("code", line.text, n=1, where=f"{line.file}:{line.line}") for line in lines
+    )
+
+
+def first_of(lines: tuple[CodeLine, ...]) -> str:
+    """Name the first line and count the others, such as `orders.py:17 and 2 more`."""
+    first = f"{lines[0].file}:{lines[0].line}"
+    return first if len(lines) == 1 else f"{first} and {len(lines) - 1} more"
+
+
+@rule("A11", "status changes without a condition")
+def status_changes(facts: Facts) -> Said:
+    """Apply A11: a status is set without a condition.
+
+    It is a suspicion, as only the owner knows which transitions are legal.
+    """
+    stream, lines = facts.stream, lines_of(facts, "status")
+    signals: list[Evidence] = list(at(lines))
+    rare: list[tuple[str, Estimate]] = []
+    often: list[tuple[str, Estimate]] = []
+    highest = 0.0
+    if isinstance(stream, StreamFacts):
+        for attribute, (transitions, back) in sorted(stream.reversals.items()):
+            if not transitions:
+                continue
+            share = share_of(min(back, transitions), transitions, "records of the stream")
+            highest = max(highest, share.high)
+            what = f"changes of {attribute} that go back, rarely"
+            signals.append(evidence("stream", what, share, REVERSED, window=stream.seconds))
+            if back:
+                (rare if share.value < RARE else often).append((attribute, share))
+    if lines:
+        summary = f"{first_of(lines)}: a status is set without a condition."
+        return found("low", summary, *signals, advice=_CONDITION)
+    if rare:
+        attribute, share = rare[0]
+        summary = f"{interval(share)} of the changes of {attribute} go back: by a late writer?"
+        return found("low", summary, *signals, advice=_CONDITION)
+    if often:
+        attribute, share = often[0]
+        summary = (
+            f"{interval(share)} of the changes of {attribute} go back: so many seem to be meant."
+        )
+        return found("info", summary, *signals)
+    stream = needed(stream, "stream")
+    if stream.view != BOTH_IMAGES:
+        summary = f"The stream holds {stream.view or 'no images'}: changes need old and new images."
+        return unknown(summary, Price(0.0, f"a stream with {BOTH_IMAGES}"))
+    if stream.reversals and highest < REVERSED:
+        return clear("No status has gone back.", *signals)
+    summary = "Too few changes of a status were seen."
+    return unknown(summary, Price(0.0, "--stream 1h"), *signals)
+
+
+_CONDITION = Advice(
+    ("P16",),
+    (
+        "Change a status under a condition on the one before: "
+        'ConditionExpression="#status = :pending".',
+        "A refused change is an answer: read again, and decide.",
+    ),
+)
+
+
+@rule("A14", "leftovers of a batch are ignored")
+def unprocessed(facts: Facts) -> Said:
+    """Apply A14: the leftovers of a batch are not sent again.
+
+    A batch may be answered in part, and only code shows what happens to the rest.
+    """
+    lines = lines_of(facts, "unprocessed")
+    if lines:
+        summary = f"{first_of(lines)}: what a batch leaves undone is not read."
+        return found("low", summary, *at(lines), advice=_AGAIN)
+    code = needed(facts.code, "code")
+    if handed_on := lines_of(facts, "batch_write"):
+        summary = (
+            f"{first_of(handed_on)}: a batch's answer is handed on; who reads it does not show."
+        )
+        return unknown(summary, Price(0.0, "a look at these lines"), *at(handed_on))
+    if not code.files or code.unreadable:
+        return unknown("Not all of the code could be read.", Price(0.0, FLAGS["code"]))
+    signal = Evidence("code", "files that were read", code.files, n=code.files)
+    return clear("In the code that was read each batch's leftovers are looked at.", signal)
+
+
+_AGAIN = Advice(
+    (),
+    (
+        "Send UnprocessedItems and UnprocessedKeys again, with waits that grow; or use boto3's "
+        "batch_writer, which does.",
+    ),
+)
+
+
+@rule("A4", "Scan in production")
+def scans(facts: Facts) -> Said:
+    """Apply A4: Scans, unless they read the whole table about once a day as an export does."""
+    metrics, lines = facts.metrics, lines_of(facts, "scan")
+    watched = _watched_scans(facts)
+    if watched is not None and watched.against(SOME_SCANS) == "above":
+        summary = f"{interval(watched)} of the reads that were watched are Scans."
+        signal = evidence("requests", "Scans among the reads", watched, SOME_SCANS)
+        return found("low", summary, signal, *at(lines), advice=_QUERY)
+    if isinstance(metrics, Absent):
+        if lines:
+            return found("low", f"{first_of(lines)}: Scan.", *at(lines), advice=_QUERY)
+        return missing(metrics, "metrics")
+    calls = metrics.calls.get("Scan")
+    if calls is None:
+        return unknown("Scan calls were not counted.", Price(0.0, FLAGS["metrics"]), *at(lines))
+    signal = Evidence(
+        "metrics", "Scan calls, ours taken off", calls, calls, calls, 1.0, metrics.seconds
+    )
+    if calls < 1:
+        return _no_scans(facts, metrics, lines, signal)
+    if _is_export(facts, metrics, calls):
+        summary = f"{calls:,.0f} Scan calls that read all of it now and then, as an export does."
+        return found("info", summary, signal, *at(lines))
+    units = calls * _units_of_page(facts)
+    cost = reading(facts, units, metrics.seconds)
+    all_units = metrics.consumed.get(("read", TABLE), 0.0)
+    much = all_units > 0 and units >= SCAN_SHARE * all_units
+    severity: Severity = "medium" if much and wasted(facts, cost) else "low"
+    summary = f"{calls:,.0f} Scan calls in {duration(metrics.seconds)}, not ours."
+    advice = Advice(_QUERY.patterns, _QUERY.steps, cost=money(facts, cost, None))
+    return found(severity, summary, signal, *at(lines), advice=advice)
+
+
+def _watched_scans(facts: Facts) -> Estimate | None:
+    """Return the share of Scans among the reads of the request sampler."""
+    if not isinstance(facts.requests, RequestFacts):
+        return None
+    reads = [
+        shape for shape in facts.requests.shapes if shape.operation in ("GetItem", "Query", "Scan")
+    ]
+    calls = sum(shape.calls for shape in reads)
+    hits = sum(shape.calls for shape in reads if shape.operation == "Scan")
+    return share_of(hits, calls, "read requests") if calls else None
+
+
+def _no_scans(
+    facts: Facts, metrics: MetricFacts, lines: tuple[CodeLine, ...], signal: Evidence
+) -> Said:
+    if not counted_long_enough(facts):
+        return unknown("Less than a day was counted.", too_young(), signal, *at(lines))
+    if metrics.calls.get("ExecuteStatement"):
+        summary = "No Scan was called; statements of PartiQL may have scanned."
+        return unknown(summary, Price(0.0, FLAGS["code"]), signal, *at(lines))
+    if lines:
+        summary = f"{first_of(lines)}: Scan; none was called in this time."
+        return found("info", summary, signal, *at(lines), advice=_QUERY)
+    return clear(f"Nobody has scanned in {duration(metrics.seconds)}.", signal)
+
+
+_QUERY = Advice(
+    ("P12", "P15"),
+    (
+        "Give the question a key: a sort key that it can query, or a lean GSI.",
+        "For all items now and then, export to S3: it takes none of the table's capacity.",
+        "For the keys alone: keyhop keys.",
+    ),
+)
+
+
+def _units_of_page(facts: Facts) -> float:
+    """Return the maximum read units of a Scan call: a page, or a small table."""
+    size = min(PAGE_BYTES, facts.table.bytes) if facts.table.bytes else BLOCK_BYTES
+    return max(1.0, size / BLOCK_BYTES) * UNITS_PER_BLOCK
+
+
+def _is_export(facts: Facts, metrics: MetricFacts, calls: float) -> bool:
+    """Return whether Scans look like an export.
+
+    They return full pages, and read the whole table about once a day or less.
+    """
+    table, returned = facts.table, metrics.returned.get("Scan")
+    if returned is None or not table.items or table.mean_item_bytes is None:
+        return False
+    page = min(table.items, PAGE_BYTES / table.mean_item_bytes)
+    passes = returned / table.items / max(1.0, metrics.seconds / DAY)
+    return returned >= FULL_PAGE * page * calls and passes <= WHOLE_PASSES
+
+
+@rule("A5", "a filter drops what was read")
+def filters(facts: Facts) -> Said:
+    """Apply A5: a filter drops many of the items that were read.
+
+    Only a filter makes Count less than ScannedCount; the end of a page does not.
+    """
+    requests, lines = facts.requests, lines_of(facts, "filter")
+    if isinstance(requests, Absent):
+        price = price_of(requests, "requests")
+        if lines:
+            summary = f"{first_of(lines)}: a filter; how much it drops is not known."
+            return unknown(summary, price, *at(lines))
+        return missing(requests, "requests")
+    shapes = [
+        shape for shape in requests.shapes if shape.operation in ("Query", "Scan") and shape.scanned
+    ]
+    filtered = [shape for shape in shapes if shape.filters]
+    bad = [shape for shape in filtered if _kept(shape).high < KEPT]
+    if bad:
+        return _dropping(facts, requests, bad, lines)
+    calls = sum(shape.calls for shape in shapes)
+    open_ = [shape for shape in filtered if _kept(shape).low < KEPT]
+    signals = [_kept_evidence(shape, requests) for shape in filtered]
+    if open_ or calls < CALLS:
+        summary = (
+            f"{counted(calls, 'query or scan', 'queries and scans')} "
+            f"{'was' if calls == 1 else 'were'} seen: too few to tell."
+        )
+        return unknown(summary, Price(0.0, FLAGS["requests"]), *signals, *at(lines))
+    return clear("No filter drops more than a tenth of what is read.", *signals)
+
+
+def _kept(shape: RequestShape) -> Estimate:
+    share = shape.count / shape.scanned
+    return share_of(share * shape.calls, shape.calls, "calls of one shape")
+
+
+def _kept_evidence(shape: RequestShape, requests: RequestFacts) -> Evidence:
+    what = f"Count / ScannedCount of {_named(shape)}"
+    share_kept = _kept(shape)
+    return evidence("requests", what, share_kept, KEPT, window=requests.seconds, where=shape.index)
+
+
+def _named(shape: RequestShape) -> str:
+    """Describe a shape, such as `Query of by-day by customer, filter status`."""
+    index = f" of {shape.index}" if shape.index else ""
+    by = f" by {', '.join(shape.conditions)}" if shape.conditions else ""
+    filtered = f", filter {', '.join(shape.filters)}" if shape.filters else ""
+    return f"{shape.operation}{index}{by}{filtered}"
+
+
+def _dropping(
+    facts: Facts, requests: RequestFacts, bad: list[RequestShape], lines: tuple[CodeLine, ...]
+) -> Said:
+    units = sum(units_of(shape, requests) for shape in bad)
+    dropped = sum(units_of(shape, requests) * (1 - shape.count / shape.scanned) for shape in bad)
+    cost = reading(facts, units, requests.seconds)
+    saved = reading(facts, dropped, requests.seconds)
+    advised = cost - saved if cost is not None and saved is not None else None
+    largest = max(bad, key=lambda shape: shape.units)
+    summary = f"{_named(largest)} keeps {interval(_kept(largest))} of what it reads"
+    summary += f"; {len(bad) - 1} more such." if len(bad) > 1 else "."
+    advice = Advice(
+        ("P14", "P3"),
+        (
+            f"Put {', '.join(largest.filters)} into a sort key, so that the query asks for it.",
+            "Or give it an index whose key it is: a filter is applied after the read is paid for.",
+        ),
+        cost=money(facts, cost, advised),
+    )
+    severity: Severity = "medium" if wasted(facts, saved) else "low"
+    signals = [_kept_evidence(shape, requests) for shape in bad]
+    return found(severity, summary, *signals, *at(lines), advice=advice)
 
 
 def units_of(shape: RequestShape, requests: RequestFacts) -> float:
@@ -46,34 +355,32 @@ def units_of(shape: RequestShape, requests: RequestFacts) -> float:
     return shape.units * shape.calls / metered / (requests.sampled or 1.0)
 
 
-def read_after_write(facts: Facts) -> Iterable[Said]:
+@rule("A10", "read after write by an index")
+def read_after_write(facts: Facts) -> Said | list[Said]:
     """Apply A10: a read of an index after a write, which only requests show."""
-    requests = facts.requests
-    gsis = [index.name for index in facts.table.indexes if index.kind == "GSI"]
-    if not gsis:
-        return [clear("The table has no GSI.")]
-    if isinstance(requests, Absent):
-        return [missing(requests, "requests")]
-    return [_followed(requests, name) for name in gsis]
+    if not indexes_of(facts):
+        return clear(NO_GSI)
+    requests = needed(facts.requests, "requests")
+    return each_index(facts, lambda index: _followed(requests, index.name))
 
 
 def _followed(requests: RequestFacts, name: str) -> Said:
     hits, reads = requests.followed.get(name, (0, 0))
     if not reads:
         why = f"No read of {name} was seen."
-        return unknown(why, Price(0.0, FLAGS["requests"]), target=name)
+        return unknown(why, Price(0.0, FLAGS["requests"]))
     share = share_of(min(hits, reads), reads, "reads of the index")
     what = f"reads of {name} within a second of a write of the same item"
     signal = evidence("requests", what, share, FOLLOWED, window=requests.seconds)
     side = share.against(FOLLOWED)
     if side == "above":
         summary = f"{interval(share)} of the reads of {name} follow a write of the same item."
-        return found("low", summary, signal, advice=_FROM_TABLE, target=name)
+        return found("low", summary, signal, advice=_FROM_TABLE)
     if side == "below":
         summary = f"{interval(share)} of the reads of {name} follow a write of the same item."
-        return clear(summary, signal, target=name)
+        return clear(summary, signal)
     summary = "Too few reads of it were seen."
-    return unknown(summary, Price(0.0, FLAGS["requests"]), signal, target=name)
+    return unknown(summary, Price(0.0, FLAGS["requests"]), signal)
 
 
 _FROM_TABLE = Advice(
@@ -86,21 +393,21 @@ _FROM_TABLE = Advice(
 )
 
 
-def transactions(facts: Facts) -> Iterable[Said]:
+@rule("A12", "transactions for all")
+def transactions(facts: Facts) -> Said:
     """Apply A12: transactions for one item, or for nearly all writes."""
     metrics, requests = facts.metrics, facts.requests
     if isinstance(requests, RequestFacts):
         shapes = [shape for shape in requests.shapes if shape.one_item_transactions]
         if shapes:
-            return [_one_item(facts, requests, shapes)]
-    if isinstance(metrics, Absent):
-        return [missing(metrics, "metrics")]
+            return _one_item(facts, requests, shapes)
+    metrics = needed(metrics, "metrics")
     transaction_calls = metrics.calls.get("TransactWriteItems", 0.0)
     writes = transaction_calls + sum(
         metrics.calls.get(operation, 0.0) for operation in PLAIN_WRITES
     )
     if writes < FEW_WRITES or not counted_long_enough(facts):
-        return [unknown("Too few writes were counted.", too_young())]
+        return unknown("Too few writes were counted.", too_young())
     share = transaction_calls / writes
     signal = Evidence(
         "metrics",
@@ -113,12 +420,12 @@ def transactions(facts: Facts) -> Iterable[Said]:
         round(writes),
     )
     if share <= TRANSACTIONAL:
-        return [clear(f"{percent(share)} of the write calls are transactions.", signal)]
+        return clear(f"{percent(share)} of the write calls are transactions.", signal)
     summary = f"{percent(share)} of the write calls are transactions, which cost twice as much."
     units = metrics.consumed.get(("write", TABLE), 0.0)
     cost = writing(facts, units, metrics.seconds)
     half = None if cost is None else cost / 2
-    return [found("low", summary, signal, advice=_plain(money(facts, cost, half)))]
+    return found("low", summary, signal, advice=_plain(money(facts, cost, half)))
 
 
 def _one_item(facts: Facts, requests: RequestFacts, shapes: list[RequestShape]) -> Said:
@@ -151,7 +458,8 @@ def _plain(cost: Money | None) -> Advice:
     )
 
 
-def consistent_reads(facts: Facts) -> Iterable[Said]:
+@rule("A17", "consistent reads everywhere")
+def consistent_reads(facts: Facts) -> Said:
     """Apply A17: consistent reads everywhere.
 
     The report cannot see whether they are intended, only what they cost.
@@ -171,15 +479,15 @@ def consistent_reads(facts: Facts) -> Iterable[Said]:
             side = share.against(CONSISTENT)
             if side == "above":
                 cost = reading(facts, units, requests.seconds)
-                return [_eventual(facts, f"{interval(share)} of the reads", cost, signal)]
+                return _eventual(facts, f"{interval(share)} of the reads", cost, signal)
             if side == "below":
-                return [clear(f"{interval(share)} of the reads are consistent.", signal)]
+                return clear(f"{interval(share)} of the reads are consistent.", signal)
     if isinstance(metrics, Absent):
         lines = at(lines_of(facts, "consistent"))
         if isinstance(requests, Absent) and not lines:
-            return [missing(requests, "requests")]
-        return [_open(*lines)]
-    return [_by_units(facts, metrics)]
+            return missing(requests, "requests")
+        return _open(*lines)
+    return _by_units(facts, metrics)
 
 
 def _by_units(facts: Facts, metrics: MetricFacts) -> Said:

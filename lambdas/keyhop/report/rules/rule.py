@@ -1,15 +1,67 @@
-"""A rule of the report: its name, the sources that it needs, and its judgement. Pure.
+"""A rule of the report, and what rules share: limits, shares, and the counts of CloudWatch.
 
-A rule gives one of three judgements for each target (the table, or an index), made by `found`,
-`clear` and `unknown`. The severity of a clear or an unknown judgement is info, as a severity
-describes a problem.
+A rule is a function of the facts, registered by `rule`. It gives one of three judgements for the
+table or for each index, made by `found`, `clear` and `unknown`. The severity of a clear or an
+unknown judgement is info, as a severity describes a problem.
 """
 
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
-from keyhop.report.facts import TABLE, Absent, Facts
+from keyhop.report.estimate import Estimate
+from keyhop.report.facts import (
+    TABLE,
+    Absent,
+    Cause,
+    Facts,
+    IndexFacts,
+    MetricFacts,
+    SampleFacts,
+    Throttles,
+)
 from keyhop.report.findings import Advice, Evidence, Finding, Origin, Price, Severity, Status
+from keyhop.report.statistics import shares as statistics
+
+T = TypeVar("T")
+
+KB = 1024
+GB = 2**30
+
+COLLECTION_BYTES = 10 * GB
+"""The limit of one partition key in a table with LSIs, LSIs included [AWS: item collections]."""
+NEAR_COLLECTION_BYTES = 8 * GB
+ITEM_BYTES = 400 * KB
+NEAR_ITEM_BYTES = 350 * KB
+LARGE_ITEM_BYTES = 100 * KB
+
+KEY_WRITES = 1000.0
+KEY_READS = 3000.0
+"""The units a second that one partition serves."""
+
+PARTITION_MINUTE = 180_000
+"""The units of one key a minute in Contributor Insights: 3 a write unit, 1 a read unit."""
+
+HALF = 0.5
+HALF_PARTITION = HALF * PARTITION_MINUTE
+
+HOUR = 3600.0
+DAY = 86_400.0
+YEAR = 365 * DAY
+
+TTL_NORMAL_DAYS = 4
+"""The service deletes expired items within a few days [AWS: time to live]."""
+
+DATED = 0.95
+"""The share of keys that are only a date at which the date counts as the key."""
+
+MORE = 4
+"""The factor of units that halves an interval."""
+FEW_EVENTS = 10
+"""Fewer past throttles than this are a short burst: splitting for heat takes minutes."""
+NO_GSI = "The table has no GSI."
 
 FLAGS: dict[Origin, str] = {
     "control plane": "the right dynamodb:DescribeTable",
@@ -23,13 +75,10 @@ FLAGS: dict[Origin, str] = {
 }
 """The option or the right that makes a source available, unless the source names it."""
 
-FEW_UNITS = 300.0
-"""The read units that most rules about shares of items need, with the reads that choose items."""
-
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A rule's report about one target: a Finding without the rule's name."""
+    """A judgement about one target: a Finding without the rule's name."""
 
     status: Status
     severity: Severity
@@ -41,67 +90,48 @@ class Said:
 
 
 def found(
-    severity: Severity,
-    summary: str,
-    *evidence: Evidence,
-    advice: Advice | None = None,
-    target: str = TABLE,
+    severity: Severity, summary: str, *evidence: Evidence, advice: Advice | None = None
 ) -> Said:
     """Report that a threshold is exceeded."""
-    return Said("found", severity, summary, evidence, advice, None, target)
+    return Said("found", severity, summary, evidence, advice)
 
 
-def clear(summary: str, *evidence: Evidence, target: str = TABLE) -> Said:
+def clear(summary: str, *evidence: Evidence) -> Said:
     """Report that an interval, a complete count or the schema excludes the threshold."""
-    return Said("clear", "info", summary, evidence, None, None, target)
+    return Said("clear", "info", summary, evidence)
 
 
-def unknown(summary: str, price: Price, *evidence: Evidence, target: str = TABLE) -> Said:
-    """Report that nothing excludes the threshold.
+def unknown(summary: str, price: Price, *evidence: Evidence) -> Said:
+    """Report that nothing excludes the threshold, with the price of an answer."""
+    return Said("unknown", "info", summary, evidence, price=price)
+
+
+def missing(absent: Absent, origin: Origin, rru: float = 0.0) -> Said:
+    """Report an unknown because a source is missing."""
+    signal = Evidence(origin, f"not seen: {absent.reason}")
+    summary = f"Not known: {absent.reason.rstrip('.')}."
+    return unknown(summary, price_of(absent, origin, rru), signal)
+
+
+class _Missing(Exception):
+    """A source without which a rule cannot judge."""
+
+    def __init__(self, said: Said) -> None:
+        super().__init__(said.summary)
+        self.said = said
+
+
+def needed(source: T | Absent, origin: Origin, rru: float = 0.0) -> T:
+    """Return the facts of a source; without them, end the rule as unknown.
 
     Args:
-        summary: A sentence for the reader.
-        price: What an answer would cost.
-        evidence: The figures that were read.
-        target: The table, or the name of an index.
+        source: The source.
+        origin: The name of the source.
+        rru: The read units that it costs, unless the source gives them.
     """
-    return Said("unknown", "info", summary, evidence, None, price, target)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule and the function that applies it.
-
-    Attributes:
-        id: The number of the rule, such as A1.
-        title: A short name.
-        sources: The sources that can answer; each of them may be missing.
-        why: The harm that it warns of.
-        says: The function that judges the facts.
-    """
-
-    id: str
-    title: str
-    sources: tuple[Origin, ...]
-    why: str
-    says: Callable[[Facts], Iterable[Said]]
-
-    def __call__(self, facts: Facts) -> list[Finding]:
-        """Return one finding for each target of the rule."""
-        return [
-            Finding(
-                self.id,
-                self.title,
-                report.status,
-                report.severity,
-                report.target,
-                report.summary,
-                report.evidence,
-                report.advice,
-                report.price,
-            )
-            for report in self.says(facts)
-        ]
+    if isinstance(source, Absent):
+        raise _Missing(missing(source, origin, rru))
+    return source
 
 
 def price_of(absent: Absent, origin: Origin, rru: float = 0.0) -> Price:
@@ -115,12 +145,248 @@ def price_of(absent: Absent, origin: Origin, rru: float = 0.0) -> Price:
     return Price(absent.rru or rru, absent.remedy or FLAGS[origin])
 
 
-def missing(absent: Absent, origin: Origin, rru: float = 0.0, *, target: str = TABLE) -> Said:
-    """Report an unknown because a source is missing."""
-    signal = Evidence(origin, f"not seen: {absent.reason}")
-    return unknown(
-        f"Not known: {absent.reason.rstrip('.')}.",
-        price_of(absent, origin, rru),
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule and the function that applies it.
+
+    Attributes:
+        id: The number of the rule, such as A1: A1 to A19 are anti-patterns of keys, H1 to H7
+            concern heat, I1 to I3 indexes, and E1 and E2 other mistakes.
+        title: A short name.
+        judge: The function.
+    """
+
+    id: str
+    title: str
+    judge: Callable[[Facts], Said | list[Said]]
+
+    def __call__(self, facts: Facts) -> list[Finding]:
+        """Return one finding for each target of the rule."""
+        judgement = _judged(partial(self.judge, facts))
+        return [
+            Finding(
+                self.id,
+                self.title,
+                said.status,
+                said.severity,
+                said.target,
+                said.summary,
+                said.evidence,
+                said.advice,
+                said.price,
+            )
+            for said in (judgement if isinstance(judgement, list) else [judgement])
+        ]
+
+
+REGISTERED: list[Rule] = []
+
+
+def rule(
+    id_: str, title: str
+) -> Callable[[Callable[[Facts], Said | list[Said]]], Callable[[Facts], Said | list[Said]]]:
+    """Register the decorated function as a rule."""
+
+    def register(
+        judge: Callable[[Facts], Said | list[Said]],
+    ) -> Callable[[Facts], Said | list[Said]]:
+        REGISTERED.append(Rule(id_, title, judge))
+        return judge
+
+    return register
+
+
+def _judged(judge: Callable[[], T]) -> T | Said:
+    try:
+        return judge()
+    except _Missing as missing_source:
+        return missing_source.said
+
+
+def each_index(
+    facts: Facts,
+    judge: Callable[[IndexFacts], Said],
+    indexes: Iterable[IndexFacts] | None = None,
+    none: str = NO_GSI,
+    with_table: Callable[[], Said] | None = None,
+) -> list[Said]:
+    """Judge each index.
+
+    Args:
+        facts: The facts of the report.
+        judge: The judgement of one index.
+        indexes: The indexes; None for all GSIs.
+        none: Why the rule is clear without an index.
+        with_table: The judgement of the table, for a rule that has one.
+    """
+    results = [] if with_table is None else [_judged(with_table)]
+    for index in indexes_of(facts) if indexes is None else indexes:
+        results.append(replace(_judged(partial(judge, index)), target=index.name))
+    return results or [clear(none)]
+
+
+def indexes_of(facts: Facts) -> list[IndexFacts]:
+    """Return the GSIs."""
+    return [index for index in facts.table.indexes if index.kind == "GSI"]
+
+
+def share_of(hits: float, n: int, method: str) -> Estimate:
+    """Return a share of n > 0 observations, with its interval."""
+    share = statistics.share_of(round(min(hits, n)), n, method)
+    if share is None:
+        raise ValueError("a share of nothing")
+    return share
+
+
+def evidence(
+    origin: Origin,
+    signal: str,
+    estimate: Estimate,
+    threshold: float | None = None,
+    *,
+    window: float | None = None,
+    rru: float = 0.0,
+    where: str = "",
+) -> Evidence:
+    """Return an estimate as evidence."""
+    return Evidence(
+        origin,
         signal,
-        target=target,
+        estimate.value,
+        estimate.low,
+        None if math.isinf(estimate.high) else estimate.high,
+        threshold,
+        window,
+        estimate.n,
+        rru,
+        where,
     )
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage (0.4 as 40 %), small ones with one more digit."""
+    if 0 < share < 0.0995:
+        return f"{share * 100:.1f} %"
+    return f"{share * 100:.0f} %"
+
+
+def interval(estimate: Estimate) -> str:
+    """Write a share with its interval, such as `80 % [76, 84]`."""
+    if estimate.low == estimate.high:
+        return percent(estimate.value)
+    digits = 1 if estimate.high < 0.0995 else 0
+    low, high = estimate.low * 100, estimate.high * 100
+    return f"{percent(estimate.value)} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def more(sample: SampleFacts, rru: float) -> Price:
+    """Return the price of an answer that the sample could not give.
+
+    Where all partition keys have been found already, a sample with more read units reads no more
+    until it has enough of them to read every item.
+
+    Args:
+        sample: The sample without an answer.
+        rru: The read units that the rule needs in a usual table.
+    """
+    if sample.all_items:
+        return Price(0.0, "nothing: all of the table was read")
+    units = math.ceil(max(rru, MORE * sample.rru))
+    if sample.all_keys:
+        units = max(units, math.ceil(sample.all_units))
+    return Price(units, f"--max-read-units {units}")
+
+
+def counted_long_enough(facts: Facts) -> bool:
+    """Return whether metrics cover a day of the table's life.
+
+    Less than a day does not show how the table is usually used.
+    """
+    metrics = facts.metrics
+    if isinstance(metrics, Absent):
+        return False
+    return metrics.ended - max(metrics.began, facts.table.created) >= DAY
+
+
+def too_young() -> Price:
+    """Return the price of an answer that metrics cannot give yet."""
+    return Price(0.0, "a day of use, and then the same command again")
+
+
+def not_counted(signal: Evidence) -> tuple[str, Price, Evidence]:
+    """Return what to report where CloudWatch did not return some throttles."""
+    return "CloudWatch did not tell all throttles.", Price(0.0, FLAGS["metrics"]), signal
+
+
+def throttles_of(
+    metrics: MetricFacts, kinds: Iterable[str], causes: Iterable[Cause], target: str
+) -> Throttles:
+    """Return the sum of a target's throttles, and the time of the latest one."""
+    keys = [(kind, cause, target) for kind in kinds for cause in causes]
+    matching = [
+        throttles
+        for key, throttles in metrics.throttles.items()
+        if key in keys and throttles.events > 0
+    ]
+    ends = [throttles.last for throttles in matching if throttles.last is not None]
+    return Throttles(sum(throttles.events for throttles in matching), max(ends, default=None))
+
+
+def all_are_known(
+    metrics: MetricFacts, kinds: Iterable[str], causes: Iterable[Cause], target: str
+) -> bool:
+    """Return whether all of these throttles were counted.
+
+    A throttle that was not counted may have happened.
+    """
+    return all(
+        (kind, cause, target) in metrics.throttles
+        for kind in kinds
+        for cause in causes
+        # CloudWatch has no such metric of an index.
+        if target == TABLE or (kind, cause) != ("write", "account")
+    )
+
+
+def is_now(facts: Facts, throttles: Throttles) -> bool:
+    """Return whether the latest throttle is less than an hour old."""
+    return throttles.last is not None and facts.at - throttles.last < HOUR
+
+
+def how_bad(facts: Facts, throttles: Throttles, now: Severity) -> Severity:
+    """Return the severity of throttles.
+
+    Args:
+        facts: The facts of the report.
+        throttles: The throttles to judge.
+        now: The severity if they continue. Older ones are medium; a few older ones are info.
+    """
+    if is_now(facts, throttles):
+        return now
+    return "medium" if throttles.events >= FEW_EVENTS else "info"
+
+
+def throttled(facts: Facts, metrics: MetricFacts, throttles: Throttles, what: str) -> Evidence:
+    """Return throttles as evidence."""
+    ago = ""
+    if throttles.last is not None:
+        ago = f", the last {max(0.0, facts.at - throttles.last) / HOUR:,.1f} h ago"
+    return Evidence(
+        "metrics",
+        f"{what}{ago}",
+        throttles.events,
+        throttles.events,
+        throttles.events,
+        threshold=1.0,
+        window=metrics.seconds,
+    )
+
+
+def told(facts: Facts, throttles: Throttles) -> str:
+    """Return throttles in words, such as `30 times, the last under an hour ago`."""
+    times = f"{throttles.events:,.0f} {'time' if throttles.events == 1 else 'times'}"
+    if throttles.last is None:
+        return times
+    if is_now(facts, throttles):
+        return f"{times}, the last under an hour ago"
+    return f"{times}, the last {(facts.at - throttles.last) / HOUR:,.0f} h ago"

@@ -15,6 +15,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from keyhop.dynamodb.units import WRITE_UNIT_BYTES
 from keyhop.dynamodb.values import Key, TypedValue, canonical, same, size_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import KeyTraffic, Shown, StreamFacts
@@ -41,7 +42,6 @@ MINUTE, DAY = 60, 86_400
 PLACES = 256
 MOMENTS = 100
 """This many different times show the resolution of a stream."""
-WRITE_UNIT_BYTES = 1024
 MOST_STATUSES = 20
 """The maximum number of values of a status: attributes with more have no transitions."""
 MOST_ATTRIBUTES = 100

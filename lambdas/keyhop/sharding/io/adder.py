@@ -37,10 +37,8 @@ _HOT = {"reason": "TableWriteKeyRangeThroughputExceeded"}
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The result of an add. counted: by this call; False if its token was counted before.
-
-    at_most: the maximum number of times that it was counted. This is more than one only without a
-    token, if answers were lost.
+    """The result of an add, which is not counted if its token was counted before. Without a token
+    it may have been counted `at_most` times, if answers were lost.
     """
 
     counted: bool = True
@@ -68,9 +66,8 @@ class Adder(Writer):
     """Adds to counters; for any number of threads."""
 
     def add(self, logical: TypedValue, amount: int, token: str | None, lifetime: float) -> Added:
-        """Add, and retry while this can help. lifetime: of the token, in seconds.
-
-        Raises the errors of Writer.write, with a note if the add may have been counted.
+        """Add, and retry while this can help; a token's lifetime is in seconds. Raises the errors
+        of Writer.write, with a note if the add may have been counted.
         """
         values = {":kh_n": {"N": str(amount)}}
         key = counter_key(self.schema, logical)

@@ -24,9 +24,8 @@ Item = Mapping[str, Any]
 
 @dataclass(slots=True)
 class BatchResult:
-    """The result of a batch. failed: (place among the items, item, error) of each item that failed.
-
-    If several items have the same key, only the last one is written, and all have its result.
+    """The result of a batch, with the position, item and error of each failed item. If several have
+    the same key, only the last one is written, and all have its result.
     """
 
     written: int = 0
@@ -35,9 +34,8 @@ class BatchResult:
 
 @dataclass(slots=True)
 class _Put:
-    """An item, or a key to delete, with the items before it that have the same key.
-
-    record: the metadata in use. units: its share of the batch's write units.
+    """An item, or a key to delete, with the items before it that have the same key, the metadata in
+    use, and its share of the batch's write units.
     """
 
     items: list[tuple[int, Item]]
@@ -143,9 +141,8 @@ class BatchWriter:
     def _new(
         self, unplaced: Sequence[tuple[_Put, tuple[int, ...]]]
     ) -> Iterator[tuple[_Put, int | None]]:
-        """Yield the shard of each item that does not exist yet; None for other items.
-
-        All items are read with one request. If it fails because of an item, each is written alone.
+        """Yield the shard of each item that does not exist yet; None for others. All are read with
+        one request. If it fails because of an item, each is written alone.
         """
         writer = self.writer
         writer.requests.usage.count(looks=len(unplaced))
@@ -164,10 +161,8 @@ class BatchWriter:
             yield put, None if copies else writer.shard_of_new(put.key, put.record)
 
     def _send(self, batch: _Batch) -> list[_Put]:
-        """Send one batch until the metadata expires; return the items that were certainly not
-        written.
-
-        Raises the error of boto3's client if it is not known which items were written.
+        """Send one batch until the metadata expires; return items that were certainly not written.
+        Raise the error of boto3's client if it is not known which items were written.
         """
         requests = self.writer.requests
         table = self.writer.schema.table

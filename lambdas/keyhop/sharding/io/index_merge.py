@@ -38,10 +38,8 @@ class _Shard:
 
 
 class IndexMerge:
-    """One page of a query of an index. excluded: an end of the range that is not included.
-
-    identity: the attributes by which items with an equal sort key differ. any_equal: return any of
-    these.
+    """One page of a query of an index, without the end of the range that is excluded. Items with an
+    equal sort key differ by the `identity` attributes, and `any_equal` returns any of these items.
     """
 
     def __init__(

@@ -14,6 +14,7 @@ from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from keyhop.dynamodb.throttling import NO_REASON
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.key.schema import ItemKey, Schema
@@ -21,9 +22,6 @@ from keyhop.sharding.store.requests import Requests
 
 FENCE = "keyhop_fence"
 """The attribute that marks an item as changed while its shard is drained."""
-MOST_KEYS_AT_ONCE = 100
-"""The maximum of one BatchGetItem (AWS documentation)."""
-
 MOST_LEVELS = 32
 """The maximum nesting of a value (AWS documentation)."""
 
@@ -81,9 +79,7 @@ def absent(schema: Schema) -> Clause:
 
 def typed(value: Any) -> dict[str, Any]:
     """Return the typed value of one of boto3's values. Raise TypeError as boto3 does, as for a
-    float.
-
-    Raise CannotStart for a value that could not be sent, or not be read again.
+    float, or CannotStart for a value that could not be sent, or not be read again.
     """
     _check(value, MOST_LEVELS)
     serialized: dict[str, Any] = _TO_TYPED.serialize(value)
@@ -186,9 +182,8 @@ def find_all(
     items: Sequence[tuple[ItemKey, Sequence[int]]],
     how: Mapping[str, Any],
 ) -> list[dict[int, dict[str, Any]]]:
-    """Return the copies of many items as `find_copies` does, with one request for 100 places.
-
-    how: parameters of BatchGetItem; a projection must have both key attributes.
+    """Return the copies of many items as `find_copies` does, with one BatchGetItem for 100 places.
+    A projection must have both key attributes.
     """
     copies: list[dict[int, dict[str, Any]]] = [{} for _ in items]
     remaining, places = [], {}
@@ -284,9 +279,7 @@ def projected(
     expression: str | None, names: Mapping[str, str] | None, needed: Sequence[str]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the parameters of a projection that includes the needed attributes, and the added
-    ones.
-
-    expression: None for all attributes, empty for no others.
+    ones. The expression is None for all attributes, and empty for no others.
     """
     if expression is None:
         return {}, []

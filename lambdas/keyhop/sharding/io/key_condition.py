@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from keyhop.dynamodb.units import MOST_SORT_KEY_BYTES
 from keyhop.dynamodb.values import KeyType, TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.items import Clause, is_enclosed
@@ -20,7 +21,6 @@ _TESTS = (
     re.compile(rf"(?P<operator>begins_with)\s*\(\s*{_NAME}\s*,\s*{_VALUE}\s*\)"),
     re.compile(rf"{_NAME}\s+(?P<operator>BETWEEN)\s+{_VALUE}\s+AND\s+(?P<high>:\w+)", re.I),
 )
-_SORT_KEY_BYTES = 1024
 _GREATEST = {1: "\x7f", 2: "\u07ff", 3: "\uffff", 4: "\U0010ffff"}
 """The last character in sort order by its number of bytes in UTF-8."""
 
@@ -66,10 +66,7 @@ class _Test:
 
 
 def key_condition(clause: Clause, partition: str, sort: str, type_: KeyType) -> KeyCondition:
-    """Return the condition on the two key attributes. type_: the sort key's type.
-
-    Raises CannotStart for an invalid expression.
-    """
+    """Return the condition on the two key attributes, or raise CannotStart for an invalid one."""
     tests = [_test(text) for text in _conjuncts(clause.condition)]
     by_name = {clause.names.get(test.name, test.name): test for test in tests}
     key = by_name.pop(partition, None)
@@ -88,9 +85,9 @@ def greatest_beginning_with(value: TypedValue, type_: KeyType) -> TypedValue:
     """Return the greatest sort key with this beginning. Raise CannotStart for a number."""
     content = value.get(type_)
     if type_ == "B" and content is not None:
-        return {"B": bytes(content).ljust(_SORT_KEY_BYTES, b"\xff")}
+        return {"B": bytes(content).ljust(MOST_SORT_KEY_BYTES, b"\xff")}
     if type_ == "S" and content is not None:
-        wide, rest = divmod(max(0, _SORT_KEY_BYTES - len(content.encode())), 4)
+        wide, rest = divmod(max(0, MOST_SORT_KEY_BYTES - len(content.encode())), 4)
         return {"S": content + _GREATEST[4] * wide + _GREATEST.get(rest, "")}
     raise CannotStart(f"begins_with must be given a value of the type {type_} of the sort key.")
 

@@ -61,9 +61,8 @@ class Merge:
                 self._read_on()
 
     def page(self, limit: int | None, is_filtered: bool) -> tuple[list[Any], TypedValue | None]:
-        """Return items, and the sort key up to which the shards were read; None at the end.
-
-        Without a limit, or with a filter, one page of each shard is read.
+        """Return items, and the sort key up to which the shards were read; None at the end. Without
+        a limit, or with a filter, one page of each shard is read.
         """
         if limit is None or is_filtered:
             while any(cursor.reached in (None, self._start) for cursor in self._unread):

@@ -32,11 +32,10 @@ _RANGE = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query of one key. after: start after this sort key. limit: the total number of items.
+    """A query of one key, or of an index with its sort key, which starts after a sort key.
 
-    excludes: whether the end that is read last is excluded. index: an index to read instead of the
-    table. sort: its sort key, if it differs. more: further parameters of each request, with the
-    names and values of its expressions.
+    `limit` is the total number of items, and `excludes` excludes the end that is read last. Each
+    request has further parameters, with the names and values of its expressions.
     """
 
     logical: TypedValue
@@ -67,11 +66,10 @@ class Backwards:
 
 @dataclass(slots=True)
 class ShardCursor:
-    """The progress in one shard. items: read and not yet returned, with their ranks.
+    """The progress in one shard, with items that were read and not yet returned, and their ranks.
 
-    after: the last sort key that was read, None at the start; reached: its rank. is_done: whether
-    the end was reached. scanned: the number of items read, including those that a filter has
-    excluded.
+    `after` is the last sort key that was read, with the rank `reached`; None at the start. The
+    number of scanned items includes those that a filter has excluded.
     """
 
     number: int
@@ -96,9 +94,8 @@ class MetadataExpired(Exception):
 
 
 class Reader:
-    """Reads from one table; for any number of threads.
-
-    indexes: indexes of the same schema, among which eventually consistent queries rotate.
+    """Reads from one table, for any number of threads. Eventually consistent queries rotate among
+    it and `indexes` of the same schema.
     """
 
     def __init__(self, metadata: Metadata, executor: Executor, indexes: Sequence[str]) -> None:
@@ -168,9 +165,7 @@ class Reader:
         limit: int | None,
         bound: TypedValue | None = None,
     ) -> None:
-        """Read one more page of a shard. limit: the maximum number of items. bound: the last sort
-        key.
-
+        """Read one more page of a shard, of at most `limit` items up to the sort key `bound`.
         Raises MetadataExpired if the metadata expires before a request is sent.
         """
         sort = self.schema.sort.name
@@ -259,10 +254,7 @@ def too_slow(what: str) -> GaveUp:
 
 
 def rank_of(value: TypedValue, descending: bool) -> Rank:
-    """Return the rank of a sort key: numbers by value, texts and binaries by their bytes.
-
-    Raises TypeError for a value of another type.
-    """
+    """Return a sort key's rank: numbers by value, texts and binaries by bytes; else a TypeError."""
     ((type_, content),) = value.items()
     if type_ == "N":
         number = Decimal(content)

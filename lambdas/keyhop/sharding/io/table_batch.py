@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.batch import BatchResult
-from keyhop.sharding.io.items import MOST_KEYS_AT_ONCE, logical_item, projected
+from keyhop.sharding.io.items import logical_item, projected
 from keyhop.sharding.io.reader import Reader
 from keyhop.sharding.io.table_items import exact_key
 from keyhop.sharding.io.words import BatchGot, check_words
@@ -17,9 +18,8 @@ MOST_BUFFERED = 25
 
 
 class TableBatch:
-    """A batch writer like boto3's: sends 25 writes at a time, and the remaining ones at the end.
-
-    Of two writes of the same key the later one is kept. Raises the first error.
+    """A batch writer like boto3's: sends 25 writes at a time, and the remaining ones at the end. Of
+    two writes of the same key the later one is kept. Raises the first error.
     """
 
     def __init__(

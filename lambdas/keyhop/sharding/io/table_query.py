@@ -108,9 +108,8 @@ def _of_index(
 
 
 def _unsharded(reader: Reader, words: Queried, index: Index) -> dict[str, Any]:
-    """Query an index whose partition key has no suffix, with one request.
-
-    Its LastEvaluatedKey has the physical key, which the next page needs.
+    """Query an index whose partition key has no suffix, with one request. Its LastEvaluatedKey has
+    the physical key, which the next page needs.
     """
     schema = reader.schema
     clause = clause_of(
@@ -160,8 +159,7 @@ def _more(
     schema: Schema, words: Queried, used: frozenset[str], needed: list[str]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the parameters of each request besides the key condition, and the added attributes.
-
-    used: names and values of the key condition, which are left out unless used elsewhere.
+    Names and values that only the key condition uses are left out.
     """
     clause = clause_of(
         words.get("FilterExpression"),

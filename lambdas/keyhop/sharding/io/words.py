@@ -62,20 +62,17 @@ class Queried(Got, total=False):
 
 
 class Range(TypedDict, total=False):
-    """A range of a key's items, and their order.
-
-    between: (least, greatest) sort key, both included, None for no limit.
-    """
+    """A range of a key's items, and their order; its ends are included, and None is no limit."""
 
     between: tuple[Any, Any] | None
     descending: bool
 
 
 class Reading(Range, total=False):
-    """The options of a read.
+    """The options of a read, with the token of the previous page.
 
-    consistent: strongly; then the result has each write that was finished before the read started,
-    and each item once even if it is being moved. page_token: from the previous page.
+    A consistent read has each write that was finished before it started, and each item once even if
+    it is being moved.
     """
 
     consistent: bool
@@ -118,10 +115,7 @@ ELSEWHERE = {
 
 
 def check_words(words: Mapping[str, Any], supported: type) -> None:
-    """Raise CannotStart for a refused parameter of boto3, TypeError for an unknown one.
-
-    supported: the TypedDict of the supported parameters.
-    """
+    """Raise CannotStart for a refused parameter of boto3, TypeError for one not in `supported`."""
     for name in words:
         if name in supported.__annotations__:
             continue
@@ -131,10 +125,7 @@ def check_words(words: Mapping[str, Any], supported: type) -> None:
 
 
 class Refusing:
-    """Replaces boto3's client at `table.meta.client`, with its classes of errors only.
-
-    exceptions: the errors that the table raises, as boto3's `client.exceptions`.
-    """
+    """Replaces boto3's client at `table.meta.client`, with its classes of errors only."""
 
     def __init__(self, exceptions: Any) -> None:
         self.exceptions = exceptions

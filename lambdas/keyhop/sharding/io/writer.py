@@ -33,9 +33,8 @@ from keyhop.sharding.store.throttle_tracker import ThrottleTracker
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An operation on an item, by a user or as a part of a transaction.
-
-    item: all typed attributes of a Put, whose keys are replaced. expression: of an Update.
+    """An operation on an item, by a user or as a part of a transaction: all typed attributes of a
+    Put, whose keys are replaced, or the expression of an Update.
     """
 
     kind: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -50,12 +49,11 @@ Part = tuple[int, Act, Clause]
 
 @dataclass(slots=True)
 class Write:
-    """One write, and its state between attempts.
+    """One write, with its ReturnValues, and its state between attempts.
 
-    returns: ReturnValues. shows_failed: whether an error has the item that did not meet the
-    condition. shard: the chosen shard of an append. version: of the metadata by which it was
-    chosen. maybe_written: whether the answer to an attempt was lost, which may have succeeded.
-    physical: the key of the last request.
+    With `shows_failed` an error has the item that did not meet the condition. An append has a
+    chosen shard, and the version of the metadata by which it was chosen. `maybe_written` means that
+    the answer to an attempt was lost. The physical key is that of the last request.
     """
 
     key: ItemKey
@@ -159,9 +157,8 @@ class Writer:
         record: KeyMetadata,
         is_update: bool = False,
     ) -> bool:
-        """Return whether a write that succeeded counts; if not, it has been deleted again.
-
-        record: the metadata in use. Raises GaveUp if its answer came too late to decide.
+        """Return whether a write that succeeded counts; if not, it has been deleted again. Raises
+        GaveUp if its answer came too late to decide.
         """
         if self.requests.clock.monotonic() <= record.effective_until:
             return True
@@ -332,9 +329,8 @@ class Writer:
         )
 
     def _transact(self, write: Write, parts: Sequence[Part], users: int | None) -> None:
-        """Write parts in a transaction; raise Overtaken if an item is no longer where it was found.
-
-        users: the part with the user's condition.
+        """Write parts in a transaction, `users` with the user's condition; raise Overtaken if an
+        item is no longer where it was found.
         """
         physical = [self.schema.physical(write.key, shard) for shard, _, _ in parts]
         write.physical = physical[0]
@@ -358,10 +354,8 @@ class Writer:
     def _of_user(
         self, error: ClientError, write: Write, part: int, clause: Clause
     ) -> ClientError | None:
-        """Return the error for the user's condition, as a write without a transaction raises it.
-
-        Return None if instead our condition failed, which is joined to the user's: whether the item
-        exists shows which one failed.
+        """Return the error for the user's condition, as a write without a transaction raises it, or
+        None if our condition failed, which is joined to it: the item's existence shows which one.
         """
         item = error.response["CancellationReasons"][part].get("Item")
         ours = "attribute_not_exists(#kh_p)" if item else "attribute_exists(#kh_p)"

@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, cast
 
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.errors import CannotStart
 
 Bucket = Literal["month", "day", "hour"]
@@ -25,7 +26,6 @@ PAGE_BYTES = 1024.0**2
 """The maximum size of a Query's page (AWS documentation)."""
 LARGE_BYTES = 10 * 1024.0**3
 """The size of a partition, and of an item collection in a table with local indexes."""
-PARTITION_WRITE_UNITS = 1_000.0
 
 _FINER: dict[Bucket, tuple[Bucket, int]] = {"month": ("day", 30), "day": ("hour", 24)}
 _COARSER: dict[Bucket, tuple[Bucket, int]] = {"hour": ("day", 24), "day": ("month", 30)}
@@ -40,9 +40,8 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """The periods of buckets, each with the day from which it applies, ascending.
-
-    Raises CannotStart if a change cuts a month, because two periods would then share a bucket.
+    """The periods of buckets, each with the day from which it applies, ascending. Raises
+    CannotStart if a change cuts a month, because two periods would then share a bucket.
     """
 
     changes: tuple[tuple[date, Bucket], ...]
@@ -133,10 +132,7 @@ def beginning_of(name: str) -> datetime:
 
 
 def moment_of(value: Any, unit: Unit, needed: Bucket | None = None) -> datetime:
-    """Return the time of a value in UTC. Raise CannotStart for an invalid time.
-
-    needed: a period that the value must identify.
-    """
+    """Return the time of a value in UTC; raise CannotStart if it does not identify the period."""
     return _moment(value, unit, needed)[0]
 
 
@@ -192,10 +188,8 @@ def _following(moment: datetime, parts: int) -> datetime:
 def hint(
     bucket: Bucket, size: float | None = None, busiest: float | None = None, shards: int = 1
 ) -> str | None:
-    """Return a reason for another period, or for more shards; or None.
-
-    size: the bytes of a complete bucket. busiest: the mean write units a second of a bucket in its
-    busiest minute.
+    """Return a reason for another period, or for more shards; or None. `size` is the bytes of a
+    complete bucket, and `busiest` its mean write units a second in the busiest minute.
     """
     if busiest is not None and busiest > PARTITION_WRITE_UNITS and busiest / shards > 500:
         return (

@@ -3,18 +3,16 @@
 A counter's part in a shard is one item, whose sort key is always the same. The count is the sum of
 all parts. An add is an ADD in a random shard from 1 to `writable`. A *fold* is a transaction that
 deletes a part, on condition that it has the value that was read, and adds this value to a lower
-part. So a fold never changes the sum of all parts, even if several processes try, or one tries
-again. Therefore folds need no fence, unlike moves of items (protocol.py). It only remains to ensure
-that everybody adds up the same, right parts:
+part. So a fold never changes the sum of all parts, however often it is tried, and needs no fence,
+unlike moves of items (protocol.py). It only remains that everybody adds up the same, right parts:
 
 - Only parts above `writable` are folded, in the phase `moving` and, by movers that are a phase
   behind, in `moved` and `halted`. No writer adds there any more. `moved` ends when there are none.
 - **Reading.** A batch of reads is not a snapshot: if a fold takes effect in between, it may see
   both sides, or neither. So during a drain the parts above `writable` are read before the others,
-  and again after them. If each of them still exists, no fold took place in between, and each part
-  was counted once.
-- **Late answers.** An add that took effect in time is folded with the others. An add that took
-  effect late may be in a shard that readers no longer read: its writer folds it.
+  and again after them. If each still exists, there was no fold, and each part was counted once.
+- **Late answers.** An add that took effect late may be in a shard that readers no longer read: its
+  writer folds it.
 - **Tokens.** A marker is put by the same transaction as the add, if it does not exist. Its key
   depends on the token only, and not on a shard count.
 """

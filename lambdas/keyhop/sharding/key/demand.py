@@ -23,10 +23,8 @@ cycles. Each report costs a write unit of the metadata.
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Observations of throttled callers, which can be added up over processes.
-
-    caller_seconds: callers, times the seconds of observation. accepted: writes. cycles, seconds:
-    the number of cycles, and their total duration.
+    """Observations of throttled callers, which can be added up over processes: callers times
+    seconds, accepted writes, and the number and total seconds of cycles.
     """
 
     caller_seconds: float = 0.0
@@ -59,12 +57,9 @@ class Demand:
 
     A throttled caller sends fewer writes, because it waits. So the demand is computed from cycles:
     the time from one write to the next, if the first was accepted immediately. Callers that send no
-    further writes are included, because the window is short.
-
-    callers: for each caller (a thread), the start of its last write, or None if that was throttled.
-    cycles, seconds: the number of cycles, and their total duration. reported: the part of this that
-    was reported to the other processes, at `reported_at`. pooled: the data of all processes, if it
-    was read just now.
+    further writes are included, because the window is short. Each caller, a thread, has the start
+    of its last write, or None if that was throttled. `reported` is the part that was reported to
+    the other processes, and `pooled` the data of all processes, if it was read just now.
     """
 
     began: float

@@ -18,9 +18,8 @@ class Index:
     sort: tuple[KeyAttribute, ...]
 
     def carries_shard(self, schema: Schema) -> bool:
-        """Return whether the index's items are spread over the table's physical keys.
-
-        Raises CannotStart if they are, and cannot be merged.
+        """Return whether the index's items are spread over the table's physical keys, or raise
+        CannotStart if they are, and cannot be merged.
         """
         if schema.partition not in self.partition:
             return False

@@ -1,10 +1,8 @@
 """Logical and physical partition keys: `"/f.txt"` and `"/f.txt_3"`. Pure.
 
 A physical key is the logical key, the separator, and the shard's number in decimal, without leading
-zeros. Every item of a sharded table has a physical key, also in the first shard. A separator has no
-digits, so the number is all digits at the end of a physical key, and each physical key has one
-meaning. A logical key may itself end in a separator and digits: `"a_1"` in shard 2 is `"a_1_2"`,
-which is not a shard of `"a"`.
+zeros; also in the first shard. A separator has no digits, so each physical key has one meaning. A
+logical key may itself end like one: `"a_1"` in shard 2 is `"a_1_2"`, which is not a shard of `"a"`.
 """
 
 import re
@@ -25,9 +23,8 @@ _SEPARATOR = re.compile(r"[!-/:-~]{1,16}")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The form of a table's physical keys. type: of its partition key.
-
-    Raises CannotStart for a type or a separator that does not allow suffixes.
+    """The form of a table's physical keys. Raises CannotStart for a type of the partition key or a
+    separator that does not allow suffixes.
     """
 
     type: KeyType = "S"

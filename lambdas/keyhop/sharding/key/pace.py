@@ -17,9 +17,8 @@ HALVING_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Pace:
-    """Write units a second, halved by throttling and then raised slowly. targets: shards.
-
-    All moments are from one clock, in seconds.
+    """Write units a second to `targets` shards, halved by throttling and then raised slowly. All
+    moments are from one clock, in seconds.
     """
 
     targets: int

@@ -26,8 +26,8 @@ _MASK = (1 << 64) - 1
 class Placement:
     """The rules by which all writers of a key choose shards; stored in the metadata.
 
-    calculated: an item's sort key determines its shard; otherwise a new item may be in any shard.
-    append_only: no item is ever written twice, so writers do not read first.
+    If it is not calculated from an item's sort key, a new item may be in any shard. `append_only`
+    says that no item is ever written twice, so writers do not read first.
     """
 
     calculated: bool

@@ -19,12 +19,11 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from keyhop.dynamodb.throttling import NO_REASON, reason_names
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.sharding.key.demand import TELL_SECONDS, Demand
 from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 
-PARTITION_WRITE_UNITS = 1_000.0
-"""The maximum write units a second of one partition."""
 QUIET_HOURS = 24
 """The minimum time since a key's last change before fewer shards are proposed."""
 HEADROOM = 5.0
@@ -67,9 +66,8 @@ _CAUSES = {
 
 
 def cause_of(response: Mapping[str, Any]) -> Cause | None:
-    """Return why a write was throttled, by the error's response; None if it has no reason.
-
-    Of several causes, return one that more shards do not help against.
+    """Return why a write was throttled, by the error's response; None if it has no reason. Of
+    several causes, return one that more shards do not help against.
     """
     names = reason_names(response)
     if names == (NO_REASON,):
@@ -78,10 +76,8 @@ def cause_of(response: Mapping[str, Any]) -> Cause | None:
 
 
 def cause_by_consumption(consumed: float | None, provisioned: float | None) -> Cause:
-    """Return why writes are throttled without a reason, by CloudWatch's metrics for the table.
-
-    consumed, provisioned: write units a second. If a table is throttled with half of its capacity
-    unused, a key is hot. The metrics of an on-demand table (provisioned: None) say nothing.
+    """Return why writes are throttled without a reason, by CloudWatch's write units a second: a key
+    is hot if half of the capacity is unused. Nothing is known of an on-demand table (None).
     """
     if consumed is None or not provisioned:
         return Cause.UNKNOWN
@@ -95,8 +91,8 @@ def cause_by_consumption(consumed: float | None, provisioned: float | None) -> C
 class RecentAttempts:
     """The observations of one writer for a key in the last `window` seconds, at one shard count.
 
-    accepted, throttled: moments of first attempts. Retries are not included, because they would
-    make a key look hotter than it is. throttles: of all attempts. demand: since the first throttle.
+    `accepted` and `throttled` are moments of first attempts. Retries are not included, because they
+    would make a key look hotter than it is. `throttles` are of all attempts.
     """
 
     window: float
@@ -175,9 +171,9 @@ class OneMore:
 class AsMeasured:
     """Adds the shards that the pressure requires, and one more at first, as shards are uneven.
 
-    most_times: the maximum factor of a step, because a measurement of one second may be wrong, and
-    the next step is measured again. If little is missing, a step is three quarters of that, because
-    each shard makes reads more expensive.
+    A step has a maximum factor, because a measurement of one second may be wrong, and the next step
+    is measured again. If little is missing, a step is three quarters of that, because each shard
+    makes reads more expensive.
     """
 
     most_times: int = 8
@@ -194,12 +190,11 @@ class AsMeasured:
 class Policy:
     """The conditions in which a key gets more shards.
 
-    threshold, lasting: the minimum number of throttles that one writer must observe within `window`
-    seconds, and the minimum seconds from the first to the last. start_shards: the shards of new
-    keys that will be hot, by key, or by prefix, as "/logs/*"; the longest prefix applies. cooldown:
-    the minimum seconds since the writer first saw the present metadata. spread: the maximum of a
-    random wait before a writer adds shards, in seconds. most: the maximum shards of one key.
-    most_in_all: the maximum shards of all keys beyond their first; None: no limit.
+    One writer must observe `threshold` throttles within `window` seconds, with `lasting` seconds
+    from the first to the last, and know the present metadata for `cooldown` seconds. Then it waits
+    up to `spread` seconds at random. `most` is the maximum of one key's shards, and `most_in_all`
+    of all shards beyond the first of each key; None: no limit. `start_shards` are for new keys that
+    will be hot, by key, or by prefix, as "/logs/*"; the longest prefix applies.
     """
 
     threshold: int = 5
@@ -257,9 +252,9 @@ def decide(
 ) -> tuple[Action, int]:
     """Return a writer's action for a hot key, and the new shard count.
 
-    now: epoch seconds, only for the size of the step, as clocks may differ. known_for: seconds
-    since this writer first saw the present metadata. at: now, by the clock of `recent`. asked:
-    whether the observations of the other processes have just been read.
+    `now` in epoch seconds only affects the size of the step, as clocks may differ; `at` is now by
+    the clock of `recent`. The writer has seen the present metadata for `known_for` seconds, and
+    `asked` says that it has just read the observations of the other processes.
     """
     enough = len(recent.throttles) >= policy.threshold and recent.lasting >= policy.lasting
     wait = 0.0 if shards.is_new else shards.settle - known_for
@@ -294,10 +289,8 @@ def decide(
 def fewer_shards(
     shards: Shards, traffic: Mapping[int, float] | None, now: float
 ) -> tuple[int, str] | None:
-    """Return a lower sufficient shard count and the reason; None to keep the present one.
-
-    traffic: write units by epoch minute, as writers reported them; None if unknown. A missing
-    report does not mean that there were no writes. now: epoch seconds.
+    """Return a lower sufficient shard count and the reason, or None, by write units by epoch minute
+    as writers reported them. A missing report does not mean no writes. `now` is in epoch seconds.
     """
     if traffic is None:
         return None

@@ -6,12 +6,9 @@ Each request concerns only one item or one page. Nevertheless three guarantees h
 2. an item that may be replaced is in exactly one shard, and no update of it is lost;
 3. a strongly consistent read that overlaps a move of an item sees it exactly once.
 
-**Two phases at a time.** Every client uses metadata for half of `settle_seconds` after reading it,
-and each of its requests takes effect within the other half, or never. A client changes the metadata
-only if it has seen it unchanged for `settle_seconds`. So at any time all clients use the present
-phase or the previous one, and a step of a change is safe if adjacent phases in this table are
-compatible (Rae and others, 2013, "Online, Asynchronous Schema Change in F1"). Only durations are
-measured, each by one clock: `last_updated` is a version, and is not used as a time.
+At any time all clients use the present phase or the previous one, so a step of a change is safe if
+adjacent phases in this table are compatible (Rae and others, 2013, "Online, Asynchronous Schema
+Change in F1"). docs/sharding-protocol.md explains that, growth, drains, late answers and reads.
 
     phase        new items use     readers read     order        moves
     steady       writable          readable         ascending*   up, by puts
@@ -28,12 +25,6 @@ measured, each by one clock: `last_updated` is a version, and is not used as a t
 
     * in any order, and so in parallel, if puts move no items
 
-Growth is steady, announced, opened, steady. The next growth may start from `opened`, in which
-writers use the same count as in `steady`. Urgent growth is steady, awaited, widened, steady: in
-`awaited` no client creates an item whose shard differs between the two counts, so that in `widened`
-no client needs to check the hot shard. A drain is steady, closing, fenced, moving, moved, steady.
-It is cancelled through `reopening`, from `moving` through `halted` (docs/sharding-protocol.md).
-
 **One copy.** A put reads the shards where the item may be, unless it is only one. If the item
 exists, the put replaces it there, on condition that it still exists; or moves it to its shard by a
 transaction on both. If not, the item is put in its shard, which is also the target of a move that
@@ -42,22 +33,14 @@ the read has missed. In phases in which some writers use the previous count and 
 
 **Updates and movers.** In `fenced`, `moving` and `halted`, a change of an item above `writable`
 leaves a fence in it, a random token. A mover copies an item and deletes its source in one
-transaction, on condition that the fence is the one that it has read. A put that moves an item needs
-no fence, because it replaces an item that it has not read.
+transaction, on condition of that fence. A put that moves an item needs no fence, because it
+replaces an item that it has not read.
 
-**Late answers.** If a write succeeded, but its answer comes after this time and the metadata has
-changed, the write counts: if it took effect in time, all later steps preserve it, so it is never
-repeated. But it may have taken effect late. If its item is in a shard that readers no longer read,
-no client has seen it: it is deleted, and the write is repeated. An update in a drained shard may
-have changed an item after a mover had read it: then the result is unknown.
-
-**Reading.** If an item moves between two reads of shards, it is seen twice or not at all; at least
-once if the source is read first. So if moves go up, shards are read in ascending order, and if they
-go down, in descending order, and no shard further than those before it. Two copies are
-harmless: they have the same sort key and meet in the merge. A query that continues with newer
-metadata discards the pages beyond the point up to which all shards were read, because a phase with
-another order may have passed. A search for one item uses no order, and repeats its reads before it
-reports that there is no item.
+**Reading.** An item that moves between two reads of shards is seen at least once if the source is
+read first. So shards are read in the order of moves, and no shard further than those before it. Two
+copies have the same sort key and meet in the merge. A query that continues with newer metadata
+discards the pages beyond the point up to which all shards were read, because a phase with another
+order may have passed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -204,10 +187,9 @@ def lasts(shards: Shards, placement: Placement) -> float:
 def looks_that_suffice(shards: Shards, placement: Placement) -> int:
     """Return the number of reads that must miss an item to show that it does not exist.
 
-    A read uses its shards in no order, so it misses an item that is being moved. Therefore this is
-    one more than the possible moves while a client uses this metadata, which may be a phase before
-    or after the present one. Puts only move items up, to the shard by `writable`, which differs in
-    these phases at most once. Drains move an item down, once.
+    A read uses its shards in no order, so it misses an item that is being moved. So this is one
+    more than the possible moves in this phase and its neighbours: puts move an item up, to the
+    shard by `writable`, which differs there at most once, and drains move it down, once.
     """
     if order_of_reading(shards, placement) is Order.ANY:
         return 1
@@ -220,8 +202,7 @@ def drained(shards: Shards) -> range:
 
 
 def newest_first(order: Order, shards: Iterable[int]) -> list[int]:
-    """Return shards by preference for their copies of an item, a move's target first.
-
-    A read finds copies only during a move or after two appends, and the target was read later.
+    """Return shards by preference for their copies of an item, a move's target first: a read finds
+    copies only during a move or after two appends, and the target was read later.
     """
     return sorted(shards, reverse=order is Order.ASCENDING)

@@ -57,9 +57,8 @@ def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
 
 
 def check_indexes(description: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise CannotStart if a table has a key index, or if one of these indexes cannot replace it.
-
-    The sentinels of a key index would be read and moved like items.
+    """Raise CannotStart if a table has a key index, whose sentinels would be read and moved like
+    items, or if one of these indexes cannot replace the table.
     """
     if has_key_index(description):
         table = description["TableName"]

@@ -1,9 +1,8 @@
 """The shard metadata of one logical key, as a value, and its changes. Pure.
 
-docs/sharding-protocol.md describes the attributes. `number_of_shards`, `last_updated` and
-`shard_history` are the published ones. An item with only these is steady, and `number_of_shards`
-applies to all counts. Each change increases `last_updated`, which is the item's version: every
-change has the condition that it is as it was read.
+docs/sharding-protocol.md describes the attributes. An item with only the published ones,
+`number_of_shards`, `last_updated` and `shard_history`, is steady, and `number_of_shards` applies to
+all counts. Each change increases `last_updated`, on condition that it is as it was read.
 """
 
 import math
@@ -75,13 +74,13 @@ _FOLLOWING = {
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """The metadata of one logical key. history: (epoch second, count), oldest first.
+    """The metadata of one logical key (docs/sharding-protocol.md), and its history as epoch seconds
+    and counts, oldest first. It must be unchanged for `settle` seconds before the next change.
 
     New items are put in shards 1 to `writable`. Readers read 1 to `readable`; other shards are
-    empty. placed_by: the counts by which items may have been placed. settle: the seconds for which
-    metadata must be unchanged before the next change. placement: what all users of the key must
-    have in common, as "calculated jump _". before: the previous count. table: the sharded table.
-    called_off: whether the drain must be cancelled as soon as possible.
+    empty. `placed_by` are the counts by which items may have been placed, and `placement` is what
+    all users must have in common, as "calculated jump _". `before` is the previous count. A drain
+    that was called off must be cancelled as soon as possible.
     """
 
     number: int
@@ -132,8 +131,7 @@ class Shards:
         )
 
     def recovered(self, number: int, now: float) -> "Shards":
-        """Return the metadata of a key with items up to shard `number`, which are not in this
-        metadata.
+        """Return the metadata of a key with items up to shard `number`, which it does not know.
 
         The counts by which they were placed are unknown. With jump hashing any count up to `number`
         may have been used, because a greater one leads to the same shards. Otherwise an item may be
@@ -148,10 +146,8 @@ class Shards:
         )
 
     def has_forgotten(self, earlier: "Shards") -> bool:
-        """Return whether this has fewer shards, but is not a later state of the same metadata.
-
-        The metadata was restored or registered again. A history that is not full starts with the
-        registration.
+        """Return whether this has fewer shards, but is not a later state: the metadata was restored
+        or registered again. A history that is not full starts with the registration.
         """
         if self.readable >= earlier.readable:
             return False
@@ -160,9 +156,8 @@ class Shards:
         return is_another or self.last_updated < earlier.last_updated
 
     def grown(self, number: int, now: float, *, urgently: bool = False) -> "Shards":
-        """Add shards, which readers read from now on, while writers do not use them yet.
-
-        urgently: let writers wait instead of putting new items where they will not belong later.
+        """Add shards, which readers read from now on, while writers do not use them yet; urgently,
+        by waits of writers instead of putting new items where they will not belong later.
         """
         assert self.phase in GROWING_FROM
         assert self.number < number <= MOST_SHARDS

@@ -23,10 +23,8 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(slots=True)
 class CalendarStore:
-    """A table's calendar; for any number of threads. first: the period if none is stored yet.
-
-    agreed: the attribute and unit of the time, and the maximum seconds that it may be in the
-    future.
+    """A table's calendar; for any number of threads. `first` is the period if none is stored yet,
+    and users have agreed on the time's attribute, unit and maximum seconds in the future.
     """
 
     metadata: Metadata

@@ -22,10 +22,8 @@ _METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class Provisioned:
-    """Bounds within which writers may increase a provisioned table's write units.
-
-    least: the minimum, as that of auto scaling. most: the maximum. Writers never decrease the write
-    units; auto scaling or the owner does.
+    """Bounds within which writers may increase a provisioned table's write units, with the minimum
+    of auto scaling. Writers never decrease them; auto scaling or the owner does.
     """
 
     least: int
@@ -66,7 +64,7 @@ class Capacity:
             return self._consumption
 
     def raise_if_allowed(self) -> None:
-        """Increase the provisioned writes by one step within the bounds, once a minute.
+        """Increase the provisioned writes by one step within the bounds, at most once a minute.
 
         Even if many writers are throttled, there is one increase: UpdateTable is refused during
         another one, and later writers find the new value.

@@ -18,10 +18,7 @@ logger = logging.getLogger(__name__)
 def all_keys(
     requests: Requests, table: str, partition: KeyAttribute
 ) -> Iterator[tuple[TypedValue, Shards, dict[int, float] | None]]:
-    """Yield all logical keys of a metadata table, with their metadata and traffic, by a Scan.
-
-    partition: the key attribute of the main table.
-    """
+    """Yield a metadata table's logical keys, with metadata and traffic, by a Scan."""
     more: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
     while True:
         page = requests.call("scan", **more)

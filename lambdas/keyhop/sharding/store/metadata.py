@@ -32,10 +32,10 @@ CLOCK_SECONDS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class KeyMetadata:
-    """The metadata of one key, as it was read. version: its last_updated, as the table has it.
+    """The metadata of one key, as it was read, with its last_updated as the table has it.
 
-    requested: when it was requested. since: when an answer first had it. expires: when it must no
-    longer be used; all by the clock's `monotonic`. registered: False for a key without metadata.
+    By the clock's `monotonic`, it was requested, an answer first had it (`since`), and it expires,
+    so that it must no longer be used. A key without metadata is not registered.
     """
 
     shards: Shards
@@ -63,11 +63,9 @@ class MetadataChanged(Exception):
 class Metadata:
     """The shard metadata of one table's keys; for any number of threads.
 
-    table: the metadata table; schema: of the main table. placement: what all users of the table
-    must have in common, with the separator; item: where it is stored. settle: for keys that are
-    registered here, in seconds. most_in_all: the maximum number of all keys' shards beyond their
-    first. first_count: the shards of a new key, by its content. A key without metadata is not
-    cached for reads.
+    All users of the table must have the placement in common. `settle` is for keys that are
+    registered here, in seconds. `most_in_all` is the maximum of all keys' shards beyond their
+    first. A key without metadata is not cached for reads.
     """
 
     requests: Requests
@@ -97,11 +95,9 @@ class Metadata:
     def of(
         self, logical: TypedValue, *, register: bool = False, fresh: bool = False
     ) -> KeyMetadata:
-        """Return the metadata of a logical key, no older than the protocol allows.
-
-        register: register a new key. fresh: read again even if the metadata is cached. Raises
-        CannotStart if the table has another placement, MetadataLost if the key has items in shards
-        that the metadata does not have.
+        """Return the metadata of a logical key, no older than the protocol allows, or read again if
+        `fresh`. Raise CannotStart if the table has another placement, MetadataLost if the key has
+        items in shards that the metadata does not have.
         """
         name = canonical(logical)
         record = self._known.get(name)
@@ -182,10 +178,7 @@ class Metadata:
         patiently: bool = True,
         urgently: bool = False,
     ) -> KeyMetadata | None:
-        """Give a key `number` shards; return None if all keys would exceed most_in_all.
-
-        Raises MetadataChanged.
-        """
+        """Give a key `number` shards, or raise MetadataChanged; None beyond most_in_all."""
         if self.most_in_all is not None and number - record.shards.readable > self.most_in_all:
             return None
         after = record.shards.grown(number, self.requests.clock.time(), urgently=urgently)
@@ -280,9 +273,8 @@ class Metadata:
         )
 
     def _is_lost(self, logical: TypedValue, register: bool) -> bool:
-        """Return whether a key without metadata has items that its new metadata would not find.
-
-        A reader caches for LOOK_SECONDS that it has none.
+        """Return whether a key without metadata has items that its new metadata would not find. A
+        reader caches for LOOK_SECONDS that it has none.
         """
         name, now = canonical(logical), self.requests.clock.monotonic()
         record = self._known.get(name)

@@ -32,7 +32,6 @@ class Pressure:
 
     def add(self, logical: TypedValue, version: str, observed: Sums) -> Sums | None:
         """Add observations under this version of the metadata; return the sum, or None if unknown.
-
         An error here never makes a write fail.
         """
         now = self.requests.clock.time()

@@ -23,18 +23,14 @@ LONGEST_BACKOFF_SECONDS = 1.0
 
 
 class Overtaken(Exception):
-    """The data that was read has changed since then: read it again. Nothing was written.
-
-    The message is for the user, if there is more to say.
-    """
+    """Read again, because the data has changed; nothing was written. A message is for the user."""
 
 
 @dataclass(slots=True)
 class Call:
-    """Metadata of the requests of one user's call. aside: a table whose requests are not included.
-
-    capacity: ReturnConsumedCapacity. consumed: the capacity of each request; metadata:
-    ResponseMetadata of the last one. repeated: the failures after which a request was sent again.
+    """Metadata of the requests of one user's call, except those about the table `aside`, with the
+    ReturnConsumedCapacity and consumed capacity of each, the ResponseMetadata of the last, and the
+    failures after which a request was repeated.
     """
 
     aside: str
@@ -52,10 +48,10 @@ class Call:
 
 @dataclass(slots=True)
 class Requests:
-    """Sends requests. patience: the maximum seconds for which one call is retried.
+    """Sends requests, and retries one call for `patience` seconds at most.
 
-    client: Keyhop's, or boto3's `client("dynamodb")` without retries (total_max_attempts=1), which
-    would hide throttling. usage: all requests, including those for metadata. Its counters are
+    `client` is Keyhop's, or boto3's `client("dynamodb")` without retries (total_max_attempts=1),
+    which would hide throttling. `usage` includes requests for metadata. Its counters are
     metadata_reads, looks (reads of an item's possible shards before a write), moves (of items
     between shards), hot_throttles (of a hot key range of the table), shards_added, shards_removed,
     races_lost, at_maximum (a hot key had the maximum number of shards), and probes.
@@ -115,9 +111,8 @@ class Requests:
         return self.patiently(lambda: self.once(operation, **parameters))
 
     def patiently(self, attempt: Callable[[], T]) -> T:
-        """Repeat an attempt while it is throttled, fails temporarily, or raises Overtaken.
-
-        A nested call has the same deadline.
+        """Repeat an attempt while it is throttled, fails temporarily, or raises Overtaken; a nested
+        call has the same deadline.
         """
         outer: float | None = getattr(self._here, "deadline", None)
         deadline = self.clock.monotonic() + self.patience if outer is None else outer

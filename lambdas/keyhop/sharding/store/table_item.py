@@ -37,9 +37,8 @@ def total_key(type_: KeyType) -> dict[str, str | bytes]:
 
 @dataclass(slots=True)
 class TableItem:
-    """A table's item; for any number of threads. table: the metadata table. agreed: our placement.
-
-    read: returns an item of it by a strongly consistent read.
+    """A table's item in the metadata table, with our placement (`agreed`); for any number of
+    threads. `read` is strongly consistent.
     """
 
     requests: Requests

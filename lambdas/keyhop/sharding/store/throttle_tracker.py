@@ -31,10 +31,7 @@ REFRESH_SECONDS = 0.5
 
 @dataclass(slots=True)
 class _KeyState:
-    """A throttled key.
-
-    situation: (shard count, whether a drain moves items) at the last throttle.
-    """
+    """A throttled key, its shard count and whether a drain moved items at its last throttle."""
 
     recent: RecentAttempts
     situation: tuple[int, bool]
@@ -70,9 +67,7 @@ class ThrottleTracker:
                     state.recent.demand.asked(get_ident(), self.requests.clock.monotonic())
 
     def accepted(self, logical: TypedValue, first: bool, began: float | None) -> None:
-        """Record a successful write. first: at the first attempt; began: the start of a single
-        write.
-        """
+        """Record a successful write; `began` is the start of a single write, and not of a batch."""
         state = self._keys.get(canonical(logical)) if self._keys else None
         if state is None:
             return
@@ -91,10 +86,7 @@ class ThrottleTracker:
         error: ClientError,
         first: bool,
     ) -> None:
-        """Record a throttled write, and add shards if the policy demands it.
-
-        physical: the key of the item. first: whether it was the write's first attempt.
-        """
+        """Record a throttled write of an item, and add shards if the policy demands it."""
         situation = record.shards.number, record.shards.phase is Phase.MOVING
         state = self._of(logical, situation)
         cause = self._cause_of(error, state, physical)
@@ -169,10 +161,8 @@ class ThrottleTracker:
         return *decision, recent.pressure(now)
 
     def pass_on(self, logical: TypedValue, record: KeyMetadata) -> KeyMetadata:
-        """End a phase that ends after a time, and return the present metadata.
-
-        One thread does this, and the others do not wait: their writes continue in the present
-        phase.
+        """End a phase that ends after a time, and return the present metadata. One thread does
+        this, and the others do not wait: their writes continue in the present phase.
         """
         if record.shards.phase not in PASSING or self.metadata.unsettled(record) > 0:
             return record

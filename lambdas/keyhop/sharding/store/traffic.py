@@ -28,9 +28,7 @@ MOST_OUTDATED = 10
 
 @dataclass(slots=True)
 class _Waiting:
-    """The unreported traffic of one key. minutes: write units by epoch minute. reported: the time
-    of the last report, or None.
-    """
+    """The unreported traffic of one key, as write units by epoch minute, since the last report."""
 
     since: float
     reported: float | None = None
@@ -51,10 +49,8 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Traffic:
-    """The reports of one writer, by epoch minute; for any number of threads.
-
-    table, partition: the metadata table, and the name of its key. A report is sent once, and an
-    error never makes a write fail: the next report includes the same data again.
+    """The reports of one writer, by epoch minute, to the metadata table; for any number of threads.
+    One is sent once, and an error never makes a write fail: the next one includes the same data.
     """
 
     requests: Requests
@@ -168,10 +164,8 @@ class Traffic:
 
 
 def outdated(minutes: Mapping[int, float], now: float) -> list[int]:
-    """Return the minutes of outdated reports, oldest first.
-
-    Of each hour the busiest minute is kept. The latest minutes are kept too, because reports of
-    them still arrive. now: epoch seconds.
+    """Return the minutes of outdated reports at `now` (epoch seconds), oldest first. Each hour's
+    busiest minute is kept, and the latest ones, because reports of them still arrive.
     """
     latest = int(now // 60) - MINUTES_KEPT
     oldest = int(now // 3600) - HOURS_KEPT
@@ -189,8 +183,7 @@ def outdated(minutes: Mapping[int, float], now: float) -> list[int]:
 
 def traffic_of(item: Mapping[str, TypedValue]) -> dict[int, float] | None:
     """Return write units by epoch minute, as writers reported them; None if they cannot be read.
-
-    Earlier versions reported by epoch hour; read as minutes, these are outdated.
+    Those that earlier versions reported by epoch hour are outdated minutes.
     """
     if "traffic" not in item:
         return {}
