@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.cli.executions import Execution
-from keyhop.cli.executions import Executions as OfMachine
+from keyhop.cli.stack import Execution
+from keyhop.cli.stack import Executions as OfMachine
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The entry point of the `keyhop` command and of `python -m keyhop`."""
 
-from keyhop.cli.interrupts import end_at_interrupt
+from keyhop.cli.exit_status import end_at_interrupt
 
 end_at_interrupt()  # before the imports of the command, which take most of its first half second
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from keyhop.checks import names_of
-from keyhop.cli.display import progress_text
+from keyhop.cli.progress import progress_text
 from keyhop.jobs.layout import CPU_SECONDS, groups_of_layout, layout_for_skip
 from keyhop.jobs.price import FunctionSize, run_cost
 from keyhop.jobs.request import Request, wishes_of_fleet

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.cli.executions import Execution
+from keyhop.cli.stack import Execution
 from keyhop.rekey.pair import SIDE_SUFFIX
 
 from infra.functions import SERVICE

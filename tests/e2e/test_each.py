@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from keyhop.cli.executions import Execution
+from keyhop.cli.stack import Execution
 
 from testing.databases import keyhop
 from testing.executions import Executions

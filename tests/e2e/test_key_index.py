@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.cli.executions import Execution
+from keyhop.cli.stack import Execution
 from keyhop.key_index.sentinel import Sentinel
 
 from local.stream_bridge import Record, StreamBridge, bridge_for

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from keyhop.cli.executions import Execution
+from keyhop.cli.stack import Execution
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import StepResult

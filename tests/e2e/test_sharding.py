@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from keyhop.cli.executions import Execution
+from keyhop.cli.stack import Execution
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.shards import Shards, from_item

@@ -11,7 +11,7 @@ from threading import Event
 from typing import TextIO
 
 import pytest
-from keyhop.cli.confirm import confirm, place
+from keyhop.cli.session import confirm, place
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import CannotStart

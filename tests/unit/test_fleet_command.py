@@ -11,13 +11,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from keyhop.checks import names_of
 from keyhop.cli import stack as stacks
-from keyhop.cli.executions import Execution, Executions
 from keyhop.cli.fleet_actions import _input as input_of
-from keyhop.cli.fleet_actions import follow
-from keyhop.cli.fleet_view import advised, command_of, console_url, run_json, run_lines
+from keyhop.cli.fleet_actions import advised, command_of, console_url, run_json, run_lines
 from keyhop.cli.main import command
 from keyhop.cli.options import Options
-from keyhop.cli.stack import Stack, find_stack
+from keyhop.cli.stack import Execution, Executions, Stack, find_stack
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import (
     AwsRefused,
@@ -136,7 +134,7 @@ def test_ctrl_c_ends_the_showing_and_says_how_to_come_back(
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    assert follow(STACK, executions({}), ARN, wait=interrupt) is None
+    assert STACK.follow(executions({}), ARN, wait=interrupt) is None
     assert "The run goes on" in (err := capsys.readouterr().err)
     assert "keyhop show first --follow" in err
 
@@ -144,7 +142,7 @@ def test_ctrl_c_ends_the_showing_and_says_how_to_come_back(
 def test_what_ends_the_showing_says_that_the_run_goes_on() -> None:
     gone = EndpointConnectionError(endpoint_url="https://states")
     with pytest.raises(KeyhopError, match="The run goes on: keyhop show first --follow"):
-        follow(STACK, executions({}, gone), ARN, wait=lambda seconds: None)
+        STACK.follow(executions({}, gone), ARN, wait=lambda seconds: None)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import termios
 from fcntl import ioctl
 
 import pytest
-from keyhop.cli.display import fitting, plan_lines, progress_text, share_done
+from keyhop.cli.keys_actions import plan_lines
 from keyhop.cli.output import folded
+from keyhop.cli.progress import fitting, progress_text, share_done
 from keyhop.dynamodb.units import US_EAST_1
 from keyhop.jobs.estimate import Estimate
 from keyhop.jobs.layout import Layout

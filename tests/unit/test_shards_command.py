@@ -8,12 +8,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from keyhop.cli import display, shards_actions, shards_view
-from keyhop.cli.display import StatusLine
+from keyhop.cli import progress, shards_actions
 from keyhop.cli.output import encodable
+from keyhop.cli.progress import StatusLine
 from keyhop.cli.session import Stop
-from keyhop.cli.shards_actions import ShardsCommand
-from keyhop.cli.shards_view import (
+from keyhop.cli.shards_actions import (
+    ShardsCommand,
     escaped,
     history_chart,
     key_json,
@@ -60,7 +60,7 @@ def test_the_table_takes_no_key_for_markup() -> None:
     assert "8  steady  2026-11-" in text
 
 
-@pytest.mark.parametrize("bar", [shards_view.BAR, "#"])
+@pytest.mark.parametrize("bar", [shards_actions.BAR, "#"])
 def test_the_history_is_a_chart_of_steps(bar: str) -> None:
     lines = history_chart(GROWN, T0 + 90_000, bar)
     assert [line.count(bar) for line in lines] == [1, 2, 16, 8]
@@ -73,9 +73,9 @@ def test_the_history_is_a_chart_of_steps(bar: str) -> None:
 def test_a_chart_of_many_shards_stays_narrow_and_of_no_history_has_one_step() -> None:
     many = Shards(1000, T0, ((T0 - 9, 1), (T0, 1000)), 1, 1000, Phase.ANNOUNCED)
     assert max(map(len, history_chart(many, T0 + 1))) < 90
-    assert history_chart(many, T0 + 1)[0].count(shards_view.BAR) == 1
+    assert history_chart(many, T0 + 1)[0].count(shards_actions.BAR) == 1
     (line,) = history_chart(Shards(3, T0, (), 3, 3), T0 - 50)
-    assert line.count(shards_view.BAR) == 3
+    assert line.count(shards_actions.BAR) == 3
     assert "for 0 s" in line, "a clock that is behind"
     assert "epoch" in history_chart(Shards(1, 10**18, (), 1, 1), T0)[0]
 
@@ -175,7 +175,7 @@ def test_the_teller_repeats_itself_only_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: now.seconds))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now.seconds))
     teller = StatusLine(quiet=False)
     told = ((0.0, "a", "1"), (1.0, "a", "2"), (2.0, "b", "3"), (8.0, "b", "4"))
     for now.seconds, kind, text in told:

@@ -1,29 +1,27 @@
-"""What `keyhop each` does: a list of keys, then something for each of them; an undo."""
+"""What `keyhop each` does: list the keys, then do something for each of them; undo it."""
 
 import json
 import math
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keyhop import __version__
 from keyhop.checks import check_characters
-from keyhop.cli.confirm import Facts, confirm, place
-from keyhop.cli.deployment import KeyIndexAccess
-from keyhop.cli.display import StatusLine, check_report_path, write_report
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import is_text, put_out
-from keyhop.cli.session import Stop, connection_of, job_in, stop_on_signals, suggesting, work
+from keyhop.cli.output import aligned, check_report_path, put_out
+from keyhop.cli.session import Facts, Session, place, stop_on_signals
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import Table, look_up
+from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.each.costs import PerKey, per_key
 from keyhop.each.effect import Effect, Work
@@ -33,11 +31,11 @@ from keyhop.each.outcomes import CHANGED, PUT
 from keyhop.each.outcomes import FAILED as KEY_FAILED
 from keyhop.each.request import EachInput
 from keyhop.each.task import check_rows
-from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, StaleIndex
+from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes
-from keyhop.jobs.local import LocalJob, check_is_begun
+from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task
 from keyhop.keys.request import keys_request
@@ -63,119 +61,103 @@ _FIELDS = {one.name for one in fields(EachInput)}
 
 
 def run(options: Options) -> int:
-    """The command; returns its exit status, or raises a KeyhopError."""
+    """Run the command; return its exit status, or raise a KeyhopError."""
     check_report_path(options.report)
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: the directory of the run to go on with.")
-    asked = _asked(options)
-    request = asked.request(flag, {})
-    connection = connection_of(options)
-    with suggesting(connection, options.table):
-        table = look_up(connection, options.table, options.give_up_after)
-    with stop_on_signals("Nothing was done.") as stop:
-        return EachCommand(options, asked, request, connection, table, stop).run()
-    return stop.status
+    values = _asked(options)
+    command = EachCommand(options, values, values.request(flag, {}))
+    with stop_on_signals("Nothing was done.", stop=command.stop):
+        return command.run()
+    return command.stop.status
 
 
 def _asked(options: Options) -> EachInput:
-    """The flags as an execution's input has them; raises CannotStart for a file or JSON that cannot
-    be read.
+    """Return the flags in the form of an execution's input.
+
+    Raises:
+        CannotStart: A file or JSON cannot be read.
     """
-    given = {name: value for name, value in vars(options).items() if name in _FIELDS}
-    given["resume"] = options.output if options.resume else None
-    given["delete"] = True if options.delete else None
+    values = {name: value for name, value in vars(options).items() if name in _FIELDS}
+    values["resume"] = options.output if options.resume else None
+    values["delete"] = True if options.delete else None
     if options.put is not None:
-        given["put"] = _json(options.put, "--put", file=True)
+        values["put"] = _json(options.put, "--put", file=True)
     for name in ("values", "names"):
-        if given[name] is not None:
-            given[name] = _json(given[name], f"--{name}")
+        if values[name] is not None:
+            values[name] = _json(values[name], f"--{name}")
     if options.item is not None:
-        given["item"] = _item(options.item)
-    return EachInput(**given)
+        values["item"] = _item(options.item)
+    return EachInput(**values)
 
 
-def _json(given: str, flag: str, file: bool = False) -> dict[str, Any]:
-    """An object, from JSON or from a file that holds it."""
-    text = given
-    if file or not given.lstrip().startswith("{"):
+def _json(source: str, flag: str, file: bool = False) -> dict[str, Any]:
+    """Return an object from JSON or from a file that contains it."""
+    text = source
+    if file or not source.lstrip().startswith("{"):
         try:
-            text = Path(given).read_text(encoding="utf-8")
+            text = Path(source).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise CannotStart(f"{flag}: {given} cannot be read: {error}.") from error
+            raise CannotStart(f"{flag}: {source} cannot be read: {error}.") from error
     try:
-        found = json.loads(text, parse_float=Decimal)  # a float would not keep 38 digits
-        check_characters(found)
+        value = json.loads(text, parse_float=Decimal)  # a float would not keep 38 digits
+        check_characters(value)
     except (ValueError, RecursionError) as error:
         raise CannotStart(f"{flag} cannot be read as JSON: {error}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise CannotStart(f'{flag} must be a JSON object, such as {{"sk": "#feature"}}.')
-    return found
+    return value
 
 
-def _item(given: str) -> dict[str, Any]:
-    """An item's sort key: NAME=VALUE, or JSON."""
-    if given.lstrip().startswith("{"):
-        return _json(given, "--item")
-    name, equals, value = given.partition("=")
+def _item(source: str) -> dict[str, Any]:
+    """Return an item's sort key from NAME=VALUE or JSON."""
+    if source.lstrip().startswith("{"):
+        return _json(source, "--item")
+    name, equals, value = source.partition("=")
     if not (name and equals):
         raise CannotStart("--item must be NAME=VALUE, such as sk=PROFILE, or a JSON object.")
     return {name: value}
 
 
-@dataclass(slots=True)
-class EachCommand:
-    """The list, and then what is done with it, as runs in directories.
+class EachCommand(Session):
+    """The list of keys and the effect on each, as runs in directories."""
 
-    _reports: what the list has read, if it was made here.
-    """
+    _effect: Effect
 
-    options: Options
-    asked: EachInput
-    request: Request
-    connection: Connection
-    table: Table
-    stop: Stop
-    _deployment: KeyIndexAccess = field(init=False)
-    _path: Path = field(init=False)
-    _list: Path = field(init=False)
-    _began: float = field(default_factory=time.monotonic)
-    _listed: dict[str, Any] | None = None
-    _effect: Effect = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._deployment = KeyIndexAccess(self.options, self.connection)
-        options = self.options
-        name = DEFAULT_NAME.format(table=self.table.bare_name, time=time.strftime("%Y%m%d-%H%M%S"))
+    def __init__(self, options: Options, values: EachInput, request: Request) -> None:
+        super().__init__(options, table_of=partial(look_up, patience=options.give_up_after))
+        self._asked, self._request = values, request
+        self._began = time.monotonic()
+        self._listed: dict[str, Any] | None = None  # The manifest of the list, if it is made here.
         if options.undo:
             self._list = Path(options.undo)
             default = self._list / UNDO
         else:
-            default = Path(name)
+            moment = time.strftime("%Y%m%d-%H%M%S")
+            default = Path(DEFAULT_NAME.format(table=self.table.bare_name, time=moment))
         self._path = Path(options.output) if options.output else default
         if not options.undo:
             self._list = Path(options.keys) if options.keys else self._path / LIST
 
     def run(self) -> int:
-        """The exit status."""
-        options = self.options
-        begun = None
+        """Do it, and return the exit status."""
+        options, stored = self.options, None
+        self._tasks = partial(tasks_of, sentinels_of=self.key_index.sentinels_of)
         if options.resume:
             check_is_begun(self._path)
-            begun = Journal(Directory(self._path)).plan()
-        if begun is None:
+            stored = Journal(Directory(self._path)).plan()
+        if stored is None:
             self._check_effect()
             self._check_list()
         if options.dry_run:
-            facts = [*self._facts()]
-            told = dict(facts)
-            lines = "\n".join(f"{name:10} {text}" for name, text in facts)
-            put_out(options.format, told, lambda: lines)
+            facts = [*place(self.table.arn, self.connection.endpoint), *self._facts()]
+            put_out(options.format, dict(facts), lambda: "\n".join(aligned(facts, width=10)))
             return DONE
         if not options.resume:
-            confirm(self._act, self._facts, options.yes, self.stop.event)
-        StatusLine(options.quiet).say(f"The run is kept in {self._path}.")
+            self.confirm(self._act, self._facts)
+        self.say(f"The run is kept in {self._path}.")
         try:
-            if not options.keys and not options.undo and begun is None:
+            if not options.keys and not options.undo and stored is None:
                 self._make_list()
             return self._work()
         except Stopped:
@@ -184,7 +166,7 @@ class EachCommand:
 
     @property
     def _act(self) -> str:
-        effect = self.request.options["effect"]["kind"]
+        effect = self._request.options["effect"]["kind"]
         acts = {
             "put": "put the item into each collection of {}",
             "update": "update that item of each collection of {}",
@@ -198,23 +180,23 @@ class EachCommand:
         return f"Continue with --output {self._path} --resume."
 
     def _check_effect(self) -> None:
-        """Raises CannotStart before anything is read, if it cannot be done to this table."""
+        """Raise CannotStart before anything is read, if the effect is impossible on this table."""
         if self.options.undo:
             return
-        if not self.request.options["effect"]:
+        if not self._request.options["effect"]:
             raise CannotStart(
                 f"{self._path} was interrupted while the keys were listed: give what is to be done "
                 "as well."
             )
         source = self.table.source()
-        check_rows(self.request.options, source.space)
-        sentinels = self._deployment.sentinels_of(self.table)
+        check_rows(self._request.options, source.space)
+        sentinels = self.key_index.sentinels_of(self.table)
         item = None if sentinels is None else sentinels.item
         work = Work(self.connection, source, "", now(), Usage(), self.stop.event, sentinel=item)
-        self._effect = effect_of(self.request.options, work)
+        self._effect = effect_of(self._request.options, work)
 
     def _check_list(self) -> None:
-        """Raises CannotStart if a list that is given is none."""
+        """Raise CannotStart if the directory of a list has none."""
         is_given = self.options.keys or self.options.undo
         if is_given and self._list_manifest() is None:
             raise CannotStart(f"{self._list} holds no finished run: give the directory of one.")
@@ -223,9 +205,8 @@ class EachCommand:
         return Journal(Directory(self._list)).manifest() if self._list.is_dir() else None
 
     def _facts(self) -> Facts:
-        """What is shown before anything is written: what it comes to, by a sample or a list."""
+        """Estimate the effort by a sample or a list, before anything is written."""
         options = self.options
-        yield from place(self.table.arn, self.connection.endpoint)
         keys, spent, units = self._expected()
         each = self._per_key()
         low, high = (f"{bound:,.0f}" for bound in (keys.low, keys.high))
@@ -242,17 +223,17 @@ class EachCommand:
                 f"writes to the vector indexes {', '.join(names)}, charged by the byte",
             )
         if math.isfinite(keys.high):
-            most = prices.dollars(
+            maximum = prices.dollars(
                 units.high + keys.high * each.read_units, keys.high * each.write_units
             )
-            yield "cost", f"about ${prices.dollars(reads, writes):,.4f}, at most ${most:,.4f}"
+            yield "cost", f"about ${prices.dollars(reads, writes):,.4f}, at most ${maximum:,.4f}"
         yield "prices", prices.on_demand
         yield "time", f"at least {duration(writes / options.max_write_rate)} of writing"
         if spent:
             yield "sample", f"{spent:,.1f} RRU were read for this"
 
     def _expected(self) -> tuple[Interval, float, Interval]:
-        """How many keys there are, what the sample cost, and what listing them will read."""
+        """Return the number of keys, the cost of the sample, and the read units of the list."""
         none = Interval(0.0, 0.0, 0.0)
         if (manifest := self._list_manifest()) is not None:
             counts = manifest.get("counts", {})
@@ -266,82 +247,71 @@ class EachCommand:
             patience=self.options.give_up_after,
             stop=self.stop.event,
         )
-        wanted = self.asked.method
-        method, reason = choose_method(source.space, None, "auto" if wanted == "index" else wanted)
-        found = estimate(reader, method, reason, Wishes(max_rate=self.options.max_read_rate))
-        return found.findings.keys, found.spent_units, found.costs[method].units
+        wanted_method = self._asked.method
+        method, reason = choose_method(
+            source.space, None, "auto" if wanted_method == "index" else wanted_method
+        )
+        plan = estimate(reader, method, reason, Wishes(max_rate=self.options.max_read_rate))
+        return plan.findings.keys, plan.spent_units, plan.costs[method].units
 
     def _per_key(self) -> PerKey:
-        effect = self.request.options["effect"]
+        effect = self._request.options["effect"]
         mean = self.table.source().mean_item_bytes or 0.0
         if self.options.undo:
             return PerKey(1.0)
         return per_key(effect, self._effect.item_bytes, mean)
 
     def _make_list(self) -> None:
-        """The keys, in a run of their own; one that is finished is not made again."""
+        """List the keys in a separate run, unless an earlier start has finished it."""
         options = self.options
-        first = sorted(self._effect.first)
         request = keys_request(
             options.table,
             method=options.method,
             max_read_rate=options.max_read_rate,
             max_read_units=options.max_read_units,
             format="jsonl",
-            first=first,
+            first=sorted(self._effect.first),
         )
-        tasks = tasks_of(self._deployment.decide_trust, sentinels_of=self._deployment.sentinels_of)
-        journal = Journal(Directory(self._list))
-        if options.resume and journal.is_finished():
+        if options.resume and Journal(Directory(self._list)).is_finished():
             return
-        with job_in(self._list, request, tasks, self.connection, options, self.stop, None) as job:
-            job.prepare(self.table)
-            try:
-                self._read(job)
-            except StaleIndex as error:
-                self._read(job.anew(str(error)))
-
-    def _read(self, job: LocalJob) -> None:
-        job.begin()
-        if not work(job, self.options, "listing the keys"):
-            raise Stopped
-        self._listed = dict(job.finish()[1])
+        tasks = self._tasks(self.key_index.decide_trust)
+        job = self.run_job(
+            self._list, request, tasks, "listing the keys", table=self.table, processes=None
+        )
+        self._listed = job.journal.manifest()
 
     def _work(self) -> int:
         options = self.options
         request = replace(
-            self.request, options={**self.request.options, "keys": str(self._list)}, resume=None
+            self._request, options={**self._request.options, "keys": str(self._list)}, resume=None
         )
-        tasks = tasks_of(
-            sentinels_of=self._deployment.sentinels_of,
-            journal_of=lambda path: Journal(Directory(Path(path))),
-        )
-        limits = {name: self.request.options[name] for name in LIMITS}
+        tasks = self._tasks(journal_of=lambda path: Journal(Directory(Path(path))))
+        limits = {name: self._request.options[name] for name in LIMITS}
 
         def each(connection: Connection, options: Mapping[str, Any]) -> Task:
-            """With the limits of this start, if the run was begun by another."""
+            """Apply the limits of this start, even if another one has begun the run."""
             return tasks["each"](connection, {**options, **limits})
 
-        own = {"each": each}
-        with job_in(self._path, request, own, self.connection, options, self.stop) as job:
+        limited = {"each": each}
+        with self.job_in(self._path, request, limited) as job:
             job.prepare(self.table, may_be_finished=options.resume)
             if job.journal.is_finished():
-                return self._tell(job.journal.manifest() or {}, None)
+                return self._report(job.journal.manifest() or {}, None)
             error: KeyhopError | None = None
             manifest = self._list_manifest()
             job.expected = float(manifest["keys"]) if manifest else None
             job.begin()
             kind = job.plan.options["effect"]["kind"]
             try:
-                work(job, options, STATES.get(kind, "handing on keys"))
+                self.work(job, STATES.get(kind, "handing on keys"))
             except Stopped:
                 pass
             except KeyhopError as refusal:
                 error = refusal
-            return self._tell(job.finish()[1], error)
+            return self._report(job.finish()[1], error)
 
-    def _tell(self, summary: Mapping[str, Any], error: KeyhopError | None) -> int:
-        options, counts = self.options, dict(summary.get("counts", {}))
+    def _report(self, summary: Mapping[str, Any], error: KeyhopError | None) -> int:
+        counts = dict(summary.get("counts", {}))
         finished = bool(summary.get("finished"))
         report = {
             "table": self.table.name,
@@ -364,9 +334,7 @@ class EachCommand:
             "error": None if error is None else str(error),
             "software_version": __version__,
         }
-        write_report(options.report, report)
-        if not options.quiet or not is_text(options.format):
-            put_out(options.format, report, lambda: "\n".join(lines_of(report)))
+        self.put_out(report, lambda: "\n".join(lines_of(report)))
         if error is not None:
             hint = "" if isinstance(error, BrokenPromise) else self._hint
             print(f"keyhop: {error} {hint}".rstrip(), file=sys.stderr)
@@ -381,15 +349,13 @@ OF_LIST = ("keys", "method", "reason", "read_units", "requests", "seconds")
 
 
 def lines_of(report: Mapping[str, Any]) -> Iterator[str]:
-    """The result, for a person: what became of the keys, what it cost."""
+    """Return the result for a person: what became of the keys, and the cost."""
     so_far = "" if report["finished"] else " so far"
     yield f"{counted(report['keys'], 'key')} of {report['table']}{so_far}"
     for name, count in sorted(report["outcomes"].items(), key=lambda entry: -entry[1]):
         yield f"  {name:9} {count:>9,}  {MEANS.get(name, '')}".rstrip()
-    yield (
-        f"  wrote     {report['write_units']:,.1f} WRU, read {report['read_units']:,.1f} RRU: "
-        f"${report['dollars']:,.6f}"
-    )
-    if listed := report["list"]:
-        yield f"  list      {listed['read_units']:,.1f} RRU, by {listed['method']}"
-    yield f"  run       {report['run']}"
+    reads, writes = f"{report['read_units']:,.1f} RRU", f"{report['write_units']:,.1f} WRU"
+    facts = [("wrote", f"{writes}, read {reads}: ${report['dollars']:,.6f}")]
+    if keys := report["list"]:
+        facts.append(("list", f"{keys['read_units']:,.1f} RRU, by {keys['method']}"))
+    yield from aligned([*facts, ("run", report["run"])], "  ", 9)

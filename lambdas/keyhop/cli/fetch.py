@@ -1,8 +1,8 @@
-"""The files of a finished run, copied into a directory: then it is as one of keyhop keys --output.
+"""Copy the files of a finished run into a directory like that of keyhop keys --output.
 
-Names of files come from the bucket, so only those that commits and parts have are taken: whoever
-can write to it cannot have a file written elsewhere. The manifest comes last. Until it is there,
-the same command goes on; what is there is checked by its SHA-256, and taken again if it is harmed.
+Names of files come from the bucket, so only the names of commits and parts are accepted: a writer
+to the bucket cannot have a file written elsewhere. The manifest is copied last. Until then, the
+same command continues; it checks existing files by SHA-256, and copies damaged ones again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +27,11 @@ from keyhop.storage.local import Directory
 FILES_AT_ONCE = 8
 MOST_ATTEMPTS = 5
 Look = Callable[[int, int], None]
-"""Is told how many bytes are there, and of how many."""
+"""Receives the number of bytes that are copied, and the total."""
 
 
 def fetch(remote: Journal, path: Path, stop: Event, look: Look) -> dict[str, Any]:
-    """Copy a finished run; returns its manifest. Raises KeyhopError, and Stopped if told to."""
+    """Copy a finished run, and return its manifest. Raise KeyhopError, or Stopped."""
     manifest = _manifest(remote)
     with _opened(path, remote) as local:
         copies = [_Copy(remote, local, stop)]
@@ -39,9 +39,9 @@ def fetch(remote: Journal, path: Path, stop: Event, look: Look) -> dict[str, Any
             copies.append(_Copy(remote.within(FOLDER), local.within(FOLDER), stop, f"{FOLDER}/"))
         for copy in copies:
             copy.take_commits()
-        parts = [one for copy in copies for one in copy.parts()]
-        known = {copy.folder + part.name for copy, part in parts}
-        if strange := {part["name"] for part in manifest["parts"]} - known:
+        parts = [named for copy in copies for named in copy.parts()]
+        names = {copy.folder + part.name for copy, part in parts}
+        if strange := {part["name"] for part in manifest["parts"]} - names:
             raise _no_part(min(strange))
         _take_parts(parts, look)
         for copy in copies:
@@ -52,7 +52,7 @@ def fetch(remote: Journal, path: Path, stop: Event, look: Look) -> dict[str, Any
 
 
 def keys_of(remote: Journal, plan: RunPlan) -> Iterator[Sequence[Key]]:
-    """The keys of a finished run, in batches; nothing is written down."""
+    """Return the keys of a finished run in batches, without writing files."""
     _manifest(remote)
     nested = remote.within(FOLDER)
     journal = remote if nested.plan() is None else nested
@@ -64,7 +64,7 @@ def keys_of(remote: Journal, plan: RunPlan) -> Iterator[Sequence[Key]]:
 
 
 def _manifest(remote: Journal) -> dict[str, Any]:
-    """Raises BrokenPromise if a part that it names is not there."""
+    """Return the manifest; raise BrokenPromise if a part is missing."""
     manifest = remote.manifest()
     assert manifest is not None
     remote.check_sizes(manifest["parts"])
@@ -73,7 +73,7 @@ def _manifest(remote: Journal) -> dict[str, Any]:
 
 @contextmanager
 def _opened(path: Path, remote: Journal) -> Iterator[Journal]:
-    """The directory, locked, with the plan of the run; raises RunConflict, CannotStart."""
+    """Lock the directory, with the plan of the run; raise RunConflict, CannotStart."""
     directory = Directory(path)
     if path.exists() and not path.is_dir():
         raise RunConflict(f"{path} is a file: name a directory.")
@@ -103,7 +103,7 @@ def _take(remote: Journal, local: Journal, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A run, or the run within a run that lists logical keys. folder: where that is, in the run."""
+    """A run, or the run in a folder of it that lists logical keys."""
 
     remote: Journal
     local: Journal
@@ -111,24 +111,24 @@ class _Copy:
     folder: str = ""
 
     def take_commits(self) -> None:
-        """All commits that are not there yet, and the plan."""
+        """Copy the plan, and all commits that are missing."""
         if self.local.plan() is None:
             _take(self.remote, self.local, PLAN)
-        there = self.local.store.sizes("commits")
+        local_sizes = self.local.store.sizes("commits")
         sizes = self.remote.store.sizes("commits")
         names = [name for name in sizes if COMMIT_NAME.fullmatch(name)]
 
         def take(name: str) -> None:
             if self.stop.is_set():
                 raise Stopped
-            if there.get(name) != sizes[name]:
+            if local_sizes.get(name) != sizes[name]:
                 _take(self.remote, self.local, name)
 
         with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
             list(pool.map(take, names))
 
     def parts(self) -> Iterator[tuple["_Copy", Part]]:
-        """The parts that count, by the commits; raises BrokenPromise for a name that is none."""
+        """Return the parts of all commits; raise BrokenPromise for a name that is not a part's."""
         for commit in self.local.commits_of(sorted(self.local.commit_files())):
             for part in commit.parts:
                 if not PART_NAME.fullmatch(part.name):
@@ -136,7 +136,7 @@ class _Copy:
                 yield self, part
 
     def take_part(self, part: Part, written: Callable[[int], None]) -> None:
-        """One part, unless it is there; from its beginning where an answer broke off."""
+        """Copy a part, unless it is complete; begin again when a response breaks off."""
         with suppress(BrokenPromise):
             self.local.check_content([part])
             written(part.size)
@@ -161,15 +161,15 @@ class _Copy:
             file.close()
 
 
-def _take_parts(wanted: list[tuple[_Copy, Part]], look: Look) -> None:
-    total = sum(part.size for _, part in wanted)
-    done = 0
+def _take_parts(parts: list[tuple[_Copy, Part]], look: Look) -> None:
+    total = sum(part.size for _, part in parts)
+    copied = 0
 
     def written(size: int) -> None:
-        nonlocal done
-        done += size
+        nonlocal copied
+        copied += size
 
     with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
-        taken = pool.map(lambda one: one[0].take_part(one[1], written), wanted)
-        for _ in taken:
-            look(done, total)
+        copies = pool.map(lambda pair: pair[0].take_part(pair[1], written), parts)
+        for _ in copies:
+            look(copied, total)

@@ -16,12 +16,12 @@ PLACE = "Where the deployment is"
 
 
 def of_keys(*names: str, section: str = "") -> list[click.Parameter]:
-    """What `keyhop keys` takes too."""
-    found = [copy.copy(one) for one in keys.run.params if one.name in names]
-    for one in found:
-        if section and isinstance(one, shared.Option):
-            one.section = section
-    return found
+    """Return the parameters of `keyhop keys` that have these names."""
+    parameters = [copy.copy(parameter) for parameter in keys.run.params if parameter.name in names]
+    for parameter in parameters:
+        if section and isinstance(parameter, shared.Option):
+            parameter.section = section
+    return parameters
 
 
 option = in_section("This command")

@@ -1,9 +1,10 @@
-"""What `keyhop run`, `runs`, `show` and `fetch` do: executions started, followed, shown, copied."""
+"""What `keyhop run`, `runs`, `show` and `fetch` do: start, follow, show and copy executions."""
 
+import json
+import re
+import shlex
 import sys
-import time
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -12,115 +13,118 @@ from pathlib import Path
 from typing import Any, cast
 
 from keyhop.checks import camel, read
-from keyhop.cli.display import StatusLine
-from keyhop.cli.executions import Execution, Executions
-from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
+from keyhop.cli.exit_status import DONE, INTERRUPTED
 from keyhop.cli.fetch import fetch as copy_run
 from keyhop.cli.fetch import keys_of
-from keyhop.cli.fleet import DEFAULT_STACK
-from keyhop.cli.fleet_view import (
-    plan_lines,
-    printable,
-    progress_json,
-    rows_lines,
-    run_json,
-    run_lines,
-    run_row,
-)
-from keyhop.cli.following import Beside, Following, nothing_beside
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import is_text, put_out
-from keyhop.cli.printed import Printed
+from keyhop.cli.output import Printed, aligned, columns, cost_facts, is_text, printable, put_out
+from keyhop.cli.progress import StatusLine
 from keyhop.cli.session import Stop, stop_on_signals
-from keyhop.cli.stack import ENUMERATE_KEYS, FOR_EACH_KEY, Stack, find_stack
-from keyhop.cli.standing import WatchedRun
+from keyhop.cli.stack import (
+    ENUMERATE_KEYS,
+    FOR_EACH_KEY,
+    Execution,
+    Stack,
+    WatchedRun,
+    find_stack,
+    new_name,
+)
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import KeyhopError, RunConflict
 from keyhop.jobs.formats import Encoder, Format
-from keyhop.jobs.journal import Journal
+from keyhop.jobs.journal import Journal, RunPlan, Totals
 from keyhop.jobs.request import RUN_ID, table_name
 from keyhop.keys.request import KeysInput
-from keyhop.wording import counted
-
-STATUSES = {"BudgetSpent": BUDGET_SPENT, "KeysMissing": KEYS_MISSING}
-"""Exit statuses of runs that have failed, by their errors."""
+from keyhop.wording import counted, duration
 
 LOOKED_THROUGH = 200
 """Executions of each state machine among which those of one table are looked for."""
 
-MOST_OF_TABLE_NAME = 50
+STATES = {
+    "RUNNING": "running",
+    "PENDING_REDRIVE": "to be gone on with",
+    "SUCCEEDED": "finished",
+    "FAILED": "failed",
+    "TIMED_OUT": "timed out",
+    "ABORTED": "stopped",
+}
+FLAGS = {"dryRun": "--dry-run", "verifyShare": "--verify", "fileFormat": "--file-format"}
+"""The flags whose names differ from those of the fields of an input."""
+
+CONSOLES = {"aws-cn": "console.amazonaws.cn", "aws-us-gov": "console.amazonaws-us-gov.com"}
+AGAIN = re.compile(r"\bstart\b[^{]* with (?=\{)")
+"""The text before the input to start again with, in the cause of a failure."""
 
 
 def run(options: Options) -> int:
-    """One of the commands; returns its exit status."""
+    """Run one of the commands, and return its exit status."""
     endpoint = Endpoint(options.region, options.profile, None, options.role_arn)
     command = {"run": start, "runs": list_runs, "show": show, "fetch": fetch}[options.action]
     return command(options, lambda: find_stack(options.stack, endpoint))
 
 
 def start(options: Options, find: Callable[[], Stack]) -> int:
-    """`keyhop run`."""
-    given = _input(options)
+    """`keyhop run`: start an execution of EnumerateKeys."""
+    values = _input(options)
     stack = find()
     executions = stack.executions(ENUMERATE_KEYS)
-    name = options.name or new_name(options.table)
-    arn = executions.start(given, name)
-    if not options.dry_run:
-        if is_text(options.format):
-            print(name, flush=True)
-        if not options.follow:
-            if not is_text(options.format):
-                put_out(options.format, {"run": options.resume or name, "execution": arn}, str)
-            if not options.quiet:
-                print(f"keyhop: Started. To follow it: {come_back(stack, name)}", file=sys.stderr)
-            return DONE
-    ended = follow(stack, executions, arn, options.quiet)
+    arn = executions.start(values, options.name or new_name(options.table))
+    if not (options.follow or options.dry_run):
+        stack.put_out_start(options, arn, options.resume or "")
+        return DONE
+    if not options.dry_run and is_text(options.format):
+        print(arn.rpartition(":")[2], flush=True)
+    ended = stack.follow(executions, arn, options.quiet)
     if ended is None:
         return INTERRUPTED
     if options.dry_run and ended.has_succeeded:
         put_out(options.format, ended.output, lambda: "\n".join(plan_lines(ended.output)))
         return DONE
-    told = _told(stack, ended)
+    run = _run_json(stack, ended)
     if not is_text(options.format):
-        put_out(options.format, told, str)
+        put_out(options.format, run, str)
     elif not options.quiet or not ended.has_succeeded:
-        print(*run_lines(told), sep="\n", file=sys.stderr)
-    return status_of(ended)
+        print(*run_lines(run), sep="\n", file=sys.stderr)
+    return ended.exit_status
 
 
 def list_runs(options: Options, find: Callable[[], Stack]) -> int:
-    """`keyhop runs`."""
+    """`keyhop runs`: list the latest executions."""
     stack = find()
-    most = options.limit if options.table is None else max(LOOKED_THROUGH, options.limit)
-    latest = (one for executions in stack.all_executions() for one in executions.latest(most))
-    wanted = None if options.table is None else table_name(options.table)
-    found = nlargest(
-        options.limit,
-        (one for one in latest if wanted in (None, table_name(one.table))),
-        key=lambda one: one.started,
+    maximum = options.limit if options.table is None else max(LOOKED_THROUGH, options.limit)
+    latest = (
+        execution
+        for executions in stack.all_executions()
+        for execution in executions.latest(maximum)
     )
-    rows = [run_row(one) for one in found]
+    table = None if options.table is None else table_name(options.table)
+    chosen = nlargest(
+        options.limit,
+        (execution for execution in latest if table in (None, table_name(execution.table))),
+        key=lambda execution: execution.started,
+    )
+    rows = [run_row(execution) for execution in chosen]
     put_out(options.format, rows, lambda: "\n".join(rows_lines(rows, datetime.now(UTC))))
     return DONE
 
 
 def show(options: Options, find: Callable[[], Stack]) -> int:
-    """`keyhop show`."""
+    """`keyhop show`: show an execution."""
     stack = find()
     executions, execution = stack.find(options.run)
     if options.follow and not execution.is_over:
-        ended = follow(stack, executions, execution.arn, options.quiet)
+        ended = stack.follow(executions, execution.arn, options.quiet)
         if ended is None:
             return INTERRUPTED
         execution = ended
-    told = _told(stack, execution)
-    put_out(options.format, told, lambda: "\n".join(run_lines(told)))
-    return status_of(execution) if options.follow else DONE
+    run = _run_json(stack, execution)
+    put_out(options.format, run, lambda: "\n".join(run_lines(run)))
+    return execution.exit_status if options.follow else DONE
 
 
 def fetch(options: Options, find: Callable[[], Stack]) -> int:
-    """`keyhop fetch`."""
+    """`keyhop fetch`: copy or print the keys of a run."""
     stack = find()
     remote = _finished(stack, options.run)
     with stop_on_signals("Start the same command again: it goes on.") as stop:
@@ -129,9 +133,9 @@ def fetch(options: Options, find: Callable[[], Stack]) -> int:
         path = Path(options.directory)
         with StatusLine(options.quiet) as status:
 
-            def look(done: int, total: int) -> None:
-                text = f"fetching, {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
-                status.now("fetching", text, done / max(1, total))
+            def look(copied: int, total: int) -> None:
+                text = f"fetching, {copied / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+                status.now("fetching", text, copied / max(1, total))
 
             manifest = copy_run(remote, path, stop.event, look)
         report = {
@@ -149,7 +153,7 @@ def fetch(options: Options, find: Callable[[], Stack]) -> int:
 
 
 def _finished(stack: Stack, name: str) -> Journal:
-    """The files of a run by its name, or by that of an execution that worked on it."""
+    """Return the files of a run by its name, or by that of an execution that worked on it."""
     if RUN_ID.fullmatch(name) and stack.runs.journal(name).is_finished():
         return stack.runs.journal(name)
     journal = stack.runs.journal(stack.find(name)[1].run)
@@ -170,72 +174,263 @@ def _print_keys(remote: Journal, format_: str | None, stop: Stop) -> int:
     return DONE
 
 
-def follow(
-    stack: Stack,
-    executions: Executions,
-    arn: str,
-    quiet: bool = False,
-    wait: Callable[[float], object] = time.sleep,
-    beside: Beside = nothing_beside,
-) -> Execution | None:
-    """Show how far an execution is until it ends; None if Ctrl-C has ended the showing before.
-
-    beside: see Following. Raises KeyhopError, such as for a network that is gone; the execution
-    goes on all the same.
-    """
-    progress = Following(stack, beside)
-    try:
-        with StatusLine(quiet) as status:
-            return executions.follow(arn, lambda seen: progress.show(seen, status), wait)
-    except KeyboardInterrupt:
-        name = arn.rpartition(":")[2]
-        print(
-            f"keyhop: The run goes on without you. To come back: {come_back(stack, name)}",
-            file=sys.stderr,
-        )
-        return None
-    except KeyhopError as error:
-        name = arn.rpartition(":")[2]
-        raise type(error)(f"{error} The run goes on: {come_back(stack, name)}") from error
-
-
-def _told(stack: Stack, execution: Execution) -> dict[str, Any]:
+def _run_json(stack: Stack, execution: Execution) -> dict[str, Any]:
     progress = None
-    machine = execution.machine.rpartition("-")[2]
-    if not execution.has_succeeded and machine in (ENUMERATE_KEYS, FOR_EACH_KEY):
-        standing = WatchedRun(stack.runs, execution.run)
+    if not execution.has_succeeded and execution.kind in (ENUMERATE_KEYS, FOR_EACH_KEY):
+        run = WatchedRun(stack.runs, execution.run)
         with suppress(KeyhopError):
-            totals = standing.look()
-            if totals is not None and standing.plan is not None:
-                progress = progress_json(standing.plan, totals)
+            totals = run.look()
+            if totals is not None and run.plan is not None:
+                progress = progress_json(run.plan, totals)
     files = stack.runs.store(execution.run).url("")
-    return run_json(execution, files, progress, "" if stack.name == DEFAULT_STACK else stack.name)
+    return run_json(execution, files, progress, stack.unusual_name)
 
 
 def _input(options: Options) -> dict[str, Any]:
     """Return the input of EnumerateKeys for the flags; raise InvalidInput if it is wrong."""
-    said = vars(options) | {"verify_share": options.verify, "accept": [*options.accept]}
-    given = {
-        camel(field.name): said[field.name]
+    flags = vars(options) | {"verify_share": options.verify, "accept": [*options.accept]}
+    values = {
+        camel(field.name): flags[field.name]
         for field in fields(KeysInput)
-        if said.get(field.name, field.default) not in (field.default, [])
+        if flags.get(field.name, field.default) not in (field.default, [])
     }
-    read(KeysInput, given, KeysInput.LIKE).request(flag, given)
-    return given
+    read(KeysInput, values, KeysInput.LIKE).request(flag, values)
+    return values
 
 
-def new_name(table: str) -> str:
-    """Of a run of this table."""
-    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return f"{table_name(table)[:MOST_OF_TABLE_NAME]}-{moment}-{uuid.uuid4().hex[:4]}"
+def console_url(arn: str) -> str:
+    """Return the page of an execution in the AWS console."""
+    _, partition, _, region, *_ = arn.split(":")
+    host = CONSOLES.get(partition, f"{region}.console.aws.amazon.com")
+    return f"https://{host}/states/home?region={region}#/v2/executions/details/{arn}"
 
 
-def come_back(stack: Stack, name: str) -> str:
-    """The command that shows a run."""
-    where = "" if stack.name == DEFAULT_STACK else f" --stack {stack.name}"
-    return f"keyhop show {name} --follow{where}"
+def command_of(values: Mapping[str, Any], stack: str = "") -> str:
+    """Return the `keyhop run` for an execution's input; `stack` is "" for the default stack."""
+    words = ["keyhop", "run", str(values.get("table", ""))]
+    for name, value in values.items():
+        if name in ("table", "scheduled") or value in (None, False):
+            continue
+        flag = FLAGS.get(name) or "--" + "".join(
+            f"-{c.lower()}" if c.isupper() else c for c in name
+        )
+        if value is True:
+            words.append(flag)
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            words += [flag, f"{item:.15g}" if isinstance(item, (int, float)) else str(item)]
+    return shlex.join([*words, *(("--stack", stack) if stack else ())])
 
 
-def status_of(execution: Execution) -> int:
-    """The exit status of a command that has waited for its end."""
-    return DONE if execution.has_succeeded else STATUSES.get(execution.error, FAILED)
+def advised(cause: str) -> Mapping[str, Any] | None:
+    """Return the input to continue with from a failed run's cause; None if there is none."""
+    match = AGAIN.search(cause)
+    try:
+        values = json.JSONDecoder().raw_decode(cause, match.end())[0] if match else None
+    except ValueError:
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def progress_json(plan: RunPlan, totals: Totals) -> dict[str, Any]:
+    """Return the progress of a run."""
+    usage = totals.usage
+    return {
+        "segments": plan.segments,
+        "ended": totals.ended,
+        "share": round(totals.ended / plan.segments, 4),
+        "keys": totals.keys,
+        "requests": usage.requests,
+        "read_units": round(usage.read_units, 3),
+        "throttles": dict(sorted(usage.throttles.items())),
+        "dollars": round(plan.prices.dollars(usage.read_units), 9),
+        "prices": plan.prices.on_demand,
+    }
+
+
+def run_json(
+    execution: Execution, files: str, progress: Mapping[str, Any] | None, stack: str = ""
+) -> dict[str, Any]:
+    """Return a run; `files` is the place of its files, `progress` that of an unfinished run."""
+    return {
+        "run": execution.run,
+        "execution": execution.arn,
+        "machine": execution.kind,
+        "status": execution.status,
+        "table": execution.table,
+        "started": _moment(execution.started),
+        "ended": _moment(execution.ended),
+        "seconds": round(execution.seconds, 1),
+        "input": execution.given,
+        "progress": progress and {**progress, **_pace(execution, progress)},
+        "result": execution.output,
+        "error": execution.error or None,
+        "cause": execution.cause or None,
+        "go_on": _how_to_go_on(execution, progress, stack),
+        "files": files,
+        "console": console_url(execution.arn),
+    }
+
+
+def _pace(execution: Execution, progress: Mapping[str, Any]) -> dict[str, float]:
+    """Return the rate and the remaining seconds, while the run of this very execution works."""
+    if execution.is_over or execution.run != execution.name or not progress["ended"]:
+        return {}
+    remaining = progress["segments"] - progress["ended"]
+    return {
+        "read_units_per_second": round(progress["read_units"] / max(1.0, execution.seconds), 3),
+        "seconds_left": round(execution.seconds * remaining / progress["ended"], 1),
+    }
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _how_to_go_on(execution: Execution, progress: Any, stack: str) -> list[str]:
+    """Return commands, of which one suffices. Only EnumerateKeys has a command of Keyhop's own."""
+    if not execution.is_over or execution.has_succeeded or not execution.table:
+        return []
+    values = advised(execution.cause)
+    if values is None and not execution.cause and progress is not None:  # it was stopped
+        values = {"table": execution.table, "resume": execution.run}
+    commands = []
+    if values and execution.machine.endswith(f"-{ENUMERATE_KEYS}"):
+        commands.append(command_of(values, stack))
+    elif values:
+        start = "aws stepfunctions start-execution --state-machine-arn"
+        machine = execution.arn.rpartition(":")[0].replace(":execution:", ":stateMachine:")
+        commands.append(f"{start} {machine} --input {shlex.quote(json.dumps(values))}")
+    if execution.redrivable and values:
+        redrive = "aws stepfunctions redrive-execution --execution-arn"
+        commands.append(f"{redrive} {execution.arn}")
+    return commands
+
+
+def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
+    """Return a run, as run_json has it, for people."""
+    state = STATES.get(run["status"], run["status"])
+    name = run["execution"].rpartition(":")[2]
+    how_long = f"{'after' if run['ended'] else 'for'} {duration(run['seconds'])}"
+    yield f"{printable(name)}: {run['machine']} of {printable(run['table'])}, {state} {how_long}"
+    if run["run"] != name:
+        yield from _lines(("run", printable(run["run"])))
+    result, progress = run["result"], run["progress"]
+    if isinstance(result, Mapping) and "keys" in result and "manifest" in result:
+        yield from _lines(*_result_facts(result))
+    elif result is not None:
+        yield json.dumps(result, indent=2)
+    elif progress is not None:
+        yield from _lines(*_progress_facts(progress))
+    if run["cause"] or run["error"]:
+        yield f"  {printable(run['error'] or 'error')}: {printable(run['cause'] or '')}"
+    yield from _lines(
+        *zip(("go on by", "or"), map(printable, run["go_on"]), strict=False),
+        ("files", run["files"]),
+        ("console", run["console"]),
+    )
+
+
+def _lines(*facts: tuple[str, str]) -> Iterator[str]:
+    return aligned(facts, "  ", 9)
+
+
+def _progress_facts(progress: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    segments = counted(progress["segments"], "segment")
+    ended = f"{progress['share']:.0%}: {progress['ended']:,} of {segments}"
+    yield "done", f"{ended}, {counted(progress['keys'], 'key')}"
+    requests = counted(progress["requests"], "request")
+    cost = f"${progress['dollars']:.6f} ({progress['prices']})"
+    yield "read", f"{progress['read_units']:,.1f} RRU in {requests}: {cost}"
+    if "seconds_left" in progress:
+        remaining = duration(progress["seconds_left"])
+        yield "rate", f"{progress['read_units_per_second']:,.1f} RRU/s, about {remaining} left"
+
+
+def _result_facts(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the output of EnumerateKeys, for people."""
+    segments = result["segments"]
+    yield "keys", f"{result['keys']:,}"
+    yield "method", result["method"]
+    requests = counted(result["requests"], "request")
+    yield "read", f"{result['read_units']:,.1f} RRU in {requests}"
+    yield from cost_facts(result["cost"])
+    yield (
+        "segments",
+        f"{segments['total']:,}, of {segments['mean_keys']:,.1f} keys, "
+        f"{segments['most_keys']:,} in the largest",
+    )
+    yield "manifest", result["manifest"]
+    if "verify" in result:
+        check = result["verify"]
+        checked = f"{counted(check['segments'], 'segment')} with {counted(check['keys'], 'key')}"
+        yield (
+            "checked",
+            f"{checked}: missing {check['missing']:,}, surplus {check['surplus']:,}; "
+            f"{check['read_units']:,.1f} RRU",
+        )
+
+
+def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Return the output of EnumerateKeys with dryRun, for people."""
+    keys, spent = plan["keys"], plan["spent"]
+    name = f"{plan['table']}/{plan['index']}" if plan["index"] else plan["table"]
+    high = "" if keys["high"] is None else f" to {keys['high']:,}"
+    yield (
+        f"{name} has about {counted(keys['estimate'], 'distinct partition key')} "
+        f"(95% interval {keys['low']:,}{high})."
+    )
+    yield from _lines(*_plan_facts(plan))
+    yield f"  this plan read {spent['read_units']:,.1f} RRU: ${spent['dollars']:.6f}"
+
+
+def _plan_facts(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "method", f"{plan['method']}: {plan['reason']}"
+    spread = f"{counted(plan['segments'], 'segment')} in {counted(plan['groups'], 'group')}"
+    yield "spread", f"{spread}, {counted(plan['workers'], 'worker')} at once"
+    if (way := plan["methods"].get(plan["method"])) is not None:
+        yield (
+            "would be",
+            f"{way['read_units']['estimate']:,.1f} RRU in "
+            f"{counted(way['requests'], 'request')}, in about {duration(way['seconds'])}",
+        )
+    yield from cost_facts(plan["cost"])
+
+
+def run_row(execution: Execution) -> dict[str, Any]:
+    """Return one row of `keyhop runs`."""
+    output = execution.output if isinstance(execution.output, Mapping) else {}
+    cost = output.get("cost")
+    keys = output.get("keys")
+    return {
+        "run": execution.name,
+        "machine": execution.kind,
+        "table": execution.table,
+        "status": execution.status,
+        "keys": keys if isinstance(keys, int) else None,
+        "dollars": cost.get("total") if isinstance(cost, Mapping) else None,
+        "started": _moment(execution.started),
+        "seconds": round(execution.seconds, 1),
+        "error": execution.error or None,
+    }
+
+
+def rows_lines(rows: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[str]:
+    """Return the rows of `keyhop runs` for people."""
+    table = [("run", "what", "table", "state", "keys", "cost", "began", "took")]
+    for row in rows:
+        age = now - datetime.fromisoformat(row["started"])
+        state = STATES.get(row["status"], row["status"])
+        table.append(
+            (
+                printable(row["run"]),
+                row["machine"],
+                printable(row["table"]),
+                f"{state}: {printable(row['error'])}" if row["error"] else state,
+                "" if row["keys"] is None else f"{row['keys']:,}",
+                "" if row["dollars"] is None else f"${row['dollars']:.4f}",
+                f"{duration(age.total_seconds())} ago",
+                duration(row["seconds"]),
+            )
+        )
+    return columns(table)

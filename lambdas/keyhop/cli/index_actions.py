@@ -1,18 +1,15 @@
 """What `keyhop index` does: build, audit, remove, status, reconcile."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from keyhop.cli.confirm import Facts, confirm, place
-from keyhop.cli.deployment import KeyIndexAccess
-from keyhop.cli.display import StatusLine, check_report_path, write_report
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.options import Options
-from keyhop.cli.output import is_text, put_out
-from keyhop.cli.session import Stop, connection_of, job_in, stop_on_signals, suggesting, work
+from keyhop.cli.output import check_report_path, put_out, write_report
+from keyhop.cli.session import Facts, Session, Stop, stop_on_signals
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
@@ -59,15 +56,13 @@ STATES = {
     "audit": "auditing",
     "remove": "removing",
 }
-"""Of each kind of walk: what is being done."""
+"""The activity of each kind of walk."""
 
-POLL_SECONDS = 2.0
-LOCAL_POLL_SECONDS = 0.2
 LOCAL_SETTLE_SECONDS = 1
 
 
 def run(options: Options) -> int:
-    """One action on the key index of a table; returns its exit status."""
+    """Run one action on the key index of a table, and return its exit status."""
     check_report_path(options.report)
     if getattr(options, "resume", False) and options.output:
         check_is_begun(Path(options.output))
@@ -76,27 +71,16 @@ def run(options: Options) -> int:
     return stop.status
 
 
-class IndexCommand:
-    """A table with its key index; build, audit, remove, reconcile and status are the actions.
-
-    _reports: of each kind of walk, once it is done. _expected: collections, by whoever counted them
-    last.
-    """
+class IndexCommand(Session):
+    """The key index of a table; build, audit, remove, reconcile and status are the actions."""
 
     def __init__(self, options: Options, stop: Stop) -> None:
-        self.options = options
-        self.stop = stop
-        self.connection = connection_of(options)
-        with suggesting(self.connection, options.table):
-            self.table = table_with_index(self.connection, options.table)
-        self.deployment = KeyIndexAccess(options, self.connection)
-        self.registry = self.deployment.registry(self.table)
+        super().__init__(options, stop, table_with_index)
+        self.registry = self.key_index.registry(self.table)
         self.name = command_name()
-        self._say = StatusLine(options.quiet).say
-        self._reports: dict[str, dict[str, Any]] = {}
+        self._reports: dict[str, dict[str, Any]] = {}  # By kind of walk, once it is done.
         self._journals: dict[str, Journal] = {}
-        self._expected: int | None = None
-        self._last_wait = ""
+        self._expected: int | None = None  # Collections, as counted last.
         self._is_lost = False
 
     def build(self) -> int:
@@ -116,25 +100,23 @@ class IndexCommand:
         status = self._audited(state["result"], self._reports, "build", "audit")
         capacity = state["result"]["capacity"]
         if capacity and capacity["refused"]:
-            self._say(capacity["refused"])
+            self.say(capacity["refused"])
         if not state["result"]["audit"]["keeper"]:
-            self._say(
+            self.say(
                 "No keeper that can be seen from here follows the table's stream, so the index is "
                 "true as of now: deploy one with keyIndex, or audit before you read it."
             )
         return status
 
     def _tell_what_stands_in_its_way(self) -> None:
-        """Of a build that was refused after a look at all collections: which of them, and where to
-        read of more. Whoever is to put them right needs their keys.
-        """
+        """Name the collections that prevent a build, because somebody must correct them."""
         if "check" not in self._journals:
             return
         named = noted_examples(self._journals["check"])
         for kind, keys in named.items():
-            self._say(f"  {kind:9} {'; '.join(map(str, keys[:EXAMPLES]))}")
+            self.say(f"  {kind:9} {'; '.join(map(str, keys[:EXAMPLES]))}")
             if len(keys) > EXAMPLES and not self.options.report:
-                self._say(f"            and {len(keys) - EXAMPLES:,} more, which --report names")
+                self.say(f"            and {len(keys) - EXAMPLES:,} more, which --report names")
         if named:
             write_report(self.options.report, {**self._reports["check"], "examples": named})
 
@@ -144,22 +126,13 @@ class IndexCommand:
         return self._audited(state["result"], self._reports["audit"], "audit")
 
     def _audited(self, result: Mapping[str, Any], report: Mapping[str, Any], *walks: str) -> int:
-        """report: the result. walks: those that a person is told of."""
+        """Report the result, to a person by the reports of these walks; return the status."""
         audit = self._reports["audit"]
         audit["keeper"] = result["audit"]["keeper"]
-        told = (report_text(self.table.name, self._reports[walk]) for walk in walks)
         rows = [self._reports[walk] for walk in walks]
-        self._put_out(report, "\n".join(told), rows)
+        texts = [report_text(self.table.name, row) for row in rows]
+        self.put_out(report, lambda: "\n".join(texts), rows)
         return DRIFT_FOUND if audit["drift"] else DONE
-
-    def _put_out(
-        self, report: Mapping[str, Any], text: str, rows: Sequence[Mapping[str, Any]] | None = None
-    ) -> None:
-        """The result, to where it is wanted; its text is a summary, which --quiet leaves out."""
-        options = self.options
-        write_report(options.report, report)
-        if not options.quiet or not is_text(options.format):
-            put_out(options.format, report, lambda: text, rows)
 
     def remove(self) -> int:
         result = self._run(Remove, sweep=self.options.sweep)["result"]
@@ -170,26 +143,25 @@ class IndexCommand:
                 "1.5 RRU a key."
             )
         walked = self._reports.get("remove")
-        removed = walked or {"kind": "remove", **result}
-        told = [report_text(self.table.name, walked)] if walked else []
-        left = "no sentinel is left"
-        if elsewhere := result.get("elsewhere"):
-            left = (
-                f"{counted(elsewhere, 'item')} with the marker "
-                f"{'is' if elsewhere == 1 else 'are'} left, at other sort keys"
+        removed = {**(walked or {"kind": "remove", **result})}
+        texts = [report_text(self.table.name, walked)] if walked else []
+        sentence = "no sentinel is left"
+        if count := result.get("elsewhere"):
+            sentence = (
+                f"{counted(count, 'item')} with the marker "
+                f"{'is' if count == 1 else 'are'} left, at other sort keys"
             )
-        told.append(f"The index {INDEX} is gone, and {left}.")
-        self._put_out({**removed, "as_before": result["as_before"]}, "\n".join(told))
+        texts.append(f"The index {INDEX} is gone, and {sentence}.")
+        removed["as_before"] = result["as_before"]
+        self.put_out(removed, lambda: "\n".join(texts))
         if result["refused"]:
-            self._say(result["refused"])
+            self.say(result["refused"])
         return DONE
 
     def reconcile(self) -> int:
         options, table, connection = self.options, self.table, self.connection
         check_has_one(table)
-        act = f"put and delete sentinels of {table.name} as the queue's records call for"
-        where = place(table.arn, connection.endpoint)
-        confirm(act, lambda: where, options.yes, self.stop.event)
+        self.confirm(f"put and delete sentinels of {table.name} as the queue's records call for")
         sentinel = self._sentinel(table)
         check_place(connection, table, sentinel, self.registry.entry().place)
         collections = Collections(connection, table.name, sentinel, stop=self.stop.event)
@@ -199,18 +171,19 @@ class IndexCommand:
             options.queue,
             table.bare_name,
         )
-        done = letters.work(
+        outcome = letters.work(
             lambda records, on_failure: keep(
                 records, collections, on_failure, withdraw=partial(self._withdraw, OCCUPIED)
             ),
             partial(self._withdraw, DISCARDED) if options.discard_old else None,
         )
-        self._put_out(done.to_json(), done.text(table.name, f"keyhop index audit {table.name}"))
-        return DONE if done.is_clear else FAILED
+        audit = f"keyhop index audit {table.name}"
+        self.put_out(outcome.to_json(), lambda: outcome.text(table.name, audit))
+        return DONE if outcome.is_clear else FAILED
 
     def _withdraw(self, why: str) -> None:
-        """Withdraw the trust in the index; raises CannotStart if its record is not at hand."""
-        if not self.deployment.is_shared:
+        """Withdraw the trust in the index; raise CannotStart without its record."""
+        if not self.key_index.is_shared:
             raise CannotStart(
                 "The index must not be trusted from now on, which only the record of the "
                 "deployment can say: give --stack with the name of the keeper's stack."
@@ -224,37 +197,36 @@ class IndexCommand:
 
     def status(self) -> int:
         where = self.registry.store.url("")
-        if not self.deployment.is_shared:
+        if not self.key_index.is_shared:
             where += " (this machine alone; of a deployment: give --stack)"
-        report, text = status_report(self.table, self.deployment.evidence(self.table), where)
+        report, text = status_report(self.table, self.key_index.evidence(self.table), where)
         write_report(self.options.report, report)
         put_out(self.options.format, report, lambda: text)
         return DONE
 
     def _sentinel(self, table: Table) -> Sentinel:
-        """Where sentinels are, or are to be."""
+        """Return the place of the sentinels."""
         place = getattr(self.options, "sentinel", None)
-        known = self.registry.entry().place if place is None else None
-        return known or Sentinel.of(table.space, place)
+        recorded = self.registry.entry().place if place is None else None
+        return recorded or Sentinel.of(table.space, place)
 
-    def _run(self, order: type[Order], **more: Any) -> Mapping[str, Any]:
-        """The steps of an action, to their end; returns the last one's state."""
+    def _run(self, order_type: type[Order], **more: Any) -> Mapping[str, Any]:
+        """Do all steps of an action, and return the state of the last one."""
         options = self.options
-        asked = order(
+        order = order_type(
             table=options.table,
             max_write_rate=options.max_write_rate,
             max_read_rate=options.max_read_rate,
             **more,
         )
-        steps = partial(all_steps, partial(self._life_cycle, asked), self._walk, self._wait)
-        if asked.dry_run:
+        steps = partial(all_steps, partial(self._life_cycle, order), self._walk, self.wait_for)
+        if order.dry_run:
             return steps()
-        self._check_is_ours(asked)
+        self._check_is_ours(order)
         if audit := self.registry.entry().audit:
             self._expected = audit["collections"]
-        if asked.action != "audit" or asked.repair:
-            told = partial(self._told, asked)
-            confirm(WRITES[asked.action] + self.table.name, told, options.yes, self.stop.event)
+        if order.action != "audit" or order.repair:
+            self.confirm(WRITES[order.action] + self.table.name, partial(self._facts, order))
         with Heartbeat(self.registry, self.name, self._lease_is_lost):
             try:
                 return steps()
@@ -265,17 +237,16 @@ class IndexCommand:
             finally:
                 self._give_back()
 
-    def _told(self, order: Order) -> Facts:
-        """What is shown before an action that writes."""
-        yield from place(self.table.arn, self.connection.endpoint)
-        if (expected := self._life_cycle(order).expected()) is not None:
-            yield from estimate_facts(expected)
+    def _facts(self, order: Order) -> Facts:
+        """Estimate an action that writes."""
+        expected = self._life_cycle(order).expected()
+        return () if expected is None else estimate_facts(expected)
 
     def _check_is_ours(self, order: Order) -> None:
-        """Raises CannotStart if a deployment keeps the index, and its record is not at hand."""
-        watch, stream = self.deployment.watch, self.table.stream
+        """Raise CannotStart if a deployment keeps the index, but --stack does not name it."""
+        watch, stream = self.key_index.watch, self.table.stream
         reads_only = order.action == "audit" and not order.repair
-        if self.deployment.is_shared or watch is None or stream is None or reads_only:
+        if self.key_index.is_shared or watch is None or stream is None or reads_only:
             return
         if keepers := watch.followers(stream):
             raise CannotStart(
@@ -288,12 +259,12 @@ class IndexCommand:
         self.stop.event.set()
 
     def _give_back(self) -> None:
-        """Whoever comes next need not wait until the lease is stale."""
+        """Release the lease, so that the next holder need not wait until it is stale."""
         with suppress(KeyhopError, OSError):
             self.registry.change(self.name, lease=None)
 
     def _life_cycle(self, order: Order) -> LifeCycle:
-        """The life cycle of the table, as it is now."""
+        """Return the life cycle of the table in its current state."""
         self.table = table_with_index(self.connection, self.options.table)
         return LifeCycle(
             order,
@@ -301,17 +272,17 @@ class IndexCommand:
             self.table,
             self._sentinel,
             self.registry,
-            OthersKeeper(self.deployment.watch, getattr(self.options, "no_keeper", False)),
+            OthersKeeper(self.key_index.watch, getattr(self.options, "no_keeper", False)),
             self._journals.__getitem__,
             self.name,
-            self.deployment.is_alive,
+            self.key_index.is_alive,
             LOCAL_SETTLE_SECONDS if self.connection.endpoint.is_loopback else FENCE_SECONDS,
-            scaling=self.deployment.scaling,
+            scaling=self.key_index.scaling,
         )
 
-    def _walk(self, life_cycle: LifeCycle, given: Mapping[str, Any]) -> str:
-        """One walk, with progress; in a directory of its own it can be gone on with."""
-        options, kind = self.options, given["walk"]["kind"]
+    def _walk(self, life_cycle: LifeCycle, values: Mapping[str, Any]) -> str:
+        """Run a walk with progress; in a separate directory it can be resumed."""
+        options, kind = self.options, values["walk"]["kind"]
         rounds = sum(name.startswith(kind) for name in self._journals)
         name = f"{kind}-{rounds + 1}" if rounds else kind
         path = Path(options.output) / name if options.output else None
@@ -323,26 +294,10 @@ class IndexCommand:
                 fence_of=lambda *_: fence_of(),
             )
         }
-        with job_in(
-            path, WalkInput.parse(given), tasks, self.connection, options, self.stop
-        ) as job:
-            job.prepare(may_be_finished=options.resume)
-            if not job.journal.is_finished():
-                job.expected = self._expected
-                job.begin()
-                if not work(job, options, STATES[kind]):
-                    raise Stopped
-                job.finish()
-            report = report_of(life_cycle.order.walk(kind), job.journal)
+        request = WalkInput.parse(values)
+        job = self.run_job(path, request, tasks, STATES[kind], self._expected)
+        report = report_of(life_cycle.order.walk(kind), job.journal)
         self._expected = report["collections"]
         self._journals[name] = job.journal
         self._reports[kind] = with_earlier_round(report, self._reports.get(kind))
         return name
-
-    def _wait(self, says: str) -> None:
-        if says != self._last_wait:
-            self._say(f"{says} ...")
-            self._last_wait = says
-        local = self.connection.endpoint.is_loopback
-        if self.stop.event.wait(LOCAL_POLL_SECONDS if local else POLL_SECONDS):
-            raise Stopped

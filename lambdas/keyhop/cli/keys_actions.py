@@ -1,47 +1,42 @@
-"""What `keyhop keys` does: keys to standard output or to files, a check, a report; an estimate."""
+"""What `keyhop keys` does: list keys to standard output or to files, verify them, estimate."""
 
+import json
 import math
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from keyhop import __version__
-from keyhop.cli.confirm import ASK_ABOVE, Facts, confirm, place
-from keyhop.cli.deployment import KeyIndexAccess
-from keyhop.cli.display import (
-    StatusLine,
-    check_report_path,
-    plan_lines,
-    summary_lines,
-    write_report,
-)
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import folded, put_out, width_of
-from keyhop.cli.printed import Printed
+from keyhop.cli.output import (
+    Printed,
+    aligned,
+    check_report_path,
+    columns,
+    folded,
+    put_out,
+    width_of,
+    write_report,
+)
 from keyhop.cli.session import (
     PREFIX,
-    Stop,
-    connection_of,
-    job_in,
+    Session,
     stop_on_signals,
-    suggesting,
-    work,
 )
-from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import Table, look_up
+from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, StaleIndex
-from keyhop.jobs.estimate import Ahead, by_index, estimate
+from keyhop.jobs.estimate import Estimate, by_index, estimate
 from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import Commit, Journal, usage_json
 from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
@@ -55,52 +50,27 @@ from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Memory
 from keyhop.tasks import fold_of, tasks_of
-from keyhop.wording import counted
+from keyhop.wording import counted, duration
 
 MOST_HELD_BYTES = 8 << 20
 """In memory; more is held on disk."""
 
 OF_MANIFEST = ("run", "format", "segments", "started", "ended", "parts")
-"""What a manifest tells, and a report does not, or says of this process."""
+"""The fields of a manifest that a report omits, or whose values are those of this process."""
 
 
 def run(options: Options) -> int:
-    """The command; returns its exit status, or raises a KeyhopError."""
+    """Run the command; return its exit status, or raise a KeyhopError."""
     request = _request(options)
     # Until here there is nothing to end cleanly: signals end it at once.
-    connection = connection_of(options, options.threads or 0)
-    if options.max_cost is not None:
-        most = connection.prices.units_for(options.max_cost)
-        request = replace(request, max_read_units=min(request.max_read_units or most, most))
-    with suggesting(connection, options.table):
-        table = look_up(connection, options.table, options.give_up_after)
-    with stop_on_signals() as stop, ExitStack() as cleaning:
-        deployment = KeyIndexAccess(options, connection)
-        if options.dry_run:
-            return _show_plan(options, connection, table, deployment, stop)
-        path = options.output
-        if path is None and (options.verify or options.metadata):
-            path = cleaning.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX))
-        is_kept = path is not None
-        tasks = tasks_of(
-            deployment.decide_trust, folds=is_kept, sentinels_of=deployment.sentinels_of
-        )
-        place = Path(path) if is_kept else None
-        if options.resume:
-            check_is_begun(Path(options.output))
-        with job_in(place, request, tasks, connection, options, stop, options.processes) as job:
-            job.prepare(table, may_be_finished=options.resume and not options.verify)
-            if job.journal.is_finished():
-                return _tell_it_is_finished(options, job)
-            answered = options.yes or options.max_cost is not None
-            job.approve = partial(approve, job, stop, answered)
-            fold = request.options.get("fold")
-            return _Run(job, options, stop, fold, is_kept and fold is not None).run()
-    return stop.status
+    command = KeysCommand(options, request)
+    with stop_on_signals(stop=command.stop):
+        return command.show_plan() if options.dry_run else command.list_keys()
+    return command.stop.status
 
 
 def _request(options: Options) -> Request:
-    """The flags as a job; raises CannotStart for those that do not go together."""
+    """Return the flags as a job; raise CannotStart for flags that exclude each other."""
     for name in ("output", "report", "separator", "metadata"):
         if getattr(options, name) == "":
             raise CannotStart(f"{flag(name)} is empty: give it a value, or leave the flag out.")
@@ -112,7 +82,7 @@ def _request(options: Options) -> Request:
         raise CannotStart(
             "--dry-run only estimates: it goes without --output, --report and --verify."
         )
-    asked = KeysInput(
+    values = KeysInput(
         table=options.table,
         index=options.index,
         method=options.method,
@@ -126,109 +96,115 @@ def _request(options: Options) -> Request:
         dry_run=options.dry_run,
         verify_share=options.verify,
     )
-    for sentence in asked.contradictions(flag):
+    for sentence in values.contradictions(flag):
         raise CannotStart(f"{sentence}.")
     check_report_path(options.report)
     format_: Any = "jsonl" if options.format == "typed-json" else options.format
-    return replace(asked.request(flag, {}), threads=options.threads, format=format_)
+    return replace(values.request(flag, {}), threads=options.threads, format=format_)
 
 
-def _tell_it_is_finished(options: Options, job: LocalJob) -> int:
-    """Nothing is left to be done in a directory; the report is that of the run."""
-    manifest = job.journal.manifest() or {}
-    figures = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
-    write_report(options.report, {**figures, "output": options.output, "error": None})
-    StatusLine(options.quiet).say(
-        f"{options.output} holds a finished run of {manifest['table']}: "
-        f"{counted(manifest['keys'], 'key')}. "
-        f"Nothing is left to do."
-    )
-    return DONE
-
-
-def approve(job: LocalJob, stop: Stop, answered: bool, ahead: Ahead) -> None:
-    """Ask, if reading may cost more than ASK_ABOVE; who gives --max-cost has answered."""
-    prices, capped = job.connection.prices, job.request.max_read_units
-    limit = prices.units_for(ASK_ABOVE)
-    if answered or (capped is not None and capped <= limit):
-        return
-    units = ahead(lambda units: units.high <= limit)
-    if units.high <= limit:
-        return
-
-    def told() -> Facts:
-        yield from place(job.reader.source.arn, job.connection.endpoint)
-        most = "with no upper limit that is known"
-        if math.isfinite(units.high):
-            most = f"at most {units.high:,.0f}: ${prices.dollars(units.high):,.2f}"
-        yield "reads", f"about {units.mean:,.0f} RRU, {most}"
-        yield "cost", f"about ${prices.dollars(units.mean):,.2f} ({prices.on_demand})"
-
-    act = f"read {job.reader.source.title} for more than ${ASK_ABOVE:g}"
-    confirm(act, told, False, stop.event)
-
-
-def _show_plan(
-    options: Options, connection: Connection, table: Table, deployment: KeyIndexAccess, stop: Stop
-) -> int:
-    source = table.source(options.index)
-    sentinels = None if options.index is not None else deployment.sentinels_of(table)
-    if sentinels is not None:
-        source = without_sentinels(source, sentinels)
-    reader = PageReader(
-        connection,
-        source,
-        Budget(options.max_read_rate),
-        patience=options.give_up_after,
-        stop=stop.event,
-    )
-    method, reason = choose_method(source.space, source.index, "auto")
-    wishes = Wishes(options.segments, options.threads, options.max_read_rate)
-    try:
-        found = estimate(reader, method, reason, wishes, options.max_read_units or DEFAULT_UNITS)
-    except Stopped:
-        return stop.status
-    trust = None if options.index is not None else deployment.decide_trust(table, "auto", False)
-    if trust is not None and trust.source is not None:
-        found = by_index(found, trust.source, trust.why, wishes)
-    told = found.to_json()
-    not_index = None
-    if trust is not None:
-        not_index = None if trust.source else trust.why or "the table has none"
-        told["key_index"] = {"read": not_index is None, "why": not_index or trust.why}
-    methods = [
-        {"table": told["table"], "index": told["index"], "method": name, **cost}
-        for name, cost in told["methods"].items()
-    ]
-    lines = partial(plan_lines, found, not_index, width_of(sys.stdout))
-    put_out(options.format, told, lambda: "\n".join(lines()), methods)
-    return DONE
-
-
-@dataclass(slots=True)
-class _Run:
-    """A prepared job, from its beginning to the exit status.
-
-    fold: how logical keys are recognised. folds_at_end: when all keys are read; otherwise as they
-    are printed.
-    """
+class KeysCommand(Session):
+    """The keys of a table, listed to standard output or to files, or an estimate."""
 
     job: LocalJob
-    options: Options
-    stop: Stop
-    fold: Mapping[str, Any] | None
-    folds_at_end: bool
-    began: float = field(default_factory=time.monotonic)
-    is_finished: bool = False
-    figures: dict[str, Any] = field(default_factory=dict)
+
+    def __init__(self, options: Options, request: Request) -> None:
+        look = partial(look_up, patience=options.give_up_after)
+        super().__init__(options, table_of=look, threads=options.threads or 0)
+        if options.max_cost is not None:
+            maximum = self.connection.prices.units_for(options.max_cost)
+            request = replace(
+                request, max_read_units=min(request.max_read_units or maximum, maximum)
+            )
+        self._request = request
+        self._fold: Mapping[str, Any] | None = request.options.get("fold")
+        # Without files, logical keys are folded as they are printed.
+        self._keeps = bool(options.output or options.verify or options.metadata)
+        self._folds_at_end = self._keeps and self._fold is not None
+        self._is_finished = False
+        self._figures: dict[str, Any] = {}
+
+    def show_plan(self) -> int:
+        """Print an estimate, by a sample."""
+        options, indexes = self.options, self.key_index
+        source = self.table.source(options.index)
+        sentinels = None if options.index is not None else indexes.sentinels_of(self.table)
+        if sentinels is not None:
+            source = without_sentinels(source, sentinels)
+        reader = PageReader(
+            self.connection,
+            source,
+            Budget(options.max_read_rate),
+            patience=options.give_up_after,
+            stop=self.stop.event,
+        )
+        method, reason = choose_method(source.space, source.index, "auto")
+        wishes = Wishes(options.segments, options.threads, options.max_read_rate)
+        units = options.max_read_units or DEFAULT_UNITS
+        try:
+            plan = estimate(reader, method, reason, wishes, units)
+        except Stopped:
+            return self.stop.status
+        trust = (
+            None if options.index is not None else indexes.decide_trust(self.table, "auto", False)
+        )
+        if trust is not None and trust.source is not None:
+            plan = by_index(plan, trust.source, trust.why, wishes)
+        report = plan.to_json()
+        not_index = None
+        if trust is not None:
+            not_index = None if trust.source else trust.why or "the table has none"
+            report["key_index"] = {"read": not_index is None, "why": not_index or trust.why}
+        methods = [
+            {"table": report["table"], "index": report["index"], "method": name, **cost}
+            for name, cost in report["methods"].items()
+        ]
+        lines = partial(plan_lines, plan, not_index, width_of(sys.stdout))
+        put_out(options.format, report, lambda: "\n".join(lines()), methods)
+        return DONE
+
+    def list_keys(self) -> int:
+        """List the keys, and return the exit status."""
+        options, indexes = self.options, self.key_index
+        with ExitStack() as cleaning:
+            path = options.output
+            if path is None and self._keeps:
+                path = cleaning.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX))
+            tasks = tasks_of(
+                indexes.decide_trust, folds=self._keeps, sentinels_of=indexes.sentinels_of
+            )
+            if options.resume:
+                check_is_begun(Path(options.output))
+            self.job = job = cleaning.enter_context(
+                self.job_in(Path(path) if path else None, self._request, tasks, options.processes)
+            )
+            job.prepare(self.table, may_be_finished=options.resume and not options.verify)
+            if job.journal.is_finished():
+                return self._tell_it_is_finished()
+            answered = options.yes or options.max_cost is not None
+            job.approve = partial(self.approve, job, answered)
+            return self._run()
+
+    def _tell_it_is_finished(self) -> int:
+        """Report the finished run of a directory."""
+        manifest = self.job.journal.manifest() or {}
+        figures = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
+        directory = self.options.output
+        write_report(self.options.report, {**figures, "output": directory, "error": None})
+        self.say(
+            f"{directory} holds a finished run of {manifest['table']}: "
+            f"{counted(manifest['keys'], 'key')}. "
+            f"Nothing is left to do."
+        )
+        return DONE
 
     @property
-    def is_checked(self) -> bool:
-        return not self.options.verify or "verify" in self.figures
+    def _is_checked(self) -> bool:
+        return not self.options.verify or "verify" in self._figures
 
-    def run(self) -> int:
-        """Do the work, then say what it came to, whatever happened; returns the exit status."""
-        options, usage = self.options, self.job.reader.usage
+    def _run(self) -> int:
+        """Do the work, then report it, whatever happened; return the exit status."""
+        options, usage, began = self.options, self.job.reader.usage, time.monotonic()
         status, message = DONE, None
         try:
             try:
@@ -247,10 +223,10 @@ class _Run:
             status = BUDGET_SPENT if isinstance(error, BudgetSpent) else FAILED
             hint = "" if isinstance(error, BrokenPromise) else self._resume_hint()
             print(f"keyhop: {message} {hint}".rstrip(), file=sys.stderr)
-        if self.stop.event.is_set() and not (self.is_finished and self.is_checked):
+        if self.stop.event.is_set() and not (self._is_finished and self._is_checked):
             status, message = self.stop.status, "interrupted"
             print(f"keyhop: Interrupted. {self._resume_hint()}", file=sys.stderr)
-        report = self._report(message)
+        report = self._report(message, time.monotonic() - began)
         if status == DONE and report.get("verify", {}).get("missing"):
             status = KEYS_MISSING
         if not options.quiet and (status == DONE or usage.requests):
@@ -267,50 +243,48 @@ class _Run:
             self._keep()
 
     def _print(self) -> None:
-        """Keys go to standard output alone, page by page."""
+        """Print the keys page by page, and keep no files."""
         # The keys of an index are held back until the index is known to have been up to date.
-        with SpooledTemporaryFile(MOST_HELD_BYTES) as held:
+        with SpooledTemporaryFile(MOST_HELD_BYTES) as buffer:
             holds = self.job.plan.method == "index"
-            output = self._printed(held if holds else None)
+            output = self._printed(buffer if holds else None)
             try:
-                work(self.job, self.options, output=output)
+                self.work(self.job, output=output)
                 manifest = self.job.finish()[1]
-                self.is_finished = manifest["finished"]
+                self._is_finished = manifest["finished"]
             finally:
                 self._count_folded(output)
             if "doubt" in manifest:
-                self.figures["doubt"] = manifest["doubt"]
-            if holds and self.is_finished:
-                held.seek(0)
-                shutil.copyfileobj(held, sys.stdout.buffer)
+                self._figures["doubt"] = manifest["doubt"]
+            if holds and self._is_finished:
+                buffer.seek(0)
+                shutil.copyfileobj(buffer, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
 
     def _keep(self) -> None:
-        """Keys go to files; if these are not the user's, from there to standard output as well,
-        slice by slice, as they are committed.
-        """
+        """Write the keys to files, and print them from temporary files as they are committed."""
         job, options = self.job, self.options
         prints, holds = not options.output, job.plan.method == "index"
-        output = self._printed() if prints and not self.folds_at_end and not holds else None
+        output = self._printed() if prints and not self._folds_at_end and not holds else None
 
         def show(commit: Commit) -> None:
             if output is not None:
                 output.show(job.journal, job.plan, commit.parts)
 
         try:
-            work(job, options, committed=show)
+            self.work(job, committed=show)
         finally:
             totals, manifest = job.finish()
-            self.figures = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
-            self.is_finished = manifest["finished"]
+            self._figures = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
+            self._is_finished = manifest["finished"]
             self._count_folded(output)
-        if self.is_finished and prints and self.folds_at_end:
+        if self._is_finished and prints and self._folds_at_end:
             self._print_logical()
-        elif self.is_finished and prints and holds:
+        elif self._is_finished and prints and holds:
             output = self._printed()
             output.show(job.journal, job.plan, totals.parts)
             self._count_folded(output)
-        if self.is_finished and options.verify:
+        if self._is_finished and options.verify:
             before = job.reader.usage.copy()
             verdict = Verdict.of_none(job.plan, options.verify)
             with tempfile.TemporaryDirectory(prefix=PREFIX) as path:
@@ -320,32 +294,32 @@ class _Run:
                 raise Stopped
             used = job.reader.usage - before
             checking = {**usage_json(used), **price(used.read_units, job.plan.prices)}
-            self.figures["verify"] = {**verdict.to_json(), **checking}
+            self._figures["verify"] = {**verdict.to_json(), **checking}
 
     def _printed(self, out: IO[bytes] | None = None) -> Printed:
-        job, fold = self.job, None if self.folds_at_end else self.fold
+        job, fold = self.job, None if self._folds_at_end else self._fold
         space = job.plan.space
         folds = None if fold is None else fold_of(job.connection, space, fold, "")
         return Printed(Encoder(job.plan.format, space), folds, out)
 
     def _count_folded(self, output: Printed | None) -> None:
-        if output is not None and self.fold is not None and not self.folds_at_end:
+        if output is not None and self._fold is not None and not self._folds_at_end:
             counts = {"physical_keys": output.physical, "folded": output.folded}
-            self.figures |= {"keys": output.printed, "logical": {**self.fold, **counts}}
+            self._figures |= {"keys": output.printed, "logical": {**self._fold, **counts}}
 
     def _print_logical(self) -> None:
-        """The logical keys of a run that is read, to standard output."""
+        """Print the logical keys of a complete run."""
         output = self._printed()
-        self.is_finished = False
+        self._is_finished = False
         for keys in listed(self.job.journal, self.job.plan):
             if self.stop.event.is_set():
                 raise Stopped
             output.write(0, keys)
-        self.is_finished = True
+        self._is_finished = True
 
-    def _report(self, error: str | None) -> dict[str, Any]:
-        """The --report: what this process knows of the run, unless its figures are known."""
-        job, fold, usage = self.job, self.fold, self.job.reader.usage
+    def _report(self, error: str | None, seconds: float) -> dict[str, Any]:
+        """Return the --report: the figures of the run, or else those of this process."""
+        job, fold, usage = self.job, self._fold, self.job.reader.usage
         method, reason = job.how
         is_begun = hasattr(job, "plan")
         path = self.options.output if is_begun else None
@@ -360,18 +334,146 @@ class _Run:
             "keys": job.group.keys if is_begun else 0,
             **usage_json(usage),
             **price(usage.read_units, job.connection.prices),
-            "seconds": round(time.monotonic() - self.began, 3),
+            "seconds": round(seconds, 3),
             "output": path and str(Path(path)),
             "software_version": __version__,
             **({} if fold is None else {"logical": fold}),
-            **self.figures,
-            "finished": self.is_finished,
+            **self._figures,
+            "finished": self._is_finished,
             "error": error,
         }
 
     def _resume_hint(self) -> str:
-        if self.is_finished:
-            return "" if self.is_checked else "All keys were found, but they are not checked."
+        if self._is_finished:
+            return "" if self._is_checked else "All keys were found, but they are not checked."
         if self.options.output:
             return f"Continue with --output {self.options.output} --resume."
         return "Without --output a run cannot be continued."
+
+
+def plan_lines(estimate: Estimate, not_index: str | None, width: int) -> Iterator[str]:
+    """Return the estimate for a terminal with so many columns.
+
+    `not_index` says why the key index is not read; None if it is, or if an index is listed.
+    """
+    yield _headline(estimate)
+    yield ""
+    rows = [*_rows(estimate)]
+    if not_index is not None:
+        rows.insert(-1 if "published" in estimate.costs else len(rows), ("index", *["-"] * 5))
+    titles = ("method", "RRU", "95% interval", "dollars", "requests", "time")
+    table = [*columns([titles, *rows], leftmost=1)]
+    if max(map(len, table)) > width:
+        table = [*columns([*map(_brief, [titles, *rows])], leftmost=1)]
+    yield from table
+    yield ""
+    layout = estimate.layout
+    yield f"{estimate.method}: {estimate.reason}; {counted(layout.segments, 'segment')}."
+    if not_index is not None:
+        yield f"index: not read, {not_index}."
+    if "published" in estimate.costs:
+        yield "Limit=1: one item a request, one request at a time; for comparison."
+    yield (
+        f"This plan read {estimate.spent_units:,.1f} RRU in "
+        f"{counted(estimate.spent_requests, 'request')}. "
+        f"Prices: {estimate.prices.on_demand}."
+    )
+
+
+def _brief(row: tuple[str, ...]) -> tuple[str, ...]:
+    """Omit the interval."""
+    return (*row[:2], *row[3:])
+
+
+def _rows(estimate: Estimate) -> Iterator[tuple[str, ...]]:
+    for name, cost in estimate.costs.items():
+        units, more = cost.units, ">= " if cost.at_least else ""
+        is_exact = units.low == units.high
+        yield (
+            "Limit=1" if name == "published" else name + " <- auto" * (name == estimate.method),
+            more + (f"{units.mean:,.1f}" if is_exact else f"{units.mean:,.0f}"),
+            "" if is_exact else f"{units.low:,.0f} to {units.high:,.0f}",
+            f"{more}${estimate.prices.dollars(units.mean):,.6f}",
+            f"{more}{cost.requests:,.0f}",
+            more + duration(cost.seconds),
+        )
+
+
+def _headline(estimate: Estimate) -> str:
+    keys = estimate.findings.keys
+    name = f"{estimate.table}/{estimate.index}" if estimate.index else estimate.table
+    if estimate.findings.exact:
+        return f"{name} has {counted(keys.mean, 'distinct partition key')} (read whole)."
+    if not estimate.sampled:
+        maximum = "" if math.isinf(keys.high) else f", at most {keys.high:,.0f} by its item count"
+        return (
+            f"{name} has at least {counted(keys.low, 'distinct partition key')}{maximum}: the "
+            f"allowance was too small for a sample; give more with --max-read-units."
+        )
+    return (
+        f"{name} has about {counted(keys.mean, 'distinct partition key')} "
+        f"(95% interval {keys.low:,.0f} to {keys.high:,.0f})."
+    )
+
+
+def summary_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Return the --report of `keyhop keys` for a person."""
+    name = f"{report['table']}/{report['index']}" if report["index"] else report["table"]
+    so_far = "" if report["finished"] else " so far"
+    seconds = report["seconds"]
+    lasted = f"{seconds:.1f} s" if seconds < 90 else duration(seconds)
+    fold = report.get("logical", {})
+    # Until a run that lists logical keys has folded some, its keys are physical ones.
+    is_folded = "folded" in fold
+    kind = "logical " if is_folded else "physical " if fold else ""
+    yield f"{counted(report['keys'], f'{kind}key')} of {name}{so_far}, in {lasted}"
+    yield from aligned(_summary_facts(report, is_folded), "  ", 9)
+
+
+def _summary_facts(report: Mapping[str, Any], is_folded: bool) -> Iterator[tuple[str, str]]:
+    yield "method", f"{report['method']}: {report['reason']}"
+    yield "read", _read_text(report)
+    processes = report.get("processes", 1)
+    spread = f"{counted(report['segments'], 'segment')}, {report['workers']} at once"
+    yield "spread", spread + f", in {processes} processes" * (processes > 1)
+    if is_folded:
+        fold = report["logical"]
+        folded = f"{fold['folded']:,} of {fold['physical_keys']:,}"
+        yield "folded", f"{folded} physical keys: {_fold_text(fold)}"
+    if left_out := report.get("left_out"):
+        collections = counted(left_out, "collection")
+        yield "left out", f"{collections} with no item but a sentinel of the key index"
+    if report["throttles"]:
+        reasons = sorted(report["throttles"].items(), key=lambda entry: -entry[1])
+        yield "throttled", ", ".join(f"{count:,} x {why}" for why, count in reasons)
+    if report["no_progress_hops"]:
+        yield "hops without progress:", f"{report['no_progress_hops']:,}"
+    if report["output"]:
+        yield "keys in", report["output"]
+    if "verify" in report:
+        yield from _verdict_facts(report["verify"])
+
+
+def _fold_text(fold: Mapping[str, Any]) -> str:
+    suffix = f"{fold['separator']}1 to {fold['separator']}1000"
+    if fold["metadata"] is None:
+        return f"every key that ends in {suffix} is taken for a shard"
+    return f"those that end in {suffix} and that {fold['metadata']} knows as shards"
+
+
+def _read_text(usage: Mapping[str, Any]) -> str:
+    return (
+        f"{usage['read_units']:,.1f} RRU in {counted(usage['requests'], 'request')}: "
+        f"${usage['dollars']:,.6f} (on demand, {usage['price'].partition(', ')[2]})"
+    )
+
+
+def _verdict_facts(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    keys = f"{counted(verdict['segments'], 'segment')}, {counted(verdict['keys'], 'key')}"
+    share = f"{verdict['share']:.1%} of the hash space ({keys})"
+    yield "checked", f"{share}, for {_read_text(verdict)}"
+    yield "", f"missing {verdict['missing']:,}, surplus {verdict['surplus']:,}"
+    if appeared := verdict["appeared"]:
+        yield "", f"{appeared:,} more appeared since the run: a second skip-scan finds them"
+    for kind, examples in verdict["examples"].items():
+        yield "", f"{kind}: {'; '.join(map(json.dumps, examples))}"

@@ -13,8 +13,7 @@ from click.shell_completion import shell_complete
 from keyhop import __version__
 from keyhop.cli import each, fleet, index, keys, rekey, report, shards
 from keyhop.cli import options as shared
-from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED
-from keyhop.cli.interrupts import SENTENCE
+from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED, SENTENCE
 from keyhop.errors import BudgetSpent, CannotStart, KeyhopError
 
 COMPLETION = "_KEYHOP_COMPLETE"
@@ -118,14 +117,14 @@ def _check_arguments(arguments: Sequence[str]) -> None:
     """Check that all arguments are text, also the names of files.
 
     Raises:
-        CannotStart: One has bytes that are no UTF-8, which Python makes lone surrogates of.
+        CannotStart: One is not UTF-8, so that Python has replaced bytes by lone surrogates.
     """
-    for one in arguments:
+    for argument in arguments:
         try:
-            one.encode()
+            argument.encode()
         except UnicodeEncodeError as error:
             raise CannotStart(
-                f"The argument {one!r} is not UTF-8. Give names, keys and paths in UTF-8, and "
+                f"The argument {argument!r} is not UTF-8. Give names, keys and paths in UTF-8, and "
                 "keys that are binary in base64."
             ) from error
 

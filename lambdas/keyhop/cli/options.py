@@ -1,4 +1,4 @@
-"""What the commands have in common: a help in sections, numbers, and options that several take."""
+"""What the commands have in common: help in sections, types of numbers, and shared options."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource, augment_usage_errors
 
-from keyhop.cli.interrupts import raise_at_interrupt
+from keyhop.cli.exit_status import raise_at_interrupt
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
@@ -29,7 +29,7 @@ FLAGS = {"verify_share": "--verify", "candidates": "--candidate"}
 
 Decorator = Callable[[Any], Any]
 Options = SimpleNamespace
-"""What a command line says: an attribute for each option and argument, by its name."""
+"""The values of a command line: an attribute for each option and argument, by its name."""
 
 
 def flag(field: str) -> str:
@@ -58,7 +58,6 @@ class Argument(click.Argument):
         self.help = help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """As of an option."""
         return self.human_readable_name, self.help or ""
 
 
@@ -66,8 +65,10 @@ class Sections(click.Command):
     """A command whose help has sections, and that takes no option for the value of another one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does, but `--output --resume` lacks a value; `--output=--resume` has one."""
-        options = [one for one in self.params if isinstance(one, click.Option) and not one.is_flag]
+        """Parse as click does, but `--output --resume` has no value."""
+        options = [
+            entry for entry in self.params if isinstance(entry, click.Option) and not entry.is_flag
+        ]
         names = {name for option in options for name in option.opts}
         for name, value in pairwise(args):
             if name in names and re.match(r"-[^\d.]", value) and not ctx.resilient_parsing:
@@ -76,38 +77,40 @@ class Sections(click.Command):
             return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Arguments, then sections in the order of their first options."""
+        """Write arguments, then sections in the order of their first options."""
         sections = defaultdict(list)
-        for one in sorted(self.get_params(ctx), key=lambda one: isinstance(one, click.Option)):
-            if record := one.get_help_record(ctx):
-                sections[getattr(one, "section", "Help")].append(record)
+        for entry in sorted(
+            self.get_params(ctx), key=lambda entry: isinstance(entry, click.Option)
+        ):
+            if record := entry.get_help_record(ctx):
+                sections[getattr(entry, "section", "Help")].append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Written with the options: only click 8.5 and later would write them."""
+        """Write nothing: arguments are written with the options, as click does only from 8.5 on."""
 
 
 class Group(Sections, click.Group):
-    """Commands, and options that count for each of them: before the command as after it.
+    """Commands, and options that apply to each of them: before the command and after it.
 
-    Alone it prints its help.
+    Without a command it prints its help.
     """
 
     group_class = type
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does; what is given is the default of the commands below."""
-        given = super().parse_args(ctx, args or ["--help"])
+        """Parse as click does; values of options are the defaults of the commands below."""
+        rest = super().parse_args(ctx, args or ["--help"])
         sources = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
         values = {k: v for k, v in ctx.params.items() if ctx.get_parameter_source(k) in sources}
         values = {**(ctx.default_map or {}), **values}
         ctx.default_map = dict.fromkeys(self.commands, values)
-        return given
+        return rest
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """As click does; for a wrong name it names the nearest one (as click 8.4 and later do)."""
+        """Resolve as click does; name the nearest command for a wrong one, as click 8.4 does."""
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             near = did_you_mean(name, self.commands)
@@ -115,27 +118,27 @@ class Group(Sections, click.Group):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """What is used most comes first."""
+        """Keep the order of definition: the commands that are used most come first."""
         return list(self.commands)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands come first."""
+        """Write the commands first."""
         self.format_commands(ctx, formatter)
         super().format_options(ctx, formatter)
 
 
 class Command(Sections):
-    """A command that does something: what, is told in another module."""
+    """A command whose action is in another module."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does; an option that was given before the command must be one of its own."""
+        """Parse as click does; an option before the command must be an option of the command."""
         for name in ctx.default_map or ():
-            if name not in {one.name for one in self.params}:
+            if name not in {parameter.name for parameter in self.params}:
                 raise click.NoSuchOption(f"--{name.replace('_', '-')}", ctx=ctx)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """What index.build has checked is done by index_actions.run, which is imported now."""
+        """Run index_actions.run, which is imported now, for what index.build has checked."""
         super().invoke(ctx)
         check: Any = self.callback
         actions = import_module(f"{check.__module__}_actions")
@@ -144,34 +147,34 @@ class Command(Sections):
 
 
 class Formats(click.Choice):  # type: ignore[type-arg]  # no type takes one before click 8.2
-    """How a command puts out what it found: one choice for all of them (output.put_out)."""
+    """The formats of results, which are the same for all commands (output.put_out)."""
 
     def convert(self, value: Any, *where: Any) -> str:
-        """The format; `jsonl` is the former name of typed-json."""
+        """Return the format; `jsonl` is the former name of typed-json."""
         format_: str = super().convert("typed-json" if value == "jsonl" else value, *where)
         return format_
 
 
 def together(*decorators: Decorator) -> Decorator:
-    """Several decorators as one; their options stand in the help in this order."""
+    """Combine decorators; the help lists their options in this order."""
 
     def decorate(command: Any) -> Any:
-        for one in reversed(decorators):
-            command = one(command)
+        for decorator in reversed(decorators):
+            command = decorator(command)
         return command
 
     return decorate
 
 
 def in_section(title: str) -> Callable[..., Decorator]:
-    """`click.option`, for the options of a section."""
+    """Return `click.option` for the options of a section."""
     return partial(click.option, cls=Option, section=title)
 
 
 def number(
     what: str, fits: Callable[[Any], bool], kind: Callable[[str], Any] = float
 ) -> Callable[[str], Any]:
-    """A type of an option: the numbers that fit; what: the words for them in an error."""
+    """Return a type of option for the numbers that fit; errors call them `what`."""
 
     def parse(text: str) -> Any:
         with suppress(ValueError):
@@ -182,10 +185,10 @@ def number(
     return parse
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """The whole numbers from `least` to `most`."""
-    what = f"a whole number from {least:,} to {most:,}"
-    return number(what, lambda value: least <= value <= most, int)
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Return a type of option for the whole numbers from `low` to `high`."""
+    what = f"a whole number from {low:,} to {high:,}"
+    return number(what, lambda value: low <= value <= high, int)
 
 
 positive = number("a number above 0", lambda value: 0 < value < math.inf)
@@ -194,7 +197,7 @@ share = number("a share above 0 and up to 1", lambda value: 0 < value <= 1)
 
 
 def rate(text: str) -> float:
-    """A rate of at least LEAST_RATE units a second."""
+    """Return a rate of at least LEAST_RATE units a second."""
     value: float = positive(text)
     if value < LEAST_RATE:
         raise click.BadParameter(f"{text!r} is less than {LEAST_RATE:g} units a second")
@@ -242,7 +245,7 @@ FILE_TYPES = (*FORMATS, "jsonl", "html", "svg", "txt", "yaml", "yml")
 
 
 def directory(name: str) -> str:
-    """The name of a run's directory; raises BadParameter for that of a format or a file type."""
+    """Return a run's directory; raise BadParameter for the name of a format or a file type."""
     if (word := name.lower().removeprefix(".")) not in FILE_TYPES:
         return name
     format_ = "typed-json" if word == "jsonl" else word
@@ -285,4 +288,4 @@ stack = place(
     "of this machine)",
 )
 everywhere = together(format_, quiet, where)
-"""What every command takes, so that it may stand before one."""
+"""The options of every command, which are allowed before a command, too."""

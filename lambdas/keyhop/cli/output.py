@@ -1,28 +1,47 @@
-"""The result of a command: text for a person, JSON or CSV for a program; alike for all commands.
+"""The result of a command on standard output and in the --report file.
+
+A result is text for a person, JSON or CSV for a program, in the same form for all commands:
 
 json        one document, with two spaces a level; values of keys plain: {"pk": "a"}
 typed-json  the same; values of keys as DynamoDB has them: {"pk": {"S": "a"}}
-csv         a header, and a row for each record; what is nested has a column of its own (keys.low),
+csv         a header, and a row for each record; a nested value has a separate column (keys.low),
             a list is JSON in one column
 
 Keys themselves come a page at a time, one a line in each format (jobs.formats).
 """
 
+import json
 import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 from typing import IO, Any
 
 import click
 
-from keyhop.dynamodb.values import plain
-from keyhop.jobs.formats import csv_row, json_text
+from keyhop.dynamodb.values import Key, plain
+from keyhop.errors import CannotStart
+from keyhop.jobs.formats import Encoder, csv_row, json_text
+from keyhop.jobs.journal import Journal, Part, RunPlan
+from keyhop.jobs.pages import KEYS_AT_ONCE
+from keyhop.jobs.worker import KnownKeys
+from keyhop.keys.task import Fold
 
 Record = Mapping[str, Any]
 UNLIMITED_WIDTH = 10_000
+SERVICES = {
+    "dynamodb": "dynamodb",
+    "lambda": "lambda",
+    "step_functions": "step functions",
+    "s3": "s3",
+    "verify": "check",
+}
+"""The names in a report of what an execution paid for, and the words for them."""
 
 
 def put_out(
@@ -31,17 +50,19 @@ def put_out(
     text: Callable[[], str],
     rows: Sequence[Record] | None = None,
 ) -> None:
-    """Print a result on standard output; text: made only if it is asked for.
+    """Print a result on standard output.
 
-    report: keys in it are typed, as DynamoDB has them. rows: the records of csv, if they are not
-    the report itself.
+    Args:
+        report: The result; keys in it are typed, as DynamoDB has them.
+        text: Returns the text for a person; called only for that format.
+        rows: The records of csv, if they are not the report itself.
     """
     if is_text(format_):
         print(encodable(folded(text(), width_of(sys.stdout))))
         return
     if format_ == "csv":
-        one = [report] if isinstance(report, Mapping) else report
-        content = csv_text(one if rows is None else rows)
+        records = [report] if isinstance(report, Mapping) else report
+        content = csv_text(records if rows is None else rows)
     else:
         content = (
             json_text(report if format_ == "typed-json" else unwrapped(report), indent=2) + "\n"
@@ -50,12 +71,45 @@ def put_out(
 
 
 def is_text(format_: str | None) -> bool:
-    """Whether the result is for a person."""
+    """Return whether the result is for a person."""
     return format_ in (None, "text")
 
 
+def aligned(
+    facts: Iterable[tuple[str, str]], margin: str = "", width: int | None = None
+) -> Iterator[str]:
+    """Return lines of names and values, with the values below each other.
+
+    The names are as wide as the longest one and a space, or have this width.
+    """
+    facts = list(facts)
+    if width is None:
+        width = 1 + max((len(name) for name, _ in facts), default=0)
+    return (f"{margin}{name:{width}} {value}" for name, value in facts)
+
+
+def columns(rows: Sequence[Sequence[str]], *, leftmost: int | None = None) -> Iterator[str]:
+    """Return rows as lines of columns: the first `leftmost` columns to the left, all by default."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if leftmost is None or place < leftmost else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def cost_facts(cost: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the cost of an execution, with that of each service, and the prices."""
+    shares = ", ".join(
+        f"{words} ${cost[name]:.6f}" for name, words in SERVICES.items() if name in cost
+    )
+    yield "cost", f"${cost['total']:.6f}: {shares}"
+    yield "", f"({cost['prices']})"
+
+
 def width_of(stream: IO[str]) -> int:
-    """The columns of a terminal; of anything else, more than any line has."""
+    """Return the columns of a terminal; for anything else, more than any line has."""
     if not stream.isatty():
         return UNLIMITED_WIDTH
     with suppress(OSError, ValueError):
@@ -64,7 +118,7 @@ def width_of(stream: IO[str]) -> int:
 
 
 def folded(text: str, width: int) -> str:
-    """Lines that are longer go on below where their second column begins, or their text."""
+    """Fold longer lines; they continue below the start of their second column, or of their text."""
     return "\n".join(
         line if len(line) <= width else _folded(line, width) for line in text.split("\n")
     )
@@ -79,13 +133,18 @@ def _folded(line: str, width: int) -> str:
 
 
 def encodable(text: str) -> str:
-    """Text as standard output can show it, whatever its encoding."""
+    """Return text that standard output can show, whatever its encoding."""
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
+def printable(text: str) -> str:
+    """Return text of unknown origin on one line, without control characters."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
 def unwrapped(report: Any) -> Any:
-    """A report with plain values in place of typed ones."""
+    """Return a report with plain values in place of typed ones."""
     if isinstance(report, list | tuple):
         return [unwrapped(value) for value in report]
     if not isinstance(report, Mapping):
@@ -96,16 +155,16 @@ def unwrapped(report: Any) -> Any:
 
 
 def _is_typed(value: Mapping[str, Any]) -> bool:
-    """Whether this is {"S": "a"}; an attribute may be named S too: {"S": {"S": "a"}}."""
+    """Return whether this is {"S": "a"}; an attribute may be named S, too: {"S": {"S": "a"}}."""
     return len(value) == 1 and any(isinstance(value.get(type_), str | bytes) for type_ in "SNB")
 
 
 def csv_text(records: Sequence[Record]) -> str:
-    """Records with a header: the columns of all of them, in the order in which they come."""
+    """Return records with a header: the columns of all records, in order of appearance."""
     flat = [dict(_flat(unwrapped(record))) for record in records]
-    columns = list(dict.fromkeys(name for record in flat for name in record))
-    rows = [[record.get(name, "") for name in columns] for record in flat]
-    return "".join(map(csv_row, [columns, *rows])) if columns else ""
+    names = list(dict.fromkeys(name for record in flat for name in record))
+    rows = [[record.get(name, "") for name in names] for record in flat]
+    return "".join(map(csv_row, [names, *rows])) if names else ""
 
 
 def _flat(record: Record, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -116,3 +175,78 @@ def _flat(record: Record, before: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{before}{name}", json_text(value)
         else:
             yield f"{before}{name}", "" if value is None else value
+
+
+def check_report_path(path: str | None) -> None:
+    """Raise CannotStart if the --report file could not be written."""
+    if not path:
+        return
+    folder = Path(path).resolve().parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise CannotStart(
+            f"--report {path} cannot be written: choose a file in a directory of yours."
+        )
+
+
+def write_report(path: str | None, report: Mapping[str, Any]) -> None:
+    """Write the --report file, if there is one: a file atomically, a pipe directly."""
+    if not path:
+        return
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+        return
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    with temporary.open("x", encoding="utf-8") as file:
+        file.write(text)
+    temporary.replace(target)
+
+
+class Printed:
+    """Keys on standard output, a page at a time (jobs.worker.Output)."""
+
+    def __init__(
+        self, encoder: Encoder, fold: Fold | None = None, out: IO[bytes] | None = None
+    ) -> None:
+        """Print to `out`, or to standard output, and fold keys first, each once."""
+        self.physical = 0
+        self.folded = 0
+        self.printed = 0
+        self._encoder = encoder
+        self._fold = fold
+        self._known = KnownKeys() if fold is not None else None
+        self._out = out or sys.stdout.buffer
+        self._out.write(encoder.header())
+
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Print those keys that were not printed before; raise BrokenPipeError."""
+        if self._fold is not None:
+            logical = self._fold(keys)
+            self.physical += len(keys)
+            self.folded += sum(key != folded for key, folded in zip(keys, logical, strict=True))
+            keys = logical
+        if self._known is not None:
+            keys = self._known.new_among(keys)
+        self._out.write(self._encoder.encode(keys))
+        self._out.flush()
+        self.printed += len(keys)
+        return len(keys)
+
+    def show(self, journal: Journal, plan: RunPlan, parts: Iterable[Part]) -> None:
+        """Print the content of parts unchanged, unless keys are folded."""
+        for part in parts:
+            if self._fold is None:
+                header = part.header
+                for chunk in journal.content(part):
+                    self._out.write(chunk[header:])
+                    header = max(0, header - len(chunk))
+                self._out.flush()
+                self.printed += part.keys
+                continue
+            keys = (key for _, key in journal.keys(plan, part))
+            while batch := [*islice(keys, KEYS_AT_ONCE)]:
+                self.write(0, batch)
+
+    def close(self) -> tuple[Part, ...]:
+        return ()

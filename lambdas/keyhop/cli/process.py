@@ -1,6 +1,6 @@
-"""`python -m keyhop.cli.process LINK`: a process that works a group of another one's run.
+"""`python -m keyhop.cli.process LINK`: a process that works a group of another process's run.
 
-LINK: the number of the descriptor by which jobs/processes.py tells it what to do.
+LINK is the number of the descriptor on which jobs/processes.py sends the work.
 """
 
 import os
@@ -13,7 +13,7 @@ from keyhop.jobs.processes import work
 from keyhop.tasks import tasks_of
 
 if __name__ == "__main__":
-    # Else nobody is left who could be told.
+    # Otherwise the other process has ended, and nobody needs a message.
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         work(Link(int(sys.argv[1])), tasks_of(), connect)
-    os._exit(0)  # waits for no thread that is left behind
+    os._exit(0)  # does not wait for threads that are still running

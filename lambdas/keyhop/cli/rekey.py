@@ -59,7 +59,7 @@ class Accepted(click.Choice[str]):
 
 
 def show_keys(help: str) -> Decorator:
-    """How keys are shown."""
+    """Return the option that says how to show keys."""
     return output("--show-keys HOW", help=help, type=click.Choice(SHOW_KEYS))
 
 

@@ -1,19 +1,15 @@
-"""What the actions of `keyhop rekey` share: a pair of tables, its side table, the question."""
+"""The session of `keyhop rekey`: a pair of tables, its side table, and its deployment."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from keyhop.cli.confirm import Facts, confirm, place
-from keyhop.cli.display import StatusLine, write_report
 from keyhop.cli.exit_status import DONE
 from keyhop.cli.options import Options
-from keyhop.cli.output import is_text, put_out
 from keyhop.cli.rekey_view import standing_json, standing_lines
-from keyhop.cli.session import Stop, connection_of, suggesting
+from keyhop.cli.session import Facts, Session, Stop
 from keyhop.dynamodb.client import aws_client
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.errors import CannotStart, NotPermitted, RunConflict, TableNotFound
 from keyhop.rekey.control import Control, direction_from
@@ -30,27 +26,19 @@ if TYPE_CHECKING:
     from keyhop.cli.rekey_stack import RekeyStack
 
 TRIES = 10
-"""Of a change of the control item, which others change too."""
+"""Attempts to change the control item, which other processes change, too."""
 
 MOST_LISTED = 1_000
-"""Of claims: more are not counted."""
-
-POLL_SECONDS = 2.0
-LOCAL_POLL_SECONDS = 0.05
+"""The maximum number of claims that are counted."""
 
 
-class PairCommand:
-    """One action on a pair. table: the source. tasks: what its runs are made of."""
+class PairCommand(Session):
+    """One action on a pair, whose source is `table`; `tasks` are those of its runs."""
 
     tasks = staticmethod(tasks_of)
 
     def __init__(self, options: Options, stop: Stop) -> None:
-        self.options = options
-        self.stop = stop
-        self.connection = connection_of(options)
-        with suggesting(self.connection, options.table):
-            self.table = look_up(self.connection, options.table)
-        self.say = StatusLine(options.quiet).say
+        super().__init__(options, stop)
         self.to: str = options.to
         endpoint = self.connection.endpoint
         self.client_of: ClientOf | None = None
@@ -58,7 +46,7 @@ class PairCommand:
             self.client_of = partial(aws_client, endpoint=endpoint)
 
     def side(self) -> SideTable:
-        """The side table of this pair; raises CannotStart if there is none, or another pair's."""
+        """Return the side table of this pair; raise CannotStart or RunConflict without one."""
         side = SideTable(self.connection, self.to + SIDE_SUFFIX, stop=self.stop.event)
         try:
             pair = side.plan()
@@ -76,7 +64,7 @@ class PairCommand:
 
     @cached_property
     def stack(self) -> "RekeyStack | None":
-        """By --stack, or as `start` has noted it; None without one."""
+        """The stack that --stack names, or that `start` has recorded; None without one."""
         name = self.options.stack
         if name is None:
             name = (self.side().told(DEPLOYMENT) or {}).get("stack")
@@ -88,12 +76,13 @@ class PairCommand:
 
     @property
     def by_deployment(self) -> "RekeyStack | None":
-        """Whose state machines are to do it: only as --stack says; else this process does it."""
+        """The stack whose state machines do the work, if --stack names one."""
         return None if self.options.stack is None else self.stack
 
     def shards_of(self, stack: str | None) -> Callable[[Table], bool]:
-        """Whether a table is sharded, as far as can be told from here: by the metadata table that a
-        deployment of this name makes. PlanRun knows others too.
+        """Return a test for sharded tables, by the metadata tables of the deployment of this name.
+
+        PlanRun knows other metadata tables, too.
         """
 
         def is_sharded(table: Table) -> bool:
@@ -106,11 +95,11 @@ class PairCommand:
         return is_sharded if stack else lambda table: False
 
     def followers(self) -> Followers | None:
-        """The event source mappings of the stack's function; None without one."""
+        """Return the event source mappings of the stack's function; None without a stack."""
         return None if self.stack is None else self.stack.followers()
 
     def change(self, side: SideTable, change: Callable[[Control], Control]) -> Control:
-        """Of the control item; returns what it is now."""
+        """Change the control item, and return it."""
         for _ in range(TRIES):
             control = side.control()
             after = change(control)
@@ -130,7 +119,7 @@ class PairCommand:
             control=control,
             now=time.time(),
             claims=side.claims(direction, MOST_LISTED),
-            open_batches=[one.at for one in side.open_batches(direction)],
+            open_batches=[batch.at for batch in side.open_batches(direction)],
             clients=side.clients(),
             stragglers=side.stragglers(),
             figures=figures,
@@ -138,43 +127,21 @@ class PairCommand:
         )
 
     def put_out_status(self, side: SideTable) -> int:
-        one, shown = self.standing(side), getattr(self.options, "show_keys", None) == "full"
-        self.put_out(standing_json(one, shown), lambda: "\n".join(standing_lines(one, shown)))
+        standing, with_keys = (
+            self.standing(side),
+            getattr(self.options, "show_keys", None) == "full",
+        )
+        self.put_out(
+            standing_json(standing, with_keys),
+            lambda: "\n".join(standing_lines(standing, with_keys)),
+        )
         return DONE
 
-    def confirm(self, act: str, told: Callable[[], Facts] = tuple) -> None:
-        """Ask, unless --yes was given; raises CannotStart."""
-
-        def facts() -> Facts:
-            yield from place(self.table.arn, self.connection.endpoint)
-            yield "to", self.to
-            yield from told()
-
-        confirm(act, facts, self.options.yes, self.stop.event)
-
-    def put_out(self, report: Mapping[str, Any], text: Callable[[], str]) -> None:
-        """The result, to where it is wanted; its text is a summary, which --quiet leaves out."""
-        options = self.options
-        write_report(options.report, report)
-        if not options.quiet or not is_text(options.format):
-            put_out(options.format, report, text)
-
-    def check_stop(self) -> None:
-        """Raises Stopped after Ctrl-C."""
-        if self.stop.event.is_set():
-            raise Stopped
+    def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
+        super().confirm(act, lambda: [("to", self.to), *facts()])
 
     def all_steps(self, step: Callable[[], StepResult]) -> StepResult:
-        """Do the next thing until nothing is left to do. Raises Stopped."""
-        said, seconds = "", POLL_SECONDS
-        if self.connection.endpoint.is_loopback:
-            seconds = LOCAL_POLL_SECONDS
-        while True:
-            done = step()
-            if done.done:
-                return done
-            if done.says != said:
-                self.say(f"{done.says} ...")
-                said = done.says
-            if self.stop.event.wait(seconds):
-                raise Stopped
+        """Do step after step until the last one. Raise Stopped."""
+        while not (result := step()).done:
+            self.wait_for(result.says)
+        return result

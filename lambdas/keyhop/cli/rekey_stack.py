@@ -1,6 +1,6 @@
-"""What a deployment does for a re-key: a function follows the streams, state machines do the rest.
+"""A deployment that does a re-key: a function follows the streams, state machines do the rest.
 
-Which deployment, the side table remembers from `start --stack` on.
+The side table records which deployment, from `start --stack` on.
 """
 
 import sys
@@ -8,12 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keyhop.cli.exit_status import DONE, INTERRUPTED
-from keyhop.cli.fleet_actions import come_back, follow, new_name, status_of
-from keyhop.cli.fleet_view import printable
-from keyhop.cli.following import Beside, nothing_beside
 from keyhop.cli.options import Options
-from keyhop.cli.output import is_text, put_out
-from keyhop.cli.stack import MACHINES, Stack, find_stack
+from keyhop.cli.output import is_text, printable, put_out
+from keyhop.cli.stack import MACHINES, Beside, Stack, find_stack, new_name
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
@@ -26,7 +23,7 @@ from keyhop.streams.event_source import Mappings
 End = Callable[[Any], tuple[int, Sequence[str]]]
 
 FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"
-"""Outputs of a stack."""
+"""Outputs of the stack."""
 
 
 class RekeyStack:
@@ -43,13 +40,13 @@ class RekeyStack:
             )
 
     def followers(self) -> Mappings:
-        """The event source mappings of the function that follows the streams."""
+        """Return the event source mappings of the function that follows the streams."""
         outputs = self._stack.outputs
         client = self._stack.client("lambda")
         return Mappings(client, outputs[FUNCTION], outputs[QUEUE], settings=SETTINGS)
 
     def deployed(self, connection: Connection, pair: Pair) -> Deployed:
-        """What a cutover of a pair sees of it."""
+        """Return the deployment as a cutover of this pair sees it."""
         client, outputs = self._stack.client, self._stack.outputs
         return Deployed(
             client("lambda"),
@@ -61,11 +58,11 @@ class RekeyStack:
         )
 
     def run(
-        self, machine: str, given: Mapping[str, Any], end: End, beside: Beside = nothing_beside
+        self, machine: str, given: Mapping[str, Any], end: End, beside: Beside = lambda: ("", ())
     ) -> int:
-        """Start an execution, and with --follow wait for its end; returns an exit status.
+        """Start an execution, with --follow wait for its end, and return an exit status.
 
-        end: makes of its output an exit status, and lines. beside: see Following.
+        `end` turns its output into an exit status and lines.
         """
         options, stack = self._options, self._stack
         if MACHINES[machine] not in stack.outputs:
@@ -73,26 +70,20 @@ class RekeyStack:
                 f"The stack {self.name!r} has no {machine}: deploy this version of Keyhop."
             )
         executions = stack.executions(machine)
-        name = new_name(options.to)
-        arn = executions.start(given, name)
+        arn = executions.start(given, new_name(options.to))
         if not options.follow:
-            told = {"run": name, "execution": arn}
-            put_out(options.format, told, lambda: name)
-            if not options.quiet:
-                print(f"keyhop: Started. To follow it: {come_back(stack, name)}", file=sys.stderr)
+            stack.put_out_start(options, arn)
             return DONE
-        ended = follow(stack, executions, arn, options.quiet, beside=beside)
+        ended = stack.follow(executions, arn, options.quiet, beside=beside)
         if ended is None:
             return INTERRUPTED
-        status, lines = end(ended.output) if ended.has_succeeded else (status_of(ended), ())
-        told = {"run": name, "status": ended.status, **_of(ended.output)}
+        status, lines = end(ended.output) if ended.has_succeeded else (ended.exit_status, ())
+        report = {"run": ended.name, "status": ended.status}
+        if ended.output is not None:
+            report["result"] = ended.output
         if not is_text(options.format) or (lines and not options.quiet):
-            put_out(options.format, told, lambda: "\n".join(lines))
+            put_out(options.format, report, lambda: "\n".join(lines))
         if not ended.has_succeeded:
             told_of = f"{printable(ended.error or 'error')}: {printable(ended.cause or '')}"
             print(f"keyhop: {told_of}", file=sys.stderr)
         return status
-
-
-def _of(output: Any) -> Mapping[str, Any]:
-    return {"result": output} if output is not None else {}

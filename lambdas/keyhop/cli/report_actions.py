@@ -1,24 +1,20 @@
-"""What `keyhop report` does: looks at all sources beside each other, judges, and puts it out."""
+"""What `keyhop report` does: read all sources, judge them, and print the report."""
 
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from keyhop.checks import check_characters
-from keyhop.cli.confirm import ASK_ABOVE, confirm, place
-from keyhop.cli.confirm import Facts as Told
-from keyhop.cli.deployment import KeyIndexAccess
-from keyhop.cli.display import StatusLine
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import encodable, width_of
-from keyhop.cli.session import Stop, connection_of, stop_on_signals, suggesting
+from keyhop.cli.progress import StatusLine
+from keyhop.cli.session import ASK_ABOVE, Session, Stop, stop_on_signals
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
@@ -26,7 +22,7 @@ from keyhop.errors import CannotStart, NotPermitted
 from keyhop.report.assemble import assemble
 from keyhop.report.candidates.evaluate import evaluated
 from keyhop.report.candidates.streamed import Listener, listening
-from keyhop.report.candidates.template import Candidate, candidate
+from keyhop.report.candidates.template import candidate
 from keyhop.report.facts import (
     Absent,
     CodeFacts,
@@ -72,42 +68,44 @@ _FIELDS = {one.name for one in fields(ReportInput)}
 
 
 def run(options: Options) -> int:
-    """The command; returns its exit status, or raises a KeyhopError."""
-    asked = _asked(options)
-    old = None if options.baseline is None else _old(options.baseline)
+    """Run the command; return its exit status, or raise a KeyhopError."""
+    values = _asked(options)
+    baseline = None if options.baseline is None else _old(options.baseline)
     _check_output(options.output)
-    connection = connection_of(options)
     with stop_on_signals("A report that is cut short says nothing.") as stop:
-        command = ReportCommand(options, asked, connection, stop, old)
-        with suggesting(connection, options.table):
-            command.begin()
-        report = command.report()
-        return _tell(options, report, None if old is None else differences(old, report))
+        report = ReportCommand(options, values, stop, baseline).report()
+        return _put_out(
+            options, report, None if baseline is None else differences(baseline, report)
+        )
     return stop.status
 
 
 def _asked(options: Options) -> ReportInput:
-    """The flags as an execution's input has them; raises CannotStart for those that do not go
-    together.
+    """Return the flags in the form of an execution's input.
+
+    Raises:
+        CannotStart: Flags exclude each other.
     """
-    given = {name: value for name, value in vars(options).items() if name in _FIELDS}
-    asked = ReportInput(**{**given, "baseline": None, "candidates": tuple(options.candidate)})
-    for sentence in asked.contradictions(flag):
+    values = {name: value for name, value in vars(options).items() if name in _FIELDS}
+    report_input = ReportInput(
+        **{**values, "baseline": None, "candidates": tuple(options.candidate)}
+    )
+    for sentence in report_input.contradictions(flag):
         raise CannotStart(f"{sentence}.")
-    return asked
+    return report_input
 
 
 def _old(path: str) -> Any:
     try:
-        found = json.loads(Path(path).read_bytes())
-        check_characters(found)
-        return found
+        report = json.loads(Path(path).read_bytes())
+        check_characters(report)
+        return report
     except (OSError, ValueError, RecursionError) as error:
         raise CannotStart(f"--baseline: {path} cannot be read as JSON: {error}.") from error
 
 
 def _check_output(path: str | None) -> None:
-    """Before anything is read, that the page can be written at the end."""
+    """Raise CannotStart, before anything is read, if the page could not be written."""
     if path is None:
         return
     try:
@@ -116,34 +114,31 @@ def _check_output(path: str | None) -> None:
         raise CannotStart(f"--output {path}: {error.strerror}.") from error
 
 
-@dataclass(slots=True)
-class ReportCommand:
-    """All looks at one table, from this process. old: an earlier report's JSON."""
+class ReportCommand(Session):
+    """All looks at one table, from this process."""
 
-    options: Options
-    asked: ReportInput
-    connection: Connection
-    stop: Stop
-    old: Any = None
-    looks: Looks = field(init=False)
-    _candidates: tuple[Candidate, ...] = field(init=False)
-    _began: float = field(default_factory=time.monotonic)
-    _usage: Usage = field(default_factory=Usage)
+    def __init__(
+        self, options: Options, values: ReportInput, stop: Stop, baseline: Any = None
+    ) -> None:
+        self.asked = values
+        self._old = baseline  # An earlier report, as JSON.
+        self._candidates = tuple(map(candidate, values.candidates))
+        self._began = time.monotonic()
+        self._usage = Usage()
+        super().__init__(options, stop, self._begin)
 
-    def __post_init__(self) -> None:
-        self._candidates = tuple(map(candidate, self.asked.candidates))
-        self.looks = Looks(self.connection, self.asked)
-
-    def begin(self) -> None:
-        """Look at the control plane; raises CannotStart for an old report of something else."""
+    def _begin(self, connection: Connection, _name: str) -> Table:
+        """Look at the control plane; raise CannotStart for an old report of another table."""
+        self.looks = Looks(connection, self.asked)
         facts = self.looks.begin()
-        if self.old is not None:
-            check(self.old, facts.name)
+        if self._old is not None:
+            check(self._old, facts.name)
             self.looks.ours = (self._earlier(),)
+        return self.looks.table
 
     def _earlier(self) -> Own:
         try:
-            return Own.of_report(self.old)
+            return Own.of_report(self._old)
         except (KeyError, TypeError, ValueError) as error:
             raise BaselineUnreadable(f"The baseline is damaged: {AGAIN}.") from error
 
@@ -158,10 +153,10 @@ class ReportCommand:
             hot = pool.submit(looks.insights)
             if self.asked.stream is not None:
                 status.now("stream", "reading the stream")
-            listeners = [Listener(one) for one in self._candidates]
+            listeners = [*map(Listener, self._candidates)]
             written = Busiest(looks.facts.partition)
             stream = self._stream([written.take, *self._listening(listeners)], refused is None)
-            self._go_on()
+            self.check_stop()
             sampled = refused or self._sampled(status, written.keys())
             facts = Facts(
                 at=looks.at,
@@ -175,14 +170,10 @@ class ReportCommand:
                 peak_writes=options.peak_writes,
                 prices=self.connection.prices,
             )
-        self._go_on()
-        heard = [one.facts() if one.seen or one.writes else None for one in listeners]
-        facts = replace(facts, candidates=evaluated(self._candidates, heard, facts))
+        self.check_stop()
+        streamed = [each.facts() if each.seen or each.writes else None for each in listeners]
+        facts = replace(facts, candidates=evaluated(self._candidates, streamed, facts))
         return assemble(facts, self._spent(), self.asked.show_keys, self.asked.settings())
-
-    def _go_on(self) -> None:
-        if self.stop.event.is_set():
-            raise Stopped
 
     def _listening(self, listeners: Sequence[Listener]) -> list[Callable[[Record], None]]:
         return [listening(listeners, moment_of, write_units)] if listeners else []
@@ -199,17 +190,17 @@ class ReportCommand:
 
     def _sampled(self, status: StatusLine, written: Sequence[Key]) -> SampleFacts | Absent:
         """Read the sample, or return why it was not read: a denied action ends no report."""
-        asked = self.asked
-        if asked.control_plane_only:
+        values = self.asked
+        if values.control_plane_only:
             return Absent(
-                "the data was not read", "without --control-plane-only", asked.read_units or 0.0
+                "the data was not read", "without --control-plane-only", values.read_units or 0.0
             )
-        if asked.exhaustive:
+        if values.exhaustive:
             self._ask()
-        units = asked.read_units
+        units = values.read_units
         if units is not None:
-            asked = replace(asked, max_read_units=max(1.0, units - self._usage.read_units))
-        request = asked.request(flag, {})
+            values = replace(values, max_read_units=max(1.0, units - self._usage.read_units))
+        request = values.request(flag, {})
 
         def idle() -> None:
             read = self._usage.read_units
@@ -231,28 +222,22 @@ class ReportCommand:
             return why_denied(str(error))
 
     def _ours_of(self, table: Table) -> tuple[Key, ...]:
-        """What tells items of Keyhop's own."""
-        sentinels = KeyIndexAccess(self.options, self.connection).sentinels_of(table)
+        """Return the attributes by which Keyhop recognises its items."""
+        sentinels = self.key_index.sentinels_of(table)
         return () if sentinels is None else (sentinels.item,)
 
     def _ask(self) -> None:
-        """Before all of a table is looked at that may cost more than a little."""
+        """Ask before a look at a whole table that may cost more than a little."""
         facts, prices = self.looks.facts, self.connection.prices
-        most = max(facts.bytes / 8192, facts.items * 0.5 if facts.sort else 0.0)
-        if facts.items and prices.dollars(most) <= ASK_ABOVE:
+        units = max(facts.bytes / 8192, facts.items * 0.5 if facts.sort else 0.0)
+        if facts.items and prices.dollars(units) <= ASK_ABOVE:
             return
 
-        def told() -> Told:
-            yield from place(facts.arn, self.connection.endpoint)
-            yield "items", f"{facts.items:,}" if facts.items else "not known yet"
-            yield "cost", f"up to about ${prices.dollars(most):,.2f} ({prices.on_demand})"
-
-        confirm(
-            f"look at every partition key of {facts.name}",
-            told,
-            self.options.yes,
-            self.stop.event,
-        )
+        details = [
+            ("items", f"{facts.items:,}" if facts.items else "not known yet"),
+            ("cost", f"up to about ${prices.dollars(units):,.2f} ({prices.on_demand})"),
+        ]
+        self.confirm(f"look at every partition key of {facts.name}", lambda: details)
 
     def _code(self) -> CodeFacts | Absent:
         if self.options.code is None:
@@ -274,7 +259,7 @@ class ReportCommand:
         return total([*self.looks.spent, read])
 
 
-def _tell(options: Options, report: Report, since: Differences | None) -> int:
+def _put_out(options: Options, report: Report, since: Differences | None) -> int:
     if options.output is not None:
         folder = Path(options.output)
         (folder / HTML).write_text(page(report), encoding="utf-8")
@@ -292,7 +277,7 @@ def _tell(options: Options, report: Report, since: Differences | None) -> int:
 
 
 def _width() -> int:
-    """0 for no end."""
+    """Return the width of the terminal; 0 means no limit."""
     return width_of(sys.stdout) if sys.stdout.isatty() else 0
 
 

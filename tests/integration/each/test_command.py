@@ -121,8 +121,8 @@ def test_a_signal_at_the_question_is_one_sentence(
         os.kill(os.getpid(), number)
         return [], [], []
 
-    monkeypatch.setattr("keyhop.cli.confirm.is_terminal", lambda: True)
-    monkeypatch.setattr("keyhop.cli.confirm.select", SimpleNamespace(select=interrupted_select))
+    monkeypatch.setattr("keyhop.cli.session.is_terminal", lambda: True)
+    monkeypatch.setattr("keyhop.cli.session.select", SimpleNamespace(select=interrupted_select))
     result = each("--put", item)
     assert result.status == status
     assert result.err.endswith("\nkeyhop: Interrupted. Nothing was done.\n")

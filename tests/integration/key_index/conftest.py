@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.cli import deployment as of_the_command
+from keyhop.cli import session as of_the_command
 from keyhop.cli import stack
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
-from keyhop.cli import deployment, index_actions
+from keyhop.cli import index_actions, session
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.local import LocalJob
 from keyhop.key_index.keeper import Collections
@@ -130,7 +130,7 @@ def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
     discard = ("--queue", "url", "--discard-old", *stack)
     with monkeypatch.context() as patch:
         patch.setattr(
-            deployment,
+            session,
             "bucket_registry",
             lambda s3, bucket, table: Registry(Directory(tmp_path / "other"), table.identity),
         )

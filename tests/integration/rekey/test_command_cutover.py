@@ -70,8 +70,8 @@ def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
 @pytest.fixture
 def says_no(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A person at a terminal who answers no, and functions that follow both streams."""
-    monkeypatch.setattr("keyhop.cli.rekey_changes.NOBODY", "")
-    for module in ("confirm", "rekey_changes"):
+    monkeypatch.setattr("keyhop.cli.rekey_runs.NOBODY", "")
+    for module in ("session", "rekey_runs"):
         monkeypatch.setattr(f"keyhop.cli.{module}.is_terminal", lambda: True)
     reading, writing = os.pipe()
     os.write(writing, b"no\n")

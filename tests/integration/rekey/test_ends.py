@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from keyhop.cli.rekey_changes import move_expiry
+from keyhop.cli.rekey_runs import move_expiry
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, RunConflict

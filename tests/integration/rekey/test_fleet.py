@@ -5,7 +5,7 @@ from threading import Lock
 from typing import Any
 
 import pytest
-from keyhop.cli.standing import WatchedRun
+from keyhop.cli.stack import WatchedRun
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.errors import CannotStart, TooExpensive
