@@ -357,7 +357,7 @@ def which_each(tables: Sequence[Table]) -> dict[str, str]:
 
 
 def environment_bytes(tables: Sequence[Table]) -> int:
-    """Return the larger size of the tables in the environments of FinishRun and PlanRun."""
+    """Return the larger size of tables in FinishRun's and PlanRun's environment, with escapes."""
     both = {**which_tables(tables), **which_key_indexes(tables)}
     extras = (which_sharding(tables), which_each(tables))
     return max(len(json.dumps({**both, **extra}).encode()) for extra in extras)

@@ -271,7 +271,7 @@ class CutOverSettings(Settings):
 
 @dataclass(frozen=True)
 class ShardingSettings(Settings):
-    """Settings of WriteSharded, QuerySharded and MoveShards."""
+    """Settings of WriteSharded, QuerySharded and MoveShards; `sharded` is by name in `tables`."""
 
     tables: Tables
     sharded: Annotated[Mapping[str, Sharded], "KEYHOP_SHARDING", _sharded]

@@ -111,7 +111,7 @@ class Reading:
 
         Args:
             run: The run's id; None if it does not exist yet.
-            done, planned: Numbers of segments.
+            done, planned: The numbers of segments that were finished, and planned.
             allowed: Read units per second of all workers of the run together; 0 for no limit.
             keys, failed: The numbers of keys that were found, and that failed.
         """
