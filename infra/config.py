@@ -132,9 +132,7 @@ class Sharding:
     its end."""
 
     def for_functions(self) -> dict[str, Any]:
-        """Return the settings for functions, which read the partition key from the table's
-        schema.
-        """
+        """Return the settings for functions, which read the partition key from the schema."""
         _, _, *rest = fields(self)
         settings = {camel(field.name): getattr(self, field.name) for field in rest}
         return {name: value for name, value in settings.items() if value != {}}
@@ -277,9 +275,7 @@ def tables_of(value: Any) -> tuple[Table, ...]:
 
 
 def listed(value: Any) -> list[str | Mapping[str, Any]]:
-    """Return the entries, which may be a list, a text with commas, or a text with JSON; none for
-    anything else.
-    """
+    """Return the entries of a list, a text with commas, or a text with JSON; otherwise none."""
     if isinstance(value, str):
         value = from_json(value) if value.lstrip().startswith("[") else value.split(",")
     is_list = isinstance(value, list | tuple)
@@ -361,9 +357,7 @@ def which_each(tables: Sequence[Table]) -> dict[str, str]:
 
 
 def environment_bytes(tables: Sequence[Table]) -> int:
-    """Return the bytes of the tables in the larger environment of FinishRun's and PlanRun's, where
-    quotes are escaped.
-    """
+    """Return the larger size of tables in FinishRun's and PlanRun's environment, with escapes."""
     both = {**which_tables(tables), **which_key_indexes(tables)}
     extras = (which_sharding(tables), which_each(tables))
     return max(len(json.dumps({**both, **extra}).encode()) for extra in extras)

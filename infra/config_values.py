@@ -115,8 +115,6 @@ def shape_of(
     """Read an object into a dataclass; raise ConfigError for the first wrong field.
 
     Args:
-        shape: The dataclass.
-        values: The object.
         field_names: The names of the fields that it may have.
         unknown: The beginning of the message for an unknown field, with {} for its name.
         wrong: Returns the error for a field's name, its value and the allowed values.

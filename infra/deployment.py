@@ -103,9 +103,7 @@ class KeyEnumeration(Construct):
         _say_what_is_open(self, config)
 
     def is_extended_by(self, extension: Construct, option: str, tables: Sequence[Table]) -> None:
-        """Register a construct that adds a capability for tables with an option. Call this before
-        anything else.
-        """
+        """Register a construct for tables with an option. Call this before anything else."""
         if not tables:
             raise ConfigError(f"{extension.node.path}: no table of {self.node.path} has {option}.")
         if Stack.of(extension) is not Stack.of(self):
@@ -142,9 +140,7 @@ class Results(Construct):
         config: Config,
         bucket: s3.IBucket | None = None,
     ) -> None:
-        """Make the bucket. `bucket` is an existing one in its place, with its own lifecycle
-        rules.
-        """
+        """Make the bucket, unless there is one already, which has its own lifecycle rules."""
         super().__init__(scope, construct_id)
         self.bucket: s3.IBucket = bucket or (
             s3.Bucket.from_bucket_name(self, "Bucket", config.results_bucket)

@@ -180,7 +180,7 @@ class Enumeration(Construct):
     def another_job(self, scope: Construct, name: str, task: str, worker: lambda_.Function) -> Job:
         """Return a job with another worker; all jobs share the other functions.
 
-        Workers have roles of their own, because those that write differ from those that only read.
+        Each worker has a separate role, because some write and others only read.
         """
         functions = {**self.job.functions, "ScanSegments": worker}
         return Job(scope, name, self._config, self._bucket, task, functions)
@@ -321,9 +321,7 @@ def _progress(watch: Monitoring, job: Job) -> None:
 
 
 def _rate(watch: Monitoring) -> cw.IMetric:
-    """Return the rate over five minutes. A report covers up to a minute, so a rate over one minute
-    would jump.
-    """
+    """Return the rate over five minutes, because a report covers up to a minute."""
     units = watch.of_table("ReadUnits", period=FIVE_MINUTES)
     label = "of the runs, mean of 5 minutes"
     return expression("units5 / PERIOD(units5)", label, {"units5": units}, FIVE_MINUTES)

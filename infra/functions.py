@@ -60,9 +60,7 @@ def which_worker(config: Config, memory_mb: int | None = None) -> dict[str, str]
 
 
 def which_limit(config: Config) -> dict[str, str]:
-    """Return the environment with the limit on costs of runs whose input has none, for functions
-    that begin runs.
-    """
+    """Return the environment of functions that begin runs: the limit if an input has none."""
     return {"KEYHOP_MAX_COST": f"{config.max_cost:g}"}
 
 

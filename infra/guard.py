@@ -75,9 +75,7 @@ class Guard(Construct):
         )
 
     def _rekeyed(self, config: Config) -> dict[str, Any]:
-        """Return the properties about pairs. Without pairs they are the same as before there were
-        any.
-        """
+        """Return the properties about pairs; none without pairs, as before there were any."""
         if not config.rekey:
             return {}
         # The resource has the pairs, so that a change that removes the last pair still names it.
@@ -87,9 +85,7 @@ class Guard(Construct):
         }
 
     def comes_after(self, *constructs: IConstruct) -> None:
-        """Have other constructs made before the custom resource, and deleted after it. So if it
-        refuses, nothing has been deleted.
-        """
+        """Order constructs so that nothing has been deleted when the custom resource refuses."""
         self._mappings.node.add_dependency(*constructs)
 
     def _release_keeper(

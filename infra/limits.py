@@ -80,7 +80,6 @@ def check_places(tables: Sequence[Table], account: str | None, region: str | Non
     policy considerations"). Lambda reads streams of the same region only.
 
     Args:
-        tables: The tables.
         account: The account of the deployment; None if it is unknown. The CDK's command passes it
             if there are credentials.
         region: The region of the deployment; None if it is unknown.

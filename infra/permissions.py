@@ -92,8 +92,6 @@ def allow_decrypting(owner: Owner, tables: Sequence[Table], sid_end: str = "") -
     notes"). DescribeTable does not need it.
 
     Args:
-        owner: The owner of the permission.
-        tables: The tables.
         sid_end: The end of the Sid, if the owner already has such permissions for other tables.
     """
     keys = sorted({table.kms_key for table in tables if table.kms_key})

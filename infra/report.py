@@ -220,9 +220,7 @@ class KeyReports(Construct):
 
 
 def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
-    """Allow scanning tables and indexes and querying tables, with whole items, because reports are
-    about their sizes and shapes.
-    """
+    """Allow reading whole items, because reports are about their sizes and shapes."""
     allow_describing(owner, tables)
     allow_decrypting(owner, tables)
     arns = table_arns(owner, tables)
@@ -237,9 +235,7 @@ def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
 
 
 def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
-    """Allow requests about tables: their settings, their metrics, their hot keys, and their latest
-    writes.
-    """
+    """Allow requests about the settings, metrics, hot keys and latest writes of tables."""
     arns = table_arns(owner, tables)
     allow(
         owner,

@@ -72,9 +72,7 @@ class TemplateStack(Stack):
                 resource.add_property_override("State", state)
 
     def _name(self, number: int) -> str:
-        """Return the name of a table. A missing name is that of the first table, which changes
-        nothing.
-        """
+        """Return the name of a table; a missing one is the first table's, which changes nothing."""
         is_required = number == 1
         parameter = CfnParameter(
             self,

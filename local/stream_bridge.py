@@ -181,7 +181,7 @@ def _patterns(mapping: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _matches(pattern: Any, value: Any) -> bool:
-    """Tell whether a record passes a pattern; only lists of equal texts are supported."""
+    """Return whether a record passes a pattern; only lists of equal texts are supported."""
     if isinstance(pattern, Mapping):
         return isinstance(value, Mapping) and all(
             _matches(part, value.get(name)) for name, part in pattern.items()

@@ -29,9 +29,7 @@ ABORT = "abort"
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Return the next state from the execution's input and the last step, which is `next` or
-    `abort`.
-    """
+    """Return the next state; `step` in the event is `next`, or `abort` after an error."""
     settings = CutOverSettings.from_env(os.environ)
     request = CutOverInput.parse(event["request"])
     change = _change(settings, request)

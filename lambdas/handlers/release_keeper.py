@@ -89,9 +89,7 @@ def _obey(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def check_none_is_rekeyed(event: Mapping[str, Any]) -> None:
-    """Raise RuntimeError, with what to do first, if a pair that this change removes is being
-    re-keyed.
-    """
+    """Raise RuntimeError, with what to do first, if a removed pair is being re-keyed."""
     is_delete = event["RequestType"] == "Delete"
     properties = event.get("ResourceProperties" if is_delete else "OldResourceProperties") or {}
     kept_pairs = [] if is_delete else event["ResourceProperties"].get("Rekeyed", [])

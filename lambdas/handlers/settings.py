@@ -108,9 +108,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Priced(Settings):
-    """Settings of functions that calculate the cost of a run: the size of the function that
-    reads.
-    """
+    """Settings of functions that calculate costs: the size of the function that reads."""
 
     memory_mb: Annotated[int, "KEYHOP_WORKER_MEMORY_MB", int]
     architecture: Annotated[str, "KEYHOP_ARCHITECTURE", str]
@@ -204,9 +202,7 @@ class PlanSettings(WorkerSettings):
         )
 
     def deployment_for(self, task: str) -> DeploymentSettings:
-        """Return the deployment settings for a request. Only re-keys may use the tables of pairs,
-        and no others.
-        """
+        """Return the deployment's settings for a task: re-keys may use the tables of pairs only."""
         deployment = self.deployment
         if task not in (BACKFILL, VERIFY):
             return replace(deployment, tables=self.tables)
@@ -214,9 +210,7 @@ class PlanSettings(WorkerSettings):
 
     @property
     def most_workers(self) -> int | None:
-        """Return the number of workers that can run at once; None if Lambda does not say it. Then
-        some wait for their turn.
-        """
+        """Return how many workers can run at once; None if unknown: then some wait their turn."""
         if self.reserved is not None:
             return self.reserved
         try:
@@ -260,9 +254,7 @@ class ShowSettings(Settings):
 
 @dataclass(frozen=True)
 class ReplicateSettings(Settings):
-    """Settings of Replicate. `queue` is the URL of its failure queue, to which it sends records
-    itself.
-    """
+    """Settings of Replicate. `queue` is the URL of the failure queue to which it sends records."""
 
     pairs: Annotated[tuple[Rekeyed, ...], "KEYHOP_REKEY", _pairs]
     queue: Annotated[str, "KEYHOP_FAILURE_QUEUE_URL", str]
@@ -270,9 +262,7 @@ class ReplicateSettings(Settings):
 
 @dataclass(frozen=True)
 class CutOverSettings(Settings):
-    """Settings of CutOver. `replicate` is that function's ARN, and `queue` the ARN of its failure
-    queue.
-    """
+    """Settings of CutOver. `replicate` and `queue` are the ARNs of Replicate and its queue."""
 
     pairs: Annotated[tuple[Rekeyed, ...], "KEYHOP_REKEY", _pairs]
     replicate: Annotated[str, "KEYHOP_REPLICATE", str]
@@ -281,9 +271,7 @@ class CutOverSettings(Settings):
 
 @dataclass(frozen=True)
 class ShardingSettings(Settings):
-    """Settings of WriteSharded, QuerySharded and MoveShards. `sharded` has the tables as they are
-    listed.
-    """
+    """Settings of WriteSharded, QuerySharded and MoveShards; `sharded` is by name in `tables`."""
 
     tables: Tables
     sharded: Annotated[Mapping[str, Sharded], "KEYHOP_SHARDING", _sharded]
@@ -291,9 +279,7 @@ class ShardingSettings(Settings):
 
 @dataclass(frozen=True)
 class ProposeSettings(Settings):
-    """Settings of ProposeDrains. `machine` is DrainShards' ARN, and `start` says whether it is
-    started.
-    """
+    """Settings of ProposeDrains. With `start` it starts `machine`, the ARN of DrainShards."""
 
     tables: Tables
     machine: Annotated[str, "KEYHOP_DRAIN_MACHINE", str]

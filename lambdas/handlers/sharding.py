@@ -191,7 +191,6 @@ def at_work(
 
     Args:
         requested: The name of a table, which must be listed.
-        context: The context of the invocation.
         writes: Whether the role may ask CloudWatch.
 
     Raises:

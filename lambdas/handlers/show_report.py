@@ -33,9 +33,7 @@ ReportKeys; nothing is read of the table for this.
 
 @function(logger)
 def handler(event: dict[str, Any], context: LambdaContext) -> str:
-    """Return HTML from the parameters of the widget, or Markdown if they ask for the
-    description.
-    """
+    """Return HTML for the widget, or Markdown if its parameters ask for the description."""
     if event.get("describe"):
         return DESCRIPTION
     settings = ShowSettings.from_env(os.environ)

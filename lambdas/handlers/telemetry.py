@@ -110,13 +110,10 @@ class Reading:
         """Report the usage since the last report, and the results.
 
         Args:
-            table: The name or ARN of the table.
             run: The run's id; None if it does not exist yet.
-            keys: The number of keys found.
-            done: The number of segments that were finished.
-            planned: The number of segments that were planned.
+            done, planned: The numbers of segments that were finished, and planned.
             allowed: Read units per second of all workers of the run together; 0 for no limit.
-            failed: The number of keys that failed.
+            keys, failed: The numbers of keys that were found, and that failed.
         """
         usage = self.usage.copy()
         new, self._reported = usage - self._reported, usage
@@ -135,9 +132,7 @@ class Reading:
 
 
 def report_findings(table: str, counts: Mapping[Severity, int], new_high: int) -> None:
-    """Report the findings of a report by severity, and how many of severity high the last one did
-    not have.
-    """
+    """Report findings by severity, and the number of new ones of severity high."""
     for severity, number in counts.items():
         report(table, by={"Severity": severity}, zeros=True, Findings=number)
     report(table, of_all=True, NewHighFindings=new_high)
@@ -153,8 +148,7 @@ def report_rekey(destination: str, **figures: float) -> None:
     ClaimsSettled      claims that were settled
     Unmappable         items without a form under the other key
     Stragglers         writes that bypassed the router
-    Differences        missing, surplus and changed items that RekeyVerify has found and not
-    corrected
+    Differences        missing, surplus and changed items that RekeyVerify did not correct
     PauseSeconds       how long writes have waited in a cutover or rollback that has ended
     CutoversAborted    1 when a cutover was aborted
     """
