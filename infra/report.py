@@ -240,7 +240,7 @@ def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
     allow(
         owner,
         "LookAtTheSettingsOfTheTables",
-        "dynamodb:DescribeTimeToLive DescribeContinuousBackups",
+        "dynamodb:DescribeTimeToLive",
         *arns,
     )
     allow(

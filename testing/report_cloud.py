@@ -222,15 +222,12 @@ class DescribedTables:
     table: Mapping[str, Any] = field(default_factory=dict)
     indexes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     ttl: str | None = None
-    pitr: bool = False
     made: float = 1_700_000_000.0
     refusals: dict[str, str] = field(default_factory=dict)
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         if code := self.refusals.get(operation):
             raise refusal("".join(part.title() for part in operation.split("_")), code)
-        if operation == "describe_continuous_backups":
-            return self._backups()
         if operation == "describe_time_to_live" and self.ttl is not None:
             told = {"TimeToLiveStatus": "ENABLED", "AttributeName": self.ttl}
             answer = {"TimeToLiveDescription": told}
@@ -250,13 +247,6 @@ class DescribedTables:
                 own = self.indexes
                 told[kind] = [{**one, **own.get(one["IndexName"], {})} for one in told[kind]]
         return {**answer, "Table": told}
-
-    def _backups(self) -> dict[str, Any]:
-        status = "ENABLED" if self.pitr else "DISABLED"
-        told: dict[str, Any] = {"ContinuousBackupsStatus": "ENABLED"}
-        told["PointInTimeRecoveryDescription"] = {"PointInTimeRecoveryStatus": status}
-        answer = {"ContinuousBackupsDescription": told}
-        return _checked("dynamodb", "DescribeContinuousBackups", answer)
 
     def _insights(self, table: str, index: str) -> dict[str, Any]:
         rules = self.cloudwatch.rules_of(table, index) if self.cloudwatch else []

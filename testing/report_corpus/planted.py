@@ -73,9 +73,7 @@ def described(
             "StreamViewType": "NEW_AND_OLD_IMAGES",
         }
     indexes = index_sizes(case.schema, case.virtual, now) if case.virtual is not None else {}
-    return DescribedTables(
-        client, cloudwatch, table=told, indexes=indexes, ttl=case.schema.ttl, pitr=True
-    )
+    return DescribedTables(client, cloudwatch, table=told, indexes=indexes, ttl=case.schema.ttl)
 
 
 class PlantedStream:

@@ -105,7 +105,6 @@ def test_only_who_examines_asks_for_metrics_hot_keys_and_the_stream(reported: De
     rule = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:insight-rule"
     asked = {
         "dynamodb:DescribeTimeToLive": orders,
-        "dynamodb:DescribeContinuousBackups": orders,
         "dynamodb:DescribeContributorInsights": orders,
         "cloudwatch:GetMetricData": "*",
         "cloudwatch:GetInsightRuleReport": f"{rule}/DynamoDBContributorInsights-PKC-Orders-1",

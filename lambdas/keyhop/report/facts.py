@@ -55,7 +55,6 @@ class IndexFacts:
     partition: str
     sort: str | None
     projection: Literal["ALL", "KEYS_ONLY", "INCLUDE"]
-    projected: tuple[str, ...]
     items: int
     bytes: int
     status: str = "ACTIVE"
@@ -75,7 +74,7 @@ class TableFacts:
         warm: The warm throughput, reads and writes a second; None if not reported.
         ttl: The attribute of time to live, if it is on.
         insights: The status of Contributor Insights.
-        untold: Why "ttl", "pitr" or "insights" could not be read. None in these does not mean off
+        untold: Why "ttl" or "insights" could not be read. None in these does not mean off
             then.
         by_arn: Whether the table was named by its ARN, so that it may be another account's.
     """
@@ -98,9 +97,6 @@ class TableFacts:
     stream_view: str | None
     indexes: tuple[IndexFacts, ...]
     insights: str | None
-    deletion_protection: bool
-    pitr: bool | None
-    replicas: int = 0
     untold: Mapping[str, Absent] = field(default_factory=dict)
     by_arn: bool = False
     vector_indexes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The control plane (T): what DescribeTable and its relatives say of a table. Free of charge."""
+"""The control plane (T): the description of a table, which is free of charge."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
@@ -13,35 +13,36 @@ from keyhop.report.sources.absence import FAILURES, INDEX_ARN, TABLE_ARN, why_ab
 ACTIONS: Mapping[str, tuple[str, ...]] = {
     "dynamodb:DescribeTable": (TABLE_ARN,),
     "dynamodb:DescribeTimeToLive": (TABLE_ARN,),
-    "dynamodb:DescribeContinuousBackups": (TABLE_ARN,),
     "dynamodb:DescribeContributorInsights": (TABLE_ARN, INDEX_ARN),
 }
 PATIENCE_SECONDS = 10.0
-"""For what the report can do without."""
+"""The patience for requests that the report can do without."""
 
 T = TypeVar("T")
 
 
 def look(connection: Connection, table: str) -> tuple[TableFacts, Spent, Table]:
-    """What is known of a table without reading it; table: its name or ARN.
+    """Return the settings of a table, which is named by its name or ARN, without reading it.
 
-    Raises CannotStart, NotPermitted and others where DescribeTable does not answer, or the table
-    cannot be read now. What else cannot be had is in `untold`.
+    The reasons for settings that cannot be read are in `untold`.
+
+    Raises:
+        CannotStart, NotPermitted and others: DescribeTable has no answer, or the table cannot be
+            read now.
     """
     described = look_up(connection, table)
     described.source()
-    asked = _Asked(connection, table)
-    ttl = asked.what("ttl", "describe_time_to_live", _ttl)
-    pitr = asked.what("pitr", "describe_continuous_backups", _pitr)
+    optional = _Optional(connection, table)
+    ttl = optional.read("ttl", "describe_time_to_live", _ttl)
     insights = {
-        index: asked.what("insights", "describe_contributor_insights", _status, **where)
+        index: optional.read("insights", "describe_contributor_insights", _status, **where)
         for index, where in _targets(described)
     }
-    facts = facts_of(described, ttl, pitr, insights, asked.untold)
-    return facts, Spent(0.0, asked.requests + 1, 0.0, 0.0), described
+    facts = facts_of(described, ttl, insights, optional.untold)
+    return facts, Spent(0.0, optional.requests + 1, 0.0, 0.0), described
 
 
-class _Asked:
+class _Optional:
     """Requests about the table that the report can do without."""
 
     def __init__(self, connection: Connection, table: str) -> None:
@@ -50,13 +51,13 @@ class _Asked:
         self.requests = 0
         self.untold: dict[str, Absent] = {}
 
-    def what(self, name: str, operation: str, of: Any, **parameters: str) -> Any:
-        """`of` the answer; None, and a reason in `untold`, if there is none."""
+    def read(self, name: str, operation: str, value_of: Any, **parameters: str) -> Any:
+        """Return the value of an answer; None, with a reason in `untold`, without an answer."""
         if operation == "describe_contributor_insights" and name in self.untold:
             return None  # refused for the table, it would be for each of its indexes
         self.requests += 1
         try:
-            return of(
+            return value_of(
                 request(self._connection, self._table, operation, PATIENCE_SECONDS, **parameters)
             )
         except FAILURES as error:
@@ -71,14 +72,9 @@ def _targets(table: Table) -> list[tuple[str, dict[str, str]]]:
 
 
 def _ttl(answer: Mapping[str, Any]) -> str | None:
-    told = answer["TimeToLiveDescription"]
-    is_on = told.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
-    return told.get("AttributeName") if is_on else None
-
-
-def _pitr(answer: Mapping[str, Any]) -> bool:
-    told = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
-    return bool(told.get("PointInTimeRecoveryStatus") == "ENABLED")
+    description = answer["TimeToLiveDescription"]
+    is_on = description.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+    return description.get("AttributeName") if is_on else None
 
 
 def _status(answer: Mapping[str, Any]) -> str:
@@ -88,43 +84,40 @@ def _status(answer: Mapping[str, Any]) -> str:
 def facts_of(
     table: Table,
     ttl: str | None = None,
-    pitr: bool | None = None,
     insights: Mapping[str, str | None] | None = None,
     untold: Mapping[str, Absent] | None = None,
 ) -> TableFacts:
-    """From DescribeTable's answer, and what was asked beside it. insights: by index, "" the table.
-
-    Pure.
-    """
-    told = table.description
+    """Return the facts of a table, with the status of Contributor Insights by index."""
+    description = table.description
     statuses = insights or {}
     (partition,) = table.space.partition
     sort = table.space.sort
-    made = told.get("CreationDateTime")
+    created = description.get("CreationDateTime")
     return TableFacts(
         name=table.bare_name,
         arn=table.arn,
         region=table.arn.split(":")[3] if table.arn else "",
         partition=partition.name,
         sort=sort.name if sort else None,
-        types={one["AttributeName"]: one["AttributeType"] for one in told["AttributeDefinitions"]},
-        items=int(told.get("ItemCount", 0)),
-        bytes=int(told.get("TableSizeBytes", 0)),
-        created=made.timestamp() if made else 0.0,
+        types={
+            attribute["AttributeName"]: attribute["AttributeType"]
+            for attribute in description["AttributeDefinitions"]
+        },
+        items=int(description.get("ItemCount", 0)),
+        bytes=int(description.get("TableSizeBytes", 0)),
+        created=created.timestamp() if created else 0.0,
         throughput=_units(table.throughput, "CapacityUnits"),
-        maximum=_units(told.get("OnDemandThroughput"), "RequestUnits", "Max"),
-        table_class=str(told.get("TableClassSummary", {}).get("TableClass", "STANDARD")),
-        warm=_units(told.get("WarmThroughput"), "UnitsPerSecond"),
+        maximum=_units(description.get("OnDemandThroughput"), "RequestUnits", "Max"),
+        table_class=str(description.get("TableClassSummary", {}).get("TableClass", "STANDARD")),
+        warm=_units(description.get("WarmThroughput"), "UnitsPerSecond"),
         ttl=ttl,
         stream=table.stream,
         stream_view=table.stream_view,
         indexes=tuple(
-            _index(entry, table, statuses.get(entry["IndexName"])) for entry in indexes_of(told)
+            _index(entry, table, statuses.get(entry["IndexName"]))
+            for entry in indexes_of(description)
         ),
         insights=statuses.get(""),
-        deletion_protection=bool(told.get("DeletionProtectionEnabled")),
-        pitr=pitr,
-        replicas=len(told.get("Replicas", ())),
         untold=untold or {},
         by_arn=table.name.startswith("arn:"),
         vector_indexes=table.vector_indexes,
@@ -134,29 +127,32 @@ def facts_of(
 def _index(entry: Mapping[str, Any], table: Table, insights: str | None) -> IndexFacts:
     kind: Literal["GSI", "LSI"] = "GSI" if entry["IndexName"] in table.global_indexes else "LSI"
     names: dict[str, list[str]] = {"HASH": [], "RANGE": []}
-    for one in entry["KeySchema"]:
-        names[one["KeyType"]].append(one["AttributeName"])
-    own = None if table.throughput is None else entry.get("ProvisionedThroughput")
-    projection = entry.get("Projection", {})
+    for key in entry["KeySchema"]:
+        names[key["KeyType"]].append(key["AttributeName"])
+    throughput = None if table.throughput is None else entry.get("ProvisionedThroughput")
     return IndexFacts(
         name=entry["IndexName"],
         kind=kind,
         partition=",".join(names["HASH"]),
         sort=",".join(names["RANGE"]) or None,
-        projection=projection.get("ProjectionType", "ALL"),
-        projected=tuple(projection.get("NonKeyAttributes", ())),
+        projection=entry.get("Projection", {}).get("ProjectionType", "ALL"),
         items=int(entry.get("ItemCount", 0)),
         bytes=int(entry.get("IndexSizeBytes", 0)),
         status=str(entry.get("IndexStatus", "ACTIVE")),
-        throughput=_units(own, "CapacityUnits"),
+        throughput=_units(throughput, "CapacityUnits"),
         insights=insights,
         warm=_units(entry.get("WarmThroughput"), "UnitsPerSecond"),
     )
 
 
-def _units(given: Mapping[str, Any] | None, unit: str, most: str = "") -> tuple[int, int] | None:
-    """Reads and writes; None if neither is given, or both are -1: no maximum (API Reference,
-    OnDemandThroughput).
+def _units(
+    throughput: Mapping[str, Any] | None, unit: str, prefix: str = ""
+) -> tuple[int, int] | None:
+    """Return reads and writes; None without both, or if both are -1.
+
+    -1 is no maximum (API Reference, OnDemandThroughput).
     """
-    read, write = (int((given or {}).get(f"{most}{kind}{unit}", -1)) for kind in ("Read", "Write"))
+    read, write = (
+        int((throughput or {}).get(f"{prefix}{kind}{unit}", -1)) for kind in ("Read", "Write")
+    )
     return None if read < 0 and write < 0 else (read, write)

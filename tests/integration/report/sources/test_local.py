@@ -35,7 +35,7 @@ def test_what_a_local_database_has_not_is_untold_and_absent(
     table = described(dynamodb, table_name)
     assert (table.partition, table.sort) == ("pk", "sk")
     assert table.stream_view == "NEW_AND_OLD_IMAGES"
-    assert set(table.untold) >= {"pitr", "insights"}
+    assert set(table.untold) >= {"insights"}
     assert "ttl" not in table.untold
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_CLOUDWATCH"):
         monkeypatch.delenv(name, raising=False)

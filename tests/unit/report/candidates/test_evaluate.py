@@ -62,7 +62,7 @@ def of(value: float) -> Estimate:
 
 
 def facts_of(*shapes: RequestShape) -> Facts:
-    index = IndexFacts("byCity", "GSI", "city", None, "ALL", (), items=500, bytes=500 * 1_500)
+    index = IndexFacts("byCity", "GSI", "city", None, "ALL", items=500, bytes=500 * 1_500)
     table = TableFacts(
         name="T",
         arn="arn",
@@ -82,8 +82,6 @@ def facts_of(*shapes: RequestShape) -> Facts:
         stream_view=None,
         indexes=(index,),
         insights=None,
-        deletion_protection=False,
-        pitr=None,
     )
     sampled = CandidateSample(
         TEXT, of(0.5), of(0.01), of(200.0), Estimate.at_least(90, 400, "m"), 2.0

@@ -23,7 +23,7 @@ from keyhop.report.facts import (
 from keyhop.report.wire import seen, told
 
 SHARE = Estimate(0.4, 0.32, 0.48, 60, "complement against ItemCount")
-INDEX = IndexFacts("byCity", "GSI", "city", None, "INCLUDE", ("name",), 10, 100, throughput=(1, 2))
+INDEX = IndexFacts("byCity", "GSI", "city", None, "INCLUDE", 10, 100, throughput=(1, 2))
 FACTS: list[Any] = [
     TableFacts(
         name="Orders",
@@ -44,8 +44,6 @@ FACTS: list[Any] = [
         stream_view=None,
         indexes=(INDEX,),
         insights=None,
-        deletion_protection=False,
-        pitr=None,
     ),
     MetricFacts(
         1.0,

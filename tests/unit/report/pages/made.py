@@ -89,7 +89,6 @@ indexes = st.builds(
     partition=texts,
     sort=st.none() | texts,
     projection=st.sampled_from(["ALL", "KEYS_ONLY", "INCLUDE"]),
-    projected=st.just(()),
     items=counts,
     bytes=counts,
 )
@@ -187,8 +186,6 @@ def facts(draw: Any) -> Facts:
         stream_view=None,
         indexes=draw(some(indexes)),
         insights=None,
-        deletion_protection=False,
-        pitr=None,
     )
     return Facts(
         at=0.0,

@@ -19,7 +19,6 @@ DAY = 86_400.0
 OPERATIONS = {
     "describe_table": "DescribeTable",
     "describe_time_to_live": "DescribeTimeToLive",
-    "describe_continuous_backups": "DescribeContinuousBackups",
     "describe_contributor_insights": "DescribeContributorInsights",
 }
 
