@@ -75,8 +75,11 @@ def test_what_is_settled_leaves_the_queue_and_all_else_stays() -> None:
     ("code", "status"),
     [("CodeArtifactUserPendingException", 409), ("ResourceNotReadyException", 502)],
 )
-def test_a_function_that_was_idle_is_asked_again_for_a_while(code: str, status: int) -> None:
-    """As before a rollback, after weeks without a write."""
+def test_a_function_that_was_idle_is_asked_again_for_a_while(
+    code: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As before a rollback, after weeks without a write. Each random wait is as long as its mean."""
+    monkeypatch.setattr("random.uniform", lambda low, high: (low + high) / 2)
     refusal: Any = {
         "Error": {"Code": code, "Message": "It will be ready to invoke shortly."},
         "ResponseMetadata": {"HTTPStatusCode": status},
