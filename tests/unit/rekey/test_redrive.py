@@ -78,7 +78,7 @@ def test_what_is_settled_leaves_the_queue_and_all_else_stays() -> None:
 def test_a_function_that_was_idle_is_asked_again_for_a_while(
     code: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As before a rollback, after weeks without a write. Each random wait is as long as its mean."""
+    """As before a rollback, after weeks without a write. Each random wait has its mean length."""
     monkeypatch.setattr("random.uniform", lambda low, high: (low + high) / 2)
     refusal: Any = {
         "Error": {"Code": code, "Message": "It will be ready to invoke shortly."},
