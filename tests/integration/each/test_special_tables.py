@@ -7,7 +7,7 @@ import pytest
 
 from testing.databases import Database, keyhop
 from testing.key_index_tables import scanned
-from testing.marks import prove
+from testing.marks import prove, prove_long
 
 ITEM = {"sk": "#feature", "run": "${run}"}
 
@@ -74,8 +74,7 @@ def test_items_are_not_put_where_sharded_tables_would_not_find_them(
     assert all(one["sk"] == {"S": "1"} for one in scanned(dynamodb, table_name))
 
 
-@pytest.mark.prove
-@pytest.mark.parametrize("count", [500, prove(100_000)])
+@pytest.mark.parametrize("count", [prove(500), prove(10_000), prove_long(100_000)])
 @pytest.mark.timeout(1800)
 def test_many_collections_cost_what_the_guard_says(
     dynamodb: Database, table_name: str, tmp_path: Path, item: str, count: int
