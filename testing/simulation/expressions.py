@@ -132,7 +132,6 @@ class Expressions:
         scalars: Collection[str] | None = None,
     ) -> None:
         self._keys = keys
-        scalars = keys if scalars is None else scalars
         parsed = {name: parse(request[name]) for name, parse in _PARSERS.items() if name in request}
         for kind in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
             if kind in request and not request[kind]:
@@ -149,16 +148,22 @@ class Expressions:
         for one in parsed.values():
             for check in one.checks:
                 check(self._placeholders)
-            paths = map(given.path, one.paths)
-            if any(len(path) > 1 and path[0] in scalars for path in paths):
-                raise Invalid("Key attributes must be scalars; map lookup '.' is not allowed")
+        self._scalars = keys if scalars is None else scalars
         self._condition = parsed.get("ConditionExpression")
         self._update = parsed.get("UpdateExpression")
+        for one in parsed.values():
+            if one is not self._update:
+                self._check_paths(one)
         projection = parsed.get("ProjectionExpression")
         self.wanted = (
             None if projection is None else {given.path(path)[0] for path in projection.paths}
         )
         self._key_condition = parsed.get("KeyConditionExpression")
+
+    def _check_paths(self, parsed: Parsed) -> None:
+        paths = map(self._placeholders.path, parsed.paths)
+        if any(len(path) > 1 and path[0] in self._scalars for path in paths):
+            raise Invalid("Key attributes must be scalars; map lookup '.' is not allowed")
 
     def hold(self, item: Item | None) -> bool:
         """Return whether the condition holds. None means that there is no item."""
@@ -176,6 +181,9 @@ class Expressions:
             raise Invalid("Cannot update an attribute that is part of the key")
         after = copy_of(item)
         actions = self._update.actions if self._update is not None else []
+        if self._update is not None:
+            # DynamoDB Local refuses these only after the condition held.
+            self._check_paths(self._update)
         results = [action.result(item, self._placeholders) for action in actions]
         for action, result in zip(actions, results, strict=True):
             *way, name = self._placeholders.path(action.path)

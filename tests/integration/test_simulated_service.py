@@ -985,6 +985,38 @@ def test_no_write_goes_into_a_key_attribute_of_the_table_or_an_index(
     assert answer["Error"]["Code"] == code
 
 
+@pytest.mark.parametrize("condition", ["attribute_exists(t)", "attribute_not_exists(t)"])
+@pytest.mark.parametrize("in_transaction", [False, True])
+@pytest.mark.parametrize(
+    "update",
+    [
+        "SET #path = :n",
+        "REMOVE #path",
+        "ADD #path :n",
+        "SET t = #path",
+        "SET t = #path + :n",
+        "SET t = if_not_exists(#path, :n)",
+    ],
+)
+@pytest.mark.parametrize("path", ["a.x", "b.x", "n.x", "pk.x", "sk.x"])
+def test_an_update_into_a_key_attribute_is_refused_after_its_condition_held(
+    both: Both, path: str, update: str, in_transaction: bool, condition: str
+) -> None:
+    both.clear()
+    values = {"n": ONE} if ":n" in update else {}
+    request = {**updating(update.replace("#path", path), **values), "TableName": "indexed"}
+    request |= {"ConditionExpression": condition}
+    if in_transaction:
+        answer = both.send("transact_write_items", transacting({"Update": request}))
+    else:
+        answer = both.send("update_item", request)
+    if condition == "attribute_exists(t)":
+        assert answer["Error"]["Code"] in (
+            "ConditionalCheckFailedException",
+            "TransactionCanceledException",
+        )
+
+
 @pytest.mark.parametrize("operation", ["get_item", "describe_table"])
 def test_there_is_no_other_table(both: Both, operation: str) -> None:
     request: dict[str, Any] = {"TableName": "nobodys"}
