@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from testing.marks import prove
+from testing.marks import prove, prove_long
 from testing.servers import ROOT
 
 MARK = "KEYHOP_TEST_OF_STOPPING"
@@ -193,16 +193,15 @@ exit_with(main)
             held.kill()
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize(
     ("module", "arguments", "until"),
     [
-        ("local.laptop", ["laptop"], "$ cdk deploy"),
+        prove("local.laptop", ["laptop"], "$ cdk deploy"),
         prove("local.audit_log", [], "   1 s"),
         prove("local.laptop", ["local"], "DynamoDB Local is up"),
         prove("local.laptop", ["laptop"], "Ctrl-C ends the laptop cloud"),
         prove("local.demo", [], "EnumerateKeys"),
-        prove("local.demo", [], "BuildKeyIndex"),
+        prove_long("local.demo", [], "BuildKeyIndex"),
     ],
 )
 @pytest.mark.parametrize("number", SIGNALS)

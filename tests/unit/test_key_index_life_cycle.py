@@ -15,6 +15,7 @@ from keyhop.key_index.trust import AUDIT_COUNTS_DAYS, Evidence, why_not
 
 from testing.life_cycle_explorer import Rules
 from testing.life_cycle_world import NOW, Actor, Operation, Reader, World
+from testing.marks import prove_long
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -124,7 +125,7 @@ GIVEN_UP = (INSERT, ("give up", "b"))
         (("discard",), GIVEN_UP),
         (("discard", "audit"), GIVEN_UP),
         ((), (*GIVEN_UP, ("expire",))),
-        pytest.param(("discard", "discard", "audit"), GIVEN_UP, marks=pytest.mark.prove),
+        prove_long(("discard", "discard", "audit"), GIVEN_UP),
     ],
 )
 def test_records_that_are_lost_after_the_keeper_gave_them_up(
