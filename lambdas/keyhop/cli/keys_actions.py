@@ -181,8 +181,7 @@ class KeysCommand(Session):
             job.prepare(self.table, may_be_finished=options.resume and not options.verify)
             if job.journal.is_finished():
                 return self._tell_it_is_finished()
-            answered = options.yes or options.max_cost is not None
-            job.approve = partial(self.approve, job, answered)
+            job.approve = self.approve
             return self._run()
 
     def _tell_it_is_finished(self) -> int:
@@ -205,19 +204,20 @@ class KeysCommand(Session):
     def _run(self) -> int:
         """Do the work, then report it, whatever happened; return the exit status."""
         options, usage, began = self.options, self.job.reader.usage, time.monotonic()
-        status, message = DONE, None
+        status, message, begins_anew = DONE, None, False
         try:
             try:
                 self._read()
             except StaleIndex as error:
+                begins_anew = True
                 print(f"keyhop: {error} The keys are found without it.", file=sys.stderr)
                 self.job = self.job.anew(str(error))
                 self._read()
         except Stopped:
             pass
         except KeyhopError as error:
-            is_begun = hasattr(self.job, "plan")
-            if isinstance(error, CannotStart) and not (usage.requests and is_begun):
+            has_read = begins_anew or (usage.requests and hasattr(self.job, "plan"))
+            if isinstance(error, CannotStart) and not has_read:
                 raise
             message = str(error)
             status = BUDGET_SPENT if isinstance(error, BudgetSpent) else FAILED

@@ -209,8 +209,9 @@ class Session:
         with StatusLine(self.options.quiet) as status:
             return job.work(JobProgress(job, status, state).update, status.say, **more)
 
-    def approve(self, job: LocalJob, answered: bool, ahead: Ahead) -> None:
-        """Ask, if reading may cost more than ASK_ABOVE; who gives --max-cost has answered."""
+    def approve(self, job: LocalJob, ahead: Ahead) -> None:
+        """Ask, if reading may cost more than ASK_ABOVE; --yes and --max-cost are answers."""
+        answered = self.options.yes or getattr(self.options, "max_cost", None) is not None
         prices, capped = job.connection.prices, job.request.max_read_units
         limit = prices.units_for(ASK_ABOVE)
         if answered or (capped is not None and capped <= limit):

@@ -312,7 +312,7 @@ class ShardsCommand(Session):
         request = keys_request(self.options.table)
         journal = Journal(Memory())
         job = LocalJob(request, tasks_of(), self.connection, journal, self.stop.event)
-        job.approve = partial(self.approve, job, self.options.yes)
+        job.approve = self.approve
         job.prepare(self.table)
         job.begin()
         progress = JobProgress(job, self.status)

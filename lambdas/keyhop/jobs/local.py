@@ -64,8 +64,8 @@ class LocalJob:
 
     Attributes:
         expected: The approximate number of keys; None if it is unknown.
-        approve: Is called with what will be read (see estimate.ahead) before anything is written.
-            An exception that it raises ends the job.
+        approve: Is called with the job, and what it will read (see estimate.ahead), before the job
+            writes anything, also when the run begins anew. An exception that it raises ends it.
     """
 
     request: Request
@@ -77,7 +77,7 @@ class LocalJob:
     place: Place = field(default_factory=lambda: Place("this process", "The run"))
     usage: Usage = field(default_factory=Usage)
     expected: float | None = None
-    approve: Callable[[Ahead], None] = lambda _: None
+    approve: Callable[["LocalJob", Ahead], None] = lambda *_: None
     several: Several | None = None
     task: Task = field(init=False)
     reader: PageReader = field(init=False)
@@ -163,7 +163,7 @@ class LocalJob:
             planned = self._planned
             start = planned.look(partial(self._in_processes, wishes))
             method = planned.plan.method
-            self.approve(partial(ahead, reader, method, wishes, start.units, 1.0))
+            self.approve(self, partial(ahead, reader, method, wishes, start.units, 1.0))
             layout = start.layout
             groups = 1 if self.task.visits else min(layout.processes, layout.segments)
             if groups > 1 and self.several and isinstance(self.journal.store, Memory):
@@ -179,7 +179,7 @@ class LocalJob:
             self.expected = self.expected or start.keys
         else:
             rest = of_the_rest(self._begun, recover(self.journal, self._begun))
-            self.approve(partial(ahead, reader, self._begun.method, wishes, *rest))
+            self.approve(self, partial(ahead, reader, self._begun.method, wishes, *rest))
             self.plan = self._begun
         if self.several is not None and self.plan.groups > 1:
             at_once = min(self.several.most, self.plan.groups)

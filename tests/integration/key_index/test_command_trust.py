@@ -175,6 +175,38 @@ def test_an_index_that_is_deleted_while_it_is_read_is_no_error(
     assert len(listed.splitlines()) == len(set(listed.splitlines())) == 30
 
 
+def test_a_run_that_begins_anew_asks_before_it_reads_the_table(
+    dynamodb: Database,
+    table_name: str,
+    lambdas: FakeLambda,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The question is about the table, not about the index, and what was read is reported."""
+    dynamodb.collections(table_name, [1, 6, 1, 25, 2] * 60, filling=800)
+    attach(dynamodb, table_name, lambdas)
+    stack = ("--stack", "Keyhop")
+    assert index(dynamodb, "build", table_name, *stack).status == 0
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 50000, "writes": 50000}')
+    work = LocalJob.work
+
+    def spoiled(job: LocalJob, *given: Any, **named: Any) -> Any:
+        if job.how[0] == "index":
+            delete_index(dynamodb, table_name)
+        return work(job, *given, **named)
+
+    monkeypatch.setattr(LocalJob, "work", spoiled)
+    report = tmp_path / "report.json"
+    command = ("keys", table_name, "--endpoint-url", dynamodb.url, *stack)
+    refused = keyhop(*command, "--report", str(report))
+    assert (refused.status, refused.out) == (2, b""), refused.err
+    assert "The keys are found without it." in refused.err
+    assert f"whether to read {table_name} for more than $1: add --yes." in refused.err
+    told = json.loads(report.read_text())
+    assert 0 < told["read_units"] < 60
+    assert "add --yes" in told["error"]
+
+
 def test_a_run_whose_index_is_gone_is_resumed_without_it(
     dynamodb: Database,
     table_name: str,
