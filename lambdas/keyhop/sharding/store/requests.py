@@ -147,8 +147,8 @@ def _table_of(parameters: Mapping[str, Any]) -> str | None:
 def may_succeed_later(error: BaseException) -> bool:
     """Return whether the same request may succeed soon.
 
-    A conflict is repeated even if a condition failed too: the part in conflict, perhaps the check of
-    the metadata, was not evaluated, so the failed condition is no answer yet.
+    A conflict is repeated even if a condition failed too: the part in conflict, perhaps the check
+    of the metadata, was not evaluated, so the failed condition is no answer yet.
     """
     if isinstance(error, Overtaken) or error_code(error) in CONFLICTS:
         return True
