@@ -28,6 +28,7 @@ from keyhop.report.facts import (
     StreamFacts,
     TableFacts,
 )
+from keyhop.report.facts_json import source_json, source_of
 from keyhop.report.findings import Report, Severity, Spent
 from keyhop.report.latest import PAGE, REPORT, WIDGETS, Latest
 from keyhop.report.looks import Looks, total
@@ -40,7 +41,6 @@ from keyhop.report.second_look import look_again
 from keyhop.report.shown import Shower
 from keyhop.report.sources.absence import why_denied, why_not
 from keyhop.report.sources.traffic import moment_of, write_units
-from keyhop.report.wire import seen, told
 
 T = TypeVar("T")
 SOURCES = ("table", "metrics", "insights", "stream", "sample")
@@ -185,18 +185,18 @@ class Steps:
         """Judge the facts, without any request to the table."""
         candidates = self._candidates()
         sources = [
-            None if file is None else seen(Streamed, file) for file in self.journal.load(HEARD)
+            None if file is None else source_of(Streamed, file) for file in self.journal.load(HEARD)
         ]
         streamed = [source if isinstance(source, Streamed) else None for source in sources]
         facts = self._facts(state)
         facts = replace(facts, candidates=evaluated(candidates, streamed, facts))
         report = assemble(facts, self._spent(state), self.asked.show_keys, self.asked.settings())
-        self.journal.keep(ADVICE, told(report))
+        self.journal.keep(ADVICE, source_json(report))
         return state
 
     def render(self, state: State) -> State:
         """Write the report, count its findings, and replace the latest report."""
-        report = seen(Report, self.journal.load(ADVICE))
+        report = source_of(Report, self.journal.load(ADVICE))
         assert isinstance(report, Report)
         files = {
             REPORT: json.dumps(to_json(report), allow_nan=False),
@@ -297,17 +297,17 @@ class Steps:
         return table
 
     def _kept(self, source: str, shape: type[T]) -> T | Absent:
-        return seen(shape, self.journal.load(_name(source)))
+        return source_of(shape, self.journal.load(_name(source)))
 
     def _keep(self, source: str, facts: Any, looks: Looks) -> None:
         """Keep facts with the cost of reading them."""
         spent = asdict(total(looks.spent))
         looks.spent.clear()
-        self.journal.keep(_name(source), {**told(facts), "spent": spent})
+        self.journal.keep(_name(source), {**source_json(facts), "spent": spent})
 
 
 def _heard(listener: Listener) -> dict[str, Any] | None:
-    return told(listener.facts()) if listener.seen or listener.writes else None
+    return source_json(listener.facts()) if listener.seen or listener.writes else None
 
 
 def _name(source: str) -> str:
