@@ -21,7 +21,6 @@ SHARES: Mapping[Kind, float] = {"probe": 0.45, "count": 0.15, "draw": 0.35}
 for a second look at the largest collections (report/second_look.py)."""
 
 SHARES_WITHOUT_INDEX: Mapping[Kind, float] = {"probe": 0.7, "count": 0.25, "draw": 0.0}
-
 LEAST_UNITS: Mapping[Kind, float] = {"probe": 1.5, "count": 1.5, "draw": 0.5}
 """The minimum cost of a segment, which limits the draw to what the units can pay."""
 

@@ -46,13 +46,9 @@ MOST_PER_BLOCK = 100
 """The maximum number of items of a window: more hardly improve a length, and take longer."""
 
 PLACE_BITS = 12
-
 TAGS = frozenset({"unique", "uniq", "uniqueness", "constraint"})
-
 _TYPE = re.compile(r"_*(entity[_-]?)?(type|kind)_*", re.IGNORECASE)
-
 _REFERS = re.compile(r"(owner|primary|parent|ref|target|entity|belongs)([_-]?\w*)?", re.IGNORECASE)
-
 MOST_LOOKED_FOR = 3
 """The maximum number of primaries to look up for one item, at half a unit each."""
 

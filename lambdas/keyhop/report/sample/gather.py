@@ -64,9 +64,7 @@ from keyhop.report.statistics.shares import (
 )
 
 LEVELS = (0.5, 0.9, 0.99)
-
 LARGE_BYTES = 350 * 1024
-
 EXACT = 10**KEPT_DIGITS
 """The number below which numbers in keys are not rounded."""
 
@@ -86,7 +84,6 @@ MOST_ATTRIBUTES, MOST_SHAPES, MOST_TAGS = 200, 50, 30
 """The maximum number of shares in the facts, the largest first."""
 
 METHOD = "complete count"
-
 K = TypeVar("K")
 
 

@@ -17,7 +17,6 @@ from keyhop.report.statistics.lengths import STALE, is_cut
 from keyhop.report.statistics.shares import Item, top
 
 MOST = 10
-
 MOST_BYTES = 400 * 1024.0
 """DynamoDB's limit of the size of an item."""
 

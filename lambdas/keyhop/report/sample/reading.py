@@ -29,9 +29,7 @@ from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import PageResult, Position
 
 T = TypeVar("T")
-
 ASKS = "asks"
-
 LONGEST_WAIT, MOST_WAITS = 1.0, 100
 """The seconds of a wait in which no segment ends, and the number of waits. After that a waiting
 segment remains unread, as it may hold the thread that others need."""

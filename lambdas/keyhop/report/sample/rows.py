@@ -19,7 +19,6 @@ from keyhop.report.forms import KeyForm, tag_of, width_of
 from keyhop.report.shown import Shower
 
 ROW = "row"
-
 TYPE_NAMES = frozenset(
     {"type", "entitytype", "itemtype", "recordtype", "objecttype", "doctype", "typename", "entity"}
     | {"kind"}
@@ -30,7 +29,6 @@ LEAST_MILLISECONDS = 1e11
 """Seconds of the year 5138: a larger number is in milliseconds (from 1973 on)."""
 
 DAY_SECONDS = 86_400.0
-
 MOST_NAMES = 100
 """The maximum number of attribute names of an observation."""
 
