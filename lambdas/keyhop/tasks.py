@@ -98,14 +98,12 @@ def tasks_of(
     )
 
     def each(connection: Connection, options: TaskOptions) -> Task:
-        from keyhop.each.effects import effect_of
         from keyhop.each.task import EachTask
 
         return EachTask(
             connection,
             options,
             journal_of=journal_of,
-            effect_of=effect_of,
             sentinels_of=sentinels_of,
             list_of=list_of,
             permit=permit,

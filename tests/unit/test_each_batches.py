@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.each.batches import (
+from keyhop.each.deliver import (
     KeyBatch,
     Nonsense,
     batches_of,

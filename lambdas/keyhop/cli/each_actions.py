@@ -17,20 +17,15 @@ from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import aligned, check_report_path, put_out
 from keyhop.cli.session import Facts, Session, place, stop_on_signals
-from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import look_up
-from keyhop.dynamodb.usage import Usage
-from keyhop.each.costs import PerKey, per_key
-from keyhop.each.effect import Effect, Work
-from keyhop.each.effects import effect_of
-from keyhop.each.limits import LIMITS
-from keyhop.each.outcomes import CHANGED, PUT
+from keyhop.each.effect import Effect
+from keyhop.each.outcomes import CHANGED, LIMITS, PUT, per_key
 from keyhop.each.outcomes import FAILED as KEY_FAILED
 from keyhop.each.request import EachInput
-from keyhop.each.task import check_rows
+from keyhop.each.task import checked_effect
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
@@ -188,12 +183,9 @@ class EachCommand(Session):
                 f"{self._path} was interrupted while the keys were listed: give what is to be done "
                 "as well."
             )
-        source = self.table.source()
-        check_rows(self._request.options, source.space)
-        sentinels = self.key_index.sentinels_of(self.table)
-        item = None if sentinels is None else sentinels.item
-        work = Work(self.connection, source, "", now(), Usage(), self.stop.event, sentinel=item)
-        self._effect = effect_of(self._request.options, work)
+        self._effect = checked_effect(
+            self.connection, self.table, self._request.options, self.key_index.sentinels_of
+        )
 
     def _check_list(self) -> None:
         """Raise CannotStart if the directory of a list has none."""
@@ -208,24 +200,22 @@ class EachCommand(Session):
         """Estimate the effort by a sample or a list, before anything is written."""
         options = self.options
         keys, spent, units = self._expected()
-        each = self._per_key()
+        write_units, read_units = self._per_key()
         low, high = (f"{bound:,.0f}" for bound in (keys.low, keys.high))
         between = "" if keys.low == keys.high else f" (95% interval {low} to {high})"
         yield "keys", f"{keys.mean:,.0f}{between}"
-        reads = units.mean + keys.mean * each.read_units
-        writes = keys.mean * each.write_units
+        reads = units.mean + keys.mean * read_units
+        writes = keys.mean * write_units
         prices = self.connection.prices
         yield "reads", f"about {reads:,.0f} RRU"
-        yield "writes", f"about {writes:,.0f} WRU, {each.write_units:g} for each key, indexes apart"
+        yield "writes", f"about {writes:,.0f} WRU, {write_units:g} for each key, indexes apart"
         if names := self.table.vector_indexes:
             yield (
                 "not in it",
                 f"writes to the vector indexes {', '.join(names)}, charged by the byte",
             )
         if math.isfinite(keys.high):
-            maximum = prices.dollars(
-                units.high + keys.high * each.read_units, keys.high * each.write_units
-            )
+            maximum = prices.dollars(units.high + keys.high * read_units, keys.high * write_units)
             yield "cost", f"about ${prices.dollars(reads, writes):,.4f}, at most ${maximum:,.4f}"
         yield "prices", prices.on_demand
         yield "time", f"at least {duration(writes / options.max_write_rate)} of writing"
@@ -254,11 +244,12 @@ class EachCommand(Session):
         plan = estimate(reader, method, reason, Wishes(max_rate=self.options.max_read_rate))
         return plan.findings.keys, plan.spent_units, plan.costs[method].units
 
-    def _per_key(self) -> PerKey:
+    def _per_key(self) -> tuple[float, float]:
+        """Return the write and the read units for each key."""
         effect = self._request.options["effect"]
         mean = self.table.source().mean_item_bytes or 0.0
         if self.options.undo:
-            return PerKey(1.0)
+            return 1.0, 0.0
         return per_key(effect, self._effect.item_bytes, mean)
 
     def _make_list(self) -> None:

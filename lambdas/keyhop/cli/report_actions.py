@@ -19,20 +19,10 @@ from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart, NotPermitted
-from keyhop.report.assemble import assemble
-from keyhop.report.candidates.evaluate import evaluated
-from keyhop.report.candidates.streamed import Listener, listening
-from keyhop.report.candidates.template import candidate
-from keyhop.report.facts import (
-    Absent,
-    CodeFacts,
-    Facts,
-    RequestFacts,
-    SampleFacts,
-    StreamFacts,
-)
-from keyhop.report.findings import Report, Spent
-from keyhop.report.looks import Looks, total
+from keyhop.report.candidates.streamed import Streamed
+from keyhop.report.course import Course
+from keyhop.report.facts import Absent, CodeFacts, RequestFacts, SampleFacts, StreamFacts
+from keyhop.report.findings import Report
 from keyhop.report.pages.baseline import (
     AGAIN,
     BaselineUnreadable,
@@ -44,13 +34,13 @@ from keyhop.report.pages.baseline import (
 from keyhop.report.pages.document import to_json
 from keyhop.report.pages.page import page
 from keyhop.report.pages.text import Line, changes, summary
-from keyhop.report.request import THROTTLED, ReportInput
+from keyhop.report.request import ReportInput
 from keyhop.report.sampling import sample
-from keyhop.report.sources.absence import why_denied, why_not
+from keyhop.report.sources.absence import why_denied
 from keyhop.report.sources.code import read_directory
 from keyhop.report.sources.metrics import Own
 from keyhop.report.sources.requests import read_requests
-from keyhop.report.sources.traffic import Busiest, Record, moment_of, write_units
+from keyhop.report.sources.traffic import Busiest
 
 HTML, JSON = "report.html", "report.json"
 STYLES = {
@@ -69,7 +59,7 @@ _FIELDS = {one.name for one in fields(ReportInput)}
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
-    values = _asked(options)
+    values = _wishes_of(options)
     baseline = None if options.baseline is None else _old(options.baseline)
     _check_output(options.output)
     with stop_on_signals("A report that is cut short says nothing.") as stop:
@@ -80,7 +70,7 @@ def run(options: Options) -> int:
     return stop.status
 
 
-def _asked(options: Options) -> ReportInput:
+def _wishes_of(options: Options) -> ReportInput:
     """Return the flags in the form of an execution's input.
 
     Raises:
@@ -115,26 +105,25 @@ def _check_output(path: str | None) -> None:
 
 
 class ReportCommand(Session):
-    """All looks at one table, from this process."""
+    """The course of a report on one table, in this process."""
 
     def __init__(
         self, options: Options, values: ReportInput, stop: Stop, baseline: Any = None
     ) -> None:
-        self.asked = values
+        self._wishes = values
         self._old = baseline  # An earlier report, as JSON.
-        self._candidates = tuple(map(candidate, values.candidates))
         self._began = time.monotonic()
         self._usage = Usage()
         super().__init__(options, stop, self._begin)
 
     def _begin(self, connection: Connection, _name: str) -> Table:
-        """Look at the control plane; raise CannotStart for an old report of another table."""
-        self.looks = Looks(connection, self.asked)
-        facts = self.looks.begin()
+        """Read the control plane; raise CannotStart for an old report of another table."""
+        self._course = Course(connection, self._wishes, flag)
+        facts = self._course.begin()
         if self._old is not None:
             check(self._old, facts.name)
-            self.looks.ours = (self._earlier(),)
-        return self.looks.table
+            self._course.ours = (self._earlier(),)
+        return self._course.table
 
     def _earlier(self) -> Own:
         try:
@@ -143,58 +132,47 @@ class ReportCommand(Session):
             raise BaselineUnreadable(f"The baseline is damaged: {AGAIN}.") from error
 
     def report(self) -> Report:
-        """Look, and judge. Raises Stopped."""
-        options, looks = self.options, self.looks
+        """Read the sources, and judge their facts. Raises Stopped."""
+        course = self._course
         code, requests = self._code(), self._requests()
-        with StatusLine(options.quiet) as status, ThreadPoolExecutor(1) as pool:
-            status.now("metrics", f"looking at the metrics of {looks.facts.name}")
-            metrics = looks.metrics()
-            refused = why_not(metrics, looks.at, THROTTLED in self.asked.accept)
-            hot = pool.submit(looks.insights)
-            if self.asked.stream is not None:
+        with StatusLine(self.options.quiet) as status, ThreadPoolExecutor(1) as pool:
+            status.now("metrics", f"looking at the metrics of {course.facts.name}")
+            metrics = course.metrics()
+            absent = course.why_no_data(metrics)
+            insights = pool.submit(course.insights)
+            if self._wishes.stream is not None:
                 status.now("stream", "reading the stream")
-            listeners = [*map(Listener, self._candidates)]
-            written = Busiest(looks.facts.partition)
-            stream = self._stream([written.take, *self._listening(listeners)], refused is None)
+            written = Busiest(course.facts.partition)
+            stream, streamed = self._stream(written, absent is None)
             self.check_stop()
-            sampled = refused or self._sampled(status, written.keys())
-            facts = Facts(
-                at=looks.at,
-                table=looks.facts,
-                metrics=metrics,
-                insights=hot.result(),
-                stream=stream,
-                sample=sampled,
-                code=code,
-                requests=requests,
-                peak_writes=options.peak_writes,
-                prices=self.connection.prices,
-            )
+            sample = absent or self._sampled(status, written.keys())
         self.check_stop()
-        streamed = [each.facts() if each.seen or each.writes else None for each in listeners]
-        facts = replace(facts, candidates=evaluated(self._candidates, streamed, facts))
-        return assemble(facts, self._spent(), self.asked.show_keys, self.asked.settings())
-
-    def _listening(self, listeners: Sequence[Listener]) -> list[Callable[[Record], None]]:
-        return [listening(listeners, moment_of, write_units)] if listeners else []
+        course.add_reads(self._usage.read_units, self._usage.requests)
+        return course.report(
+            metrics=metrics,
+            insights=insights.result(),
+            stream=stream,
+            sample=sample,
+            code=code,
+            requests=requests,
+            streamed=streamed,
+            seconds=time.monotonic() - self._began,
+        )
 
     def _stream(
-        self, listeners: Sequence[Callable[[Record], None]], may_read: bool
-    ) -> StreamFacts | Absent:
-        places = self.looks.places() if may_read and self.asked.stream is not None else None
+        self, written: Busiest, may_read: bool
+    ) -> tuple[StreamFacts | Absent, list[Streamed | None]]:
+        is_read = may_read and self._wishes.stream is not None
+        places = self._course.places() if is_read else None
         try:
-            return self.looks.stream(listeners, places)
+            return self._course.stream([written.take], places)
         finally:
             if places is not None:
                 self._usage.add(places.usage)
 
     def _sampled(self, status: StatusLine, written: Sequence[Key]) -> SampleFacts | Absent:
         """Read the sample, or return why it was not read: a denied action ends no report."""
-        values = self.asked
-        if values.control_plane_only:
-            return Absent(
-                "the data was not read", "without --control-plane-only", values.read_units or 0.0
-            )
+        values = self._wishes
         if values.exhaustive:
             self._ask()
         units = values.read_units
@@ -210,7 +188,7 @@ class ReportCommand(Session):
         try:
             return sample(
                 self.connection,
-                self.looks.table,
+                self._course.table,
                 request,
                 ours_of=self._ours_of,
                 candidates={"stream": written} if written else {},
@@ -228,7 +206,7 @@ class ReportCommand(Session):
 
     def _ask(self) -> None:
         """Ask before a look at a whole table that may cost more than a little."""
-        facts, prices = self.looks.facts, self.connection.prices
+        facts, prices = self._course.facts, self.connection.prices
         units = max(facts.bytes / 8192, facts.items * 0.5 if facts.sort else 0.0)
         if facts.items and prices.dollars(units) <= ASK_ABOVE:
             return
@@ -247,16 +225,7 @@ class ReportCommand(Session):
     def _requests(self) -> RequestFacts | Absent:
         if self.options.requests is None:
             return Absent("no requests were given", "--requests FILE")
-        return read_requests(Path(self.options.requests), self.looks.facts.name)
-
-    def _spent(self) -> Spent:
-        read = Spent(
-            self._usage.read_units,
-            self._usage.requests,
-            self.connection.prices.dollars(self._usage.read_units),
-            time.monotonic() - self._began,
-        )
-        return total([*self.looks.spent, read])
+        return read_requests(Path(self.options.requests), self._course.facts.name)
 
 
 def _put_out(options: Options, report: Report, since: Differences | None) -> int:

@@ -1,17 +1,22 @@
-"""Effects that send keys to a function, a queue, or executions of a state machine.
+"""Effects that send keys in batches to a function, a queue, or executions of a state machine.
 
 Delivery is at least once: after a crash, batches that were not committed are sent again under the
-same ids, by which the receiver can recognise them. A batch takes one unit of the run's write rate.
-If the receiver throttles or cannot be reached, the request is retried, and finally raises GaveUp,
-after which the run can be resumed. If the receiver itself fails TRIES times, the keys' outcome is
-`failed`.
+same ids, by which the receiver can recognize them. A batch's id is made of the run, the position of
+its rows in the list, and the keys. The same keys at the same position always have the same id, and
+an id is never used for other keys, so a receiver that has seen an id can skip the batch.
+
+A batch takes one unit of the run's write rate. If the receiver throttles or cannot be reached, the
+request is retried, and finally raises GaveUp, after which the run can be resumed. If the receiver
+itself fails TRIES times, the keys' outcome is `failed`.
 """
 
+import hashlib
 import json
 import os
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from threading import Event
@@ -24,15 +29,7 @@ from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.rate_limit import Budget, Gate
 from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.requester import Requester, Stopped, is_over, pause
-from keyhop.each.batches import (
-    KeyBatch,
-    Nonsense,
-    batches_of,
-    body,
-    failed_of,
-    name_of,
-    sent_key,
-)
+from keyhop.dynamodb.values import Key, plain, to_json
 from keyhop.each.effect import Batch, Effect, Work
 from keyhop.each.outcomes import FAILED, SENT, Row, done
 from keyhop.errors import CannotStart
@@ -41,7 +38,6 @@ from keyhop.retries import repeat
 from keyhop.scan.in_flight import MOST
 
 T = TypeVar("T")
-
 TRIES = 3
 """The number of attempts for each key, if the function fails or reports the key as failed."""
 
@@ -53,27 +49,51 @@ not wait longer. Work that takes longer belongs behind a queue.
 
 FUNCTION_BYTES = 6_000_000
 """The maximum payload of a synchronous invocation (Lambda quotas)."""
+
 MACHINE_BYTES = 262_144
 """The maximum input of an execution (Step Functions quotas)."""
+
 MESSAGE_BYTES = 262_144
 """The maximum size of a message. SQS accepts 1 MiB since August 2025, but queues may be configured
 for less, as older ones are.
 """
+
 REQUEST_BYTES = 1_048_576
 """The maximum size of all messages of a SendMessageBatch (SQS API reference)."""
+
 MESSAGES = 10
 LONGEST_NAME = 80
 """The maximum length of an execution's name. Names with characters other than letters, digits, -
 and _ are not logged.
 """
-LONGEST_DEDUPLICATION_ID = 128
 
+LONGEST_DEDUPLICATION_ID = 128
 BESIDE_KEYS_BYTES = 4_096
 """Space for the other content of a batch in JSON: the run, the table and the batch's id."""
 
 _ERROR_TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,80}")
 _LATER = {"ExecutionLimitExceeded"}
 """Codes of temporary refusals that botocore does not classify as throttling."""
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_AT_AWS = re.compile(r"(^|\.)(amazonaws\.com(\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
+_ADDRESSES = {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS"}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBatch:
+    """The keys of one batch, as they are sent. page: their position in the list."""
+
+    page: str
+    keys: Sequence[Any]
+
+    @property
+    def id(self) -> str:
+        return f"{self.page}-{_digest(_json(self.keys), 12)}"
+
+    def part(self, places: Sequence[int]) -> "KeyBatch":
+        """Return a batch of the keys at `places` only."""
+        return KeyBatch(self.page, [self.keys[place] for place in places])
 
 
 class Delivery(Effect):
@@ -334,6 +354,39 @@ class MachineEffect(Delivery):
         return code == "ExecutionAlreadyExists"
 
 
+_KINDS: Mapping[str, tuple[type[Delivery], str]] = {
+    "invoke": (InvokeEffect, "lambda"),
+    "queue": (QueueEffect, "sqs"),
+    "machine": (MachineEffect, "stepfunctions"),
+}
+
+
+def delivery(options: TaskOptions, work: Work) -> Delivery:
+    """Return the effect for the options `kind`, `target` and `batch`."""
+    kind, service = _KINDS[options["kind"]]
+    client = aws_client(
+        service,
+        work.connection.endpoint,
+        attempts=1,
+        url=_address_of(options["target"]) if service == "sqs" else None,
+        read_timeout=ANSWER_SECONDS,
+        max_pool_connections=MOST,
+    )
+    return kind(work, options["target"], options["batch"], client)
+
+
+def _address_of(queue: str) -> str | None:
+    """Return the address of the service that has this queue, such as an emulator's.
+
+    boto3 sends a message to its configured SQS address, even if the queue's URL has another one.
+    Return None if the queue is at AWS, or if the environment sets the address of SQS.
+    """
+    parts = urlsplit(queue)
+    if _AT_AWS.search(parts.hostname or "") or _ADDRESSES & os.environ.keys():
+        return None
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 def _payload_of(answer: Mapping[str, Any]) -> Any:
     """Return the function's answer. Raise Nonsense if the answer cannot be used."""
     content = answer["Payload"].read()
@@ -361,38 +414,81 @@ def _later(refusal: Mapping[str, Any], operation: str) -> ClientError:
     return ClientError({"Error": error, "ResponseMetadata": status}, operation)
 
 
-_AT_AWS = re.compile(r"(^|\.)(amazonaws\.com(\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
-
-_ADDRESSES = {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS"}
-
-_KINDS: Mapping[str, tuple[type[Delivery], str]] = {
-    "invoke": (InvokeEffect, "lambda"),
-    "queue": (QueueEffect, "sqs"),
-    "machine": (MachineEffect, "stepfunctions"),
-}
+class Nonsense(ValueError):
+    """An answer that does not say which keys have failed. The message holds no key."""
 
 
-def _address_of(queue: str) -> str | None:
-    """Return the address of the service that has this queue, such as an emulator's.
+def body(run: str, batch: KeyBatch, table: str) -> str:
+    """Return the body of a message as JSON in ASCII, so that it has as many bytes as characters."""
+    return _json({"run": run, "batch": batch.id, "table": table, "keys": batch.keys})
 
-    boto3 sends a message to its configured SQS address, even if the queue's URL has another one.
-    Return None if the queue is at AWS, or if the environment sets the address of SQS.
+
+def sent_key(partition: Key) -> Any:
+    """Return a partition key as it is sent: a plain value, or several typed attributes."""
+    if len(partition) == 1:
+        return plain(*partition.values())
+    return to_json(partition)
+
+
+def batches_of(page: str, keys: Sequence[Any], size: int, most_bytes: int) -> Iterator[KeyBatch]:
+    """Yield a page's batches, in order.
+
+    size: the maximum number of keys in a batch. most_bytes: the maximum size of its keys together.
+    A key that is larger than that is sent alone.
     """
-    parts = urlsplit(queue)
-    if _AT_AWS.search(parts.hostname or "") or _ADDRESSES & os.environ.keys():
-        return None
-    return f"{parts.scheme}://{parts.netloc}"
+    begin, total = 0, 0
+    for number, key in enumerate(keys):
+        cost = len(_json(key)) + 1
+        if number > begin and (number - begin == size or total + cost > most_bytes):
+            yield KeyBatch(page, keys[begin:number])
+            begin, total = number, 0
+        total += cost
+    if begin < len(keys):
+        yield KeyBatch(page, keys[begin:])
 
 
-def delivery(options: TaskOptions, work: Work) -> Delivery:
-    """Return the effect for the options `kind`, `target` and `batch`."""
-    kind, service = _KINDS[options["kind"]]
-    client = aws_client(
-        service,
-        work.connection.endpoint,
-        attempts=1,
-        url=_address_of(options["target"]) if service == "sqs" else None,
-        read_timeout=ANSWER_SECONDS,
-        max_pool_connections=MOST,
-    )
-    return kind(work, options["target"], options["batch"], client)
+def failed_of(answer: Any, keys: Sequence[Any]) -> list[int]:
+    """Return the places of the keys that an answer lists as failed. Raise Nonsense.
+
+    The answer lists keys as they were sent, or by their places in the batch. If keys are numbers,
+    it can list them only by value.
+    """
+    if not isinstance(answer, Mapping) or "failed" not in answer:
+        return []
+    named = answer["failed"]
+    if not isinstance(named, list):
+        raise Nonsense('its answer has a "failed" that is no list')
+    places = {_json(key): place for place, key in enumerate(keys)}
+    by_place = not any(isinstance(key, int | float) for key in keys)
+    failed = set()
+    for name in named:
+        place = places.get(_json(_as_sent(name)))
+        if place is None and by_place and type(name) is int and 0 <= name < len(keys):
+            place = name
+        if place is None:
+            raise Nonsense('its answer has a "failed" that names what was not in the batch')
+        failed.add(place)
+    return sorted(failed)
+
+
+def name_of(id_: str, content: str, most: int) -> str:
+    """Return a name of up to `most` letters, digits, - and _ for content that is sent under an id.
+
+    The name includes a digest of the content, so equal names mean equal content.
+    """
+    return f"{_NOT_IN_A_NAME.sub('-', id_)[: most - 17]}-{_digest(content, 16)}"
+
+
+def _digest(content: str, digits: int) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()[:digits]
+
+
+def _as_sent(named: Any) -> Any:
+    """Convert a whole number that another language has written as 5.0 or 1e21."""
+    if isinstance(named, float) and named.is_integer():
+        return int(named)
+    return named
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

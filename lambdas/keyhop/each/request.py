@@ -1,23 +1,33 @@
-"""The input of ForEachKey. Pure."""
+"""The input of ForEachKey, with its condition on keys. Pure.
+
+A condition on the partition key selects keys of a list. It saves no reads.
+"""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Self
 
-from keyhop.checks import Check, Must, Truth, number, one_of, text, whole
+from keyhop.checks import Check, InvalidInput, Must, Truth, number, one_of, text, whole
+from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
+from keyhop.dynamodb.values import Key
 from keyhop.each.allowed import MACHINE
-from keyhop.each.limits import DEFAULT_BATCH, GUARDS, MOST_BATCH
+from keyhop.each.outcomes import DEFAULT_BATCH, GUARDS, MOST_BATCH
 from keyhop.each.template import template_json
-from keyhop.each.where import FORM, FORMS, Where
 from keyhop.jobs.request import A_METHOD, A_RUN, A_TABLE, Request, RunInput
 
-KINDS = ("put", "update", "delete", "invoke", "queue", "start_machine", "undo")
+FORMS = "begins_with(TEXT), between(LOW, HIGH) or matches(REGULAR EXPRESSION)"
+FORM = re.compile(r"\s*(begins_with|between|matches)\s*\(([\s\S]*)\)\s*")
+MOST_PATTERN = 500
+"""The maximum length of a regular expression."""
 
+KINDS = ("put", "update", "delete", "invoke", "queue", "start_machine", "undo")
 _OBJECT = Must(
     Check(lambda value: isinstance(value, Mapping), {"type": "object"}), "a JSON object", dict
 )
+
 _QUEUE = re.compile(r"https?://[^/\s@]+/[0-9]{12}/[\w-]{1,80}(\.fifo)?", re.ASCII)
 _TRUE = Must(Check(lambda value: value is True, {"const": True}), "true")
 
@@ -179,3 +189,89 @@ class EachInput(RunInput):
             f"{called('keys')} out": self.undo is not None and self.keys is not None,
         }
         return [sentence for sentence, is_broken in rules.items() if is_broken]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition on keys. form: None for all keys. arguments: texts, also for numeric bounds."""
+
+    form: str | None = None
+    arguments: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a condition as a user writes it. Raise InvalidInput."""
+        match = FORM.fullmatch(text)
+        if match is None:
+            raise InvalidInput(f"The condition on keys must be {FORMS}, not {text!r}.")
+        form, inner = match.groups()
+        arguments = tuple(map(_unquoted, inner.split(",", 1) if form == "between" else [inner]))
+        if form == "between" and len(arguments) != 2:
+            raise InvalidInput(f"between takes two values: between(a, b), not {text!r}.")
+        if form == "matches":
+            if len(arguments[0]) > MOST_PATTERN:
+                raise InvalidInput(
+                    f"A regular expression may have {MOST_PATTERN} characters; this one has "
+                    f"{len(arguments[0]):,}."
+                )
+            try:
+                re.compile(arguments[0])
+            except re.error as error:
+                raise InvalidInput(
+                    f"{arguments[0]!r} is no regular expression: {error}."
+                ) from error
+        return cls(form, arguments)
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any] | None) -> Self:
+        return cls() if state is None else cls(state["form"], tuple(state["arguments"]))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"form": self.form, "arguments": [*self.arguments]}
+
+    def check(self, space: KeySpace) -> None:
+        """Raise InvalidInput if the condition is not for keys of this type."""
+        (attribute,) = space.partition
+        if self.form is None:
+            return
+        if attribute.type == "B":
+            raise InvalidInput(
+                "A condition on keys is for texts and numbers, and these are binary."
+            )
+        if attribute.type == "N":
+            if self.form != "between":
+                raise InvalidInput(f"{self.form} is for texts, and these keys are numbers.")
+            for bound in self.arguments:
+                try:
+                    Decimal(bound)
+                except ArithmeticError as error:
+                    raise InvalidInput(f"{bound!r} is no number, as these keys are.") from error
+
+    def holds(self, key: Key, space: KeySpace) -> bool:
+        """Return whether the condition holds for a row's key."""
+        if self.form is None:
+            return True
+        (attribute,) = space.partition
+        content = key[attribute.name][attribute.type]
+        return _TESTS[self.form](content, attribute.type, *self.arguments)
+
+
+def _between(content: str, type_: str, low: str, high: str) -> bool:
+    if type_ == "N":
+        return Decimal(low) <= Decimal(content) <= Decimal(high)
+    # The service orders texts by their bytes in UTF-8.
+    return low.encode() <= content.encode() <= high.encode()
+
+
+_TESTS: dict[str, Callable[..., bool]] = {
+    "begins_with": lambda content, type_, start: content.startswith(start),
+    "between": _between,
+    "matches": lambda content, type_, pattern: re.search(pattern, content) is not None,
+}
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return text

@@ -13,16 +13,15 @@ from typing import Any
 
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.each.attempts import Attempts
-from keyhop.each.costs import per_key
 from keyhop.each.effect import Batch, Effect, Work
-from keyhop.each.limits import LIMITS
-from keyhop.each.outcomes import ERROR, OUTCOME
-from keyhop.each.where import Where
+from keyhop.each.outcomes import ERROR, LIMITS, OUTCOME, per_key
+from keyhop.each.request import Where
 from keyhop.errors import CannotStart
 from keyhop.jobs.formats import FIRST
 from keyhop.jobs.journal import Journal, RunPlan
@@ -65,6 +64,37 @@ def check_rows(options: TaskOptions, space: KeySpace) -> None:
     Where.from_json(options.get("where")).check(space)
 
 
+def effect_of(options: TaskOptions, work: Work) -> Effect:
+    """Return the effect for a run's options. Raise CannotStart if the table does not permit it."""
+    effect = options["effect"]
+    if effect["kind"] in ("invoke", "queue", "machine"):
+        from keyhop.each.deliver import delivery  # with boto3's clients of those services
+
+        return delivery(effect, work)
+    from keyhop.each.write import writing
+
+    return writing(effect, work, Budget(options["max_write_rate"], options["max_write_units"]))
+
+
+def checked_effect(
+    connection: Connection,
+    table: Table,
+    options: TaskOptions,
+    sentinels_of: SentinelsOf,
+    effect_of: MakeEffect = effect_of,
+) -> Effect:
+    """Return the effect of a run's options, checked before keys are listed for it.
+
+    Raises:
+        CannotStart: The effect is not possible on this table.
+    """
+    source = table.source()
+    check_rows(options, source.space)
+    sentinels = sentinels_of(table)
+    item = None if sentinels is None else sentinels.item
+    return effect_of(options, Work(connection, source, "", now(), Usage(), Event(), sentinel=item))
+
+
 class EachTask(Task):
     """The task `each`.
 
@@ -83,7 +113,7 @@ class EachTask(Task):
         connection: Connection,
         options: TaskOptions,
         journal_of: Callable[[str], Journal],
-        effect_of: MakeEffect,
+        effect_of: MakeEffect = effect_of,
         sentinels_of: SentinelsOf = lambda table: None,
         list_of: ListOf | None = None,
         permit: Permit = lambda table, effect, space: None,
@@ -100,18 +130,19 @@ class EachTask(Task):
 
     def before(self, table: Table, request: Request) -> Request | None:
         """Task.before: check the effect before keys are listed for it."""
-        source = table.source()
+        space = table.source().space
         effect = self._options["effect"]
         if not effect:
             raise CannotStart("The run to go on with lists keys: give what is to be done as well.")
-        self._permit(request.table, effect, source.space)
-        check_rows(self._options, source.space)
+        self._permit(request.table, effect, space)
         first: Sequence[str] = ()
-        if effect["kind"] != "undo":
-            sentinels = self._sentinels_of(table)
-            item = None if sentinels is None else sentinels.item
-            work = Work(self._connection, source, "", now(), Usage(), Event(), sentinel=item)
-            first = sorted(self._effect_of(self._options, work).first)
+        if effect["kind"] == "undo":
+            check_rows(self._options, space)
+        else:
+            checked = checked_effect(
+                self._connection, table, self._options, self._sentinels_of, self._effect_of
+            )
+            first = sorted(checked.first)
         if self._options["keys"] is not None or self._list_of is None:
             return None
         return self._list_of(request, first)
@@ -130,8 +161,7 @@ class EachTask(Task):
             return 1.0, 0.0
         work = Work(self._connection, source, "", now(), Usage(), Event())
         written = self._effect_of(self._options, work).item_bytes
-        per = per_key(effect, written, source.mean_item_bytes or 0.0)
-        return per.write_units, per.read_units
+        return per_key(effect, written, source.mean_item_bytes or 0.0)
 
     def undo(self, plan: RunPlan) -> Mapping[str, Any] | None:
         effect = plan.options["effect"]

@@ -105,12 +105,13 @@ def with_new_key(facts: Facts, patterns: tuple[str, ...], *steps: str) -> Advice
     """
     table, today = facts.table, of_table(facts)
     cost = money(facts, today, today, rewriting(facts, table.bytes, table.items))
-    by_hand = (
-        "The key of a table cannot be changed: make a table with the new key, write to both, copy "
-        "what there is, compare, then read from the new one.",
+    re_key = (
+        "The key of a table cannot be changed. A re-key copies the items to a table with the new "
+        f"key while this one serves: keyhop rekey plan {table.name} --to NEW --template FILE shows "
+        "what becomes of them, and the cost.",
         "See what a key would do before that: keyhop report with --candidate.",
     )
-    return Advice(patterns, (*steps, *by_hand), "", cost)
+    return Advice(patterns, (*steps, *re_key), "", cost)
 
 
 def naming(table: str, attribute: str, tag: Tag) -> str:

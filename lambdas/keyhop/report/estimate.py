@@ -68,3 +68,9 @@ class Estimate:
             "n": self.n,
             "method": self.method,
         }
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> "Estimate":
+        """Reverse `to_json`. Earlier versions wrote an infinite end as "inf"."""
+        high = math.inf if state["high"] is None else float(state["high"])
+        return cls(state["value"], state["low"], high, state["n"], state["method"], state["level"])

@@ -1,47 +1,83 @@
-"""The facts of a sample as plain JSON, to pass them from function to function. Pure."""
+"""The facts of a source as plain JSON, in files from one function to a later one. Pure.
+
+The facts of a sample are in the manifest of its run, those of the other sources in files of the
+report's run. The public form is in the report (pages/). JSON has no infinity, and no names but
+texts: a quantile is "0.5", and an entry whose name is a tuple is a pair.
+"""
 
 import math
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 from keyhop.report.estimate import Estimate
-from keyhop.report.facts import SampleFacts
+from keyhop.report.facts import Absent, SampleFacts
 
+if TYPE_CHECKING:
+    from cattrs import Converter
 
-def estimate_of(state: Mapping[str, Any]) -> Estimate:
-    """Reverse Estimate.to_json, where null is an infinite end."""
-    high = math.inf if state["high"] is None else state["high"]
-    return Estimate(state["value"], state["low"], high, state["n"], state["method"], state["level"])
+T = TypeVar("T")
 
 
 def sample_json(facts: SampleFacts) -> dict[str, Any]:
-    """Return facts as plain JSON. Object names are texts, so a quantile is "0.5"."""
+    """Return the facts of a sample as plain JSON."""
     state: dict[str, Any] = _converter().unstructure(facts)
     return state
 
 
 def sample_of(state: Mapping[str, Any]) -> SampleFacts:
     """Reverse `sample_json`."""
-    facts: SampleFacts = _converter().structure(state, SampleFacts)
-    return facts
+    return _converter().structure(state, SampleFacts)
+
+
+def source_json(facts: object) -> dict[str, Any]:
+    """Return a source's facts, or its absence, as plain JSON."""
+    kind = "absent" if isinstance(facts, Absent) else "seen"
+    return {kind: _converter().unstructure(facts)}
+
+
+def source_of(shape: type[T], state: Mapping[str, Any] | None) -> T | Absent:
+    """Reverse `source_json`. None means that the source was not read."""
+    if state is None:
+        return Absent("It was not looked at.")
+    if "absent" in state:
+        return _converter().structure(state["absent"], Absent)
+    return _converter().structure(state["seen"], shape)
 
 
 @cache
-def _converter() -> Any:
+def _converter() -> "Converter":
     from cattrs import Converter
 
     converter = Converter(detailed_validation=False)
+
+    def is_mapping_by(kind: type) -> Any:
+        def has_names(type_: Any) -> bool:
+            names = get_args(type_)[:1]
+            is_mapping = get_origin(type_) is Mapping and bool(names)
+            return is_mapping and (get_origin(names[0]) or names[0]) is kind
+
+        return has_names
+
+    def to_pairs(mapping: Mapping[Any, Any]) -> list[Any]:
+        return [[list(names), converter.unstructure(value)] for names, value in mapping.items()]
+
+    def to_texts(mapping: Mapping[Any, Any]) -> dict[str, Any]:
+        return {str(number): converter.unstructure(value) for number, value in mapping.items()}
+
+    def from_pairs(pairs: Any, type_: Any) -> dict[Any, Any]:
+        names, values = get_args(type_)
+        return {
+            converter.structure(name, names): converter.structure(value, values)
+            for name, value in pairs
+        }
+
     converter.register_unstructure_hook(Estimate, Estimate.to_json)
-    converter.register_structure_hook(Estimate, lambda state, _: estimate_of(state))
-    converter.register_unstructure_hook(float, lambda number: number)
-    converter.register_unstructure_hook_func(
-        lambda type_: (
-            getattr(type_, "__args__", ())[:1] == (float,)
-            and getattr(type_, "__origin__", None) is Mapping
-        ),
-        lambda by_number: {
-            str(number): converter.unstructure(value) for number, value in by_number.items()
-        },
+    converter.register_structure_hook(Estimate, lambda state, _: Estimate.from_json(state))
+    converter.register_unstructure_hook(
+        float, lambda number: number if math.isfinite(number) else str(number)
     )
+    converter.register_unstructure_hook_func(is_mapping_by(float), to_texts)
+    converter.register_unstructure_hook_func(is_mapping_by(tuple), to_pairs)
+    converter.register_structure_hook_func(is_mapping_by(tuple), from_pairs)
     return converter

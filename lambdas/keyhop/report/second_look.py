@@ -22,9 +22,8 @@ from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Collection, SampleFacts
 from keyhop.report.facts_json import sample_of
-from keyhop.report.sample.examine import Examination
+from keyhop.report.sample.examine import Examination, mean_bytes_of, place, probe
 from keyhop.report.sample.largest import OF_INDEX, SEGMENT, by_size, within_bytes
-from keyhop.report.sample.lengths import place, probe
 from keyhop.report.sample.reading import Asker
 from keyhop.report.sample.rows import DrawRow
 from keyhop.report.statistics.window import BUDGET
@@ -157,9 +156,11 @@ class _Look:
         space, ours = self._looked.space, self._looked.ours
         try:
             if space.sort is not None and collection.items.level < 1.0:
-                probed = self._asker.run(probe(space, key, self._mean, ours, BUDGET, self._chance))
-                items = better(collection.items, probed.length)
-                size = items.scaled(probed.mean_bytes) if probed.mean_bytes else collection.bytes
+                length, read = self._asker.run(
+                    probe(space, key, self._mean, ours, BUDGET, self._chance)
+                )
+                items, mean = better(collection.items, length), mean_bytes_of(read)
+                size = items.scaled(mean) if mean else collection.bytes
                 collection = replace(collection, items=items, bytes=size)
             if collection.place is None:
                 collection = replace(collection, place=self._asker.run(place(space, key)))

@@ -5,42 +5,43 @@ may be repeated. The sample is a separate run, of the job SampleKeys.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from keyhop.checks import camel
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import RunConflict
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.request import table_name
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.report.assemble import assemble
-from keyhop.report.candidates.evaluate import evaluated
-from keyhop.report.candidates.streamed import Listener, Streamed, listening
-from keyhop.report.candidates.template import Candidate, candidate
+from keyhop.report.candidates.streamed import Streamed
+from keyhop.report.course import Course, total
 from keyhop.report.facts import (
     Absent,
-    Facts,
     InsightFacts,
     MetricFacts,
     SampleFacts,
     StreamFacts,
     TableFacts,
 )
-from keyhop.report.findings import Report, Severity, Spent
+from keyhop.report.facts_json import source_json, source_of
+from keyhop.report.findings import SEVERITIES, Finding, Report, Severity, Spent, worst_first
 from keyhop.report.latest import PAGE, REPORT, WIDGETS, Latest
-from keyhop.report.looks import Looks, total
-from keyhop.report.outcome import by_severity, new_high, outcome, why_failed
-from keyhop.report.pages.baseline import differences, status_of
+from keyhop.report.pages.baseline import (
+    FINE,
+    FOUND,
+    BaselineUnreadable,
+    differences,
+    status_of,
+)
 from keyhop.report.pages.document import to_json
 from keyhop.report.pages.page import page, widget
-from keyhop.report.request import THROTTLED, ReportInput
+from keyhop.report.request import ReportInput
 from keyhop.report.second_look import look_again
 from keyhop.report.shown import Shower
-from keyhop.report.sources.absence import why_denied, why_not
-from keyhop.report.sources.traffic import moment_of, write_units
-from keyhop.report.wire import seen, told
+from keyhop.report.sources.absence import why_denied
 
 T = TypeVar("T")
 SOURCES = ("table", "metrics", "insights", "stream", "sample")
@@ -56,13 +57,16 @@ HEARD = "facts/heard.json"
 ADVICE = "advice.json"
 """The file with the report, from the step that makes it to the step that writes it."""
 
+MOST_TOLD = 20
+"""The maximum number of findings in an execution's output; the report has all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Steps:
     """The steps of one execution.
 
     Attributes:
-        asked: The input of the execution.
+        wishes: The input of the execution.
         given: The input as plain JSON.
         table: The table as requests name it.
         journal: The journal of the report's run, which has the name of the execution.
@@ -72,7 +76,7 @@ class Steps:
         clock: Returns the time in epoch seconds.
     """
 
-    asked: ReportInput
+    wishes: ReportInput
     given: Mapping[str, Any]
     table: str
     execution: ExecutionContext
@@ -108,41 +112,36 @@ class Steps:
             raise RunConflict(
                 f"There is a run named {self.execution.name!r} already: start with another name."
             )
-        if self.asked.baseline is not None:
-            self._baseline(self.asked.baseline)
-        looks = self._looks()
-        table = looks.begin()
-        if self.asked.dry_run:
+        if self.wishes.baseline is not None:
+            self._baseline(self.wishes.baseline)
+        course = self._course()
+        table = course.begin()
+        if self.wishes.dry_run:
             return {"dryRun": True, "estimate": self._estimate(table)}
-        self._keep("table", table, looks)
-        metrics = looks.metrics()
-        self._keep("metrics", metrics, looks)
-        state: State = {"dryRun": False, "at": looks.at, "identity": looks.table.identity}
-        refused = why_not(metrics, looks.at, THROTTLED in self.asked.accept)
-        if self.asked.control_plane_only:
-            units = self.asked.read_units or 0.0
-            refused = Absent("the data was not read", "without controlPlaneOnly", units)
-        if refused is None:
+        self._keep("table", table, course)
+        metrics = course.metrics()
+        self._keep("metrics", metrics, course)
+        state: State = {"dryRun": False, "at": course.at, "identity": course.table.identity}
+        if (absent := course.why_no_data(metrics)) is None:
             sample = {
                 name: value for name, value in self.given.items() if name not in OF_THE_REPORT
             }
             return {**state, "sample": sample}
-        self._keep("sample", refused, looks)
+        self._keep("sample", absent, course)
         return state
 
     def insights(self, state: State) -> State:
         """Read Contributor Insights, if the input includes it."""
-        looks = self._looks(state)
-        self._keep("insights", looks.insights(), looks)
+        course = self._course(state)
+        self._keep("insights", course.insights(), course)
         return {}
 
     def stream(self, state: State) -> State:
         """Read the stream, if the input includes it, and replay it for candidate keys."""
-        looks = self._looks(state)
-        candidates = [Listener(listener) for listener in self._candidates()]
-        listeners = [listening(candidates, moment_of, write_units)] if candidates else []
-        self._keep("stream", looks.stream(listeners), looks)
-        self.journal.keep(HEARD, [_heard(listener) for listener in candidates])
+        course = self._course(state)
+        facts, streamed = course.stream()
+        self._keep("stream", facts, course)
+        self.journal.keep(HEARD, [figures and source_json(figures) for figures in streamed])
         return {}
 
     def denied(self, state: State) -> State:
@@ -154,10 +153,8 @@ class Steps:
         Returns:
             The state of a table that is not sampled.
         """
-        looks = self._looks(state)
-        self._keep(
-            "sample", why_denied(str(state["sampling"]["execution"].get("Cause", ""))), looks
-        )
+        cause = str(state["sampling"]["execution"].get("Cause", ""))
+        self._keep("sample", why_denied(cause), self._course(state))
         return {"run": None}
 
     def probe(self, state: State) -> State:
@@ -172,32 +169,45 @@ class Steps:
         facts = look_again(
             self.connection,
             self.journal_of(run),
-            max_read_rate=self.asked.max_read_rate,
+            max_read_rate=self.wishes.max_read_rate,
             usage=usage,
         )
-        looks = self._looks(state)
-        dollars = self.connection.prices.dollars(usage.read_units)
-        looks.spent.append(Spent(usage.read_units, usage.requests, dollars, 0.0))
-        self._keep("sample", facts, looks)
+        course = self._course(state)
+        course.add_reads(usage.read_units, usage.requests)
+        self._keep("sample", facts, course)
         return state
 
     def advise(self, state: State) -> State:
         """Judge the facts, without any request to the table."""
-        candidates = self._candidates()
-        sources = [
-            None if file is None else seen(Streamed, file) for file in self.journal.load(HEARD)
+        course = self._course(state)
+        files = [self.journal.load(_name(source)) for source in SOURCES]
+        course.spent += [Spent(**file["spent"]) for file in files if file is not None]
+        if (run := state["sampled"]["run"]) is not None:
+            manifest = self.journal_of(run).manifest() or {}
+            course.add_reads(manifest["read_units"], manifest["requests"])
+        streamed = [
+            None if file is None else _present(source_of(Streamed, file))
+            for file in self.journal.load(HEARD)
         ]
-        streamed = [source if isinstance(source, Streamed) else None for source in sources]
-        facts = self._facts(state)
-        facts = replace(facts, candidates=evaluated(candidates, streamed, facts))
-        report = assemble(facts, self._spent(state), self.asked.show_keys, self.asked.settings())
-        self.journal.keep(ADVICE, told(report))
+        report = course.report(
+            metrics=self._kept("metrics", MetricFacts),
+            insights=self._kept("insights", InsightFacts),
+            stream=self._kept("stream", StreamFacts),
+            sample=self._kept("sample", SampleFacts),
+            code=Absent("a deployment has no code to read", "keyhop report TABLE --code DIR"),
+            requests=Absent(
+                "a deployment has no file of the request sampler",
+                "keyhop report TABLE --requests FILE",
+            ),
+            streamed=streamed,
+            seconds=self.clock() - state["at"],
+        )
+        self.journal.keep(ADVICE, source_json(report))
         return state
 
     def render(self, state: State) -> State:
         """Write the report, count its findings, and replace the latest report."""
-        report = seen(Report, self.journal.load(ADVICE))
-        assert isinstance(report, Report)
+        report = _present(source_of(Report, self.journal.load(ADVICE)))
         files = {
             REPORT: json.dumps(to_json(report), allow_nan=False),
             PAGE: page(report),
@@ -209,19 +219,19 @@ class Steps:
         before = _read(self.latest.report())
         if before is None or before["at"] < report.at:
             # Before it is kept: an interrupted step reports this twice rather than never.
-            self.tell(by_severity(report.findings), len(new_high(report, before)))
+            self.tell(_by_severity(report.findings), len(_new_high(report, before)))
             self.latest.keep(files)
-        baseline = None if self.asked.baseline is None else self._baseline(self.asked.baseline)
+        baseline = None if self.wishes.baseline is None else self._baseline(self.wishes.baseline)
         changed = None if baseline is None else differences(baseline, report)
-        status = status_of(report, self.asked.fail_on, self.asked.strict, changed)
+        status = status_of(report, self.wishes.fail_on, self.wishes.strict, changed)
         result = {
             "table": self.table,
-            **outcome(report, new_high(report, before if baseline is None else baseline)),
+            **_outcome(report, _new_high(report, before if baseline is None else baseline)),
             "run": self.execution.name,
             "page": self.journal.store.url(PAGE),
             "report": self.journal.store.url(REPORT),
         }
-        why = why_failed(report, self.asked.fail_on, status, result["page"])
+        why = _why_failed(report, self.wishes.fail_on, status, result["page"])
         return {"result": result, **({"why": why} if why else {})}
 
     def _baseline(self, run: str) -> Mapping[str, Any]:
@@ -235,8 +245,8 @@ class Steps:
     def _estimate(self, table: TableFacts) -> State:
         """Return the maximum cost of the report."""
         prices = self.connection.prices
-        units = self.asked.read_units
-        if self.asked.control_plane_only:
+        units = self.wishes.read_units
+        if self.wishes.control_plane_only:
             units = 0.0
         return {
             "table": self.table,
@@ -246,68 +256,33 @@ class Steps:
             "bytes": table.bytes,
         }
 
-    def _looks(self, state: State | None = None) -> Looks:
-        """Return the reads of the table's sources.
+    def _course(self, state: State | None = None) -> Course:
+        """Return the course of the report.
 
         Args:
             state: The state of a step after Plan, which continues with Plan's facts.
         """
-        settings = replace(self.asked, table=self.table)
+        wishes = replace(self.wishes, table=self.table)
         if state is None:
-            return Looks(self.connection, settings, self.clock())
-        looks = Looks(self.connection, settings, state["at"])
-        looks.facts = self._table()
-        looks.shower = Shower(state["identity"], settings.show_keys)
-        return looks
-
-    def _facts(self, state: State) -> Facts:
-        return Facts(
-            at=state["at"],
-            table=self._table(),
-            metrics=self._kept("metrics", MetricFacts),
-            insights=self._kept("insights", InsightFacts),
-            stream=self._kept("stream", StreamFacts),
-            sample=self._kept("sample", SampleFacts),
-            code=Absent("a deployment has no code to read", "keyhop report TABLE --code DIR"),
-            requests=Absent(
-                "a deployment has no file of the request sampler",
-                "keyhop report TABLE --requests FILE",
-            ),
-            peak_writes=self.asked.peak_writes,
-            prices=self.connection.prices,
-        )
-
-    def _candidates(self) -> tuple[Candidate, ...]:
-        return tuple(map(candidate, self.asked.candidates))
-
-    def _spent(self, state: State) -> Spent:
-        """Return the cost of all sources, and of the run of the sample."""
-        files = [self.journal.load(_name(source)) for source in SOURCES]
-        costs = [Spent(**file["spent"]) for file in files if file is not None]
-        if (run := state["sampled"]["run"]) is not None:
-            manifest = self.journal_of(run).manifest() or {}
-            units = manifest["read_units"]
-            dollars = self.connection.prices.dollars(units)
-            costs.append(Spent(units, manifest["requests"], dollars, 0.0))
-        return replace(total(costs), seconds=self.clock() - state["at"])
-
-    def _table(self) -> TableFacts:
-        table = self._kept("table", TableFacts)
-        assert isinstance(table, TableFacts), "Plan has kept it"
-        return table
+            return Course(self.connection, wishes, camel, self.clock())
+        course = Course(self.connection, wishes, camel, state["at"])
+        course.facts = _present(self._kept("table", TableFacts))
+        course.shower = Shower(state["identity"], wishes.show_keys)
+        return course
 
     def _kept(self, source: str, shape: type[T]) -> T | Absent:
-        return seen(shape, self.journal.load(_name(source)))
+        return source_of(shape, self.journal.load(_name(source)))
 
-    def _keep(self, source: str, facts: Any, looks: Looks) -> None:
+    def _keep(self, source: str, facts: Any, course: Course) -> None:
         """Keep facts with the cost of reading them."""
-        spent = asdict(total(looks.spent))
-        looks.spent.clear()
-        self.journal.keep(_name(source), {**told(facts), "spent": spent})
+        spent = asdict(total(course.spent))
+        course.spent.clear()
+        self.journal.keep(_name(source), {**source_json(facts), "spent": spent})
 
 
-def _heard(listener: Listener) -> dict[str, Any] | None:
-    return told(listener.facts()) if listener.seen or listener.writes else None
+def _present(facts: T | Absent) -> T:
+    assert not isinstance(facts, Absent), "an earlier step has kept it"
+    return facts
 
 
 def _name(source: str) -> str:
@@ -317,3 +292,75 @@ def _name(source: str) -> str:
 def _read(content: bytes | None) -> Mapping[str, Any] | None:
     """Return a report as JSON; None if there is none."""
     return None if content is None else dict(json.loads(content))
+
+
+def _by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
+    """Return how many findings of each severity were found, zeros included."""
+    severities = [finding.severity for finding in findings if finding.status == "found"]
+    return {severity: severities.count(severity) for severity in SEVERITIES}
+
+
+def _new_high(report: Report, before: Mapping[str, Any] | None) -> list[Finding]:
+    """Return the findings of severity high that the previous report did not have.
+
+    Args:
+        report: The report.
+        before: The previous report as JSON. If it is missing or cannot be compared, the result has
+            every such finding.
+    """
+    high = [
+        finding
+        for finding in report.findings
+        if (finding.status, finding.severity) == ("found", "high")
+    ]
+    if before is None:
+        return high
+    try:
+        changed = differences(before, report)
+    except BaselineUnreadable:  # another version has other alarms
+        return high
+    return [finding for finding in (*changed.new, *changed.worse) if finding.severity == "high"]
+
+
+def _outcome(report: Report, new: Iterable[Finding]) -> dict[str, Any]:
+    """Return the output of an execution, with the findings first."""
+    problems = worst_first([finding for finding in report.findings if finding.status == "found"])
+    return {
+        "findings": _by_severity(report.findings),
+        "new_high": [_called(finding) for finding in new],
+        "unknown": sum(finding.status == "unknown" for finding in report.findings),
+        "found": [
+            {
+                "rule": finding.id,
+                "target": finding.target,
+                "severity": finding.severity,
+                "summary": finding.summary,
+            }
+            for finding in problems[:MOST_TOLD]
+        ],
+        "read_units": report.spent.rru,
+        "dollars": report.spent.dollars,
+        "seconds": report.spent.seconds,
+    }
+
+
+def _called(finding: Finding) -> str:
+    """Name a finding, such as `A6` or `A9 of byCity`."""
+    return f"{finding.id} of {finding.target}" if finding.target else finding.id
+
+
+def _why_failed(report: Report, fail_on: Severity | None, status: int, page: str) -> str:
+    """Return why an execution has failed, in a sentence; "" if it has not.
+
+    Args:
+        report: The report.
+        fail_on: The severity at which it fails.
+        status: The result of `status_of`.
+        page: The address of the report's page.
+    """
+    if status == FINE:
+        return ""
+    if status != FOUND:
+        return f"A rule remains unknown that more could be seen of (strict). The report is {page}."
+    counts = ", ".join(f"{number} {name}" for name, number in _by_severity(report.findings).items())
+    return f"Found: {counts} (failOn {fail_on}). The report is {page}."

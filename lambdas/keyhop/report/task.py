@@ -23,15 +23,17 @@ from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
 from keyhop.report.candidates.template import candidate
 from keyhop.report.facts_json import sample_json
 from keyhop.report.sample.asks import Asks
-from keyhop.report.sample.complete import counted
-from keyhop.report.sample.drawing import Drawing, draw, reads_through, units_to_read_through
+from keyhop.report.sample.drawing import (
+    Drawing,
+    Population,
+    draw,
+    reads_through,
+    units_to_read_through,
+)
 from keyhop.report.sample.examine import Examination
-from keyhop.report.sample.gather import gather
-from keyhop.report.sample.observation import Looking
-from keyhop.report.sample.pages import SamplePages
-from keyhop.report.sample.population import Population
-from keyhop.report.sample.reading import Asker
-from keyhop.report.sample.rows import Row, from_key
+from keyhop.report.sample.gather import counted, gather
+from keyhop.report.sample.reading import Asker, SamplePages
+from keyhop.report.sample.rows import Looking, Row, from_key
 from keyhop.report.shown import Shower
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader

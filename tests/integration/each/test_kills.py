@@ -11,8 +11,7 @@ import pytest
 from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
-from keyhop.each.effects import effect_of
-from keyhop.each.task import EachTask
+from keyhop.each.task import EachTask, effect_of
 from keyhop.each.template import template_json
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened

@@ -1,4 +1,4 @@
-"""The segments that a sample reads: the draw, and the maximum cost of each kind. Pure.
+"""The segments that a sample reads: the draw, the maximum cost of each kind, and their table. Pure.
 
 The segments of the sampling run are the drawn ones: first those of the table whose collections are
 probed, then those that are only counted, then those of indexes.
@@ -7,7 +7,7 @@ probed, then those that are only counted, then those of indexes.
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from keyhop.dynamodb.units import UNITS_PER_BLOCK
@@ -21,7 +21,6 @@ SHARES: Mapping[Kind, float] = {"probe": 0.45, "count": 0.15, "draw": 0.35}
 for a second look at the largest collections (report/second_look.py)."""
 
 SHARES_WITHOUT_INDEX: Mapping[Kind, float] = {"probe": 0.7, "count": 0.25, "draw": 0.0}
-
 LEAST_UNITS: Mapping[Kind, float] = {"probe": 1.5, "count": 1.5, "draw": 0.5}
 """The minimum cost of a segment, which limits the draw to what the units can pay."""
 
@@ -36,6 +35,39 @@ ENTRIES_PER_DRAW = 20
 
 MOST_DRAWN = 4_000
 """The maximum number of drawn segments of a kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The table from which a sample was drawn, as DescribeTable reports it.
+
+    Attributes:
+        segments: The number of segments into which the table was divided.
+        items: The number of items of the table; 0 if it is not known. It is up to six hours old.
+        bytes: The size of all items; 0 if it is not known. It is as old.
+        has_sort: Whether a collection can have more than one item.
+        ttl: The TTL attribute, if there is one.
+        indexes: The number of entries of each GSI; 0 if it is not known.
+        candidates: The templates of keys that the items might have.
+        has_sentinels: Whether each collection has an item of Keyhop, which `items` counts and the
+            sample leaves out.
+        all_units: The read units with which a sample reads every item; 0 if that is not known.
+    """
+
+    segments: int
+    items: int
+    has_sort: bool = True
+    ttl: str | None = None
+    indexes: Mapping[str, int] = field(default_factory=dict)
+    candidates: tuple[str, ...] = ()
+    bytes: float = 0.0
+    has_sentinels: bool = False
+    all_units: float = 0.0
+
+    @property
+    def mean_bytes(self) -> float:
+        """Return the mean size of an item; 0 if it is not known."""
+        return self.bytes / self.items if self.items else 0.0
 
 
 @dataclass(frozen=True, slots=True)

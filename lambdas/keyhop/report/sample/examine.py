@@ -1,21 +1,36 @@
-"""The requests for one drawn segment, and its row. Pure: it uses asks and answers (asks.py)."""
+"""The reads of one drawn segment, and its row: collections, lengths and places. Pure (see asks.py).
 
+A walk through a segment hops as skip-scans do (scan/skip_scan.py), with whole items. A segment is
+drawn without regard to its content, so each collection has an equal chance at any length. The
+length of a collection is estimated without reading it: statistics/window.py decides what to read
+next, and evaluates it.
+
+A constraint item, such as unique#email#x@example.org, names its primary's key in one of its
+attributes: by a value with a type tag, or in an attribute whose name means a reference. If the
+primary does not exist, it may have been deleted without its constraint, which then blocks the value
+forever.
+"""
+
+import math
 import random
+import re
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Item, Key, size_of
+from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.values import Item, Key, TypedValue, has_values, size_of
 from keyhop.report.estimate import Estimate
-from keyhop.report.forms import KeyForm
+from keyhop.report.forms import KeyForm, tag_of
 from keyhop.report.sample.asks import Ask, Asks
-from keyhop.report.sample.constraints import is_constraint, is_orphan
-from keyhop.report.sample.lengths import probe
-from keyhop.report.sample.observation import Looking, Observation
-from keyhop.report.sample.rows import CollectionRow, DrawRow, SegmentRow
-from keyhop.report.sample.walk import is_ours, walk
+from keyhop.report.sample.rows import CollectionRow, DrawRow, Looking, Observation, SegmentRow
+from keyhop.report.statistics.sort_key import SortKey
+from keyhop.report.statistics.window import LengthProber
+from keyhop.scan.page_size import FILL
+from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance, collapse
 
 PROBE_UNITS = 4.0
 """The read units of one length of many: its error matters less than how lengths differ."""
@@ -26,6 +41,19 @@ collections are shorter."""
 
 DRAW_PAGES = 3
 """The maximum number of pages of a segment of an index, which should hold one."""
+
+MOST_PER_BLOCK = 100
+"""The maximum number of items of a window: more hardly improve a length, and take longer."""
+
+PLACE_BITS = 12
+TAGS = frozenset({"unique", "uniq", "uniqueness", "constraint"})
+_TYPE = re.compile(r"_*(entity[_-]?)?(type|kind)_*", re.IGNORECASE)
+_REFERS = re.compile(r"(owner|primary|parent|ref|target|entity|belongs)([_-]?\w*)?", re.IGNORECASE)
+MOST_LOOKED_FOR = 3
+"""The maximum number of primaries to look up for one item, at half a unit each."""
+
+Weighted = tuple[Item, float]
+"""An item, and the number of items of its collection that it represents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +98,10 @@ class Examination:
                 units = self.probe_units if probed else 0.0
                 chance = random.Random(f"{self.seed} {number} {len(rows)}")
                 mean = statistics.fmean(map(size_of, collection.items or [{}]))
-                probed_collection = yield from probe(
+                length, weighted = yield from probe(
                     self.space, collection.key, mean, self.ours, units, chance, THROUGH_UNITS
                 )
-                length, is_whole, weighted = (
-                    probed_collection.length,
-                    probed_collection.whole,
-                    probed_collection.weighted,
-                )
+                is_whole = length.level == 1.0
             if not weighted:
                 continue
             row = self._row(collection.key, is_whole, length, weighted, is_observed)
@@ -93,7 +117,7 @@ class Examination:
         key: Key,
         is_whole: bool,
         length: Estimate | None,
-        weighted: Sequence[tuple[Item, float]],
+        weighted: Sequence[Weighted],
         is_observed: bool,
     ) -> CollectionRow:
         observations: tuple[Observation, ...] = ()
@@ -141,3 +165,213 @@ class Examination:
             if start is None:
                 return items, True
         return items, False
+
+
+@dataclass(slots=True)
+class Seen:
+    """A collection, with the items that were read from its beginning.
+
+    Attributes:
+        key: The partition key.
+        items: The items in order, without items of Keyhop.
+        cut: Whether there may be more.
+    """
+
+    key: Key
+    items: list[Item] = field(default_factory=list)
+    cut: bool = False
+
+
+def walk(
+    space: KeySpace, segment: int, segments: int, ours: Sequence[Key] = (), hop: bool = True
+) -> Asks[list[Seen]]:
+    """Return each collection of a segment.
+
+    Args:
+        space: The keys of the table.
+        segment: The number of the segment.
+        segments: The number of segments of the table.
+        ours: The attributes that identify items of Keyhop.
+        hop: Whether to skip the rest of a collection; otherwise each item is read.
+    """
+    collections: list[Seen] = []
+    position: Position | None = BEGINNING
+    while position is not None:
+        answer = yield Ask.scan(segment, segments, position.start)
+        keys, runs = collapse(answer.items, space.names)
+        page = Page(keys, runs, answer.next, answer.units, answer.items)
+        step = advance(space, position, page, hop)
+        first = 0
+        for key, run in zip(keys, runs, strict=True):
+            if not collections or collections[-1].key != key:
+                collections.append(Seen(key))
+            read = answer.items[first : first + run]
+            collections[-1].items += [item for item in read if not is_ours(item, ours)]
+            collections[-1].cut = False
+            first += run
+        position = step.position
+        if hop and collections and position is not None and position.last == collections[-1].key:
+            collections[-1].cut = True
+    return collections
+
+
+def is_ours(item: Item, ours: Sequence[Key]) -> bool:
+    """Return whether an item belongs to Keyhop.
+
+    Args:
+        item: The item.
+        ours: The attributes that identify items of Keyhop.
+    """
+    return any(has_values(item, attributes) for attributes in ours)
+
+
+def probe(
+    space: KeySpace,
+    key: Key,
+    mean: float,
+    ours: Sequence[Key],
+    units: float,
+    chance: random.Random,
+    through: float = 0.0,
+) -> Asks[tuple[Estimate, list[Weighted]]]:
+    """Estimate the length of a collection of a table with a sort key.
+
+    If every item was read, the length is exact.
+
+    Args:
+        space: The keys of the table.
+        key: The partition key.
+        mean: The approximate bytes of an item.
+        ours: The attributes that identify items of Keyhop.
+        units: The approximate read units to use.
+        chance: The random numbers.
+        through: The read units to read it from its beginning, perhaps to its end, if its sort keys
+            are not numbers.
+
+    Returns:
+        The length, and the items that were read.
+    """
+    assert space.sort is not None
+    sort = space.sort
+    per_block = min(MOST_PER_BLOCK, max(1, int(FILL * BLOCK_BYTES / max(1.0, mean))))
+    prober = LengthProber(chance, per_block, units)
+    items_by_key: dict[SortKey, Item] = {}
+    while (ask := prober.next()) is not None:
+        at = None if ask.start is None else _value(ask.start, sort.type)
+        answer = yield Ask.query(key, sort.name, at, ask.forward, ask.limit, beyond=not ask.forward)
+        keys = [sort_key(item[sort.name]) for item in answer.items]
+        items_by_key.update(zip(keys, answer.items, strict=True))
+        prober.take(keys, answer.units)
+    length = prober.estimate()
+    weights = prober.weights()
+    if math.isinf(length.high) and through * BLOCK_BYTES > mean * per_block:
+        limit = max(per_block, int(through / UNITS_PER_BLOCK * BLOCK_BYTES / max(1.0, mean)))
+        answer = yield Ask.query(key, limit=limit)
+        read = {sort_key(item[sort.name]): item for item in answer.items}
+        items_by_key.update(read)
+        if answer.next is None:
+            length = Estimate.exactly(float(len(read)), len(read), "read through")
+        else:
+            length = Estimate.at_least(float(len(items_by_key)), len(items_by_key), length.method)
+        weights = [(at, 1.0) for at in items_by_key]
+    ours_by_key = {at for at, item in items_by_key.items() if is_ours(item, ours)}
+    if length.level == 1.0:
+        length = Estimate.exactly(
+            length.value - len(ours_by_key), length.n - len(ours_by_key), length.method
+        )
+    weighted = [(items_by_key[at], weight) for at, weight in weights if at not in ours_by_key]
+    return length, weighted
+
+
+def mean_bytes_of(weighted: Sequence[Weighted]) -> float:
+    """Return the mean size of an item; 0 without items."""
+    total = sum(weight for _, weight in weighted)
+    return sum(weight * size_of(item) for item, weight in weighted) / total if total else 0.0
+
+
+def place(space: KeySpace, key: Key, bits: int = PLACE_BITS) -> Asks[float]:
+    """Return the hash place of a partition key in [0, 1), to `bits` bits.
+
+    Segment s of T holds the hashes from s/T to (s+1)/T, and a Scan refuses an ExclusiveStartKey of
+    another segment. So each answer halves the interval. Each segment that does not refuse the key
+    costs half a unit.
+    """
+    start = key if space.sort is None else space.hop_from(key)
+    segment = 0
+    for known_bits in range(bits):
+        segment *= 2
+        answer = yield Ask.scan(segment, 2 << known_bits, start, limit=1, may_be_refused=True)
+        segment += answer.refused
+    return (segment + 0.5) / (1 << bits)
+
+
+def sort_key(value: TypedValue) -> SortKey:
+    """Return a sort key as the statistics need it.
+
+    Binary keys are given by their hexadecimal digits, which have the same order.
+    """
+    if "N" in value:
+        number = Decimal(value["N"])
+        return int(number) if number == number.to_integral_value() else number
+    return str(value["S"]) if "S" in value else bytes(value["B"]).hex()
+
+
+def _value(key: SortKey, type_: str) -> TypedValue:
+    if type_ == "N":
+        return {"N": str(key)}
+    if type_ == "S":
+        return {"S": str(key)}
+    text = str(key)
+    return {"B": bytes.fromhex(text[: len(text) // 2 * 2])}
+
+
+def is_constraint(key: Key, items: Sequence[Item] = (), sort: str = "") -> bool:
+    """Return whether a collection is a constraint.
+
+    The type tag of its key shows it, or its first item does: in its sort key, or in an attribute
+    that names the type.
+
+    Args:
+        key: The partition key.
+        items: Its first items.
+        sort: The name of the sort key.
+    """
+    if any("S" in value and tag_of(value["S"]).lower() in TAGS for value in key.values()):
+        return True
+    return any(
+        value.get("S", "").lower() in TAGS
+        for item in items[:1]
+        for name, value in item.items()
+        if name == sort or _TYPE.fullmatch(name)
+    )
+
+
+def is_orphan(space: KeySpace, key: Key, items: Sequence[Item]) -> Asks[bool | None]:
+    """Return whether none of the primaries that a constraint names exists.
+
+    None if the constraint names no primary.
+    """
+    (partition,) = space.partition
+    named = list(
+        dict.fromkeys(
+            value["S"]
+            for item in items[:1]
+            for name, value in item.items()
+            if "S" in value and _may_name_a_key(name, value["S"], space)
+        )
+    )[:MOST_LOOKED_FOR]
+    if partition.type != "S" or not named:
+        return None
+    for value in named:
+        answer = yield Ask.query({partition.name: {"S": value}}, limit=1)
+        if answer.items:
+            return False
+    return True
+
+
+def _may_name_a_key(name: str, value: str, space: KeySpace) -> bool:
+    keys = {*space.names, space.sort.name if space.sort else ""}
+    if name in keys or not value or len(value.encode()) > 2_048:
+        return False
+    tag = tag_of(value).lower()
+    return bool(tag and tag not in TAGS) or bool(_REFERS.fullmatch(name))

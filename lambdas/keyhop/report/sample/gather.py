@@ -1,23 +1,30 @@
 """The way from the rows of a sample to the facts about the table. Pure.
 
 Each drawn segment counts for the number of keys, but only probed ones for lengths: in the others
-only short collections have a length, so that every collection would seem short.
+only short collections have a length, so that every collection would seem short. Each observation of
+an item counts for the items that it represents. The drawn units are collections, so intervals are
+those of collections.
+
+Where everything was read, shares and quantiles are counts without an interval: shares of partition
+keys if every key has been found, shares of items only if every item was read and observed. They do
+not include writes during the read.
 """
 
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from keyhop.report.candidates.sampled import Tally
 from keyhop.report.estimate import Estimate
-from keyhop.report.facts import CandidateSample, SampleFacts
+from keyhop.report.facts import CandidateSample, IndexSample, SampleFacts, Tag, TtlFacts
 from keyhop.report.forms import KEPT_DIGITS, KeyForm
+from keyhop.report.sample.drawing import Population
 from keyhop.report.sample.largest import (
     MOST_BYTES,
     OLDER_MEAN,
-    index_sample,
     largest,
     length_of,
     mean_of,
@@ -26,10 +33,14 @@ from keyhop.report.sample.largest import (
     within_bytes,
     within_count,
 )
-from keyhop.report.sample.observation import Observation
-from keyhop.report.sample.observed import FEWEST_ALIKE, Observed
-from keyhop.report.sample.population import Population
-from keyhop.report.sample.rows import CollectionRow, DrawRow, Row, SegmentRow
+from keyhop.report.sample.rows import (
+    CollectionRow,
+    DrawRow,
+    Observation,
+    Row,
+    SegmentRow,
+    is_type_name,
+)
 from keyhop.report.statistics.lengths import (
     beyond,
     distinct_keys,
@@ -43,17 +54,37 @@ from keyhop.report.statistics.lengths import (
     unseen,
 )
 from keyhop.report.statistics.order import density
-from keyhop.report.statistics.shares import share_of, weighted_mean, weighted_quantiles
+from keyhop.report.statistics.shares import (
+    Item,
+    share_of,
+    weighted_mean,
+    weighted_quantiles,
+    weighted_share,
+    widened,
+)
 
 LEVELS = (0.5, 0.9, 0.99)
 LARGE_BYTES = 350 * 1024
 EXACT = 10**KEPT_DIGITS
 """The number below which numbers in keys are not rounded."""
+
 MOST_WORDS = 3
 """The maximum number of words before keys that are dates, as DATE in DATE#2026-11-22."""
 
 SEED = 20261122
 """The seed of the bootstrap, so that the same rows have the same interval."""
+
+EXPIRED_DAYS = 7.0
+"""TTL deletes within a few days: an item that expired earlier should no longer exist."""
+
+FEWEST_ALIKE = 3
+"""The collections that must share a word before it counts as a tag: fewer may share a name."""
+
+MOST_ATTRIBUTES, MOST_SHAPES, MOST_TAGS = 200, 50, 30
+"""The maximum number of shares in the facts, the largest first."""
+
+METHOD = "complete count"
+K = TypeVar("K")
 
 
 def gather(
@@ -73,23 +104,23 @@ def gather(
     collections = [collection for row in segments for collection in row.collections]
     probed = [collection for row in segments if row.probed for collection in row.collections]
     keys = distinct_keys([len(row.collections) for row in segments], population.segments)
-    counted = _counted(population, keys)
+    item_count = _item_count(population, keys)
     observed_rows = [collection for collection in probed if collection.observations]
-    unread = _unrepresented(observed_rows, keys, counted, lambda observation: True)
+    unread = _unrepresented(observed_rows, keys, item_count, lambda observation: True)
     all_keys = len(segments) == population.segments
     all_items = all_keys and all(collection.whole for collection in collections)
     if all_items and len(observed_rows) == len(collections):
-        unread = Estimate.exactly(0.0, unread.n, "complete count")
+        unread = Estimate.exactly(0.0, unread.n, METHOD)
     observed = Observed.of(probed, unread.high)
     lengths = [length_of(collection) for collection in probed]
     shares: dict[float, Estimate] = {}
     larger = None
-    if keys is not None and counted:
-        larger = unseen(lengths, keys, counted)
-        shares = beyond(lengths, keys, counted)
+    if keys is not None and item_count:
+        larger = unseen(lengths, keys, item_count)
+        shares = beyond(lengths, keys, item_count)
     share = larger.share if larger else None
     if all_keys and not any(map(is_cut, map(length_of, collections))):
-        share = Estimate.exactly(0.0, len(lengths), "complete count")
+        share = Estimate.exactly(0.0, len(lengths), METHOD)
     sizes = observed.items(lambda observation: float(observation.bytes))
     mean_bytes, item_mean = mean_of(sizes), weighted_mean(sizes)
     most_mean = _most_mean(population, item_mean)
@@ -97,7 +128,7 @@ def gather(
     type_name, typed = observed.type_name()
     top = largest(segments, draws, population, mean_bytes)
     if all_keys:
-        top = within_count(top, [*map(length_of, collections)], counted)
+        top = within_count(top, [*map(length_of, collections)], item_count)
     return SampleFacts(
         rru=rru,
         items_read=items_read,
@@ -107,7 +138,7 @@ def gather(
         beyond=shares,
         unseen=share,
         seen_largest=max((length.value for length in lengths), default=None),
-        mean_items=_mean_items(keys, counted),
+        mean_items=_mean_items(keys, item_count),
         top=tuple(within_bytes(collection, population) for collection in top),
         biased=tuple(of_index(name) for name in usable(draws, population.indexes)),
         item_bytes={
@@ -131,13 +162,13 @@ def gather(
         orphans=_orphans(collections),
         ttl=observed.ttl() if population.ttl else None,
         indexes={
-            name: index_sample(
+            name: _index_sample(
                 name, observed, draws, _unread_entries(name, entries, observed, observed_rows, keys)
             )
             for name, entries in population.indexes.items()
         },
-        gini=gini(lengths, keys, counted, random.Random(SEED)) if keys else None,
-        lorenz=tuple(lorenz(lengths, keys, counted)) if keys else (),
+        gini=gini(lengths, keys, item_count, random.Random(SEED)) if keys else None,
+        lorenz=tuple(lorenz(lengths, keys, item_count)) if keys else (),
         all_keys=all_keys,
         all_items=all_items,
         all_units=population.all_units,
@@ -147,7 +178,189 @@ def gather(
     )
 
 
-def _counted(population: Population, keys: Estimate | None) -> float:
+def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
+    """Return the facts without the intervals of the figures that were counted."""
+    collections = (
+        collection for row in rows if isinstance(row, SegmentRow) for collection in row.collections
+    )
+    if facts.all_keys:
+        facts = replace(
+            facts,
+            keys=_exact(facts.keys),
+            dated=_exact(facts.dated),
+            tagged=_exact(facts.tagged),
+            numbered=_exact(facts.numbered),
+            density=_exact(facts.density),
+        )
+    if not facts.all_items or not all(
+        collection.whole and len(collection.observations) == collection.items
+        for collection in collections
+    ):
+        return facts
+    ttl = facts.ttl
+    return replace(
+        facts,
+        length=_all(facts.length),
+        item_bytes=_all(facts.item_bytes),
+        large=_exact(facts.large),
+        coverage=_all(facts.coverage),
+        tags=tuple(replace(tag, share=_known(tag.share)) for tag in facts.tags),
+        shapes=_all(facts.shapes),
+        item_mean=_exact(facts.item_mean),
+        unrepresented=_exact(facts.unrepresented),
+        typed=_exact(facts.typed),
+        unpadded=_exact(facts.unpadded),
+        orphans=_exact(facts.orphans),
+        ttl=ttl
+        and TtlFacts(
+            _known(ttl.expired),
+            _known(ttl.wrong_type),
+            _known(ttl.milliseconds),
+            _known(ttl.missing),
+        ),
+        indexes={name: _counted_index(sampled) for name, sampled in facts.indexes.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The observations of a sample.
+
+    Attributes:
+        all: The observations, each with the number and the form of its collection.
+        unrepresented: The maximum share of the table's items that none of them represents.
+    """
+
+    all: Sequence[tuple[int, KeyForm, Observation]]
+    unrepresented: float = 0.0
+
+    @classmethod
+    def of(cls, rows: Sequence[CollectionRow], unrepresented: float = 0.0) -> "Observed":
+        """Return the observations in the rows of a sample."""
+        observations = [
+            (at, row.form, observation)
+            for at, row in enumerate(rows)
+            for observation in row.observations
+        ]
+        return cls(observations, unrepresented)
+
+    def items(self, value: Callable[[Observation], float]) -> list[Item]:
+        """Return a value of each observation as the statistics need it."""
+        return [Item(at, observation.weight, value(observation)) for at, _, observation in self.all]
+
+    def share(self, holds: Callable[[Observation], bool]) -> Estimate | None:
+        """Return the share of the table's items for which a condition holds."""
+        return self._of_all(self.items(lambda observation: float(holds(observation))))
+
+    def among(
+        self, belongs: Callable[[Observation], bool], holds: Callable[[Observation], bool]
+    ) -> Estimate | None:
+        """Return the share of a group's items for which a condition holds.
+
+        Each unread item may belong to the group, so a group that is small in the sample has a wide
+        interval.
+        """
+        group = [
+            Item(at, observation.weight, float(holds(observation)))
+            for at, _, observation in self.all
+            if belongs(observation)
+        ]
+        share, size = weighted_share(group), self.share(belongs)
+        if share is None or size is None:
+            return None
+        of_all = self.unrepresented + size.low
+        return widened(share, self.unrepresented / of_all if of_all else 1.0)
+
+    def _of_all(self, items: Sequence[Item]) -> Estimate | None:
+        share = weighted_share(items)
+        return None if share is None else widened(share, self.unrepresented)
+
+    def coverage(self) -> dict[str, Estimate]:
+        """Return the share of items that have an attribute, by attribute."""
+        counts = Counter(name for _, _, observation in self.all for name in observation.names)
+        return _without_missing(
+            (name, self.share(lambda item, name=name: name in item.names))  # type: ignore[misc]
+            for name, _ in counts.most_common(MOST_ATTRIBUTES)
+        )
+
+    def shapes(self) -> dict[str, Estimate]:
+        """Return the share of items with exactly these attributes, by their names."""
+        counts = Counter(observation.names for _, _, observation in self.all)
+        return _without_missing(
+            (",".join(names), self.share(lambda item, names=names: item.names == names))  # type: ignore[misc]
+            for names, _ in counts.most_common(MOST_SHAPES)
+        )
+
+    def tags(self) -> tuple[Tag, ...]:
+        """Return the tags of partition keys and of sort keys, the most frequent first."""
+        holders: defaultdict[str, set[int]] = defaultdict(set)
+        prefixes: defaultdict[str, set[str]] = defaultdict(set)
+        for at, form, observation in self.all:
+            prefixes[form.tag].add(form.prefix)
+            for tag in {form.tag, observation.tag} - {""}:
+                holders[tag].add(at)
+        tags = []
+        for tag, collections in holders.items():
+            if len(collections) >= FEWEST_ALIKE:
+                share = self._of_all(
+                    [
+                        Item(at, observation.weight, float(tag in (form.tag, observation.tag)))
+                        for at, form, observation in self.all
+                    ]
+                )
+                if share is not None:
+                    tags.append(
+                        Tag(tag, share, *(prefixes[tag] if len(prefixes[tag]) == 1 else ()))
+                    )
+        return tuple(sorted(tags, key=lambda tag: -tag.share.value)[:MOST_TAGS])
+
+    def type_name(self) -> tuple[str, Estimate | None]:
+        """Return the attribute that names the type in the largest number of items, and its share.
+
+        The name is "" without such an attribute.
+        """
+        counts = Counter(
+            name
+            for _, _, observation in self.all
+            for name in observation.names
+            if is_type_name(name)
+        )
+        name = counts.most_common(1)[0][0] if counts else ""
+        return name, self.share(lambda observation: name in observation.names)
+
+    def unpadded(self) -> Estimate | None:
+        """Return the share of sort keys that are numbers as text without padding.
+
+        The keys with their tag have several widths, and none of these is padded.
+        """
+        widths: defaultdict[str, set[int]] = defaultdict(set)
+        for _, _, observation in self.all:
+            if observation.width:
+                widths[observation.tag].add(observation.width)
+        uneven = {
+            tag for tag, tag_widths in widths.items() if len(tag_widths) > 1 and min(tag_widths) > 0
+        }
+        return self.share(lambda observation: bool(observation.width) and observation.tag in uneven)
+
+    def ttl(self) -> TtlFacts | None:
+        """Return the shares of kinds of TTL values; None if no item has the attribute."""
+
+        def share(holds: Callable[[float | str | None], bool]) -> Estimate | None:
+            return self.among(
+                lambda observation: observation.ttl is not None,
+                lambda observation: holds(observation.ttl),
+            )
+
+        expired = share(lambda ttl: isinstance(ttl, float | int) and ttl > EXPIRED_DAYS)
+        wrong = share(lambda ttl: ttl == "type")
+        milliseconds = share(lambda ttl: ttl == "ms")
+        missing = self.share(lambda observation: observation.ttl is None)
+        if expired is None or wrong is None or milliseconds is None or missing is None:
+            return None
+        return TtlFacts(expired, wrong, milliseconds, missing)
+
+
+def _item_count(population: Population, keys: Estimate | None) -> float:
     """Return the number of the user's items that the table reports; 0 if it is not known."""
     if keys is None:
         return 0.0
@@ -300,3 +513,65 @@ def _density(rows: Sequence[CollectionRow], keys: Estimate | None) -> Estimate |
     if keys is None or not numbers:
         return None
     return density(numbers, keys.scaled(len(numbers) / len(rows)))
+
+
+def _without_missing(shares: Iterable[tuple[str, Estimate | None]]) -> dict[str, Estimate]:
+    return {name: share for name, share in shares if share is not None}
+
+
+def _index_sample(
+    name: str, observed: Observed, draws: Sequence[DrawRow], unrepresented: float
+) -> IndexSample:
+    """Return the sample's facts about an index.
+
+    The index's largest key is estimated from the table's items, which are drawn independently of
+    it. If the whole index was read, it is exact.
+
+    Args:
+        name: The index's name.
+        observed: The observed items of the table.
+        draws: The segments of indexes that were read.
+        unrepresented: The maximum share of the index's entries that none of these items represents.
+    """
+    rows = [row for row in draws if row.index == name]
+    read = sum(row.items for row in rows)
+    sparse = observed.share(lambda observation: name in observation.entries)
+    holders: defaultdict[str, float] = defaultdict(float)
+    if rows and len(rows) == rows[0].segments and all(row.whole for row in rows) and read:
+        for row in rows:
+            for key, hits in row.entries.items():
+                holders[key] += hits
+        key = max(holders, key=lambda holder: holders[holder])
+        share = Estimate.exactly(holders[key] / read, read, METHOD)
+        return IndexSample(read, share, key, sparse)
+    inside = [
+        (at, observation) for at, _, observation in observed.all if name in observation.entries
+    ]
+    for _, observation in inside:
+        holders[observation.entries[name]] += observation.weight
+    key = max(holders, key=lambda holder: holders[holder], default="")
+    top_share = weighted_share(
+        [
+            Item(at, observation.weight, float(observation.entries[name] == key))
+            for at, observation in inside
+        ]
+    )
+    if top_share is not None:
+        top_share = widened(top_share, unrepresented)
+    return IndexSample(read + len(inside), top_share, key, sparse)
+
+
+def _known(estimate: Estimate) -> Estimate:
+    return Estimate.exactly(estimate.value, estimate.n, METHOD)
+
+
+def _exact(estimate: Estimate | None) -> Estimate | None:
+    return None if estimate is None else _known(estimate)
+
+
+def _all(estimates: Mapping[K, Estimate]) -> dict[K, Estimate]:
+    return {name: _known(estimate) for name, estimate in estimates.items()}
+
+
+def _counted_index(sampled: IndexSample) -> IndexSample:
+    return replace(sampled, top_share=_exact(sampled.top_share), sparse=_exact(sampled.sparse))

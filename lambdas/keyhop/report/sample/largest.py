@@ -6,22 +6,20 @@ are not such draws: most are empty, and one has nearly everything.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from keyhop.report.estimate import LEVEL, Estimate
-from keyhop.report.facts import Collection, IndexSample
-from keyhop.report.sample.observed import Observed
-from keyhop.report.sample.population import Population
+from keyhop.report.facts import Collection
+from keyhop.report.sample.drawing import Population
 from keyhop.report.sample.rows import CollectionRow, DrawRow, SegmentRow
 from keyhop.report.statistics.lengths import STALE, is_cut
-from keyhop.report.statistics.shares import Item, top, weighted_share, widened
+from keyhop.report.statistics.shares import Item, top
 
 MOST = 10
-
 MOST_BYTES = 400 * 1024.0
 """DynamoDB's limit of the size of an item."""
+
 OLDER_MEAN = 1.25
 """The factor by which the mean size may differ from DescribeTable, up to six hours old."""
 
@@ -163,48 +161,6 @@ def within_bytes(collection: Collection, population: Population) -> Collection:
 def by_size(collections: Iterable[Collection]) -> tuple[Collection, ...]:
     """Return the MOST largest collections, the largest first."""
     return tuple(sorted(collections, key=lambda collection: -collection.items.value)[:MOST])
-
-
-def index_sample(
-    name: str, observed: Observed, draws: Sequence[DrawRow], unrepresented: float
-) -> IndexSample:
-    """Return the sample's facts about an index.
-
-    The index's largest key is estimated from the table's items, which are drawn independently of
-    it. If the whole index was read, it is exact.
-
-    Args:
-        name: The index's name.
-        observed: The observed items of the table.
-        draws: The segments of indexes that were read.
-        unrepresented: The maximum share of the index's entries that none of these items represents.
-    """
-    rows = [row for row in draws if row.index == name]
-    read = sum(row.items for row in rows)
-    sparse = observed.share(lambda observation: name in observation.entries)
-    holders: defaultdict[str, float] = defaultdict(float)
-    if rows and len(rows) == rows[0].segments and all(row.whole for row in rows) and read:
-        for row in rows:
-            for key, hits in row.entries.items():
-                holders[key] += hits
-        key = max(holders, key=lambda holder: holders[holder])
-        share = Estimate.exactly(holders[key] / read, read, "complete count")
-        return IndexSample(read, share, key, sparse)
-    inside = [
-        (at, observation) for at, _, observation in observed.all if name in observation.entries
-    ]
-    for _, observation in inside:
-        holders[observation.entries[name]] += observation.weight
-    key = max(holders, key=lambda holder: holders[holder], default="")
-    top_share = weighted_share(
-        [
-            Item(at, observation.weight, float(observation.entries[name] == key))
-            for at, observation in inside
-        ]
-    )
-    if top_share is not None:
-        top_share = widened(top_share, unrepresented)
-    return IndexSample(read + len(inside), top_share, key, sparse)
 
 
 def _sizes(row: CollectionRow) -> list[Item]:

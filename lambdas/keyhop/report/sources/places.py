@@ -10,7 +10,7 @@ from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, canonical
 from keyhop.errors import KeyhopError
-from keyhop.report.sample.lengths import place
+from keyhop.report.sample.examine import place
 from keyhop.report.sample.reading import Asker
 from keyhop.report.sources.absence import TABLE_ARN
 from keyhop.scan.reader import PageReader

@@ -1,5 +1,6 @@
 """What a finding advises: shards, buckets, indexes, money, and commands that there are."""
 
+import re
 import shlex
 from typing import Any
 
@@ -110,6 +111,15 @@ def test_another_key_costs_as_much_and_once_all_is_read_and_written() -> None:
     assert cost is not None
     assert cost.today == cost.advised == 0.25
     assert cost.one_off == pytest.approx(0.625 + 122_070 * 0.125e-6, rel=1e-3)
+
+
+def test_another_key_is_a_re_key_of_the_table() -> None:
+    steps = with_new_key(facts({"name": "Orders.v2"}), ("P1",), "Do.").steps
+    pasted = [match for step in steps if (match := re.search(r"keyhop rekey .* FILE", step))]
+    assert [match[0] for match in pasted] == [
+        "keyhop rekey plan Orders.v2 --to NEW --template FILE"
+    ]
+    runs(pasted[0][0])
 
 
 FOUND: list[dict[str, Any]] = [

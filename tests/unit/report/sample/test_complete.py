@@ -3,11 +3,9 @@
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import SampleFacts
 from keyhop.report.forms import KeyForm, width_of
-from keyhop.report.sample.complete import counted
-from keyhop.report.sample.gather import gather
-from keyhop.report.sample.observation import Observation
-from keyhop.report.sample.population import Population
-from keyhop.report.sample.rows import CollectionRow, SegmentRow
+from keyhop.report.sample.drawing import Population
+from keyhop.report.sample.gather import counted, gather
+from keyhop.report.sample.rows import CollectionRow, Observation, SegmentRow
 from keyhop.report.statistics.shares import Item, weighted_quantiles
 
 

@@ -2,7 +2,7 @@
 
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.report.sample.asks import Answer
-from keyhop.report.sample.constraints import is_constraint, is_orphan
+from keyhop.report.sample.examine import is_constraint, is_orphan
 
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 KEY = {"pk": {"S": "unique#email#ada@example.org"}}

@@ -7,10 +7,16 @@ import pytest
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts_json import sample_json, sample_of
 from keyhop.report.forms import KeyForm
+from keyhop.report.sample.drawing import Population
 from keyhop.report.sample.gather import gather
-from keyhop.report.sample.observation import Observation
-from keyhop.report.sample.population import Population
-from keyhop.report.sample.rows import CollectionRow, DrawRow, SegmentRow, from_key, to_key
+from keyhop.report.sample.rows import (
+    CollectionRow,
+    DrawRow,
+    Observation,
+    SegmentRow,
+    from_key,
+    to_key,
+)
 
 
 def collection(number: int, items: int = 3, key: str = "USER#{}", **noted: object) -> CollectionRow:

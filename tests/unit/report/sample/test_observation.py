@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from keyhop.report.sample.observation import Looking, Observation, is_type_name
+from keyhop.report.sample.rows import Looking, Observation, is_type_name
 from keyhop.report.shown import Shower
 
 DAY = 86_400

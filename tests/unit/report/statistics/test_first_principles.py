@@ -7,7 +7,7 @@ import pytest
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.report.estimate import Estimate
 from keyhop.report.sample.asks import Answer, Asks
-from keyhop.report.sample.lengths import place
+from keyhop.report.sample.examine import place
 from keyhop.report.statistics.lengths import (
     distinct_keys,
     gini,

@@ -20,7 +20,7 @@ from keyhop.report.facts import (
     TableFacts,
     Throttles,
 )
-from keyhop.report.wire import seen, told
+from keyhop.report.facts_json import source_json, source_of
 
 SHARE = Estimate(0.4, 0.32, 0.48, 60, "complement against ItemCount")
 INDEX = IndexFacts("byCity", "GSI", "city", None, "INCLUDE", 10, 100, throughput=(1, 2))
@@ -81,17 +81,25 @@ FACTS: list[Any] = [
 
 @pytest.mark.parametrize("facts", FACTS, ids=lambda one: type(one).__name__)
 def test_facts_come_back_as_they_were(facts: Any) -> None:
-    text = json.dumps(told(facts), allow_nan=False)
-    assert seen(type(facts), json.loads(text)) == facts
+    text = json.dumps(source_json(facts), allow_nan=False)
+    assert source_of(type(facts), json.loads(text)) == facts
 
 
 def test_an_end_that_is_open_stays_open() -> None:
-    back = seen(Estimate, json.loads(json.dumps(told(Estimate.at_least(3, 1, "probes")))))
+    back = source_of(
+        Estimate, json.loads(json.dumps(source_json(Estimate.at_least(3, 1, "probes"))))
+    )
     assert isinstance(back, Estimate)
     assert math.isinf(back.high)
 
 
+def test_an_open_end_of_an_earlier_version_is_read() -> None:
+    state = source_json(Estimate.at_least(3, 1, "probes"))
+    state["seen"]["high"] = "inf"
+    assert source_of(Estimate, state) == Estimate.at_least(3, 1, "probes")
+
+
 def test_a_source_that_said_nothing_says_why() -> None:
     absent = Absent("The stream is off.", "--stream", 1.0)
-    assert seen(StreamFacts, json.loads(json.dumps(told(absent)))) == absent
-    assert isinstance(seen(StreamFacts, None), Absent)
+    assert source_of(StreamFacts, json.loads(json.dumps(source_json(absent)))) == absent
+    assert isinstance(source_of(StreamFacts, None), Absent)
