@@ -29,7 +29,7 @@ from keyhop.checks import (
 from keyhop.dynamodb.units import ARE, are_prices
 from keyhop.each.allowed import Allowed
 from keyhop.errors import CannotStart
-from keyhop.jobs.request import TABLE_NAME, RunInput
+from keyhop.jobs.request import TABLE_ARN, TABLE_NAME, RunInput
 from keyhop.keys.request import KeysInput
 from keyhop.rekey.allowed import Allowed as AllowedRekey
 from keyhop.rekey.allowed import code_digest
@@ -174,10 +174,6 @@ ATTRIBUTES_BY_TABLE = (
     '["customer", "order"]}'
 )
 
-_TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
-_TABLE_ARN = re.compile(
-    r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/(?P<name>[a-zA-Z0-9_.-]{3,255})"
-)
 _KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{1,64}")
 KmsKey = Annotated[
     str | None,
@@ -200,7 +196,7 @@ class Reports:
 
 def _is_table(value: Any) -> bool:
     reference = value.strip() if isinstance(value, str) else ""
-    return bool(_TABLE_ARN.fullmatch(reference) or _TABLE_NAME.fullmatch(reference))
+    return bool(TABLE_ARN.fullmatch(reference) or TABLE_NAME.fullmatch(reference))
 
 
 def are_attributes(value: Any) -> bool:

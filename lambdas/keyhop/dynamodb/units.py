@@ -24,6 +24,8 @@ UNITS_PER_BLOCK = 0.5
 PAGE_BYTES = 1 << 20
 """Most bytes that one Scan page reads."""
 
+FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
+
 PRICE_DATE = "2026-08"
 PRICE_REGION = "us-east-1"
 ON_DEMAND = f"on demand, {PRICE_REGION}, {PRICE_DATE}"

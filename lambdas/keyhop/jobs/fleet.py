@@ -36,8 +36,6 @@ from keyhop.jobs.fleet_rate import FleetRate, MapLevels
 from keyhop.jobs.journal import STALE_INDEX, Commit, Journal, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import (
     DEFAULT_UNITS,
-    LEAST_BLIND_SHARE,
-    LEAST_SHARE,
     Method,
     Wishes,
     allowances,
@@ -375,7 +373,6 @@ class Planner:
         totals, undo = sum_up(journal, plan)[0], task.undo(plan)
         waiting = [group for group in range(plan.groups) if group not in totals.finished]
         limit = None
-        least_share = LEAST_SHARE if plan.planning.items else LEAST_BLIND_SHARE
         items: dict[int, float | None] = dict.fromkeys(waiting)
         spent = plan.spent(totals.usage)
         listed = plan.method == "listed"
@@ -383,7 +380,7 @@ class Planner:
         if maximum is not None:
             # The units of this start count; those of earlier starts do not.
             limit = (spent if request.resume else 0.0) + maximum
-            shares = allowances(limit - spent, totals.spent_by_group, waiting, least_share)
+            shares = allowances(limit - spent, totals.spent_by_group, waiting, plan.least_share)
             if waiting and not shares:
                 raise BudgetSpent(
                     f"The first look has cost {spent:g} read units, and nothing is left of "
@@ -412,7 +409,7 @@ class Planner:
             "readUnitsLimit": limit,
             "readUnitsBefore": spent,
             "checkUnitsBefore": 0.0 if check is None else float(check["read_units"]),
-            "leastShare": least_share,
+            "leastShare": plan.least_share,
             "verifyShare": request.verify_share,
             "again": _again(request, plan, follows),
             **({"undo": undo} if undo else {}),

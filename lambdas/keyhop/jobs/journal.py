@@ -28,7 +28,7 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, RunConflict
 from keyhop.jobs.formats import BUCKET, SUFFIX, Encoder, Format
-from keyhop.jobs.layout import Method
+from keyhop.jobs.layout import LEAST_BLIND_SHARE, LEAST_SHARE, Method
 from keyhop.jobs.price import price
 from keyhop.scan.segments import segment_at
 from keyhop.scan.skip_scan import Position
@@ -150,6 +150,14 @@ class RunPlan(Record):
     def limit(self) -> str:
         """Return the field of an input that limits the units of `spent`."""
         return "maxWriteUnits" if self.method == "listed" else "maxReadUnits"
+
+    @property
+    def least_share(self) -> float:
+        """Return the units below which a group does not begin, if other groups can use them.
+
+        While the size of items is unknown, the first page may cost as much as an item of 400 KB.
+        """
+        return LEAST_SHARE if self.planning.items else LEAST_BLIND_SHARE
 
     @property
     def title(self) -> str:

@@ -98,10 +98,7 @@ CHECKED_SECONDS = 30.0
 
 LEAST_SHARE = 10.0
 LEAST_BLIND_SHARE = 50.0
-"""The read units below which a group does not begin, if other groups can use them.
-
-While the size of items is unknown, the first page may cost as much as an item of 400 KB.
-"""
+"""The read units below which a group does not begin (RunPlan.least_share)."""
 
 MORE_IF_STUCK = 4.0
 """The factor of a share if no group could read anything, so that fewer groups get more."""

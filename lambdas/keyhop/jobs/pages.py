@@ -304,30 +304,15 @@ class Listing:
         return group, places[number * self.width : (number + 1) * self.width], piece
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Rows to act on.
-
-    Attributes:
-        cell: The number of their cell.
-        number: The number of rows of the cell before them.
-        over: When it is set, the action may end early.
-    """
-
-    cell: int
-    number: int
-    rows: Sequence[Key]
-    over: Event
-
-
 @dataclass(slots=True)
 class ListedPages:
     """The rows of a list (pages.Pages).
 
     Attributes:
         at_once: The number of rows to act on at once.
-        work: Acts on rows, from the first one on; it may end early if `over` is set. It returns a
-            result row for each row that it acted on, and the counts of the outcomes.
+        work: Acts on rows, from the first one on: gets their cell, the number of rows of the cell
+            before them, the rows, and an event, after which it may end early. It returns a result
+            row for each row that it acted on, and the counts of the outcomes.
         stop: When it is set, the run must end.
         began: Is called before a slice with the cells whose rows may have been acted on without a
             commit: the rows before the number, or all rows (None).
@@ -336,7 +321,7 @@ class ListedPages:
 
     listing: Listing
     at_once: int
-    work: Callable[[Taken], tuple[Sequence[Key], Mapping[str, int]]]
+    work: Callable[[int, int, Sequence[Key], Event], tuple[Sequence[Key], Mapping[str, int]]]
     usage: Usage
     stop: Event
     in_flight: InFlight
@@ -372,7 +357,7 @@ class ListedPages:
         space = self.listing.plan.space
         rows = [row for row in listed if self.wanted(row, space)]
         self._working[segment] = None
-        results, counts = self.work(Taken(segment, number, rows, over)) if rows else ((), {})
+        results, counts = self.work(segment, number, rows, over) if rows else ((), {})
         if len(results) == len(rows):
             number += len(listed)
             self._open[segment, number] = source

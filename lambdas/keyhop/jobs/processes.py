@@ -32,7 +32,7 @@ from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
 from keyhop.jobs.journal import Commit, Journal, RunPlan, usage_json, usage_of
-from keyhop.jobs.layout import LEAST_BLIND_SHARE, LEAST_SHARE, shared_again
+from keyhop.jobs.layout import shared_again
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.worker import GroupWorker
@@ -205,7 +205,7 @@ class GroupProcesses:
             GaveUp: Processes of a group died repeatedly.
         """
         budget, served, spent = self.reader.budget, 0, -math.inf
-        least_share = LEAST_SHARE if self.plan.planning.items else LEAST_BLIND_SHARE
+        least_share = self.plan.least_share
         try:
             while (waiting := self._unfinished) and not self._is_over:
                 shares: dict[int, float | None] = dict.fromkeys(waiting)

@@ -82,7 +82,7 @@ class KeyIndexes:
     def decide_trust(self, table: Table, method: str, accepts_stale: bool) -> Trust:
         """Decide whether the keys are read from the index (keys/task.DecideTrust)."""
         is_listed = self._listed(table) is not None
-        sentinel = self.sentinel(table).to_json() if is_listed else None
+        sentinel = self.sentinel(table) if is_listed else None
 
         def evidence() -> Evidence:
             return gather(table, self._entry(table), self.watch, sentinel, is_listed)

@@ -22,7 +22,7 @@ from keyhop.dynamodb.units import (
     PROVISIONED,
 )
 from keyhop.errors import AwsRefused
-from keyhop.key_index.index import entered_by, table_with_index
+from keyhop.key_index.index import sentinel_write_units, table_with_index
 from keyhop.key_index.sentinel import INDEX
 
 KEPT_UNITS = 5
@@ -203,8 +203,8 @@ def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capaci
     """Return the capacity for the key index of a table; None for a table on demand."""
     if table.throughput is None:
         return None
-    units, targets = entered_by(table).write_units, scaling.targets(_table_resource(table))
-    return capacity_for(table.throughput, units, max_write_rate, targets)
+    targets = scaling.targets(_table_resource(table))
+    return capacity_for(table.throughput, sentinel_write_units(table), max_write_rate, targets)
 
 
 def settle(
