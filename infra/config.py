@@ -29,7 +29,7 @@ from keyhop.checks import (
 from keyhop.dynamodb.units import ARE, are_prices
 from keyhop.each.allowed import Allowed
 from keyhop.errors import CannotStart
-from keyhop.jobs.request import TABLE_NAME, RunInput
+from keyhop.jobs.request import TABLE_ARN, TABLE_NAME, RunInput
 from keyhop.keys.request import KeysInput
 from keyhop.rekey.allowed import Allowed as AllowedRekey
 from keyhop.rekey.allowed import code_digest
@@ -174,10 +174,6 @@ ATTRIBUTES_BY_TABLE = (
     '["customer", "order"]}'
 )
 
-_TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
-_TABLE_ARN = re.compile(
-    r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/(?P<name>[a-zA-Z0-9_.-]{3,255})"
-)
 _KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{1,64}")
 KmsKey = Annotated[
     str | None,
@@ -200,7 +196,7 @@ class Reports:
 
 def _is_table(value: Any) -> bool:
     reference = value.strip() if isinstance(value, str) else ""
-    return bool(_TABLE_ARN.fullmatch(reference) or _TABLE_NAME.fullmatch(reference))
+    return bool(TABLE_ARN.fullmatch(reference) or TABLE_NAME.fullmatch(reference))
 
 
 def are_attributes(value: Any) -> bool:
@@ -301,9 +297,7 @@ def with_key_attributes(
 def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Table, ...]:
     """Return each sharded table with the name of its metadata table.
 
-    Raises:
-        ConfigError: Names clash, or there are more tables than fit into the environment of the
-            functions.
+    Raise ConfigError if names clash, or if the tables do not fit into the functions' environment.
     """
     complete: list[Table] = []
     owners = {table.name: f"the table {table.label} of this field" for table in tables}
@@ -557,9 +551,8 @@ def are_pairs(value: Any) -> bool:
 def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Rekeyed, ...]:
     """Return the pairs with the settings of their tables.
 
-    Raises:
-        ConfigError: A setting is wrong, or there are more pairs than fit into the environment of
-            the functions.
+    Raise ConfigError if a setting is wrong, or if the pairs do not fit into the functions'
+    environment.
     """
     by_name = {table.name: table for table in tables}
     complete = tuple(

@@ -24,7 +24,7 @@ from keyhop.key_index.registry import (
     command_name,
     is_alive,
 )
-from keyhop.key_index.sentinel import INDEX, MARKER
+from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 from keyhop.key_index.trust import AUDIT_COUNTS_DAYS, Evidence, choose_source, kept_by, why_not
 from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
@@ -48,7 +48,8 @@ AUDIT = {
     "kept_by": kept_by((KEEPER,)),
 }
 ENTRY_OF_A_KEPT_ONE = Entry("table#1", sentinel=PLACE, audit=AUDIT)
-KEPT = Evidence("ACTIVE", ENTRY_OF_A_KEPT_ONE, PLACE, True, STREAM, (KEEPER,), 0.5, 3600.0, 0)
+SENTINEL = Sentinel.from_json(PLACE)
+KEPT = Evidence("ACTIVE", ENTRY_OF_A_KEPT_ONE, SENTINEL, True, STREAM, (KEEPER,), 0.5, 3600.0, 0)
 
 
 def lease(action: Any, holder: str = "arn:e") -> Lease:
@@ -79,7 +80,7 @@ def test_an_index_is_believed_on_all_the_evidence() -> None:
         (with_entry(lease=lease("build")), "its build, begun"),
         (with_entry(audit=None), "no audit"),
         (with_entry(sentinel=None), "another sort key"),
-        (replace(KEPT, sentinel={**PLACE, "place": {"sk": {"S": "#"}}}), "another sort key"),
+        (replace(KEPT, sentinel=replace(SENTINEL, place={"S": "#"})), "another sort key"),
         (with_audit(resumed=True), "was resumed: start one from the beginning"),
         (with_audit(keeper=False), "no keeper followed the table at its last audit"),
         (with_audit(drift=2), "found drift"),
@@ -352,7 +353,7 @@ def test_an_entry_of_another_version_is_refused_and_not_believed(registry: Regis
 def test_a_fence_looks_again_after_a_while(registry: Registry) -> None:
     registry.take("arn:one", "build", alive)
     now = 100.0
-    fence = Fence(registry, "arn:one", 15.0, clock=lambda: now)
+    fence = Fence(registry, "arn:one", 60.0, clock=lambda: now)
     fence.check()
     registry.take("arn:two", "remove", dead)
     now += 14

@@ -24,6 +24,8 @@ UNITS_PER_BLOCK = 0.5
 PAGE_BYTES = 1 << 20
 """Most bytes that one Scan page reads."""
 
+FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
+
 PRICE_DATE = "2026-08"
 PRICE_REGION = "us-east-1"
 ON_DEMAND = f"on demand, {PRICE_REGION}, {PRICE_DATE}"
@@ -92,11 +94,7 @@ class Prices:
 
     @classmethod
     def of(cls, region: str | None, configured: str | None = None) -> Self:
-        """Return the prices of a region, or those `configured` as JSON.
-
-        Raises:
-            CannotStart: The JSON is not like LIKE.
-        """
+        """Return the prices of a region, or those `configured` as JSON; raise CannotStart."""
         if configured:
             if not are_prices(configured):
                 raise CannotStart(f"{VARIABLE} is {configured[:100]!r}; it must be {ARE}.")

@@ -11,7 +11,7 @@ the first attempt.
 from dataclasses import dataclass, field
 from threading import Lock
 
-from keyhop.jobs.pages import Late, Taken
+from keyhop.jobs.pages import Late
 from keyhop.storage.store import Store
 
 FOLDER = "tried"
@@ -35,24 +35,23 @@ class Attempts:
             self._seen.clear()
             self._late = late
 
-    def enter(self, page: Taken) -> None:
-        """Record an attempt at these rows before anything is done with them."""
-        cell = page.cell
+    def enter(self, cell: int, number: int) -> None:
+        """Record an attempt at the rows of a cell from `number` on before they are processed."""
         if cell in self._seen:
             return
-        is_first = self.store.create(_name(page), b"")
+        is_first = self.store.create(_name(cell, number), b"")
         if not is_first:
             self.store.create(_again(cell), b"")
         with self._lock:
             end = self._late.get(cell, 0)
-            self._seen[cell] = not is_first or end is None or page.number < end
+            self._seen[cell] = not is_first or end is None or number < end
 
-    def leave(self, page: Taken) -> None:
+    def leave(self, cell: int, number: int) -> None:
         """Withdraw an attempt that has not started any row, so that the next one is the first."""
         with self._lock:
-            if self._seen.pop(page.cell, True):
+            if self._seen.pop(cell, True):
                 return
-        self.store.delete(_name(page))
+        self.store.delete(_name(cell, number))
 
     def was_tried(self, cell: int) -> bool:
         """Return whether another attempt may have processed rows of a cell that was entered."""
@@ -60,16 +59,16 @@ class Attempts:
             was_seen = self._seen.get(cell, True)
         return was_seen or self.store.read(_again(cell)) is not None
 
-    def kept_text(self, page: Taken, text: str) -> str | None:
-        """Store a text with these rows; return the text of an earlier attempt, if there is one."""
-        name = f"{_name(page)}-seen"
+    def kept_text(self, cell: int, number: int, text: str) -> str | None:
+        """Store a text with rows; return the text of an earlier attempt, if there is one."""
+        name = f"{_name(cell, number)}-seen"
         if self.store.create(name, text.encode()):
             return None
         return (self.store.read(name) or b"").decode()
 
 
-def _name(page: Taken) -> str:
-    return f"{FOLDER}/{page.cell:08}-{page.number}"
+def _name(cell: int, number: int) -> str:
+    return f"{FOLDER}/{cell:08}-{number}"
 
 
 def _again(cell: int) -> str:

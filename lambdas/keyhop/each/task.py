@@ -27,7 +27,7 @@ from keyhop.errors import CannotStart
 from keyhop.jobs.formats import FIRST
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.layout import Layout
-from keyhop.jobs.pages import ListedPages, Listing, Pages, Taken
+from keyhop.jobs.pages import ListedPages, Listing, Pages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
 from keyhop.key_index.index import SentinelsOf
@@ -180,21 +180,23 @@ class EachTask(Task):
         where = Where.from_json(options.get("where"))
         attempts = Attempts(journal.store)
 
-        def process(page: Taken) -> tuple[Sequence[Key], Mapping[str, int]]:
+        def process(
+            cell: int, number: int, rows: Sequence[Key], over: Event
+        ) -> tuple[Sequence[Key], Mapping[str, int]]:
             if effect.is_marked:
-                attempts.enter(page)
-            rows = effect.apply(
+                attempts.enter(cell, number)
+            results = effect.apply(
                 Batch(
-                    f"{plan.id}.{page.cell}.{page.number}",
-                    page.rows,
-                    page.over,
-                    lambda: attempts.was_tried(page.cell),
-                    lambda text: attempts.kept_text(page, text),
+                    f"{plan.id}.{cell}.{number}",
+                    rows,
+                    over,
+                    lambda: attempts.was_tried(cell),
+                    lambda text: attempts.kept_text(cell, number, text),
                 )
             )
-            if effect.is_marked and not rows:
-                attempts.leave(page)
-            return rows, Counter(row[OUTCOME]["S"] for row in rows)
+            if effect.is_marked and not results:
+                attempts.leave(cell, number)
+            return results, Counter(row[OUTCOME]["S"] for row in results)
 
         return ListedPages(
             self._listing(),

@@ -50,12 +50,7 @@ Late = Mapping[int, int | None]
 
 
 class Pages(Protocol):
-    """The source of a run's pages.
-
-    Attributes:
-        stop: When it is set, the run must end.
-        in_flight: The number of pages to read at once, as measured so far.
-    """
+    """The source of a run's pages; when `stop` is set, the run must end."""
 
     usage: Usage
     stop: Event
@@ -65,10 +60,9 @@ class Pages(Protocol):
         """Continue with the state of earlier slices; None if there is none."""
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
-        """Read one page of a segment. Many threads call this, each with another segment.
+        """Read one page of a segment; raise Stopped if `over` was set while the page waited.
 
-        Raises:
-            Stopped: `over` was set while the page waited.
+        Many threads call this, each with another segment.
         """
 
     def learnt(self) -> Learnt: ...
@@ -260,13 +254,9 @@ class Listing:
 
     @classmethod
     def of(cls, journal: Journal, name: str, folder: str = "") -> "Listing":
-        """Return the list of a run.
+        """Return the list of a run; raise CannotStart if the run is not finished.
 
-        Args:
-            folder: The folder of the parts, if they belong to a run within this one.
-
-        Raises:
-            CannotStart: The run is not finished.
+        `folder` is the folder of the parts, if they belong to a run within this one.
         """
         manifest = journal.manifest()
         if manifest is None:
@@ -304,30 +294,15 @@ class Listing:
         return group, places[number * self.width : (number + 1) * self.width], piece
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Rows to act on.
-
-    Attributes:
-        cell: The number of their cell.
-        number: The number of rows of the cell before them.
-        over: When it is set, the action may end early.
-    """
-
-    cell: int
-    number: int
-    rows: Sequence[Key]
-    over: Event
-
-
 @dataclass(slots=True)
 class ListedPages:
     """The rows of a list (pages.Pages).
 
     Attributes:
         at_once: The number of rows to act on at once.
-        work: Acts on rows, from the first one on; it may end early if `over` is set. It returns a
-            result row for each row that it acted on, and the counts of the outcomes.
+        work: Acts on rows, from the first one on: gets their cell, the number of rows of the cell
+            before them, the rows, and an event, after which it may end early. It returns a result
+            row for each row that it acted on, and the counts of the outcomes.
         stop: When it is set, the run must end.
         began: Is called before a slice with the cells whose rows may have been acted on without a
             commit: the rows before the number, or all rows (None).
@@ -336,7 +311,7 @@ class ListedPages:
 
     listing: Listing
     at_once: int
-    work: Callable[[Taken], tuple[Sequence[Key], Mapping[str, int]]]
+    work: Callable[[int, int, Sequence[Key], Event], tuple[Sequence[Key], Mapping[str, int]]]
     usage: Usage
     stop: Event
     in_flight: InFlight
@@ -372,7 +347,7 @@ class ListedPages:
         space = self.listing.plan.space
         rows = [row for row in listed if self.wanted(row, space)]
         self._working[segment] = None
-        results, counts = self.work(Taken(segment, number, rows, over)) if rows else ((), {})
+        results, counts = self.work(segment, number, rows, over) if rows else ((), {})
         if len(results) == len(rows):
             number += len(listed)
             self._open[segment, number] = source

@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, US_EAST_1, Prices
+from keyhop.dynamodb.units import (
+    BLOCK_BYTES,
+    FULL_PAGE_UNITS,
+    PAGE_BYTES,
+    UNITS_PER_BLOCK,
+    US_EAST_1,
+    Prices,
+)
 from keyhop.errors import TooExpensive
 from keyhop.jobs.layout import HOPPING, READING, SCAN_SECONDS_PER_BYTE, Layout, Method
 from keyhop.scan.statistics import Findings, Interval
@@ -23,7 +30,6 @@ DOLLARS_PER_TRANSITION = 0.025 / 1_000
 DOLLARS_PER_PUT = 0.005 / 1_000
 DOLLARS_PER_GET = 0.0004 / 1_000
 
-FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 OTHER_SERVICES = f"; Lambda, Step Functions and S3 as in {US_EAST_1.whose}"
 
 OWN_TRANSITIONS = 10

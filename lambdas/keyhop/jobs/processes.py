@@ -32,7 +32,7 @@ from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
 from keyhop.jobs.journal import Commit, Journal, RunPlan, usage_json, usage_of
-from keyhop.jobs.layout import LEAST_BLIND_SHARE, LEAST_SHARE, shared_again
+from keyhop.jobs.layout import shared_again
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.worker import GroupWorker
@@ -114,12 +114,7 @@ def _signals_held() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A group to read.
-
-    Attributes:
-        max_read_rate: The group's share of the read rate; None for no limit.
-        may_read: The group's share of the read units; None for no limit.
-    """
+    """A group to read, with its shares of the read rate and of the read units; None: no limit."""
 
     path: Path
     endpoint: Endpoint
@@ -193,19 +188,16 @@ class GroupProcesses:
         return sum(group.shown[1] for group in self._groups)
 
     def run(self) -> bool:
-        """Read until the run is complete or this process is stopped.
+        """Read until the run is complete or this process is stopped; return whether it is complete.
 
         An error of one process is raised after the others have committed.
-
-        Returns:
-            Whether the run is complete.
 
         Raises:
             BudgetSpent: The read units do not suffice.
             GaveUp: Processes of a group died repeatedly.
         """
         budget, served, spent = self.reader.budget, 0, -math.inf
-        least_share = LEAST_SHARE if self.plan.planning.items else LEAST_BLIND_SHARE
+        least_share = self.plan.least_share
         try:
             while (waiting := self._unfinished) and not self._is_over:
                 shares: dict[int, float | None] = dict.fromkeys(waiting)
@@ -282,10 +274,9 @@ class GroupProcesses:
         )
 
     def _hear(self, link: "Link") -> dict[int, float | None]:
-        """Receive a message of a process.
+        """Receive a message of a process; if that has died, return its group to assign again.
 
-        Returns:
-            If the process died, its group with the remaining units of its share; else nothing.
+        The group comes with the remaining units of its share.
         """
         try:
             message = link.recv()

@@ -82,9 +82,10 @@ class Rows:
         were committed. It raises BrokenPromise if a block is missing or is not readable.
         """
         remaining = self.blocks(bucket)
+        span = self._journal.store.span
         with ThreadPoolExecutor(READERS) as pool:
             while some := list(islice(remaining, READERS)):
-                contents = pool.map(lambda block: self._span(*block), some)
+                contents = pool.map(lambda b: span(b[0].name, b[1], b[2]), some)
                 for (part, _, size, _), content in zip(some, contents, strict=True):
                     if content is None or len(content) != size:
                         raise broken(part.name)
@@ -92,9 +93,6 @@ class Rows:
                         yield from self._encoder.decode(content)
                     except HARMED as error:
                         raise broken(part.name) from error
-
-    def _span(self, part: Part, offset: int, size: int, rows: int) -> bytes | None:
-        return self._journal.store.span(part.name, offset, size)
 
     def after(self, skip: int, segments: Sequence[int]) -> Iterator[Key]:
         """Yield the rows of several segments without the first `skip`; raise as `checked` does."""

@@ -82,7 +82,7 @@ class KeyIndexes:
     def decide_trust(self, table: Table, method: str, accepts_stale: bool) -> Trust:
         """Decide whether the keys are read from the index (keys/task.DecideTrust)."""
         is_listed = self._listed(table) is not None
-        sentinel = self.sentinel(table).to_json() if is_listed else None
+        sentinel = self.sentinel(table) if is_listed else None
 
         def evidence() -> Evidence:
             return gather(table, self._entry(table), self.watch, sentinel, is_listed)
@@ -102,7 +102,7 @@ class KeyIndexes:
         return WalkTask(connection, options, self._checked_sentinel, self._fence)
 
     def _fence(self, source: Source, holder: str) -> Fence:
-        return Fence(self.registry(source), holder, self.settle_seconds / 4)
+        return Fence(self.registry(source), holder, self.settle_seconds)
 
     def _checked_sentinel(self, table: Table) -> Sentinel:
         self.checked(table.name)

@@ -32,12 +32,7 @@ VIEWS = (LEAST_VIEW, "NEW_AND_OLD_IMAGES")
 
 
 def table_with_index(connection: Connection, name: str) -> Table:
-    """Return the table.
-
-    Raises:
-        TableNotFound: The table does not exist.
-        CannotStart: Another index has the name of the key index.
-    """
+    """Return the table; raise CannotStart if another index has the name of the key index."""
     table = look_up(connection, name)
     _check_shape(table)
     return table
@@ -60,27 +55,16 @@ def shape_of(table: Table) -> dict[str, Any]:
     return {"indexes": sorted(table.global_indexes), "stream_view": table.stream_view}
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
-    """The indexes, beside the key index, that a sentinel enters: it has all of their key
-    attributes. hot: those where all sentinels have the same partition key.
+def indexes_entered(table: Table) -> tuple[list[str], list[str]]:
+    """Return the user's indexes that sentinels enter, because they have all of the key attributes.
+
+    The second list has those among them in which all sentinels have the same partition key.
     """
-
-    indexes: tuple[str, ...] = ()
-    hot: tuple[str, ...] = ()
-
-    @property
-    def write_units(self) -> float:
-        """Return the write units of a sentinel, which enters the table and these indexes."""
-        return SENTINEL_WRITE_UNITS + len(self.indexes)
-
-
-def entered_by(table: Table) -> Entered:
-    """Return the user's indexes, global and local ones, that sentinels of the table enter."""
     partition = set(table.space.names)
     sort = table.space.sort
     has = partition | {MARKER} | ({sort.name} if sort else set())
-    entered, hot = [], []
+    entered: list[str] = []
+    hot: list[str] = []
     for index in indexes_of(table.description):
         keys = {entry["AttributeName"]: entry["KeyType"] for entry in index["KeySchema"]}
         if index["IndexName"] == INDEX or not has.issuperset(keys):
@@ -88,7 +72,12 @@ def entered_by(table: Table) -> Entered:
         entered.append(index["IndexName"])
         if partition.isdisjoint(name for name, kind in keys.items() if kind == "HASH"):
             hot.append(index["IndexName"])
-    return Entered(tuple(entered), tuple(hot))
+    return entered, hot
+
+
+def sentinel_write_units(table: Table) -> float:
+    """Return the write units of a sentinel, which enters the table and some of its indexes."""
+    return SENTINEL_WRITE_UNITS + len(indexes_entered(table)[0])
 
 
 def check_region(table: Table, region: str | None, is_known: bool) -> None:

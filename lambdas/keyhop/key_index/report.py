@@ -17,7 +17,7 @@ from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal, usage_of
 from keyhop.jobs.layout import Wishes
 from keyhop.jobs.task import Examples, noted_examples
-from keyhop.key_index.index import entered_by, status_of
+from keyhop.key_index.index import indexes_entered, sentinel_write_units, status_of
 from keyhop.key_index.keeper import Collections
 from keyhop.key_index.provisioned import Scaling, capacity_of, capacity_plan
 from keyhop.key_index.request import Order
@@ -94,22 +94,20 @@ def action_estimate(
     A build without an index yet walks to look, then to put sentinels, and a third time for its
     audit. The audit reads the sentinel and one more item of each collection, at 0.5 read units if
     both have at most 4 KB together. A removal reads the rows of the index. The writes of an audit
-    are not included, because nobody knows in advance what it will repair.
-
-    Args:
-        reader: Reads the table as a walk does.
-        scaling: Shows the auto scaling of the table.
+    are not included, because nobody knows in advance what it will repair. `reader` reads the table
+    as a walk does.
     """
     estimated = estimate(reader, "skip", "it walks by hops", Wishes())
     all_keys, whole_walk = estimated.findings.keys, estimated.costs["skip"].units
     has_index = table.index(INDEX) is not None
-    entered = entered_by(table)
+    entered, hot = indexes_entered(table)
+    units_per_key = sentinel_write_units(table)
     prices = reader.connection.prices
 
     def units(keys: float, walk: float) -> tuple[float, float]:
         if order.action == "audit":
             return walk, 0.0
-        writes = entered.write_units * keys
+        writes = units_per_key * keys
         if order.action == "build":
             return (2 if has_index else 3) * walk + LOOK_UNITS * keys, writes
         return ROW_UNITS * keys if has_index else walk + LOOK_UNITS * keys, writes
@@ -120,9 +118,9 @@ def action_estimate(
         "table": order.table,
         "keys": estimated.to_json()["keys"],
         "write_units": round(writes, 1),
-        "write_units_per_key": entered.write_units,
-        "enters": list(entered.indexes),
-        "hot": list(entered.hot),
+        "write_units_per_key": units_per_key,
+        "enters": entered,
+        "hot": hot,
         "read_units": round(reads, 1),
         "dollars": round(prices.dollars(reads, writes), 9),
         "dollars_high": None if math.isinf(high) else round(high, 9),

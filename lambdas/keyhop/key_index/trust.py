@@ -45,7 +45,7 @@ class Evidence:
 
     index: str | None
     entry: Entry
-    sentinel: Mapping[str, Any] | None
+    sentinel: Sentinel | None
     is_listed: bool
     stream: str | None
     keepers: tuple[Follower, ...] | None
@@ -101,12 +101,7 @@ def choose_source(
             'the keys without it; --accept stale-index, or "accept": ["stale-index"], reads it '
             "nevertheless."
         )
-    sentinel = collected.entry.place
-    if sentinel is None:
-        configured = collected.sentinel
-        sentinel = (
-            Sentinel.of(table.space) if configured is None else Sentinel.from_json(configured)
-        )
+    sentinel = collected.entry.place or collected.sentinel or Sentinel.of(table.space)
     source = replace(table.source(INDEX), only=sentinel.item_of({}))
     if doubt is not None or collected.entry.audit is None:
         return Trust(source, f"accepted, although {doubt}", doubt)
@@ -122,7 +117,7 @@ def gather(
     table: Table,
     entry: Entry,
     watch: Watch | None,
-    sentinel: Mapping[str, Any] | None = None,
+    sentinel: Sentinel | None = None,
     is_listed: bool = True,
 ) -> Evidence:
     """Collect the evidence. `watch` is None where a table cannot have a keeper."""
@@ -172,7 +167,7 @@ def why_not(evidence: Evidence, now: datetime | None = None) -> str | None:
         )
     if audit is None:
         return "no audit of it is on record here"
-    if evidence.sentinel is not None and Sentinel.from_json(evidence.sentinel) != entry.place:
+    if evidence.sentinel is not None and evidence.sentinel != entry.place:
         return "its sentinels have another sort key than is configured now"
     if entry.is_withdrawn:
         withdrawal = entry.withdrawn or {
@@ -324,9 +319,7 @@ def _stream_of(table: Table) -> str:
 class OthersKeeper(Keeper):
     """A keeper of a deployment, which the command does not change.
 
-    Attributes:
-        watch: Finds the functions that follow a stream.
-        states_no_keeper: Whether the user states that no keeper runs, where that is unknown.
+    If it is unknown whether there is one, the user may state that there is none.
     """
 
     watch: Watch | None

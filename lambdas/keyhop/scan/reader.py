@@ -15,7 +15,7 @@ from keyhop.dynamodb.rate_limit import Budget, Gate
 from keyhop.dynamodb.refusals import may_have_been_served
 from keyhop.dynamodb.requester import Requester, pause
 from keyhop.dynamodb.tables import Source
-from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.units import BLOCK_BYTES, FULL_PAGE_UNITS, UNITS_PER_BLOCK
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, has_values
 from keyhop.errors import CannotStart, NotPermitted, StaleIndex
@@ -23,8 +23,6 @@ from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import ItemSize
 from keyhop.scan.skip_scan import Page, collapse, without_ignored
-
-FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 
 
 @dataclass(eq=False)

@@ -8,10 +8,10 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.units import BLOCK_BYTES, FULL_PAGE_UNITS, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Item, Key, has_values
 from keyhop.errors import BudgetSpent
-from keyhop.scan.reader import FULL_PAGE_UNITS, PageReader
+from keyhop.scan.reader import PageReader
 from keyhop.scan.segments import MOST_SEGMENTS
 
 SEGMENTS = 64
