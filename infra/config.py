@@ -297,9 +297,7 @@ def with_key_attributes(
 def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Table, ...]:
     """Return each sharded table with the name of its metadata table.
 
-    Raises:
-        ConfigError: Names clash, or there are more tables than fit into the environment of the
-            functions.
+    Raise ConfigError if names clash, or if the tables do not fit into the functions' environment.
     """
     complete: list[Table] = []
     owners = {table.name: f"the table {table.label} of this field" for table in tables}
@@ -553,9 +551,8 @@ def are_pairs(value: Any) -> bool:
 def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Rekeyed, ...]:
     """Return the pairs with the settings of their tables.
 
-    Raises:
-        ConfigError: A setting is wrong, or there are more pairs than fit into the environment of
-            the functions.
+    Raise ConfigError if a setting is wrong, or if the pairs do not fit into the functions'
+    environment.
     """
     by_name = {table.name: table for table in tables}
     complete = tuple(

@@ -58,11 +58,7 @@ class Network:
         return {} if address in (None, PRIVATE_DNS) else {STREAMS_VARIABLE: str(address)}
 
     def check(self, scope: Construct, capability: str, tables: Sequence[Table]) -> None:
-        """Refuse what cannot work in this network, and name the endpoints that it needs.
-
-        Raises:
-            ConfigError: A function of the capability would not reach a service.
-        """
+        """Name the endpoints that a capability needs; raise ConfigError if it cannot work here."""
         services = ENDPOINTS[capability]
         self._check_address()
         is_enclosed = self._is_enclosed

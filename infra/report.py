@@ -13,6 +13,7 @@ from keyhop.report.findings import SEVERITIES
 
 from .config import Table, which_tables
 from .deployment import KeyEnumeration
+from .followers import allow_reading_streams
 from .functions import which_limit, which_worker
 from .machines import Machine, start_regularly
 from .monitoring import (
@@ -265,10 +266,4 @@ def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
         rules,
         wildcard="DynamoDB names the rules by table, index and the moment they were turned on.",
     )
-    allow(
-        owner,
-        "ReadTheStreamsOfTheTables",
-        "dynamodb:DescribeStream GetRecords GetShardIterator",
-        *(f"{arn}/stream/*" for arn in arns),
-        wildcard="A stream is named by the moment at which it was turned on.",
-    )
+    allow_reading_streams(owner, tables)

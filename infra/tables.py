@@ -76,9 +76,6 @@ def keyhop_pair(
         destination: The same; a table that `keyhop rekey create` creates has no construct.
         transform: The file with a template's functions, if it has any, relative to the folder in
             which the app runs.
-
-    Raises:
-        ConfigError: The pair is wrong.
     """
     entry = {"source": _named(source), "destination": _named(destination), "transform": transform}
     (pair,) = rekeyed_of([entry])

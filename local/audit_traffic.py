@@ -155,12 +155,7 @@ class Traffic:
 
 
 def fault(promised: Sequence[str], listed: Sequence[str]) -> str | None:
-    """Return what is wrong with a read, or None.
-
-    Args:
-        promised: The accesses that were acknowledged before the read began.
-        listed: The accesses that the read returned.
-    """
+    """Return what is wrong with a read after these accesses were acknowledged, or None."""
     missing = set(promised).difference(listed)
     if missing:
         return f"{len(missing):,} of {len(promised):,} accesses were missing, {min(missing)!r}"

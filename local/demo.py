@@ -222,8 +222,7 @@ def _deployed(
 def show_each(cloud: Cloud, keys: int) -> list[str]:
     """Put an item into each route, and delete it; return a sentence for each fault.
 
-    Raises:
-        Failed: the command has ended with an error. What became of the keys is printed before.
+    If the command ends with an error, print what became of the keys and raise Failed.
     """
     console.print("\nA feature needs an item in every route: put it there, and take it back.")
     place = ("--endpoint-url", cloud.dynamodb, "--region", "us-east-1", "--yes", "--quiet")

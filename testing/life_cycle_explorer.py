@@ -299,7 +299,7 @@ class Rules:
         return Evidence(
             "ACTIVE" if world.index else None,
             entry,
-            SENTINEL.to_json(),
+            SENTINEL,
             world.listed,
             stream,
             tuple(Follower(**one) for one in followers_of(world, stream)),

@@ -23,12 +23,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.values import size_of
+
+_LIMITS = ("ProvisionedThroughput", "KeyRangeThroughput", "AccountLimit", "MaxOnDemandThroughput")
+ALL_REASONS = tuple(
+    f"{scope}{operation}{limit}Exceeded"
+    for scope, operation, limit in product(("Table", "Index"), ("Read", "Write"), _LIMITS)
+)
+"""The service's reasons of throttling errors."""
 
 HOT_KEY = "TableWriteKeyRangeThroughputExceeded"
 TABLE_TOO_SMALL = "TableWriteProvisionedThroughputExceeded"

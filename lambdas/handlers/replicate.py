@@ -51,10 +51,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | N
     """Process the records of one stream.
 
     The event may also be a question of CutOver (cutover.probe.PROBE), or a message of the failure
-    queue, whose source key is settled again. Without a `key`, claims are settled.
-
-    Raises:
-        Exception: The records could not be processed, and must be retried.
+    queue, whose source key is settled again. Without a `key`, claims are settled. After an
+    exception, the records must be retried.
     """
     if PROBE in event:
         return {"why_not": _why_not(event[PROBE])}

@@ -29,11 +29,7 @@ from keyhop.tasks import tasks_of, transform_of
 
 @dataclass(frozen=True, slots=True)
 class Sharded:
-    """The sharding of one table.
-
-    Attributes:
-        metadata: The name of its metadata table.
-    """
+    """The sharding of one table, with the name of its metadata table."""
 
     metadata: str
     placement: Literal["calculated", "random"]
@@ -233,12 +229,7 @@ class CleanUpSettings(Priced):
 
 @dataclass(frozen=True)
 class ManageSettings(JobSettings):
-    """Settings of ManageIndex.
-
-    Attributes:
-        queue: The ARN of the keeper's failure queue.
-        max_cost: See PlanSettings.
-    """
+    """Settings of ManageIndex. `queue` is the ARN of the keeper's failure queue."""
 
     max_cost: MaxCost
     queue: Annotated[str, "KEYHOP_FAILURE_QUEUE", str]

@@ -189,13 +189,8 @@ def at_work(
 ) -> Iterator[ShardedTable]:
     """Yield a sharded table for one invocation, which ends in time and reports its metrics.
 
-    Args:
-        requested: The name of a table, which must be listed.
-        writes: Whether the role may ask CloudWatch.
-
-    Raises:
-        InvalidInput: The table is not listed.
-        KeyhopError: An error that a user can act on, in place of one of botocore.
+    With `writes` the role may ask CloudWatch. Raise InvalidInput if the table is not listed, and a
+    KeyhopError that a user can act on in place of an error of botocore.
     """
     settings = ShardingSettings.from_env(os.environ)
     name = allowed(requested, settings.tables)

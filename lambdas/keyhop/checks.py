@@ -38,12 +38,7 @@ class InvalidInput(CannotStart):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Check:
-    """A check of a value.
-
-    Attributes:
-        holds: Returns whether a value is right.
-        schema: The same check as a JSON Schema, if JSON Schema can express it.
-    """
+    """A check of a value, with the same check as a JSON Schema, if that can express it."""
 
     holds: Callable[[Any], bool]
     schema: Mapping[str, Any] = dataclasses.field(hash=False)
@@ -54,13 +49,7 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Must:
-    """A requirement on a value.
-
-    Attributes:
-        check: Returns whether a value is right.
-        be: Describes a right value, for messages.
-        read: Converts a right value.
-    """
+    """A requirement on a value: `be` describes a right value, and `read` converts it."""
 
     check: Callable[[Any], bool]
     be: str
@@ -104,10 +93,9 @@ def read(shape: type[T], value: object, like: str) -> T:
 
 
 def check_characters(document: object) -> None:
-    """Check that all texts of a JSON value, names among them, can be written in UTF-8.
+    """Raise ValueError unless all texts of a JSON value, names among them, are UTF-8 text.
 
-    Raises:
-        ValueError: A text has half of a surrogate pair, which JSON can write as an escape.
+    JSON can write half of a surrogate pair as an escape.
     """
     remaining = [document]
     while remaining:  # without recursion: a value may be nested too deeply for that

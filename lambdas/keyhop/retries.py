@@ -29,12 +29,9 @@ def repeat(
 
     Args:
         may_help: Decides whether a retry can help after an error.
-        first: The maximum of the first wait, in seconds.
-        longest: The maximum of any wait, in seconds.
         failed: Is called with each error before the wait. An exception that it raises ends the
             attempts.
         is_enough: Decides by an error and its number, which begins with 1, whether to give up.
-        sleep: Waits.
     """
     try:
         return attempt()  # it nearly always succeeds, and a policy takes time to make

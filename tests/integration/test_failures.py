@@ -14,7 +14,6 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import SLOWEST, Budget
 from keyhop.dynamodb.requester import Requester
 from keyhop.dynamodb.tables import look_up
-from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.errors import GaveUp
 from keyhop.jobs.journal import Checkpoint
 from keyhop.jobs.pages import TablePages
@@ -22,6 +21,7 @@ from keyhop.jobs.worker import Slice
 from keyhop.scan.reader import PageReader
 
 from testing.databases import Database
+from testing.partitions import ALL_REASONS
 from testing.servers import local_client
 from testing.simulation.service import failure
 from testing.standin.server import Hangup, StandIn

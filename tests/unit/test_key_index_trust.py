@@ -353,7 +353,7 @@ def test_an_entry_of_another_version_is_refused_and_not_believed(registry: Regis
 def test_a_fence_looks_again_after_a_while(registry: Registry) -> None:
     registry.take("arn:one", "build", alive)
     now = 100.0
-    fence = Fence(registry, "arn:one", 15.0, clock=lambda: now)
+    fence = Fence(registry, "arn:one", 60.0, clock=lambda: now)
     fence.check()
     registry.take("arn:two", "remove", dead)
     now += 14

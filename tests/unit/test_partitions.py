@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.dynamodb.throttling import ALL_REASONS, reason_names
+from keyhop.dynamodb.throttling import reason_names
 
 from testing.databases import Database
 from testing.partitions import (
+    ALL_REASONS,
     HOT_KEY,
     PROVISIONED,
     TABLE_TOO_SMALL,

@@ -6,7 +6,6 @@ from heapq import heapify, heappop, heappush
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.sharding.key.demand import Demand, Sums
 from keyhop.sharding.key.policy import (
     Action,
@@ -21,6 +20,8 @@ from keyhop.sharding.key.policy import (
     fewer_shards,
 )
 from keyhop.sharding.key.shards import Phase, Shards
+
+from testing.partitions import ALL_REASONS
 
 CAUSES = {
     "TableWriteKeyRangeThroughputExceeded": Cause.HOT_KEY,

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
-from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.store.capacity import Provisioned
 from keyhop.sharding.table import ShardedTable
+
+from testing.partitions import ALL_REASONS
 
 HOT = "TableWriteKeyRangeThroughputExceeded"
 BEGIN = 1_800_000_000.0

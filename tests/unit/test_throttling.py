@@ -1,5 +1,7 @@
 import pytest
-from keyhop.dynamodb.throttling import ALL_REASONS, NO_REASON, is_throttling, reason_names
+from keyhop.dynamodb.throttling import NO_REASON, is_throttling, reason_names
+
+from testing.partitions import ALL_REASONS
 
 
 def test_there_are_sixteen_reasons() -> None:

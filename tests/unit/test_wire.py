@@ -17,8 +17,10 @@ from keyhop.dynamodb.client import _usual_url, dynamodb_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import explained, is_transient
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
-from keyhop.dynamodb.throttling import ALL_REASONS, reason_names
+from keyhop.dynamodb.throttling import reason_names
 from keyhop.dynamodb.transport import Answer, Client
+
+from testing.partitions import ALL_REASONS
 
 URL = "http://127.0.0.1:1"
 DATE = "Sun, 22 Nov 2026 08:25:00 GMT"

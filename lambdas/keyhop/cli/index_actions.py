@@ -286,7 +286,7 @@ class IndexCommand(Session):
         rounds = sum(name.startswith(kind) for name in self._journals)
         name = f"{kind}-{rounds + 1}" if rounds else kind
         path = Path(options.output) / name if options.output else None
-        fence_of = partial(Fence, self.registry, self.name, life_cycle.settle_seconds / 4)
+        fence_of = partial(Fence, self.registry, self.name, life_cycle.settle_seconds)
         tasks = {
             "key_index": partial(
                 WalkTask,

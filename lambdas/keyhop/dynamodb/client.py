@@ -152,9 +152,7 @@ def aws_client(
     for other services (AWS_ENDPOINT_URL).
 
     Args:
-        service: The name of the service, as boto3 knows it.
         endpoint: The table's, of which the region and the credentials are taken.
-        attempts: How often a request is sent at most.
         url: The address of the service, if it is known; None: as the environment says.
         config: The settings of botocore that are not the usual ones.
     """

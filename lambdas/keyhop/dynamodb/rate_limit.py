@@ -128,11 +128,7 @@ class _Slowed:
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """The turn of a page, from `reserve` to `settle`.
-
-    Attributes:
-        is_sent: Whether it no longer waits.
-    """
+    """The turn of a page, from `reserve` to `settle`; it waits until `is_sent` is true."""
 
     units: float
     is_sent: bool = False
@@ -209,11 +205,7 @@ class Budget:
         return self._reserved > 0 and (units > self.left or self.is_blind)
 
     def reserve(self, now: float, units: float) -> Turn:
-        """Reserve `units` for a page, which then waits for its turn (`wait`).
-
-        Raises:
-            BudgetSpent: Fewer units remain.
-        """
+        """Reserve `units` for a page, which then waits for its turn; raise BudgetSpent."""
         if units > self.left:
             raise self.exhausted()
         self._earn(now)
@@ -327,17 +319,13 @@ class Gate:
     _changed: Condition = field(default_factory=Condition)
 
     def enter(self, units: float, check: Callable[[], None]) -> Turn:
-        """Wait until a page may be sent that will probably cost `units`.
+        """Wait until a page may be sent that will probably cost `units`; raise BudgetSpent.
 
         Args:
-            units: The expected read units.
             check: Is called first, and a few times per second. What it raises ends the wait.
 
         Returns:
             The turn of the page, which must be passed to `leave`.
-
-        Raises:
-            BudgetSpent: The remaining budget is too small.
         """
         check()
         with self._changed:

@@ -85,13 +85,10 @@ class Requester:
     def once(
         self, operation: str, least_units: float = 0.0, **parameters: Any
     ) -> tuple[dict[str, Any], float]:
-        """Send one request, and count it; raise what the client of boto3 raises.
+        """Send one request, count it, and return the answer and its units.
 
-        Args:
-            least_units: The minimum that the service charges. Local databases report less.
-
-        Returns:
-            The answer and its units.
+        `least_units` is the minimum that the service charges; local databases report less. Errors
+        are those of boto3's client.
         """
         try:
             answer = send(self.client, operation, parameters)

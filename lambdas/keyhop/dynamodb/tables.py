@@ -27,12 +27,7 @@ DynamoDB does that to one at a time (API Reference, UpdateTable)."""
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of the one thing that could be done next.
-
-    Attributes:
-        done: Whether nothing remains to be done.
-        says: A text about the change that is under way.
-    """
+    """Whether a change is done, and a text about what is under way."""
 
     done: bool
     says: str
@@ -173,11 +168,7 @@ class Table:
         raise CannotStart(f"{name} is {self.status}: wait until it is ACTIVE.")
 
     def source(self, index: str | None = None) -> Source:
-        """Return the table, or one of its indexes, to be read.
-
-        Raises:
-            IndexNotFound, CannotStart: It cannot be read.
-        """
+        """Return the table, or one of its indexes, to read; raise IndexNotFound or CannotStart."""
         if self.status == LOCKED:
             key = self.description.get("SSEDescription", {}).get("KMSMasterKeyArn", "its KMS key")
             raise CannotStart(
@@ -227,10 +218,7 @@ class Table:
 def look_up(
     connection: Connection, table: str, patience: float = DEFAULT_PATIENCE_SECONDS
 ) -> Table:
-    """Describe a table; `patience` as of `request`.
-
-    Raises TableNotFound, NoCredentials, NotPermitted, Unreachable and others.
-    """
+    """Describe a table; for `patience` and the errors, see `ask`."""
     return Table(table, request(connection, table, "describe_table", patience)["Table"])
 
 

@@ -8,7 +8,6 @@ one of the sixteen `{Table|Index}{Read|Write}{limit}Exceeded`.
 """
 
 from collections.abc import Mapping
-from itertools import product
 from typing import Any
 
 THROTTLING_CODES = frozenset(
@@ -27,12 +26,6 @@ THROTTLING_CODES = frozenset(
 
 TRANSACTION_THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
 """Codes of a cancelled transaction's items."""
-
-_LIMITS = ("ProvisionedThroughput", "KeyRangeThroughput", "AccountLimit", "MaxOnDemandThroughput")
-ALL_REASONS = tuple(
-    f"{scope}{operation}{limit}Exceeded"
-    for scope, operation, limit in product(("Table", "Index"), ("Read", "Write"), _LIMITS)
-)
 
 NO_REASON = "unknown"
 """What a throttling error that carries no reason is counted under."""

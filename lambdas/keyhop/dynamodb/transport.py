@@ -277,7 +277,6 @@ class Signer:
         Args:
             credentials: Credentials, in the form in which botocore freezes them.
             target: The value of the header X-Amz-Target.
-            now: The current time in seconds since 1970.
         """
         plain = (credentials.access_key, credentials.secret_key, credentials.token)
         second = self._second
@@ -445,9 +444,7 @@ class Connections:
 def _read(connection: socket.socket) -> tuple[Answer, bool]:
     """Read an answer; return it with whether the connection can be used again.
 
-    Raises:
-        OSError: The connection is broken.
-        ValueError: The bytes are not an HTTP answer.
+    Raise OSError if the connection is broken, and ValueError if the bytes are not HTTP.
     """
     data = connection.recv(CHUNK_BYTES)
     while (end := data.find(b"\r\n\r\n")) < 0:

@@ -94,11 +94,7 @@ class Prices:
 
     @classmethod
     def of(cls, region: str | None, configured: str | None = None) -> Self:
-        """Return the prices of a region, or those `configured` as JSON.
-
-        Raises:
-            CannotStart: The JSON is not like LIKE.
-        """
+        """Return the prices of a region, or those `configured` as JSON; raise CannotStart."""
         if configured:
             if not are_prices(configured):
                 raise CannotStart(f"{VARIABLE} is {configured[:100]!r}; it must be {ARE}.")

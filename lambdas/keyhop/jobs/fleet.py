@@ -169,7 +169,7 @@ class Planner:
                 return self._estimate(request, planned)
             name = self.execution.name if first is None else self.execution.run(suffix)
             try:
-                journal, plan = self._new(planned, name)
+                return self._begin(planned, name, follows=first is not None)
             except StaleIndex as error:
                 spent = planned.reader.usage.copy()
                 return self._plan_anew(step_request, table.name, str(error), suffix, spent)
@@ -192,8 +192,7 @@ class Planner:
         request = replace(task.after(request, run[1].id), resume=None)
         task = self.tasks[request.task](connection, request.options)
         planned = Planned.of(task, request, connection, table, budget=Budget(), usage=self.usage)
-        journal, plan = self._new(planned, self.execution.name)
-        return self._state(request, journal, plan, task)
+        return self._begin(planned, self.execution.name)
 
     def _plan_anew(
         self, request: Request, name: str, why: str, suffix: str, spent: Usage
@@ -220,11 +219,10 @@ class Planner:
             task, request, connection, look_up(connection, name), why, budget=budget
         )
         try:
-            run = self.execution.run(f"{suffix}{ANEW}")
-            journal, plan = self._new(planned, run, spent)
+            name = self.execution.run(f"{suffix}{ANEW}")
+            return self._begin(planned, name, follows=bool(suffix), before=spent)
         finally:
             self.usage.add(planned.reader.usage)
-        return self._state(request, journal, plan, task, follows=bool(suffix))
 
     def _estimate(self, execution_request: Request, planned: Planned) -> dict[str, Any]:
         """Estimate the first run of an execution and what the execution does then; write both."""
@@ -318,13 +316,12 @@ class Planner:
         units = ahead(reader, method, wishes, keys, share, lambda u: dollars(u.high) <= limit)
         check_within(dollars, units, limit, request.given, request.max_cost is not None)
 
-    def _new(
-        self, planned: Planned, name: str, before: Usage | None = None
-    ) -> tuple[Journal, RunPlan]:
-        """Return the run of this execution, and begin it unless an earlier attempt has.
+    def _begin(
+        self, planned: Planned, name: str, follows: bool = False, before: Usage | None = None
+    ) -> dict[str, Any]:
+        """Begin the run of this execution, unless an earlier attempt has; return the next state.
 
-        Args:
-            before: The usage of the execution before this run.
+        `before` is the usage of the execution before this run. For `follows`, see `_state`.
         """
         journal = self.deployment.runs.journal(name)
         plan = journal.plan()
@@ -364,7 +361,7 @@ class Planner:
                 f"There is a run named {name!r} already: start with another name, or give "
                 f'"resume": "{name}" to go on with it.'
             )
-        return journal, plan
+        return self._state(planned.request, journal, plan, planned.task, follows)
 
     def _state(
         self, request: Request, journal: Journal, plan: RunPlan, task: Task, follows: bool = False
@@ -375,8 +372,7 @@ class Planner:
         limit = None
         items: dict[int, float | None] = dict.fromkeys(waiting)
         spent = plan.spent(totals.usage)
-        listed = plan.method == "listed"
-        maximum = request.max_write_units if listed else request.max_read_units
+        maximum = request.max_write_units if plan.counts_writes else request.max_read_units
         if maximum is not None:
             # The units of this start count; those of earlier starts do not.
             limit = (spent if request.resume else 0.0) + maximum
@@ -447,8 +443,7 @@ def _check_the_look_was_paid(request: Request, reader: PageReader, start: Start)
 def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | None:
     """Return the input that resumes a run, and the one that follows it, with the same limits.
 
-    Returns:
-        None for a request that is a part of a larger one.
+    A request that is a part of a larger one has none.
     """
     if request.is_part:
         return None
@@ -512,7 +507,6 @@ def scan_segments(
     Args:
         state: The input, as the ItemSelector of the map makes it.
         usage: Counts everything that is read, even if this function raises.
-        levels_of: Returns the levels of the map run, by which workers share the rates.
         report: Is called with each commit, and at the end with None.
 
     Returns:
@@ -543,7 +537,7 @@ def scan_segments(
 
     def spent(units: float) -> None:
         remaining = None if may_read is None else may_read - units
-        if plan.method == "listed":
+        if plan.counts_writes:
             task.allow_writes(remaining)
         elif remaining is not None:
             reader.budget.allow_more(remaining)
@@ -748,8 +742,9 @@ def _another_round(
         served=state["groups"]["count"],
     )
     if not shares:
+        field = "maxWriteUnits" if plan.counts_writes else "maxReadUnits"
         raise BudgetSpent(
-            f"Of {plan.limit} too little is left for the next pages, after {spent:,.1f} units of "
+            f"Of {field} too little is left for the next pages, after {spent:,.1f} units of "
             f"the run in all."
         )
     round_ = state["groups"]["round"] + 1
@@ -764,11 +759,7 @@ def _another_round(
 
 
 class RunFailed(KeyhopError):
-    """A run failed. The message says why, and what to do.
-
-    Attributes:
-        error: The error name that the execution fails with.
-    """
+    """A run failed. The message says why, and what to do; `error` is the execution's error."""
 
     def __init__(self, message: str, error: str = OTHER) -> None:
         super().__init__(message)
@@ -786,7 +777,6 @@ def clean_up(
     Args:
         state: The run, the failure, how many times the execution had been redriven when it failed,
             and the input that resumes the run, if there is one.
-        worker: The size of a worker, for the cost.
     """
     if not is_redriven(state, execution):
         raise _failed(state, execution, runs, worker)

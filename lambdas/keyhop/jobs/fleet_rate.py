@@ -83,13 +83,9 @@ class MapLevels:
         )
 
     def current(self) -> int | None:
-        """Ask Step Functions for the level.
+        """Ask Step Functions for the level; return None if it does not answer now.
 
-        Returns:
-            None if it does not answer now.
-
-        Raises:
-            AwsRefused: It refuses the request, so a retry does not help.
+        Raise AwsRefused if it refuses the request, so that a retry does not help.
         """
         try:
             description = self._described() if self._arn else None
@@ -172,13 +168,9 @@ class FleetRate:
     _next_at: float = 0.0
 
     def open(self, until: float) -> bool:
-        """Set the share before the first page.
+        """Set the share before the first page; raise GaveUp if Step Functions did not answer.
 
-        Returns:
-            False if the time until `until` is too short to ask, or to wait for the other workers.
-
-        Raises:
-            GaveUp: Step Functions did not answer.
+        Return False if the time until `until` is too short to ask, or to wait for other workers.
         """
         for seconds, knows in self.opening():
             remaining = until - self.clock()
@@ -250,12 +242,8 @@ class FleetRate:
     def _asked(self, turn: int) -> Answer | None:
         """Ask for the level in a turn, for all workers.
 
-        Returns:
-            None if another worker asks, or if no answer comes in this slot.
-
-        Raises:
-            AwsRefused: Step Functions refuses the request.
-            StoreUnavailable: The notes cannot be written.
+        Return None if another worker asks, or if no answer comes in this slot. Raise AwsRefused, or
+        StoreUnavailable if the notes cannot be written.
         """
         if not self.levels.claim(turn):
             return None

@@ -120,11 +120,7 @@ class RunPlan(Record):
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], place: str = "The file") -> Self:
-        """Convert what `to_json` returns back.
-
-        Raises:
-            BrokenPromise: The files of the run have another layout.
-        """
+        """Convert what `to_json` returns back; raise BrokenPromise for another layout of files."""
         if state["layout"] != LAYOUT_VERSION:
             raise BrokenPromise(
                 f"{place} belongs to a run of keyhop {state.get('software_version')} with layout "
@@ -139,17 +135,25 @@ class RunPlan(Record):
         """Return whether one worker must know all keys, because a key can occur twice."""
         return needs_memory(self.method, self.index)
 
-    def spent(self, usage: Usage) -> float:
-        """Return the units of a usage that count against the limit of a start.
+    @property
+    def counts_writes(self) -> bool:
+        """Return whether write units count against the limit of a start, and not read units.
 
-        A run over a list reads nothing from the table, so its write units count.
+        A run over a list reads nothing from the table.
         """
-        return usage.write_units if self.method == "listed" else usage.read_units
+        return self.method == "listed"
+
+    def spent(self, usage: Usage) -> float:
+        """Return the units of a usage that count against the limit of a start."""
+        return usage.write_units if self.counts_writes else usage.read_units
 
     @property
-    def limit(self) -> str:
-        """Return the field of an input that limits the units of `spent`."""
-        return "maxWriteUnits" if self.method == "listed" else "maxReadUnits"
+    def least_share(self) -> float:
+        """Return the units below which a group does not begin, if other groups can use them.
+
+        While the size of items is unknown, the first page may cost as much as an item of 400 KB.
+        """
+        return LEAST_SHARE if self.planning.items else LEAST_BLIND_SHARE
 
     @property
     def least_share(self) -> float:

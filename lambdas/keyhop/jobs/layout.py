@@ -154,11 +154,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class ReadingSpeed:
-    """The speed at which one process reads.
-
-    Attributes:
-        page_bytes: The bytes of a page if the process reads all items, or 0 if it hops.
-    """
+    """The speed at which one process reads pages of `page_bytes`, or hops if that is 0."""
 
     latency: float = REQUEST_SECONDS
     page_bytes: float = 0.0
@@ -337,9 +333,7 @@ def allowances(
 ) -> dict[int, float]:
     """Share `remaining` read units out among unfinished `groups`.
 
-    Args:
-        spent: The read units that each group has spent so far.
-        minimum: The smallest useful share. If there is too little for all, some groups get nothing.
+    If there is less than `minimum` for each of them, some groups get nothing.
 
     Returns:
         The total of read units that each group may spend, including what it has spent. It is empty

@@ -66,13 +66,9 @@ class Planned:
         return self.start
 
     def begin(self, journal: Journal, **spread: Any) -> RunPlan:
-        """Write the plan of the run, and return it.
+        """Write the plan of the run, and return it; raise RunConflict if another run was quicker.
 
-        Args:
-            spread: The groups and the format of the run, and fields that differ from their default.
-
-        Raises:
-            RunConflict: Another run was begun in the same place in the meantime.
+        `spread` has its groups and its format, and fields that differ from their default.
         """
         source, plan, start = self.reader.source, self.plan, self.start
         is_as_planned = source.ignores == plan.source.ignores
@@ -165,9 +161,7 @@ def _source_of(task: Task, plan: RunPlan, table: Table) -> Source:
 def begun_task(tasks: Tasks, plan: RunPlan, connection: Connection) -> tuple[Task, Source]:
     """Return the task of a run and its source.
 
-    Raises:
-        BrokenPromise: The table was replaced.
-        StaleIndex: The run reads a trusted index that is gone.
+    Raise BrokenPromise if the table was replaced, and StaleIndex if a trusted index is gone.
     """
     task = tasks[plan.task](connection, plan.options)
     source = _source_of(task, plan, look_up(connection, plan.table))
@@ -184,8 +178,7 @@ def _check_same_settings(
 ) -> None:
     """Raise RunConflict if the request names a setting with which the run was not begun.
 
-    Args:
-        settings: The settings of the run's task, with the names of `Request.wanted`.
+    The `settings` are those of the run's task, with the names of `Request.wanted`.
     """
     of_run: dict[str, Any] = {
         "method": plan.method,

@@ -93,12 +93,7 @@ class LocalJob:
     ) -> None:
         """Find the run to resume, or plan the task of a new one, without reading items.
 
-        Args:
-            may_be_finished: Whether the run in the journal may be a finished one.
-            why: See Planned.of.
-
-        Raises:
-            CannotStart: The run cannot be done or resumed.
+        Raise CannotStart if the run cannot be done or resumed. For `why`, see Planned.of.
         """
         stored_plan = self.journal.plan()
         table = table or look_up(self.connection, self.request.table, self.patience)
@@ -214,14 +209,11 @@ class LocalJob:
         output: Output | None = None,
         committed: Callable[[Commit], None] = lambda commit: None,
     ) -> bool:
-        """Read until the run is complete or the job is stopped.
+        """Read until the run is complete or the job is stopped; return whether it is complete.
 
         Args:
             say: Is called with messages for the user (see GroupProcesses).
             output: Receives the keys (see GroupWorker), if there is one process.
-
-        Returns:
-            Whether the run is complete.
         """
         group = self.group
         group.idle, group.committed = idle, committed
@@ -245,9 +237,7 @@ class LocalJob:
     def finish(self) -> tuple[Totals, Summary]:
         """Sum up the run, and write the manifest if the run is complete.
 
-        Raises:
-            BrokenPromise: The files of the run are damaged.
-            Stopped: The job was stopped.
+        Raise BrokenPromise if the files of the run are damaged, and Stopped if the job was stopped.
         """
         totals, summary = conclude(
             self.journal, self.plan, self.task, stop=self.stop, figures=self._figures
@@ -290,10 +280,7 @@ def check_is_begun(path: Path) -> None:
 
 
 def opened(path: Path, resume: bool) -> Journal:
-    """Open the directory of a run and lock it.
-
-    Args:
-        resume: Whether an unfinished run in it may be opened.
+    """Open the directory of a run, which may be unfinished if `resume` is true, and lock it.
 
     Raises:
         RunConflict: The path is a file, or the directory has other files or an unfinished run.

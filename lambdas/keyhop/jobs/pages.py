@@ -50,12 +50,7 @@ Late = Mapping[int, int | None]
 
 
 class Pages(Protocol):
-    """The source of a run's pages.
-
-    Attributes:
-        stop: When it is set, the run must end.
-        in_flight: The number of pages to read at once, as measured so far.
-    """
+    """The source of a run's pages; when `stop` is set, the run must end."""
 
     usage: Usage
     stop: Event
@@ -65,10 +60,9 @@ class Pages(Protocol):
         """Continue with the state of earlier slices; None if there is none."""
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
-        """Read one page of a segment. Many threads call this, each with another segment.
+        """Read one page of a segment; raise Stopped if `over` was set while the page waited.
 
-        Raises:
-            Stopped: `over` was set while the page waited.
+        Many threads call this, each with another segment.
         """
 
     def learnt(self) -> Learnt: ...
@@ -260,13 +254,9 @@ class Listing:
 
     @classmethod
     def of(cls, journal: Journal, name: str, folder: str = "") -> "Listing":
-        """Return the list of a run.
+        """Return the list of a run; raise CannotStart if the run is not finished.
 
-        Args:
-            folder: The folder of the parts, if they belong to a run within this one.
-
-        Raises:
-            CannotStart: The run is not finished.
+        `folder` is the folder of the parts, if they belong to a run within this one.
         """
         manifest = journal.manifest()
         if manifest is None:

@@ -114,12 +114,7 @@ def _signals_held() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A group to read.
-
-    Attributes:
-        max_read_rate: The group's share of the read rate; None for no limit.
-        may_read: The group's share of the read units; None for no limit.
-    """
+    """A group to read, with its shares of the read rate and of the read units; None: no limit."""
 
     path: Path
     endpoint: Endpoint
@@ -193,12 +188,9 @@ class GroupProcesses:
         return sum(group.shown[1] for group in self._groups)
 
     def run(self) -> bool:
-        """Read until the run is complete or this process is stopped.
+        """Read until the run is complete or this process is stopped; return whether it is complete.
 
         An error of one process is raised after the others have committed.
-
-        Returns:
-            Whether the run is complete.
 
         Raises:
             BudgetSpent: The read units do not suffice.
@@ -282,10 +274,9 @@ class GroupProcesses:
         )
 
     def _hear(self, link: "Link") -> dict[int, float | None]:
-        """Receive a message of a process.
+        """Receive a message of a process; if that has died, return its group to assign again.
 
-        Returns:
-            If the process died, its group with the remaining units of its share; else nothing.
+        The group comes with the remaining units of its share.
         """
         try:
             message = link.recv()

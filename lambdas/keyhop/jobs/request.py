@@ -99,13 +99,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInput:
-    """The fields that the input of every job has; each capability adds its own.
-
-    Attributes:
-        LIKE: An example of the input, as JSON.
-    """
+    """The fields that the input of every job has; each capability adds its own."""
 
     LIKE: ClassVar[str] = '{"table": "Orders"}'
+    """An example of the input, as JSON."""
 
     max_concurrency: Annotated[
         int | None, WORKERS, "the maximum number of workers at the same time"
@@ -142,21 +139,13 @@ class RunInput(JobInput, ABC):
 
     @classmethod
     def parse(cls, given: object) -> Request:
-        """Return the request in the input of an execution.
-
-        Raises:
-            InvalidInput: The input is wrong; the message names everything that is wrong.
-        """
+        """Return the request in the input of an execution; raise InvalidInput, with all faults."""
         return read(cls, given, cls.LIKE).request(camel, without_origin(given))
 
     def request(self, called: Callable[[str], str], given: Mapping[str, Any]) -> Request:
-        """Return the request for this input.
+        """Return the request for this input; raise InvalidInput if fields contradict each other.
 
-        Args:
-            called: Returns the caller's name of a field.
-
-        Raises:
-            InvalidInput: Some fields contradict each other.
+        `called` returns the caller's name of a field.
         """
         if problems := self.contradictions(called):
             raise wrong_input(problems)
@@ -183,11 +172,9 @@ class RunInput(JobInput, ABC):
 
 
 def wishes_of_fleet(request: Request, size_bytes: int, one_worker: bool) -> Wishes:
-    """Return the settings for the layout of a run by a fleet.
+    """Return the settings for the layout of a run by a fleet that reads `size_bytes` bytes.
 
-    Args:
-        size_bytes: The size of what the run reads.
-        one_worker: Whether one worker must read everything, because it must know all keys.
+    With `one_worker`, one worker must read everything, because it must know all keys.
     """
     rate = request.max_read_rate
     return Wishes(
@@ -204,11 +191,7 @@ def wishes_of_fleet(request: Request, size_bytes: int, one_worker: bool) -> Wish
 def allowed(table: str, tables: list[str]) -> str:
     """Return the name of a table in requests: an ARN if the deployment lists it by its ARN.
 
-    Args:
-        tables: The names and ARNs of the tables of the deployment.
-
-    Raises:
-        InvalidInput: The table is not one of them, or the name is ambiguous.
+    Raise InvalidInput if it is not one of `tables`, or if the name is ambiguous.
     """
     matches = [entry for entry in tables if entry == table or table_name(entry) == table]
     if table in matches:

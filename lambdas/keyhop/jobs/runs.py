@@ -23,11 +23,7 @@ LONGEST_ID = 80
 
 @dataclass(frozen=True, slots=True)
 class ExecutionContext:
-    """An execution of the state machine, as its context object describes it.
-
-    Attributes:
-        id: Its ARN.
-    """
+    """An execution of the state machine, as its context object describes it; `id` is its ARN."""
 
     id: str
     name: str
@@ -83,11 +79,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSettings:
-    """The settings that the functions of a deployment share.
-
-    Attributes:
-        prices: Its own prices, as `Prices.of` takes them.
-    """
+    """The settings that the functions of a deployment share; for `prices`, see `Prices.of`."""
 
     runs: Runs
     tables: list[str]

@@ -113,9 +113,7 @@ class Task(ABC):
         """Return the request of a run that must finish first, in the same execution.
 
         A task that works on the result of another run has one, unless the request names that run.
-
-        Raises:
-            CannotStart: The task cannot be done to this table.
+        Raise CannotStart if the task cannot be done to this table.
         """
         return None
 
@@ -162,15 +160,10 @@ class Task(ABC):
         return
 
     def visit(self, page: Page, over: Event) -> Page:
-        """Act on the collections of a page before its keys count. Many threads call this.
+        """Act on the collections of a page, and return the page with the keys that count.
 
-        A page whose visit fails is read again, so the action must be idempotent.
-
-        Args:
-            over: When it is set, the visit may raise Stopped.
-
-        Returns:
-            The page with the keys that count.
+        Many threads call this. A page whose visit fails is read again, so the action must be
+        idempotent. When `over` is set, the visit may raise Stopped.
         """
         return page
 
@@ -185,8 +178,7 @@ class Task(ABC):
     def finish(self, ended: Ended) -> Summary | None:
         """Return the manifest, whose `parts` hold the result.
 
-        Returns:
-            None if the time was over, or the run was stopped. Then the next call continues.
+        If the time is over, or the run is stopped, return None. Then the next call continues.
         """
         return ended.summary
 

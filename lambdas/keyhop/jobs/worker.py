@@ -156,11 +156,7 @@ class Slice:
     def work(
         self, maximum: int, seconds: float, idle: Callable[[], None] = lambda: None
     ) -> Checkpoint:
-        """Read for about `seconds`, with as many threads as pay, up to `maximum`.
-
-        Args:
-            seconds: The time of the slice, which may be infinite.
-        """
+        """Read for about `seconds`, with as many threads as pay, up to `maximum`."""
         deadline = time.monotonic() + seconds
         until = math.inf
         self._wanted = self._pages.in_flight.begin(time.monotonic(), maximum)
@@ -261,8 +257,13 @@ class Slice:
                     return
 
 
-def too_slow(keys: int) -> str:
-    """Return the message for an index whose many keys leave no time to read more."""
+def too_slow(plan: RunPlan, keys: int) -> str:
+    """Return the message for a run whose many keys leave no time to read or to fold more."""
+    if plan.method == "parts":
+        return (
+            f"There was no time left after {keys:,} physical keys were folded, in one place: list "
+            f"the keys without logical, or with keyhop keys --logical, which has no deadline."
+        )
     return (
         f"There was no time left after {counted(keys, 'key')} of earlier slices were "
         f"remembered, to tell "
@@ -293,7 +294,6 @@ class GroupWorker:
     slices: Slices = QUICK_SLICES
     spent: Callable[[float], None] = lambda units: None
     committed: Callable[[Commit], None] = lambda commit: None
-    too_slow: Callable[[int], str] = too_slow
     worker: str = ""
     new_keys: int = 0
     commits: int = 0
@@ -323,14 +323,13 @@ class GroupWorker:
     def run(self, opening: Opening | None = None, over_at: float = math.inf) -> bool:
         """Read until the group is finished, the source is asked to stop, or `over_at`.
 
+        An error that ends a slice is raised after a commit of what the slice has read.
+
         Args:
             opening: The keys that the first look of a new run has read of segment 0.
 
         Returns:
             Whether the group is finished.
-
-        Raises:
-            Exception: The error that ended a slice, after a commit of what the slice had read.
         """
         self._book()
         try:
@@ -374,7 +373,7 @@ class GroupWorker:
                 for part in commit.parts:
                     self._memory.new_among(key for _, key in self.journal.keys(self.plan, part))
                 if time.monotonic() > over_at:
-                    raise NoProgress(self.too_slow(keys))
+                    raise NoProgress(too_slow(self.plan, keys))
         self._settle(keys, ended)
         self.spent(spent + self.plan.spent(self.pages.usage - self._booked))
         self.pages.go_on(checkpoint.ledger)
@@ -483,9 +482,7 @@ def begun_within(journal: Journal, plan: RunPlan, **changes: Any) -> RunPlan:
 
     Such a run has one group, and the process that finishes or checks the outer run reads it. Its
     commits make it as safe as any run: it may be killed, run twice at once, and take several calls.
-
-    Args:
-        own: The fields that differ: its task, method, reason, segments and options.
+    Its task, method, reason, segments and options differ.
     """
     journal.begin(
         replace(
@@ -510,13 +507,8 @@ def work_within(
     pages_of: Callable[[], Pages],
     threads: int,
     over_at: float = math.inf,
-    too_slow: Callable[[int], str] = too_slow,
 ) -> tuple[Totals, bool]:
-    """Continue a run within another one (begun_within).
-
-    Args:
-        pages_of: A function that is called if the run is not finished.
-        too_slow: See GroupWorker.
+    """Continue a run within another one (begun_within); `pages_of` is called if that is necessary.
 
     Returns:
         The totals of the run, and whether this call has moved it forward.
@@ -528,8 +520,6 @@ def work_within(
     totals, _ = sum_up(journal, plan)
     if totals.finished:
         return totals, False
-    group = GroupWorker(
-        journal, plan, 0, pages_of(), threads, slices=CALM_SLICES, too_slow=too_slow
-    )
+    group = GroupWorker(journal, plan, 0, pages_of(), threads, slices=CALM_SLICES)
     group.run(over_at=over_at)
     return sum_up(journal, plan)[0], group.has_moved

@@ -102,7 +102,7 @@ class KeyIndexes:
         return WalkTask(connection, options, self._checked_sentinel, self._fence)
 
     def _fence(self, source: Source, holder: str) -> Fence:
-        return Fence(self.registry(source), holder, self.settle_seconds / 4)
+        return Fence(self.registry(source), holder, self.settle_seconds)
 
     def _checked_sentinel(self, table: Table) -> Sentinel:
         self.checked(table.name)

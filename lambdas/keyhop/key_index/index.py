@@ -32,12 +32,7 @@ VIEWS = (LEAST_VIEW, "NEW_AND_OLD_IMAGES")
 
 
 def table_with_index(connection: Connection, name: str) -> Table:
-    """Return the table.
-
-    Raises:
-        TableNotFound: The table does not exist.
-        CannotStart: Another index has the name of the key index.
-    """
+    """Return the table; raise CannotStart if another index has the name of the key index."""
     table = look_up(connection, name)
     _check_shape(table)
     return table

@@ -54,10 +54,8 @@ def keep(
 ) -> BatchResult:
     """Reconcile the partition keys of a batch.
 
-    Args:
-        withdraw: called for each collection whose sentinel's place is occupied by an item of a
-            user. It withdraws the trust in the index. If it raises an exception, the records of
-            the collection fail, and come again.
+    For each collection in which an item of a user occupies the place of the sentinel, `withdraw`
+    withdraws the trust in the index. If that fails, the records of the collection come again.
     """
     sentinel = collections.sentinel
     name = sentinel.partition.name
@@ -184,13 +182,9 @@ class Collections(ItemCalls):
         raise GaveUp("An item collection was written to all the time while it was looked at.")
 
     def wrong(self, partition: Key, first: Call = Call.LOOK) -> str | None:
-        """Return what is wrong with a collection, by strongly consistent reads.
+        """Return "missing", "surplus" or "occupied", or None if nothing is wrong with a collection.
 
-        Args:
-            first: READ if the collection is known to hold items.
-
-        Returns:
-            "missing", "surplus" or "occupied", or None if nothing is wrong.
+        All reads are strongly consistent. Begin with READ if the collection is known to hold items.
         """
         if first is Call.LOOK:
             look = self.look(partition)

@@ -82,8 +82,6 @@ class LifeCycle:
 
     Attributes:
         holder: The holder of the lease during the action, which also starts the walks.
-        is_alive: Returns whether another holder is alive.
-        journal_of: Returns the files of a run.
         settle_seconds: A time after which a keeper, or a walker of an earlier holder, has certainly
             ended.
         drift: Is called with the findings of an audit, even if the build that ends with it is
@@ -172,13 +170,9 @@ class LifeCycle:
         return self.entry.place or self.sentinel_of(self.table)
 
     def expected(self) -> dict[str, Any] | None:
-        """Estimate the cost of the action from a sample.
+        """Estimate the cost of the action from a sample, or return None if nothing is to be done.
 
-        Returns:
-            The estimate, or None if there is nothing to do.
-
-        Raises:
-            CannotStart: The action is not possible.
+        Raise CannotStart if the action is not possible.
         """
         self.entry = self.registry.entry()
         if self.order.action == "build":
@@ -261,11 +255,7 @@ class LifeCycle:
         }
 
     def _lower(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Lower the capacity that the index had for its build.
-
-        Returns:
-            The state that waits for it; None when it is done.
-        """
+        """Lower the index's capacity after its build; return the state that waits, or None."""
         if (units := self.entry.units) is not None:
             self.table, step, refused = settle(self.connection, self.table, units, self.scaling)
             if not step.done:
@@ -446,15 +436,12 @@ def all_steps(
     walk: Callable[[LifeCycle, Mapping[str, Any]], str],
     wait: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Run the steps of an action in this process, in the order of the state machine.
+    """Run the steps of an action in this process, and return the last state.
 
     Args:
         life_cycle_of: Returns the life cycle of the table as it is now.
         walk: Does a job, and returns the name of its run.
         wait: Waits, and shows for what.
-
-    Returns:
-        The last state.
     """
     step = "prepare"
     state: dict[str, Any] = {}
@@ -476,16 +463,13 @@ def all_steps(
 def check_cost(
     life_cycle: LifeCycle, job_input: Mapping[str, Any], state: Mapping[str, Any], limit: float
 ) -> None:
-    """Check the upper end of the estimate against the limit; this reads a sample.
+    """Raise TooExpensive if the upper end of an estimate, by a sample, exceeds the limit.
 
     Only the cost of DynamoDB counts.
 
     Args:
         state: The state of the step. A step that is repeated has a `next` in its state.
         limit: The limit in dollars that applies if the input has none.
-
-    Raises:
-        TooExpensive: The estimate exceeds the limit.
     """
     order = life_cycle.order
     is_skipped = order.scheduled and life_cycle.table.index(INDEX) is None

@@ -78,11 +78,7 @@ class Seen:
 
 
 def first_call(only_inserts: bool) -> Call:
-    """Return the first call for the records of one partition key.
-
-    Args:
-        only_inserts: Whether all of the records are inserts of users' items.
-    """
+    """Return the first call for records of one key, which may all be inserts of users' items."""
     return Call.READ if only_inserts else Call.LOOK
 
 

@@ -48,12 +48,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The limits of Application Auto Scaling for one kind of capacity.
-
-    Attributes:
-        most: The maximum capacity in units.
-        policies: The configurations of target tracking.
-    """
+    """The maximum units of one kind of capacity, and its configurations of target tracking."""
 
     most: int
     policies: tuple[Mapping[str, Any], ...] = ()
@@ -73,7 +68,6 @@ def capacity_for(
     Args:
         sentinel_units: The write units of a sentinel, of which the index takes one if its keys have
             at most 1 KB.
-        max_write_rate: The maximum write rate of the build.
         targets: The auto scaling of the table; None if it is unknown.
     """
     kept_units = {name: min(KEPT_UNITS, units) for name, units in table_units.items()}
@@ -103,10 +97,8 @@ class Scaling:
     """Application Auto Scaling of the tables of this account and region.
 
     A refusal stops nothing, because the index works without auto scaling. What changes something
-    returns the refusal, so that the result of the build or of the removal can report it.
-
-    Attributes:
-        client_of: Makes a client; None if nothing can be seen from here.
+    returns the refusal, so that the result of the build or of the removal can report it. Without
+    `client_of`, which makes a client, nothing can be seen from here.
     """
 
     client_of: Callable[[], Any] | None = None
@@ -119,11 +111,7 @@ class Scaling:
             return None
 
     def follow(self, table: Table, minimum: Units) -> str | None:
-        """Let the index scale from `minimum` in the same way as the table.
-
-        Returns:
-            A sentence about the refused change, or None.
-        """
+        """Let the index scale from `minimum` like the table; return a refusal, or None."""
         if table.throughput is None or self.client_of is None:
             return None
         which = _which(_index_resource(table))
@@ -146,11 +134,7 @@ class Scaling:
         return None
 
     def forget(self, table: Table) -> str | None:
-        """Remove the auto scaling of the index, which the service keeps when an index is deleted.
-
-        Returns:
-            A sentence about the refused change, or None.
-        """
+        """Remove the index's auto scaling, which outlives the index; return a refusal, or None."""
         if table.throughput is None or self.client_of is None:
             return None
         resource = _index_resource(table)

@@ -147,13 +147,7 @@ was written. A holder counts as alive if that is unknown."""
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The registry of one table.
-
-    Attributes:
-        store: The place of the entry.
-        identity: Distinguishes the table from another table with the same name.
-        now: Returns the current time.
-    """
+    """The registry of one table, with the `identity` of its entry."""
 
     store: Store
     identity: str
@@ -185,11 +179,7 @@ class Registry:
         return entry
 
     def take(self, holder: str, action: Action, is_alive: IsAlive) -> Entry:
-        """Take the lease, or find that `holder` already has it.
-
-        Raises:
-            IndexBusy: Another holder has the lease and is alive.
-        """
+        """Take the lease, or find that `holder` has it; raise IndexBusy if another one lives."""
 
         def with_lease(entry: Entry, age: float) -> Entry:
             lease = entry.lease
@@ -207,11 +197,9 @@ class Registry:
         return self._swapped(with_lease)
 
     def change(self, holder: str, **fields: Any) -> Entry:
-        """Change the entry under the lease. Without fields, this only shows that the holder is
-        alive.
+        """Change the entry under the lease; raise IndexBusy if `holder` has lost it.
 
-        Raises:
-            IndexBusy: `holder` has lost the lease.
+        Without fields, this only shows that the holder is alive.
         """
 
         def changed(entry: Entry, age: float) -> Entry:
@@ -225,13 +213,7 @@ class Registry:
 
         Nobody needs a lease for this. Nothing is written if the last audit and the action that is
         under way do not count any more for the same reason, so a keeper may call it for each
-        record.
-
-        Args:
-            why: the reason, which `auto` and `status` print. It must not contain a key.
-
-        Raises:
-            IndexBusy: others changed the entry all the time; call it again.
+        record. `auto` and `status` print the reason, so it must not contain a key.
         """
 
         def withdrawn(entry: Entry, age: float) -> Entry:
@@ -268,8 +250,7 @@ class Registry:
     def _read(self, content: bytes) -> Entry | None:
         """Return the entry of this table, or None if the content is none.
 
-        Raises:
-            BrokenPromise: The entry has another version of the format.
+        Raise BrokenPromise if the entry has another version of the format.
         """
         state = _json(content)
         if state.get("identity") != self.identity:
@@ -288,10 +269,7 @@ class Registry:
         """Replace the entry by what `changed` makes of it and of its age; return the new entry.
 
         If that is the same entry, nothing is written. If another version than the one read is
-        stored by now, it begins again.
-
-        Raises:
-            IndexBusy: Others change the entry all the time.
+        stored by now, it begins again. Raise IndexBusy if others change it all the time.
         """
         for _ in range(MOST_SWAPS):
             entry, tag, age = self._look()
@@ -394,12 +372,7 @@ def _has_ended_here(holder: str) -> bool:
 
 
 def is_alive(states: Callable[[], Any], lease: Lease, age: float) -> bool:
-    """Return whether the holder of a lease is alive (see IsAlive).
-
-    Args:
-        states: Returns a client of Step Functions.
-        age: The seconds since the entry was written.
-    """
+    """Return whether the holder of a lease is alive (IsAlive); `states` makes a client."""
     if not lease.holder.startswith("arn:"):
         return age < COMMAND_IS_DEAD_SECONDS and not _has_ended_here(lease.holder)
     try:
@@ -414,12 +387,13 @@ class Fence:
     """Lets a walker write while the lease is known to be its execution's; for many threads.
 
     Attributes:
-        seconds: How long it may go without looking, also while the machine is suspended.
+        settle_seconds: How long the next holder waits before its first step. The fence looks at the
+            lease again after a quarter of it, also while the machine is suspended.
     """
 
     registry: Registry
     holder: str
-    seconds: float
+    settle_seconds: float = FENCE_SECONDS
     clock: Callable[[], float] = SystemClock.monotonic
     _looked: float | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -428,18 +402,14 @@ class Fence:
         """Raise IndexBusy if the holder has lost the lease."""
         with self._lock:
             began = self.clock()
-            if self._looked is None or began - self._looked > self.seconds:
+            if self._looked is None or began - self._looked > self.settle_seconds / 4:
                 self.registry.check_lease(self.holder)
                 self._looked = began
 
 
 @dataclass(slots=True)
 class Heartbeat:
-    """Keeps the lease of a command alive, in a thread.
-
-    Attributes:
-        lost: Set when the command has lost the lease, or cannot keep it alive.
-    """
+    """Keeps the lease of a command alive, in a thread; calls `lost` if it cannot."""
 
     registry: Registry
     holder: str

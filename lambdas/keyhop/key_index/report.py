@@ -94,11 +94,8 @@ def action_estimate(
     A build without an index yet walks to look, then to put sentinels, and a third time for its
     audit. The audit reads the sentinel and one more item of each collection, at 0.5 read units if
     both have at most 4 KB together. A removal reads the rows of the index. The writes of an audit
-    are not included, because nobody knows in advance what it will repair.
-
-    Args:
-        reader: Reads the table as a walk does.
-        scaling: Shows the auto scaling of the table.
+    are not included, because nobody knows in advance what it will repair. `reader` reads the table
+    as a walk does.
     """
     estimated = estimate(reader, "skip", "it walks by hops", Wishes())
     all_keys, whole_walk = estimated.findings.keys, estimated.costs["skip"].units

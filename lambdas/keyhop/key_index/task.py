@@ -49,12 +49,7 @@ MOST_NAMED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The kind of a walk and its limits.
-
-    Attributes:
-        repair: Whether an audit corrects the drift that it finds.
-        max_write_rate: The maximum of write units per second of all workers.
-    """
+    """The kind of a walk, its limits, and whether an audit corrects the drift that it finds."""
 
     kind: Kind
     repair: bool = True
@@ -207,10 +202,9 @@ class WalkTask(Task):
                     self._count("occupied", key, counts)
 
     def _audit(self, page: Page, counts: Counter[str], put_right: Counter[str]) -> set[int]:
-        """Settle what looks wrong; all of a page wait together for a keeper that is behind.
+        """Settle what looks wrong; return the numbers of the collections without items of users.
 
-        Returns:
-            The numbers of the collections that hold no item of a user.
+        All of a page wait together for a keeper that is behind.
         """
         wrong: dict[int, str] = {}
         for number, has_sentinel in enumerate(self._marks(page)):

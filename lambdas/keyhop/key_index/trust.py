@@ -319,9 +319,7 @@ def _stream_of(table: Table) -> str:
 class OthersKeeper(Keeper):
     """A keeper of a deployment, which the command does not change.
 
-    Attributes:
-        watch: Finds the functions that follow a stream.
-        states_no_keeper: Whether the user states that no keeper runs, where that is unknown.
+    If it is unknown whether there is one, the user may state that there is none.
     """
 
     watch: Watch | None

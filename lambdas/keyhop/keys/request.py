@@ -76,7 +76,6 @@ class KeysInput(RunInput):
     ] = None
 
     def contradictions(self, called: Callable[[str], str]) -> list[str]:
-        """RunInput.contradictions."""
         index, logical, separator, metadata, method, accept = map(
             called, ("index", "logical", "separator", "metadata", "method", "accept")
         )
@@ -108,7 +107,6 @@ class KeysInput(RunInput):
         return [sentence for sentence, is_broken in rules.items() if is_broken]
 
     def _request(self, given: Mapping[str, Any]) -> Request:
-        """RunInput._request."""
         return keys_request(
             self.table,
             logical=self.logical,
@@ -135,12 +133,7 @@ def keys_request(
     first: Sequence[str] = (),
     **more: Any,
 ) -> Request:
-    """Return the request of a list of keys.
-
-    Args:
-        first: See KeysTask.
-        more: The other fields of the request.
-    """
+    """Return the request of a list of keys; for `first`, see KeysTask."""
     options: dict[str, Any] = {"accept": [*accept]} if accept else {}
     if first:
         options["first"] = [*first]

@@ -25,7 +25,7 @@ from keyhop.jobs.layout import Method
 from keyhop.jobs.pages import KEYS_AT_ONCE, Pages, PartPages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
-from keyhop.jobs.worker import begun_within, work_within
+from keyhop.jobs.worker import begun_within, too_slow, work_within
 from keyhop.key_index.index import Sentinels, SentinelsOf
 from keyhop.keys.request import STALE_INDEX
 from keyhop.scan.page_size import Ledger
@@ -192,14 +192,6 @@ def check_can_fold(space: KeySpace) -> None:
         )
 
 
-def too_slow(keys: int) -> str:
-    """Return the message for a fold that could not continue in the time of one call."""
-    return (
-        f"There was no time left after {keys:,} physical keys were folded, in one place: list "
-        f"the keys without logical, or with keyhop keys --logical, which has no deadline."
-    )
-
-
 def folded(ended: Ended, fold_of: Callable[[], Fold], options: TaskOptions) -> Summary | None:
     """Fold the keys of a run and return its manifest; None if there was no time to finish.
 
@@ -227,11 +219,10 @@ def folded(ended: Ended, fold_of: Callable[[], Fold], options: TaskOptions) -> S
         lambda: PartPages(ended.journal, ended.plan, parts, fold_of(), ended.stop),
         1,
         ended.over_at,
-        too_slow,
     )
     if not totals.finished:
         if not has_moved and not ended.stop.is_set():
-            raise NoProgress(too_slow(totals.usage.items))
+            raise NoProgress(too_slow(plan, totals.usage.items))
         return None
     journal.sweep(totals.parts)
     *_, last = journal.commits(0)

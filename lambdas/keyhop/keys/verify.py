@@ -40,7 +40,7 @@ from keyhop.scan.segments import group_of
 from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
 from keyhop.wording import counted
 
-if TYPE_CHECKING:  # the command checks a run of its own, without boto3
+if TYPE_CHECKING:  # the command checks its run without boto3
     from keyhop.jobs.runs import DeploymentSettings
 
 Reported = Callable[[int], dict[str, Key]]
@@ -64,9 +64,6 @@ class Verdict(Record):
         share: Their share of the hash space.
         segments: How many of them have been checked.
         keys: The number of keys in them, once every segment is checked.
-        missing: The number of missing keys.
-        appeared: The number of keys that appeared.
-        surplus: The number of surplus keys.
         examples: Up to EXAMPLES keys of each kind.
     """
 
@@ -107,8 +104,6 @@ class Check(Record):
             and so does an execution that resumes it.
         verdict: The result so far, with examples of keys.
         read_units: The read units of all invocations so far.
-        seconds: Their seconds.
-        invocations: Their number.
         number: The number of the check among those of the run, from 1.
     """
 
@@ -149,9 +144,7 @@ def verify_run(
 ) -> tuple[dict[str, Any], Verdict]:
     """Check a share of the segments; return the next state and the result so far.
 
-    Args:
-        remaining_seconds: The seconds until the function's deadline.
-        usage: Counts everything that is read, even if this function raises.
+    `usage` counts everything that is read, even if this function raises.
 
     Raises:
         KeysMissing: All segments were checked, and keys were missing.

@@ -334,9 +334,6 @@ def _published_cost(items: int, blocks: int) -> float:
 def replay(runs: Sequence[int], limit: int) -> tuple[int, int]:
     """Replay pages of `limit` items, each followed by a hop, over the items that a larger page saw.
 
-    Args:
-        runs: The lengths of the runs of equal partition keys in the larger page.
-
     Returns:
         The number of pages that are wholly inside the larger page, and the number of keys that they
         find.

@@ -137,8 +137,7 @@ class PageResult:
 def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> PageResult:
     """Advance from `position` over `page` to the next position. Without `hop` every item is read.
 
-    Raises:
-        BrokenPromise: MOST_STUCK consecutive pages led to themselves.
+    Raise BrokenPromise if MOST_STUCK consecutive pages have led to themselves.
     """
     continues = bool(page.keys) and page.keys[0] == position.last
     keys = page.keys[1:] if continues else page.keys
@@ -204,12 +203,7 @@ def without_ignored(page: Page, rows: Sequence[Key], ignores: Key) -> Page:
 
 
 def collapse(items: Iterable[Key], names: Sequence[str]) -> tuple[list[Key], list[int]]:
-    """Return the distinct neighbouring partition keys of items, and the number of items of each.
-
-    Args:
-        items: The items in the order of the service, with at least the attributes `names`.
-        names: The names of the partition key attributes.
-    """
+    """Return the distinct neighbouring keys (`names`) of items, and the number of items of each."""
     keys: list[Key] = []
     runs: list[int] = []
     if len(names) == 1:  # a table's key: without a dictionary for each item

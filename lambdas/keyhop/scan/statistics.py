@@ -251,12 +251,9 @@ def findings_of_parts(
     latency: float,
     chance: random.Random,
 ) -> Findings | None:
-    """Return what segments of any size show about the table, where `keys` is the estimated number
-    of keys.
+    """Return what segments of any size show about a table that has an estimated number of keys.
 
-    Returns:
-        The findings; None if no segment was read to its end, because that is too little for a
-        sample.
+    If no segment was read to its end, that is too little for a sample, so return None.
     """
     if not any(look.whole for look in looks):
         return None

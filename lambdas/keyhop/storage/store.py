@@ -14,11 +14,9 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a file.
+    """A version of a file: another content has another `tag`.
 
-    Attributes:
-        tag: Identifies the content: another content has another tag.
-        age: The seconds since the file was written, by the clock of the store.
+    The `age` is in seconds since the file was written, by the clock of the store.
     """
 
     content: bytes

@@ -84,8 +84,6 @@ class DeadLetters:
     Attributes:
         queues: A client of SQS.
         streams: A client of DynamoDB Streams.
-        url: The URL of the queue.
-        table: The name of the table.
     """
 
     queues: Any

@@ -78,7 +78,6 @@ class Mappings:
         """Make the function follow the stream, and no older stream of its table.
 
         Args:
-            stream: The ARN of the stream.
             also: A filter pattern in addition to those of the settings.
 
         Returns:
@@ -272,9 +271,7 @@ class Watch:
         only updates, for so long, looks like one whose keeper is away.)
 
         Args:
-            function: The keeper's name.
-            table: The name of the table whose stream it follows.
-            since: The moment in question.
+            table: The name of the table whose stream the function follows.
 
         Returns:
             Seconds; None if it cannot be seen.

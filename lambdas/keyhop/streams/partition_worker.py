@@ -42,7 +42,6 @@ class BatchResult:
     """The result of a batch.
 
     Attributes:
-        records: The number of records.
         keys: The number of distinct partition keys.
         failed: The sequence numbers of the records that must be sent again.
     """
@@ -70,8 +69,6 @@ def work_batch(
         partition: The name of the table's partition key.
         is_own: Returns whether a key is that of one of Keyhop's own items.
         select: Returns those of the changes that must be processed.
-        work: Processes a change.
-        on_failure: Is called with each error.
     """
     failed: list[str] = []
     changes: dict[Any, Change] = {}

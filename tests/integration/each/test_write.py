@@ -10,7 +10,6 @@ from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import look_up
-from keyhop.dynamodb.throttling import ALL_REASONS
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import to_json
 from keyhop.each.effect import Batch, Effect, Work
@@ -21,6 +20,7 @@ from keyhop.key_index.sentinel import Sentinel
 
 from testing.databases import Database
 from testing.key_index_tables import scanned
+from testing.partitions import ALL_REASONS
 from tests.integration.each.meddling import Meddling, Params, error, once
 
 STARTED = "2026-11-22T15:04:40+00:00"
