@@ -2,6 +2,8 @@
 
 import math
 
+from keyhop.dynamodb.units import COLLECTION_BYTES
+from keyhop.dynamodb.values import MOST_ITEM_BYTES
 from keyhop.report.advice import (
     bucket,
     bucket_steps,
@@ -29,13 +31,11 @@ from keyhop.report.facts import (
 )
 from keyhop.report.findings import Advice, Evidence, Finding, Price, Severity
 from keyhop.report.rules.rule import (
-    COLLECTION_BYTES,
     DATED,
     DAY,
     FLAGS,
     GB,
     HALF,
-    ITEM_BYTES,
     KB,
     KEY_READS,
     KEY_WRITES,
@@ -448,10 +448,10 @@ def large_items(facts: Facts) -> Finding:
         what = "bytes that 99 % of the items do not exceed"
         signals.append(evidence("sample", what, p99, LARGE_ITEM_BYTES))
     if largest is not None and largest >= NEAR_ITEM_BYTES:
-        summary = f"An item has {largest / KB:,.0f} KB; {ITEM_BYTES // KB} KB is the most."
+        summary = f"An item has {largest / KB:,.0f} KB; {MOST_ITEM_BYTES // KB} KB is the most."
         return found("high", summary, *signals, advice=_ELSEWHERE)
     if p99 is not None and p99.against(LARGE_ITEM_BYTES) == "above":
-        near = p99.low >= HALF * ITEM_BYTES
+        near = p99.low >= HALF * MOST_ITEM_BYTES
         summary = f"One item in a hundred has {p99.value / KB:,.0f} KB or more."
         return found("medium" if near else "low", summary, *signals, advice=_ELSEWHERE)
     if sample.all_items and largest is not None and largest < LARGE_ITEM_BYTES:

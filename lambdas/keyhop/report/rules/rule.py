@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
@@ -30,14 +31,11 @@ T = TypeVar("T")
 KB = 1024
 GB = 2**30
 
-COLLECTION_BYTES = 10 * GB
-"""The limit of one partition key in a table with LSIs, LSIs included [AWS: item collections]."""
 NEAR_COLLECTION_BYTES = 8 * GB
-ITEM_BYTES = 400 * KB
 NEAR_ITEM_BYTES = 350 * KB
 LARGE_ITEM_BYTES = 100 * KB
 
-KEY_WRITES = 1000.0
+KEY_WRITES = float(PARTITION_WRITE_UNITS)
 KEY_READS = 3000.0
 """The units a second that one partition serves."""
 
