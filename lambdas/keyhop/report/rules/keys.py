@@ -78,7 +78,7 @@ UNPADDED = 0.05
 ORPHANS = 0.02
 
 FEWEST_ALIKE = 3
-"""Collections that must share a word before it counts as a tag (sample/observed.py)."""
+"""Collections that must share a word before it counts as a tag (sample/gather.py)."""
 UNITS_OF_KEYS = 30.0
 """The read units of 60 keys."""
 SAME_ENTITY = 0.5
