@@ -72,9 +72,10 @@ def _note(found: Cell, table: Population, seen: Seen) -> None:
     above = unseen(seen.lengths, seen.keys, seen.item_count)
     alarm = false = False
     if above is not None:
-        truth = table.share_from(above.largest * (1 + 1e-9))
-        found.note("unseen", above.share, truth)
-        alarm = above.share.low > ALARM
+        largest = max(length.value for length in seen.lengths)
+        truth = table.share_from(largest * (1 + 1e-9))
+        found.note("unseen", above, truth)
+        alarm = above.low > ALARM
         false = alarm and truth <= ALARM
     shares = beyond(seen.lengths, seen.keys, seen.item_count)
     if shares:

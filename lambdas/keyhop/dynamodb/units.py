@@ -55,6 +55,9 @@ WRITE_UNIT_BYTES = 1024
 PARTITION_WRITE_UNITS = 1000
 """A second, of one partition of a table or an index (AWS documentation)."""
 
+COLLECTION_BYTES = 10 * 2**30
+"""The maximum of an item collection in a table with LSIs, LSIs included (AWS documentation)."""
+
 MOST_KEYS_AT_ONCE = 100
 """Of one BatchGetItem (AWS documentation)."""
 

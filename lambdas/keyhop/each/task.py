@@ -99,7 +99,7 @@ class EachTask(Task):
     """The task `each`.
 
     options: `effect`, as effect_of takes it; `keys`, the run that listed them; `where`, a condition
-    on keys (where.py); `max_write_rate`. journal_of: returns a run's files by its name.
+    on keys (request.Where); `max_write_rate`. journal_of: returns a run's files by its name.
     sentinels_of: returns what identifies the key index's items in a table. list_of: returns the
     request for a list of keys, with these attributes of first items. permit: raises CannotStart for
     an effect that is not permitted on a table.

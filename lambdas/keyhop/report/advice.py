@@ -21,10 +21,12 @@ from typing import Final
 
 from keyhop.dynamodb.units import (
     BLOCK_BYTES,
+    COLLECTION_BYTES,
     DOLLARS_PER_GB_MONTH,
     DOLLARS_PER_READ_UNIT_HOUR,
     DOLLARS_PER_WRITE_UNIT_HOUR,
     HOURS_OF_A_MONTH,
+    PARTITION_WRITE_UNITS,
     UNITS_PER_BLOCK,
     Prices,
 )
@@ -68,9 +70,6 @@ PATTERNS: Final = {
 }
 """The key patterns by number; docs/key-patterns.md explains each under the anchor #p1 to #p20."""
 
-WRITE_UNITS = 1000.0
-"""The write units a second that one partition serves."""
-
 HEADROOM = 0.5
 """The part of a shard's capacity that is kept free."""
 
@@ -89,7 +88,6 @@ EXAMPLES: Final = {
     "hour": "2026-11-22T09",
 }
 YEARS = 3
-COLLECTION_BYTES = 10 * 2**30
 MONTH_SECONDS = HOURS_OF_A_MONTH * 3600
 GB = 1_000_000_000
 """The GB in prices; the GB in limits is 2**30 (rules/rule.py)."""
@@ -155,7 +153,9 @@ def shards_for(peak: float, transactional: bool = False) -> Shards:
         transactional: Whether the writes are in transactions, where each costs twice as much.
     """
     units = peak * (2 if transactional else 1)
-    return Shards(units, _at(units, WRITE_UNITS), _at(units, WRITE_UNITS * (1 - HEADROOM)))
+    return Shards(
+        units, _at(units, PARTITION_WRITE_UNITS), _at(units, PARTITION_WRITE_UNITS * (1 - HEADROOM))
+    )
 
 
 def _at(units: float, each: float) -> int:
@@ -200,7 +200,7 @@ def sharding_steps(shards: Shards) -> tuple[str, ...]:
     return (
         f"Spread the key over {counted(shards.least, 'shard')} at least; "
         f"{shards.roomy} keep half of each free ({shards.peak:,.0f} write units a second, "
-        f"{WRITE_UNITS:,.0f} a shard).",
+        f"{PARTITION_WRITE_UNITS:,} a shard).",
         "Let ShardedTable write and read it (docs/sharding.md): it adds shards when the service "
         "says that a key is hot.",
     )
@@ -238,11 +238,11 @@ def bucket_steps(unit: str, peak: float | None) -> tuple[str, ...]:
         f"Divide the collection by {unit}, or by less if queries ask for less: KEY#"
         f"{EXAMPLES[unit]} holds what is of that {unit}."
     ]
-    if peak is not None and peak > WRITE_UNITS:
+    if peak is not None and peak > PARTITION_WRITE_UNITS:
         shards = shards_for(peak)
         sentences.append(
             f"Give each bucket {shards.least} shards too: no bucket, however short, takes more "
-            f"than {WRITE_UNITS:,.0f} write units a second."
+            f"than {PARTITION_WRITE_UNITS:,} write units a second."
         )
     if unit != "year":
         sentences.append("CalendarTable writes and reads such keys (docs/sharding-patterns.md).")

@@ -552,7 +552,6 @@ class CandidateFacts:
     throttled: Estimate | None = None
     peak: float | None = None
     reads: Mapping[str, float] = field(default_factory=dict)
-    migration_units: float = 0.0
     migration: float = 0.0
     today: float | None = None
     advised: float | None = None

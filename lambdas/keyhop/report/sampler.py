@@ -14,12 +14,13 @@ import json
 import logging
 import os
 import random
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from functools import lru_cache
 from threading import Lock
-from typing import Any
-
-from keyhop.report.request_shapes import Asked, Shape, answered, asked, key_of, table_name, written
+from typing import Any, NamedTuple
 
 VERSION = 1
 SHARE = 0.05
@@ -29,6 +30,8 @@ EVERY = 60.0
 SOON = 1.0
 """The seconds after a write in which a read by an index may miss it."""
 MOST_SHAPES = 500
+MOST_NAMES = 20
+"""The maximum number of attribute names of one shape."""
 MOST_WRITES = 20_000
 """The maximum number of writes that are remembered, for a second or two."""
 MOST_FAILURES = 100
@@ -47,6 +50,15 @@ COUNTS = (
     "one_item_transactions",
     "unprocessed",
 )
+
+_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
+_ONE_ITEM = ("GetItem", "UpdateItem", "DeleteItem", "PutItem")
+_STATEMENT = re.compile(
+    r"\b(?:FROM|INTO|UPDATE)\s+\"?([\w.-]+)\"?(?:\s*\.\s*\"?([\w-]+)\"?)?", re.IGNORECASE
+)
+_NAME = re.compile(r"(?<![\w:#.\]])(#?[A-Za-z_]\w*+)(?!\s*\()")
+_DOT = re.compile(r"\s*\.\s*")
+_WORDS = frozenset({"and", "or", "not", "between", "in"})
 
 log = logging.getLogger("keyhop.sampler")
 
@@ -89,6 +101,26 @@ def attach(
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=sampler.forget)
     return sampler
+
+
+class Shape(NamedTuple):
+    """The form by which requests are counted.
+
+    Attributes:
+        conditions: The names of the attributes of the key condition, sorted.
+        filters: The names of the attributes of the filter, sorted.
+    """
+
+    table: str
+    operation: str
+    index_name: str = ""
+    conditions: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
+
+
+_Request = tuple[Shape, bool, bool]
+"""The part of a request about one table, whether it is a consistent read, and whether it is a
+transaction of one item."""
 
 
 class Sampler:
@@ -166,13 +198,13 @@ class Sampler:
                     self._learn(params["TableName"], params["Key"])
                 self._note(operation, params)
             if self._chance() < self._share:
-                requests = asked(operation, params)
+                requests = _requests(operation, params)
                 if requests:
                     context[self._mark] = requests
                     if "Key" in params:
                         self._learn(params["TableName"], params["Key"])
-                    elif "IndexName" in params and requests[0].shape.table not in self._watched:
-                        self._watched[requests[0].shape.table] = self._now()
+                    elif "IndexName" in params and requests[0][0].table not in self._watched:
+                        self._watched[requests[0][0].table] = self._now()
         except Exception as error:
             self._failed(error)
 
@@ -187,29 +219,23 @@ class Sampler:
         except Exception as error:
             self._failed(error)
 
-    def _count(self, request: Asked, response: Mapping[str, Any]) -> None:
-        shape, figures = request.shape, answered(request.shape, response)
-        adds = (
-            1,
-            figures.returned,
-            figures.scanned,
-            figures.units,
-            figures.metered,
-            request.consistent,
-            request.alone,
-            figures.unprocessed,
-        )
+    def _count(self, request: _Request, response: Mapping[str, Any]) -> None:
+        shape, is_consistent, is_alone = request
+        figures = {
+            **_figures(shape, response),
+            "calls": 1,
+            "consistent": is_consistent,
+            "one_item_transactions": is_alone,
+        }
         is_followed = (
-            self._is_followed(shape, response)
-            if shape.index_name and not request.consistent
-            else None
+            self._is_followed(shape, response) if shape.index_name and not is_consistent else None
         )
         with self._lock:
             if shape not in self._counts and len(self._counts) >= MOST_SHAPES:
                 shape = Shape(shape.table, shape.operation, shape.index_name)
             counts = self._counts.setdefault(shape, [0] * len(COUNTS))
-            for at, add in enumerate(adds):
-                counts[at] += add
+            for at, name in enumerate(COUNTS):
+                counts[at] += figures[name]
             if is_followed is not None:
                 followed = self._followed.setdefault((shape.table, shape.index_name), [0, 0])
                 followed[0] += is_followed
@@ -219,7 +245,7 @@ class Sampler:
 
     def _learn(self, table: str, key: Mapping[str, Any]) -> None:
         if table not in self._keys:
-            self._keys[table_name(table)] = tuple(sorted(key))
+            self._keys[_table_name(table)] = tuple(sorted(key))
 
     def _note(self, operation: str, params: Mapping[str, Any]) -> None:
         """Remember each write, as a later read of an index may miss it.
@@ -230,7 +256,7 @@ class Sampler:
         if now - self._turned > SOON:
             self._before_that, self._recent, self._turned = self._recent, {}, now
         if len(self._recent) < MOST_WRITES:
-            for table, item in written(operation, params):
+            for table, item in _written(operation, params):
                 if table in self._watched and (digest := self._digest(table, item)) is not None:
                     self._recent[digest] = now
 
@@ -245,7 +271,7 @@ class Sampler:
         try:
             return hash((self._salt, table, *[item[name]["S"] for name in names]))
         except KeyError:
-            key = key_of(names, item)
+            key = _key_of(names, item)
             return None if key is None else hash((self._salt, table, *key))
 
     def _is_followed(self, shape: Shape, response: Mapping[str, Any]) -> bool | None:
@@ -309,9 +335,6 @@ class Sampler:
             self._is_on = False
 
 
-_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
-
-
 class _File:
     """A file to which each line is appended by one write, so that processes may share it."""
 
@@ -344,3 +367,134 @@ def _events(target: Any) -> Any:
     raise TypeError(
         f"{type(target).__name__} has no events: attach to a boto3 session, client or resource."
     )
+
+
+def _requests(operation: str, params: Mapping[str, Any]) -> list[_Request]:
+    """Return the part of a request for each of its tables; none if it is not about items.
+
+    Values are typed.
+    """
+    if operation in ("Query", "Scan") or operation in _ONE_ITEM:
+        shape = Shape(
+            _table_name(params["TableName"]),
+            operation,
+            params.get("IndexName", ""),
+            _names(params.get("Key") or params.get("KeyConditions"))
+            or _resolved(params, "KeyConditionExpression"),
+            _names(params.get("QueryFilter") or params.get("ScanFilter"))
+            or _resolved(params, "FilterExpression"),
+        )
+        return [(shape, bool(params.get("ConsistentRead")), False)]
+    if operation == "BatchGetItem":
+        return [
+            (
+                Shape(_table_name(table), operation, "", _names(next(iter(keys["Keys"]), None))),
+                bool(keys.get("ConsistentRead")),
+                False,
+            )
+            for table, keys in params["RequestItems"].items()
+        ]
+    if operation == "BatchWriteItem":
+        tables = map(_table_name, params["RequestItems"])
+        return [(Shape(table, operation), False, False) for table in tables]
+    if operation in ("TransactWriteItems", "TransactGetItems"):
+        parts = [next(iter(item.values())) for item in params["TransactItems"]]
+        named = dict.fromkeys(_table_name(part["TableName"]) for part in parts)
+        return [(Shape(table, operation), False, len(parts) == 1) for table in named]
+    if operation == "ExecuteStatement":
+        match = _STATEMENT.search(params["Statement"])
+        shape = Shape(match[1] if match else "", operation, (match[2] or "") if match else "")
+        return [(shape, bool(params.get("ConsistentRead")), False)]
+    return []
+
+
+def _figures(shape: Shape, response: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures of a response for one shape of its request, by their names in COUNTS."""
+    count = response.get("Count")
+    if count is None:
+        items = response.get("Responses", ())
+        of_table = items.get(shape.table, ()) if isinstance(items, Mapping) else items
+        count = len(of_table) or len(response.get("Items", ())) or int("Item" in response)
+    units, metered = 0.0, False
+    capacity = response.get("ConsumedCapacity")
+    for consumed in [capacity] if isinstance(capacity, Mapping) else capacity or ():
+        if _table_name(consumed.get("TableName", shape.table)) == shape.table:
+            units, metered = units + consumed.get("CapacityUnits", 0.0), True
+    rest = (response.get("UnprocessedItems") or {}).get(shape.table, ())
+    keys = (response.get("UnprocessedKeys") or {}).get(shape.table, {}).get("Keys", ())
+    scanned = response.get("ScannedCount", count)
+    return {
+        "count": count,
+        "scanned": scanned,
+        "units": units,
+        "metered": metered,
+        "unprocessed": len(rest) + len(keys),
+    }
+
+
+def _written(operation: str, params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return each write of a request as the table, and the key or the item."""
+    if "TableName" in params:
+        return [_target(params["TableName"], params)]
+    if operation == "BatchWriteItem":
+        return [
+            _target(table, next(iter(request.values())))
+            for table, requests in params["RequestItems"].items()
+            for request in requests
+        ]
+    parts = [part for item in params["TransactItems"] for part in item.items()]
+    return [_target(part["TableName"], part) for kind, part in parts if kind != "ConditionCheck"]
+
+
+def _target(table: str, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    return _table_name(table), params["Key"] if "Key" in params else params["Item"]
+
+
+def _key_of(names: Iterable[str], item: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Return the values of a key; None if the item lacks one.
+
+    Equal numbers are returned as equal values.
+    """
+    values = []
+    for name in names:
+        if name not in item:
+            return None
+        ((type_, content),) = item[name].items()
+        if type_ != "S":
+            content = Decimal(content) if type_ == "N" else bytes(content)
+        values.append(content)
+    return tuple(values)
+
+
+def _table_name(name_or_arn: str) -> str:
+    """Return the name of a table, also from an ARN, which the service accepts too."""
+    return (
+        name_or_arn.rpartition(":table/")[2].partition("/")[0]
+        if name_or_arn.startswith("arn:")
+        else name_or_arn
+    )
+
+
+def _names(names: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(sorted(names)[:MOST_NAMES]) if names else ()
+
+
+def _resolved(params: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
+    """Return the names in an expression, where #name is replaced."""
+    expression = params.get(parameter)
+    if not isinstance(expression, str):
+        return ()
+    aliases = params.get("ExpressionAttributeNames") or {}
+    return _names({aliases.get(name, name) for name in _parsed(expression)})
+
+
+def names_in(expression: str) -> tuple[str, ...]:
+    """Return the names as the expression contains them, also as #name.
+
+    Values, functions and operators are not included.
+    """
+    names = _NAME.findall(_DOT.sub(".", expression))
+    return tuple(dict.fromkeys(name for name in names if name.lower() not in _WORDS))
+
+
+_parsed = lru_cache(256)(names_in)

@@ -55,7 +55,6 @@ def _evaluated(
     if isinstance(facts.requests, RequestFacts):
         reads = reads_by_kind(candidate, facts.requests.shapes)
     heat = streamed.heat if streamed else None
-    units = _migration_units(sample, facts)
     today, advised = _monthly(candidate, reads, facts)
     return CandidateFacts(
         template=candidate.text,
@@ -67,8 +66,7 @@ def _evaluated(
         throttled=heat.throttled if heat else None,
         peak=heat.peak if heat else None,
         reads=reads,
-        migration_units=units,
-        migration=_migration(units, facts),
+        migration=_migration(sample, facts),
         today=today,
         advised=advised,
     )
@@ -101,29 +99,21 @@ def _kind(field: Field, names: set[str], operation: str) -> ReadKind:
     return "several" if field.kind == "date" and operation not in EXACT else "single"
 
 
-def _migration_units(sample: CandidateSample, facts: Facts) -> float:
-    """Estimate the write units of putting each item once into a table with the same indexes.
+def _migration(sample: CandidateSample, facts: Facts) -> float:
+    """Return the dollars of a migration on demand: one scan, and one put of each item.
 
-    Large items can be missing in a sample, so an item needs at least the units of the mean item in
-    DescribeTable.
+    The new table has the same indexes. Large items can be missing in a sample, so an item needs at
+    least the units of the mean item in DescribeTable. Functions and storage are not included.
     """
-    table = facts.table
+    table, prices = facts.table, advice.prices_of(facts)
+    if not prices:
+        return 0.0
     of_an_item = max(sample.write_units, (table.mean_item_bytes or 0) / WRITE_UNIT_BYTES)
     units = table.items * sample.coverage.value * of_an_item
     for index in table.indexes:
         if index.items:
             units += index.items * max(1, math.ceil(index.bytes / index.items / WRITE_UNIT_BYTES))
-    return float(units)
-
-
-def _migration(write_units: float, facts: Facts) -> float:
-    """Return the dollars of a migration on demand, with one scan of the table.
-
-    Functions and storage are not included.
-    """
-    prices = advice.prices_of(facts)
-    reads = facts.table.bytes / BLOCK_BYTES * UNITS_PER_BLOCK
-    return prices.dollars(reads, write_units) if prices else 0.0
+    return prices.dollars(table.bytes / BLOCK_BYTES * UNITS_PER_BLOCK, units)
 
 
 def _monthly(

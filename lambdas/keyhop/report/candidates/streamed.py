@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.report.candidates.template import Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.statistics.order import kendall
@@ -18,7 +19,7 @@ MOST_PLACES = 400_000
 """The maximum number of pairs of key and second, for all candidates together."""
 ORDERED = 500
 """The number of inserts whose order is examined."""
-RATE = 1_000.0
+RATE = float(PARTITION_WRITE_UNITS)
 """The write units that one partition accepts in a second."""
 BURST_SECONDS = 300.0
 """A partition saves the unused write units of this many seconds."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from keyhop.dynamodb.units import COLLECTION_BYTES
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
@@ -34,8 +35,6 @@ MINUTES = 180
 """The maximum number of columns of the key map; in a longer time each is several minutes."""
 MOST_ROWS = 12
 """The maximum number of rows of a table or of bars: nobody reads more."""
-COLLECTION_LIMIT = 10 * 1024**3
-"""DynamoDB's limit of the bytes of a collection in a table with local indexes, which count too."""
 
 ReadUnits = Annotated[float | None, "read units, as DynamoDB charged them"]
 Dollars = Annotated[float | None, "US dollars"]
@@ -381,7 +380,7 @@ def _sizes(facts: Facts, sample: SampleFacts) -> dict[str, Any]:
             for items, share in sorted(sample.beyond.items())
         ],
         "item_bytes": mean,
-        "limit": float(COLLECTION_LIMIT),
+        "limit": float(COLLECTION_BYTES),
         "local_indexes": any(index.kind == "LSI" for index in facts.table.indexes),
     }
     if sample.top:

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
+from keyhop.dynamodb.values import MOST_ITEM_BYTES
 from keyhop.report import figures
 from keyhop.report.pages.markup import Child, Markup, join, tag
 from keyhop.report.pages.pictures import Scale, bar, by_powers, shares, up_to
 
 Row = Sequence[Child]
-PARTITION_WRITES = 1_000.0
-"""The write units a second that a partition accepts."""
-LARGEST_ITEM = 400 * 1024.0
+PARTITION_WRITES = float(PARTITION_WRITE_UNITS)
+LARGEST_ITEM = float(MOST_ITEM_BYTES)
 NOTHING = "-"
 SHORT_NAME = 60
 

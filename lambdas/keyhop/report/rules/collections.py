@@ -2,6 +2,8 @@
 
 import math
 
+from keyhop.dynamodb.units import COLLECTION_BYTES
+from keyhop.dynamodb.values import MOST_ITEM_BYTES
 from keyhop.report.advice import (
     bucket,
     bucket_steps,
@@ -27,15 +29,13 @@ from keyhop.report.facts import (
     SampleFacts,
     StreamFacts,
 )
-from keyhop.report.findings import Advice, Evidence, Price, Severity
+from keyhop.report.findings import Advice, Evidence, Finding, Price, Severity
 from keyhop.report.rules.rule import (
-    COLLECTION_BYTES,
     DATED,
     DAY,
     FLAGS,
     GB,
     HALF,
-    ITEM_BYTES,
     KB,
     KEY_READS,
     KEY_WRITES,
@@ -44,7 +44,6 @@ from keyhop.report.rules.rule import (
     NEAR_ITEM_BYTES,
     TTL_NORMAL_DAYS,
     YEAR,
-    Said,
     clear,
     counted_long_enough,
     evidence,
@@ -90,7 +89,7 @@ TTL_SHARE = 0.02
 
 
 @rule("A6", "local secondary index")
-def local_indexes(facts: Facts) -> Said:
+def local_indexes(facts: Facts) -> Finding:
     """Apply A6: a local secondary index.
 
     The schema shows the LSI without a read. The sample shows how near the limit is.
@@ -149,7 +148,7 @@ def _in_unseen(facts: Facts) -> Estimate | None:
 
 
 @rule("A15", "collections without a bound")
-def unbounded(facts: Facts) -> Said:
+def unbounded(facts: Facts) -> Finding:
     """Apply A15: a collection without a bound.
 
     It follows from the largest collections of the sample, from the share of items in larger ones,
@@ -209,7 +208,7 @@ def unbounded(facts: Facts) -> Said:
 
 
 @rule("A19", "too few partition keys")
-def few_keys(facts: Facts) -> Said:
+def few_keys(facts: Facts) -> Finding:
     """Apply A19: the number of partition keys limits the load of a table.
 
     Where n keys share the load, at least one of them takes an n-th of it. At least one key also has
@@ -346,7 +345,7 @@ def _severity(facts: Facts, share: float) -> Severity:
     return "medium" if share * facts.table.bytes >= WORTH_BYTES else "low"
 
 
-def _growing(facts: Facts) -> Said | None:
+def _growing(facts: Facts) -> Finding | None:
     """Report a key that will exceed half of a collection's limit in three years.
 
     A key that is a date grows until the date is over.
@@ -424,7 +423,7 @@ def _size(byte_count: float) -> str:
 
 
 @rule("A13", "large items")
-def large_items(facts: Facts) -> Said:
+def large_items(facts: Facts) -> Finding:
     """Apply A13: large items.
 
     One large item in the sample is enough. Only shares show that there is none.
@@ -449,10 +448,10 @@ def large_items(facts: Facts) -> Said:
         what = "bytes that 99 % of the items do not exceed"
         signals.append(evidence("sample", what, p99, LARGE_ITEM_BYTES))
     if largest is not None and largest >= NEAR_ITEM_BYTES:
-        summary = f"An item has {largest / KB:,.0f} KB; {ITEM_BYTES // KB} KB is the most."
+        summary = f"An item has {largest / KB:,.0f} KB; {MOST_ITEM_BYTES // KB} KB is the most."
         return found("high", summary, *signals, advice=_ELSEWHERE)
     if p99 is not None and p99.against(LARGE_ITEM_BYTES) == "above":
-        near = p99.low >= HALF * ITEM_BYTES
+        near = p99.low >= HALF * MOST_ITEM_BYTES
         summary = f"One item in a hundred has {p99.value / KB:,.0f} KB or more."
         return found("medium" if near else "low", summary, *signals, advice=_ELSEWHERE)
     if sample.all_items and largest is not None and largest < LARGE_ITEM_BYTES:
@@ -479,7 +478,7 @@ _ELSEWHERE = Advice(
 
 
 @rule("A16", "time to live does not do its work")
-def time_to_live(facts: Facts) -> Said:
+def time_to_live(facts: Facts) -> Finding:
     """Apply A16: time to live that does not work.
 
     Some days between expiry and deletion are normal. More days, a text or milliseconds are not. The

@@ -21,7 +21,7 @@ from keyhop.report.facts import (
     MetricFacts,
     StreamFacts,
 )
-from keyhop.report.findings import Advice, Evidence, Price, Severity
+from keyhop.report.findings import Advice, Evidence, Finding, Price, Severity
 from keyhop.report.rules.rule import (
     FLAGS,
     HALF,
@@ -29,7 +29,6 @@ from keyhop.report.rules.rule import (
     KEY_READS,
     KEY_WRITES,
     PARTITION_MINUTE,
-    Said,
     all_are_known,
     clear,
     counted_long_enough,
@@ -67,14 +66,14 @@ SEVERAL = 4
 
 
 @rule("H1", "hot key")
-def hot_key(facts: Facts) -> list[Said]:
+def hot_key(facts: Facts) -> list[Finding]:
     """Apply H1 to the table and each GSI: a hot key."""
     return each_index(
         facts, lambda index: _hot(facts, index.name), with_table=lambda: _hot(facts, TABLE)
     )
 
 
-def _hot(facts: Facts, target: str) -> Said:
+def _hot(facts: Facts, target: str) -> Finding:
     metrics = facts.metrics
     severities: list[Severity] = []
     reasons: list[str] = []
@@ -206,12 +205,12 @@ def _spread(facts: Facts, target: str, reads: bool) -> Advice:
 
 
 @rule("H3", "an index holds writes back")
-def back_pressure(facts: Facts) -> list[Said]:
+def back_pressure(facts: Facts) -> list[Finding]:
     """Apply H3: a GSI that accepts no more writes refuses those of the table."""
     return each_index(facts, lambda index: _back_pressure(facts, index.name))
 
 
-def _back_pressure(facts: Facts, name: str) -> Said:
+def _back_pressure(facts: Facts, name: str) -> Finding:
     metrics = needed(facts.metrics, "metrics")
     heat = throttles_of(metrics, ["write"], ["key range"], name)
     capacity = throttles_of(metrics, ["write"], CAPACITY, name)
@@ -237,7 +236,7 @@ def _back_pressure(facts: Facts, name: str) -> Said:
 
 
 @rule("H4", "throttled, but not by keys")
-def not_the_keys(facts: Facts) -> Said:
+def not_the_keys(facts: Facts) -> Finding:
     """Apply H4: capacity is short, so another key would change nothing."""
     metrics = facts.metrics
     metrics = needed(metrics, "metrics")
@@ -279,7 +278,7 @@ _REMEDIES: dict[Cause, str] = {
 
 
 @rule("A8", "one counter item")
-def one_counter(facts: Facts) -> Said:
+def one_counter(facts: Facts) -> Finding:
     """Apply A8: one counter item.
 
     A status that changes is not a counter. The stream shows the difference, Contributor Insights
@@ -329,7 +328,7 @@ def _counter(facts: Facts) -> Advice:
 
 
 @rule("H2", "a split cannot help")
-def split_cannot_help(facts: Facts) -> Said:
+def split_cannot_help(facts: Facts) -> Finding:
     """Apply H2: a split cannot help.
 
     Writes at the end of one collection stay in one half of each split.
@@ -352,7 +351,7 @@ def split_cannot_help(facts: Facts) -> Said:
     return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"), signal)
 
 
-def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Said | None:
+def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Finding | None:
     """Report a collection at whose end most inserts happen.
 
     The inserts are all of the stream, or those of one hot collection.
@@ -378,7 +377,7 @@ def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Said | No
 
 
 @rule("H5", "a table that is cold")
-def cold_table(facts: Facts) -> Said:
+def cold_table(facts: Facts) -> Finding:
     """Apply H5: the table is not warm enough for the expected peak."""
     table, peak = facts.table, facts.peak_writes
     if peak is None:
@@ -416,7 +415,7 @@ _PRE_WARM = Advice(
 
 
 @rule("H6", "load in the order of hashes")
-def in_hash_order(facts: Facts) -> Said:
+def in_hash_order(facts: Facts) -> Finding:
     """Apply H6: writes in the order of a Scan heat one partition after the other."""
     stream = facts.stream
     stream = needed(stream, "stream")
@@ -446,7 +445,7 @@ _SHUFFLE = Advice(
 
 
 @rule("H7", "uneven heat of partitions")
-def partition_heat(facts: Facts) -> Said:
+def partition_heat(facts: Facts) -> Finding:
     """Apply H7: uneven heat of partitions.
 
     A stream shard belongs to a partition, but AWS does not promise how closely.

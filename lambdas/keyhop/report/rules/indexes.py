@@ -18,7 +18,7 @@ from keyhop.report.facts import (
     MetricFacts,
     SampleFacts,
 )
-from keyhop.report.findings import Advice, Evidence, Severity
+from keyhop.report.findings import Advice, Evidence, Finding, Severity
 from keyhop.report.rules.rule import (
     DAY,
     HALF,
@@ -26,7 +26,6 @@ from keyhop.report.rules.rule import (
     KB,
     KEY_WRITES,
     NO_GSI,
-    Said,
     clear,
     counted_long_enough,
     each_index,
@@ -66,14 +65,14 @@ UNITS_OF_INDEX = 250.0
 
 
 @rule("A7", "an index for each access pattern")
-def index_per_pattern(facts: Facts) -> list[Said]:
+def index_per_pattern(facts: Facts) -> list[Finding]:
     """Apply A7 to the table: many GSIs, or two where one is enough; and to each GSI."""
     return each_index(
         facts, lambda index: _unread(facts, index), with_table=lambda: _too_many(indexes_of(facts))
     )
 
 
-def _too_many(indexes: list[IndexFacts]) -> Said:
+def _too_many(indexes: list[IndexFacts]) -> Finding:
     count = Evidence("control plane", "GSIs", len(indexes), threshold=MOST_INDEXES)
     alike = [pair for pair in combinations(indexes, 2) if _one_would_do(*pair)]
     if len(indexes) >= MOST_INDEXES or alike:
@@ -108,7 +107,7 @@ def _one_would_do(first: IndexFacts, second: IndexFacts) -> bool:
     return None in (first.sort, second.sort) and first.items == second.items > 0
 
 
-def _unread(facts: Facts, index: IndexFacts) -> Said:
+def _unread(facts: Facts, index: IndexFacts) -> Finding:
     """Apply A7 to an index that nobody reads, although a rare job may need it."""
     metrics = facts.metrics
     metrics = needed(metrics, "metrics")
@@ -145,12 +144,12 @@ def _unread(facts: Facts, index: IndexFacts) -> Said:
 
 
 @rule("I2", "an index copies whole items")
-def broad_projection(facts: Facts) -> list[Said]:
+def broad_projection(facts: Facts) -> list[Finding]:
     """Apply I2: an index of whole items that is written and hardly read."""
     return each_index(facts, lambda index: _broad(facts, index))
 
 
-def _broad(facts: Facts, index: IndexFacts) -> Said:
+def _broad(facts: Facts, index: IndexFacts) -> Finding:
     name, metrics = index.name, facts.metrics
     if index.projection != "ALL":
         return clear(f"{name} holds some attributes only.")
@@ -202,7 +201,7 @@ def _lean(
 
 
 @rule("I3", "writes cost more in indexes than in the table")
-def amplified_writes(facts: Facts) -> Said:
+def amplified_writes(facts: Facts) -> Finding:
     """Apply I3: the table's writes cost more in its indexes."""
     indexes, metrics = indexes_of(facts), facts.metrics
     if not indexes:
@@ -239,7 +238,7 @@ def amplified_writes(facts: Facts) -> Said:
 
 
 @rule("A9", "constant key of an index")
-def constant_index_key(facts: Facts) -> list[Said]:
+def constant_index_key(facts: Facts) -> list[Finding]:
     """Apply A9: an index key with too large a share of the index.
 
     The sample counts items, and the metrics count throttles; either is enough.
@@ -249,7 +248,7 @@ def constant_index_key(facts: Facts) -> list[Said]:
     return each_index(facts, lambda index: _constant(facts, index), own, none)
 
 
-def _constant(facts: Facts, index: IndexFacts) -> Said:
+def _constant(facts: Facts, index: IndexFacts) -> Finding:
     name, metrics = index.name, facts.metrics
     sampled = sample_of(facts, name)
     top = sampled.top_share if sampled is not None else None
@@ -332,7 +331,7 @@ def _rebuilding(facts: Facts, index: IndexFacts) -> float | None:
 
 
 @rule("I1", "an index that could be sparse")
-def might_be_sparse(facts: Facts) -> list[Said]:
+def might_be_sparse(facts: Facts) -> list[Finding]:
     """Apply I1: a skewed index that nearly every item is in could be sparse.
 
     Its queries need the items of one status, but all items are paid for.
@@ -340,7 +339,7 @@ def might_be_sparse(facts: Facts) -> list[Said]:
     return each_index(facts, lambda index: _sparse(facts, facts.table.items, index))
 
 
-def _sparse(facts: Facts, items: int, index: IndexFacts) -> Said:
+def _sparse(facts: Facts, items: int, index: IndexFacts) -> Finding:
     name, sampled = index.name, sample_of(facts, index.name)
     signals: list[Evidence] = []
     full: bool | None = None

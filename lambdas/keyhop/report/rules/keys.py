@@ -18,12 +18,11 @@ from keyhop.report.facts import (
     StreamFacts,
     TableFacts,
 )
-from keyhop.report.findings import Advice, Evidence, Severity
+from keyhop.report.findings import Advice, Evidence, Finding, Severity
 from keyhop.report.rules.rule import (
     DATED,
     HALF,
     KEY_WRITES,
-    Said,
     clear,
     evidence,
     found,
@@ -79,7 +78,7 @@ UNPADDED = 0.05
 ORPHANS = 0.02
 
 FEWEST_ALIKE = 3
-"""Collections that must share a word before it counts as a tag (sample/observed.py)."""
+"""Collections that must share a word before it counts as a tag (sample/gather.py)."""
 UNITS_OF_KEYS = 30.0
 """The read units of 60 keys."""
 SAME_ENTITY = 0.5
@@ -110,7 +109,7 @@ RARE_SHAPE = 0.01
 
 
 @rule("A1", "sequential ids")
-def sequential_ids(facts: Facts) -> Said:
+def sequential_ids(facts: Facts) -> Finding:
     """Apply A1: sequential ids.
 
     Dense numbers may be natural ones. Only their order in time shows a counter.
@@ -183,7 +182,7 @@ _IDS = Advice(
 
 
 @rule("A2", "keys without a type tag")
-def no_type_tag(facts: Facts) -> Said:
+def no_type_tag(facts: Facts) -> Finding:
     """Apply A2: keys without a type tag, if there are several kinds of items."""
     sample = facts.sample
     sample = needed(sample, "sample", UNITS_OF_KEYS)
@@ -212,7 +211,7 @@ def no_type_tag(facts: Facts) -> Said:
 
 
 @rule("A3", "the key is the date")
-def date_as_key(facts: Facts) -> Said:
+def date_as_key(facts: Facts) -> Finding:
     """Apply A3: the key is the date. It does no harm to an archive without new writes."""
     stream, sample = facts.stream, facts.sample
     signals: list[Evidence] = []
@@ -265,7 +264,7 @@ def _spread_dates(facts: Facts) -> Advice:
 
 
 @rule("A18", "no attribute names the kind")
-def no_type_attribute(facts: Facts) -> Said:
+def no_type_attribute(facts: Facts) -> Finding:
     """Apply A18: no attribute names the kind.
 
     People read the kind in a tag, but programs need an attribute.
@@ -312,7 +311,7 @@ def no_type_attribute(facts: Facts) -> Said:
 
 
 @rule("E1", "numbers in sort keys without padding")
-def unpadded_numbers(facts: Facts) -> Said:
+def unpadded_numbers(facts: Facts) -> Finding:
     """Apply E1: as text, 10 comes before 9."""
     table, sample = facts.table, facts.sample
     if table.sort is None:
@@ -335,7 +334,7 @@ def unpadded_numbers(facts: Facts) -> Said:
 
 
 @rule("E2", "constraint items without their primary")
-def orphaned_constraints(facts: Facts) -> Said:
+def orphaned_constraints(facts: Facts) -> Finding:
     """Apply E2: a constraint item without its primary blocks its value."""
     sample = facts.sample
     sample = needed(sample, "sample", UNITS_OF_KEYS)
@@ -359,7 +358,7 @@ def orphaned_constraints(facts: Facts) -> Said:
     return found("low", summary, signal, advice=advice)
 
 
-def _unknown(sample: SampleFacts, summary: str, rru: float, *signals: Evidence) -> Said:
+def _unknown(sample: SampleFacts, summary: str, rru: float, *signals: Evidence) -> Finding:
     return unknown(summary, more(sample, rru), *signals)
 
 

@@ -22,12 +22,11 @@ from keyhop.report.facts import (
     SampleFacts,
     StreamFacts,
 )
-from keyhop.report.findings import Advice, Evidence, Money, Price, Severity
+from keyhop.report.findings import Advice, Evidence, Finding, Money, Price, Severity
 from keyhop.report.rules.rule import (
     DAY,
     FLAGS,
     NO_GSI,
-    Said,
     clear,
     counted_long_enough,
     each_index,
@@ -98,7 +97,7 @@ def first_of(lines: tuple[CodeLine, ...]) -> str:
 
 
 @rule("A11", "status changes without a condition")
-def status_changes(facts: Facts) -> Said:
+def status_changes(facts: Facts) -> Finding:
     """Apply A11: a status is set without a condition.
 
     It is a suspicion, as only the owner knows which transitions are legal.
@@ -152,7 +151,7 @@ _CONDITION = Advice(
 
 
 @rule("A14", "leftovers of a batch are ignored")
-def unprocessed(facts: Facts) -> Said:
+def unprocessed(facts: Facts) -> Finding:
     """Apply A14: the leftovers of a batch are not sent again.
 
     A batch may be answered in part, and only code shows what happens to the rest.
@@ -183,7 +182,7 @@ _AGAIN = Advice(
 
 
 @rule("A4", "Scan in production")
-def scans(facts: Facts) -> Said:
+def scans(facts: Facts) -> Finding:
     """Apply A4: Scans, unless they read the whole table about once a day as an export does."""
     metrics, lines = facts.metrics, lines_of(facts, "scan")
     watched = _watched_scans(facts)
@@ -230,7 +229,7 @@ def _watched_scans(facts: Facts) -> Estimate | None:
 
 def _no_scans(
     facts: Facts, metrics: MetricFacts, lines: tuple[CodeLine, ...], signal: Evidence
-) -> Said:
+) -> Finding:
     if not counted_long_enough(facts):
         return unknown("Less than a day was counted.", too_young(), signal, *at(lines))
     if metrics.calls.get("ExecuteStatement"):
@@ -272,7 +271,7 @@ def _is_export(facts: Facts, metrics: MetricFacts, calls: float) -> bool:
 
 
 @rule("A5", "a filter drops what was read")
-def filters(facts: Facts) -> Said:
+def filters(facts: Facts) -> Finding:
     """Apply A5: a filter drops many of the items that were read.
 
     Only a filter makes Count less than ScannedCount; the end of a page does not.
@@ -324,7 +323,7 @@ def _named(shape: RequestShape) -> str:
 
 def _dropping(
     facts: Facts, requests: RequestFacts, bad: list[RequestShape], lines: tuple[CodeLine, ...]
-) -> Said:
+) -> Finding:
     units = sum(units_of(shape, requests) for shape in bad)
     dropped = sum(units_of(shape, requests) * (1 - shape.count / shape.scanned) for shape in bad)
     cost = reading(facts, units, requests.seconds)
@@ -356,7 +355,7 @@ def units_of(shape: RequestShape, requests: RequestFacts) -> float:
 
 
 @rule("A10", "read after write by an index")
-def read_after_write(facts: Facts) -> Said | list[Said]:
+def read_after_write(facts: Facts) -> Finding | list[Finding]:
     """Apply A10: a read of an index after a write, which only requests show."""
     if not indexes_of(facts):
         return clear(NO_GSI)
@@ -364,7 +363,7 @@ def read_after_write(facts: Facts) -> Said | list[Said]:
     return each_index(facts, lambda index: _followed(requests, index.name))
 
 
-def _followed(requests: RequestFacts, name: str) -> Said:
+def _followed(requests: RequestFacts, name: str) -> Finding:
     hits, reads = requests.followed.get(name, (0, 0))
     if not reads:
         why = f"No read of {name} was seen."
@@ -394,7 +393,7 @@ _FROM_TABLE = Advice(
 
 
 @rule("A12", "transactions for all")
-def transactions(facts: Facts) -> Said:
+def transactions(facts: Facts) -> Finding:
     """Apply A12: transactions for one item, or for nearly all writes."""
     metrics, requests = facts.metrics, facts.requests
     if isinstance(requests, RequestFacts):
@@ -428,7 +427,7 @@ def transactions(facts: Facts) -> Said:
     return found("low", summary, signal, advice=_plain(money(facts, cost, half)))
 
 
-def _one_item(facts: Facts, requests: RequestFacts, shapes: list[RequestShape]) -> Said:
+def _one_item(facts: Facts, requests: RequestFacts, shapes: list[RequestShape]) -> Finding:
     alone = sum(shape.one_item_transactions for shape in shapes)
     share = share_of(alone, max(alone, requests.calls), "requests seen")
     units = sum(
@@ -459,7 +458,7 @@ def _plain(cost: Money | None) -> Advice:
 
 
 @rule("A17", "consistent reads everywhere")
-def consistent_reads(facts: Facts) -> Said:
+def consistent_reads(facts: Facts) -> Finding:
     """Apply A17: consistent reads everywhere.
 
     The report cannot see whether they are intended, only what they cost.
@@ -490,7 +489,7 @@ def consistent_reads(facts: Facts) -> Said:
     return _by_units(facts, metrics)
 
 
-def _by_units(facts: Facts, metrics: MetricFacts) -> Said:
+def _by_units(facts: Facts, metrics: MetricFacts) -> Finding:
     """Judge by the read units of a GetItem.
 
     This works only where nothing else is read, and items fit into one block.
@@ -519,12 +518,12 @@ def _of_one_block(facts: Facts) -> bool:
     return p99 is not None and p99.high <= BLOCK_BYTES
 
 
-def _open(*signals: Evidence) -> Said:
+def _open(*signals: Evidence) -> Finding:
     why = "How many reads are consistent does not show in the counts."
     return unknown(why, Price(0.0, FLAGS["requests"]), *signals)
 
 
-def _eventual(facts: Facts, what: str, cost: float | None, signal: Evidence) -> Said:
+def _eventual(facts: Facts, what: str, cost: float | None, signal: Evidence) -> Finding:
     half = None if cost is None else cost / 2
     advice = Advice(
         (),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
@@ -22,7 +23,7 @@ from keyhop.report.facts import (
     SampleFacts,
     Throttles,
 )
-from keyhop.report.findings import Advice, Evidence, Finding, Origin, Price, Severity, Status
+from keyhop.report.findings import Advice, Evidence, Finding, Origin, Price, Severity
 from keyhop.report.statistics import shares as statistics
 
 T = TypeVar("T")
@@ -30,14 +31,11 @@ T = TypeVar("T")
 KB = 1024
 GB = 2**30
 
-COLLECTION_BYTES = 10 * GB
-"""The limit of one partition key in a table with LSIs, LSIs included [AWS: item collections]."""
 NEAR_COLLECTION_BYTES = 8 * GB
-ITEM_BYTES = 400 * KB
 NEAR_ITEM_BYTES = 350 * KB
 LARGE_ITEM_BYTES = 100 * KB
 
-KEY_WRITES = 1000.0
+KEY_WRITES = float(PARTITION_WRITE_UNITS)
 KEY_READS = 3000.0
 """The units a second that one partition serves."""
 
@@ -76,37 +74,28 @@ FLAGS: dict[Origin, str] = {
 """The option or the right that makes a source available, unless the source names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A judgement about one target: a Finding without the rule's name."""
-
-    status: Status
-    severity: Severity
-    summary: str
-    evidence: tuple[Evidence, ...] = ()
-    advice: Advice | None = None
-    price: Price | None = None
-    target: str = TABLE
+Judge = Callable[[Facts], Finding | list[Finding]]
+"""The judgement of a rule about each of its targets, without the rule's id and title."""
 
 
 def found(
     severity: Severity, summary: str, *evidence: Evidence, advice: Advice | None = None
-) -> Said:
+) -> Finding:
     """Report that a threshold is exceeded."""
-    return Said("found", severity, summary, evidence, advice)
+    return Finding("", "", "found", severity, TABLE, summary, evidence, advice)
 
 
-def clear(summary: str, *evidence: Evidence) -> Said:
+def clear(summary: str, *evidence: Evidence) -> Finding:
     """Report that an interval, a complete count or the schema excludes the threshold."""
-    return Said("clear", "info", summary, evidence)
+    return Finding("", "", "clear", "info", TABLE, summary, evidence)
 
 
-def unknown(summary: str, price: Price, *evidence: Evidence) -> Said:
+def unknown(summary: str, price: Price, *evidence: Evidence) -> Finding:
     """Report that nothing excludes the threshold, with the price of an answer."""
-    return Said("unknown", "info", summary, evidence, price=price)
+    return Finding("", "", "unknown", "info", TABLE, summary, evidence, price=price)
 
 
-def missing(absent: Absent, origin: Origin, rru: float = 0.0) -> Said:
+def missing(absent: Absent, origin: Origin, rru: float = 0.0) -> Finding:
     """Report an unknown because a source is missing."""
     signal = Evidence(origin, f"not seen: {absent.reason}")
     summary = f"Not known: {absent.reason.rstrip('.')}."
@@ -116,9 +105,9 @@ def missing(absent: Absent, origin: Origin, rru: float = 0.0) -> Said:
 class _Missing(Exception):
     """A source without which a rule cannot judge."""
 
-    def __init__(self, said: Said) -> None:
-        super().__init__(said.summary)
-        self.said = said
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.summary)
+        self.finding = finding
 
 
 def needed(source: T | Absent, origin: Origin, rru: float = 0.0) -> T:
@@ -158,58 +147,44 @@ class Rule:
 
     id: str
     title: str
-    judge: Callable[[Facts], Said | list[Said]]
+    judge: Judge
 
     def __call__(self, facts: Facts) -> list[Finding]:
         """Return one finding for each target of the rule."""
         judgement = _judged(partial(self.judge, facts))
         return [
-            Finding(
-                self.id,
-                self.title,
-                said.status,
-                said.severity,
-                said.target,
-                said.summary,
-                said.evidence,
-                said.advice,
-                said.price,
-            )
-            for said in (judgement if isinstance(judgement, list) else [judgement])
+            replace(finding, id=self.id, title=self.title)
+            for finding in (judgement if isinstance(judgement, list) else [judgement])
         ]
 
 
 REGISTERED: list[Rule] = []
 
 
-def rule(
-    id_: str, title: str
-) -> Callable[[Callable[[Facts], Said | list[Said]]], Callable[[Facts], Said | list[Said]]]:
+def rule(id_: str, title: str) -> Callable[[Judge], Judge]:
     """Register the decorated function as a rule."""
 
-    def register(
-        judge: Callable[[Facts], Said | list[Said]],
-    ) -> Callable[[Facts], Said | list[Said]]:
+    def register(judge: Judge) -> Judge:
         REGISTERED.append(Rule(id_, title, judge))
         return judge
 
     return register
 
 
-def _judged(judge: Callable[[], T]) -> T | Said:
+def _judged(judge: Callable[[], T]) -> T | Finding:
     try:
         return judge()
     except _Missing as missing_source:
-        return missing_source.said
+        return missing_source.finding
 
 
 def each_index(
     facts: Facts,
-    judge: Callable[[IndexFacts], Said],
+    judge: Callable[[IndexFacts], Finding],
     indexes: Iterable[IndexFacts] | None = None,
     none: str = NO_GSI,
-    with_table: Callable[[], Said] | None = None,
-) -> list[Said]:
+    with_table: Callable[[], Finding] | None = None,
+) -> list[Finding]:
     """Judge each index.
 
     Args:
@@ -245,7 +220,6 @@ def evidence(
     threshold: float | None = None,
     *,
     window: float | None = None,
-    rru: float = 0.0,
     where: str = "",
 ) -> Evidence:
     """Return an estimate as evidence."""
@@ -258,8 +232,7 @@ def evidence(
         threshold,
         window,
         estimate.n,
-        rru,
-        where,
+        where=where,
     )
 
 

@@ -64,7 +64,6 @@ class Examination:
         segments: The number of segments of the table.
         looking: The settings of observations.
         ours: The attributes that identify items of Keyhop.
-        probe_units: The read units of one length.
         seed: The seed of random places.
         noted: The share of the segments whose items are observed.
         through: Whether every item is read.
@@ -74,7 +73,6 @@ class Examination:
     segments: int
     looking: Looking
     ours: tuple[Key, ...] = ()
-    probe_units: float = PROBE_UNITS
     seed: str = ""
     noted: float = 1.0
     through: bool = False
@@ -95,7 +93,7 @@ class Examination:
             is_whole, weighted = not collection.cut, [(item, 1.0) for item in collection.items]
             # If only an item of Keyhop was read, the key may not exist.
             if collection.cut and (probed or not collection.items):
-                units = self.probe_units if probed else 0.0
+                units = PROBE_UNITS if probed else 0.0
                 chance = random.Random(f"{self.seed} {number} {len(rows)}")
                 mean = statistics.fmean(map(size_of, collection.items or [{}]))
                 length, weighted = yield from probe(

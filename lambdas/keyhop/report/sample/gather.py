@@ -114,11 +114,10 @@ def gather(
     observed = Observed.of(probed, unread.high)
     lengths = [length_of(collection) for collection in probed]
     shares: dict[float, Estimate] = {}
-    larger = None
+    share = None
     if keys is not None and item_count:
-        larger = unseen(lengths, keys, item_count)
+        share = unseen(lengths, keys, item_count)
         shares = beyond(lengths, keys, item_count)
-    share = larger.share if larger else None
     if all_keys and not any(map(is_cut, map(length_of, collections))):
         share = Estimate.exactly(0.0, len(lengths), METHOD)
     sizes = observed.items(lambda observation: float(observation.bytes))

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from keyhop.dynamodb.values import MOST_ITEM_BYTES
 from keyhop.report.estimate import LEVEL, Estimate
 from keyhop.report.facts import Collection
 from keyhop.report.sample.drawing import Population
@@ -17,8 +18,7 @@ from keyhop.report.statistics.lengths import STALE, is_cut
 from keyhop.report.statistics.shares import Item, top
 
 MOST = 10
-MOST_BYTES = 400 * 1024.0
-"""DynamoDB's limit of the size of an item."""
+MOST_BYTES = float(MOST_ITEM_BYTES)
 
 OLDER_MEAN = 1.25
 """The factor by which the mean size may differ from DescribeTable, up to six hours old."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyhop.dynamodb.values import Item, Key, size_of
-from keyhop.report.candidates.template import Candidate
+from keyhop.report.candidates.template import LEAST_MILLISECONDS, Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Shown
 from keyhop.report.forms import KeyForm, tag_of, width_of
@@ -24,9 +24,6 @@ TYPE_NAMES = frozenset(
     | {"kind"}
 )
 """Attributes that name an item's type, in lower case without marks."""
-
-LEAST_MILLISECONDS = 1e11
-"""Seconds of the year 5138: a larger number is in milliseconds (from 1973 on)."""
 
 DAY_SECONDS = 86_400.0
 MOST_NAMES = 100

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Literal
 
 from keyhop.errors import CannotStart
-from keyhop.report.expression import names_in
 from keyhop.report.facts import CodeFacts, CodeKind, CodeLine
+from keyhop.report.sampler import names_in
 
 MOST_FILES = 5_000
 

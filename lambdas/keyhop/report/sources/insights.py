@@ -1,9 +1,9 @@
 """Contributor Insights (C): the keys of a table that are accessed and throttled most.
 
-It is read where it is on, and never turned on: that costs by the event, and publishes keys in
-plain text to CloudWatch. DynamoDB makes its rules, and names them: PKC and PKT for partition keys
-accessed and throttled, SKC and SKT for items ("Contributor Insights: How it works"). In the mode
-for throttled keys there are the T rules alone. PartiQL and an index's throttled writes are in none.
+It is read if it is on, and never turned on: that costs money for each event, and publishes keys in
+plain text to CloudWatch. DynamoDB creates and names its rules: PKC and PKT for accessed and
+throttled partition keys, SKC and SKT for items ("Contributor Insights: How it works"). The mode for
+throttled keys has only the T rules. No rule includes PartiQL, or throttled writes of an index.
 """
 
 import re
@@ -34,14 +34,14 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
 DEFAULT_HOURS = 3.0
 MOST_HOURS = 24.0
 MOST_CONTRIBUTORS = 25
-"""More are refused for rules that DynamoDB made, though CloudWatch has 100 of others."""
+"""The maximum for rules of DynamoDB; CloudWatch accepts 100 for other rules."""
 TOO_LONG = "InvalidParameterValue"
-"""With which a report over too long a time would be refused: how long it may be is not documented;
-the console offers a day, and shows three hours."""
+"""The error code for a report over too long a time. The longest time is not documented; the console
+offers a day, and shows three hours."""
 MINUTE = 60
 PATIENCE_SECONDS = 10.0
 DOLLARS_PER_REPORT = 0.01 / 1000
-"""GetInsightRuleReport is charged as a metric that is requested (CloudWatch pricing, 2026-08)."""
+"""GetInsightRuleReport costs as much as a requested metric (CloudWatch pricing, 2026-08)."""
 ON = "ENABLED"
 
 _RULE = re.compile(r"DynamoDBContributorInsights-(?P<kind>PKC|SKC|PKT|SKT)-.+")
@@ -49,8 +49,8 @@ _READ = ("PKC", "SKC", "PKT")
 
 
 @dataclass(slots=True)
-class _Found:
-    """What has been read so far, by target."""
+class _Reports:
+    """The reports that were read, by kind and target, and the refused requests."""
 
     by_kind: dict[str, dict[str, tuple[HotKey, ...]]] = field(
         default_factory=lambda: {kind: {} for kind in _READ}
@@ -77,8 +77,17 @@ def look(
     show: Callable[[Key], Shown],
     hours: float = DEFAULT_HOURS,
 ) -> Looked[InsightFacts]:
-    """Of the table and of each GSI where Contributor Insights is on, over the last hours, 24 at
-    most. client: boto3's of CloudWatch. A refusal of all is Absent; of one target, it lacks.
+    """Return the facts of the table and of each GSI whose Contributor Insights is on.
+
+    A target that is refused is missing. If all are refused, the result is Absent.
+
+    Args:
+        client: The client of boto3 for CloudWatch.
+        connection: The connection to DynamoDB.
+        table: The table.
+        now: The time in epoch seconds.
+        show: Writes a key.
+        hours: The hours to look back, up to 24.
     """
     targets = _targets(table)
     if not targets:
@@ -87,32 +96,32 @@ def look(
         return Looked(client)
     ended = now // MINUTE * MINUTE
     began = ended - min(hours, MOST_HOURS) * 3600
-    found = _Found()
+    reports = _Reports()
     for target in targets:
         try:
-            _read(client, connection, table, target, (began, ended), show, found)
+            _read(client, connection, table, target, (began, ended), show, reports)
         except FAILURES as error:
             if error_code(error) == TOO_LONG and hours > DEFAULT_HOURS:
                 return look(client, connection, table, now, show)
             action = "cloudwatch:GetInsightRuleReport"
-            found.refusals.append(why_absent(error, "Contributor Insights", action))
-    if found.is_empty:
+            reports.refusals.append(why_absent(error, "Contributor Insights", action))
+    if reports.is_empty:
         nothing = Absent(
             "Contributor Insights is on, and has seen nothing yet", "look again in some hours"
         )
-        return Looked(next(iter(found.refusals), nothing), found.spent)
+        return Looked(next(iter(reports.refusals), nothing), reports.spent)
     facts = InsightFacts(
         began,
         ended,
-        accessed=found.by_kind["PKC"],
-        items=found.by_kind["SKC"],
-        throttled=found.by_kind["PKT"],
+        accessed=reports.by_kind["PKC"],
+        items=reports.by_kind["SKC"],
+        throttled=reports.by_kind["PKT"],
     )
-    return Looked(facts, found.spent)
+    return Looked(facts, reports.spent)
 
 
 def _targets(table: TableFacts) -> list[str]:
-    indexes = [one.name for one in table.indexes if one.insights == ON]
+    indexes = [index.name for index in table.indexes if index.insights == ON]
     return [TABLE, *indexes] if table.insights == ON else indexes
 
 
@@ -134,19 +143,19 @@ def _read(
     target: str,
     window: tuple[float, float],
     show: Callable[[Key], Shown],
-    found: _Found,
+    reports: _Reports,
 ) -> None:
-    """All reports of one target; raises what the clients raise."""
+    """Read all reports of one target. Raise any error of the clients."""
     began, ended = window
     where = {} if target == TABLE else {"IndexName": target}
-    found.requests += 1
+    reports.requests += 1
     operation = "describe_contributor_insights"
     name = table.arn if table.by_arn else table.name
-    told = request(connection, name, operation, PATIENCE_SECONDS, **where)
-    made = told.get("LastUpdateDateTime")
-    is_older = made is not None and made.timestamp() <= began
-    for kind, rule in rules_by_kind(told.get("ContributorInsightsRuleList", ())).items():
-        found.reports += 1
+    description = request(connection, name, operation, PATIENCE_SECONDS, **where)
+    created = description.get("LastUpdateDateTime")
+    is_older = created is not None and created.timestamp() <= began
+    for kind, rule in rules_by_kind(description.get("ContributorInsightsRuleList", ())).items():
+        reports.reports += 1
         report = client.get_insight_rule_report(
             RuleName=rule,
             StartTime=datetime.fromtimestamp(began, UTC),
@@ -156,23 +165,24 @@ def _read(
             OrderBy="Maximum",
         )
         keys = hot_keys(report, attributes(table, target), show)
-        # No throttled key in a window that the rule has seen whole: there was none. Nothing
-        # accessed may mean that the rule does not see this traffic.
+        # If the rule is older than the window, an empty report means that no key was throttled.
+        # No accessed key may mean that the rule does not see this traffic.
         if keys or (kind == "PKT" and is_older):
-            found.by_kind[kind][target] = keys
+            reports.by_kind[kind][target] = keys
 
 
 def rules_by_kind(names: Iterable[str]) -> dict[str, str]:
-    """The rules that a report reads, PKC, SKC and PKT. Pure."""
+    """Return the rules that are read, by their kind: PKC, SKC and PKT. Pure."""
     matches = [match for match in map(_RULE.fullmatch, names) if match]
     return {match["kind"]: match[0] for match in matches if match["kind"] in _READ}
 
 
 def attributes(table: TableFacts, target: str) -> list[tuple[str, str]]:
-    """Names and types of the key attributes of a table or an index, partition keys first. Pure."""
+    """Return names and types of the key attributes of a target, partition keys first. Pure."""
     index = table.index(target)
-    own: TableFacts | Any = table if index is None else index
-    names = f"{own.partition},{own.sort or ''}".split(",") if index else [own.partition, own.sort]
+    names = [table.partition, table.sort]
+    if index is not None:
+        names = [*index.partition.split(","), *(index.sort or "").split(",")]
     return [(name, table.types.get(name, "S")) for name in names if name]
 
 
@@ -181,17 +191,26 @@ def hot_keys(
     names: Sequence[tuple[str, str]],
     show: Callable[[Key], Shown],
 ) -> tuple[HotKey, ...]:
-    """From GetInsightRuleReport's answer, the busiest first. names: see `attributes`. Pure."""
-    found = []
-    for one in report.get("Contributors", ()):
-        values = [point["ApproximateValue"] for point in one["Datapoints"]]
-        pairs = zip(names, one["Keys"], strict=False)
+    """Return the keys in a GetInsightRuleReport, the busiest first. Pure.
+
+    Args:
+        report: The response.
+        names: The result of `attributes`.
+        show: Writes a key.
+    """
+    hot_keys = []
+    for contributor in report.get("Contributors", ()):
+        values = [point["ApproximateValue"] for point in contributor["Datapoints"]]
+        pairs = zip(names, contributor["Keys"], strict=False)
         key = {name: _typed(type_, text) for (name, type_), text in pairs}
         if key and values:
-            found.append(HotKey(show(key), float(max(values)), float(sum(values))))
-    return tuple(sorted(found, key=lambda hot: -hot.units))
+            hot_keys.append(HotKey(show(key), float(max(values)), float(sum(values))))
+    return tuple(sorted(hot_keys, key=lambda hot: -hot.units))
 
 
 def _typed(type_: str, text: str) -> TypedValue:
-    """CloudWatch has texts alone; how it writes binary keys is not documented: they stay text."""
+    """Return a value from its text in CloudWatch.
+
+    How CloudWatch writes binary keys is not documented, so they remain texts.
+    """
     return {"N": text} if type_ == "N" and is_number(text) else {"S": text}

@@ -1,7 +1,6 @@
-"""Where the keys that a stream tells of lie in the order of hashes, by what Scans refuse."""
+"""The hash places of the keys in a stream, found by the start keys that Scans refuse."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
@@ -17,49 +16,52 @@ from keyhop.scan.reader import PageReader
 
 ACTIONS: Mapping[str, tuple[str, ...]] = {"dynamodb:Scan": (TABLE_ARN,)}
 BITS = 8
-"""As the key map has 256 places."""
+"""The key map has 256 places."""
 UNITS = 400.0
-"""Read units: half a unit for each bit that is not refused, so some 200 keys of small items."""
+"""The read units for about 200 keys of small items: each bit that is not refused costs half one."""
 PATIENCE_SECONDS = 5.0
 
 
-@dataclass(slots=True)
 class Places:
-    """Finds the place of a key, in [0, 1); None once the budget is spent or the table refuses.
+    """Finds the hash place of a key, in [0, 1).
 
-    usage: gets what it costs. max_read_rate: read units a second.
+    Args:
+        connection: The connection to DynamoDB.
+        table: The table.
+        units: The maximum read units.
+        max_read_rate: The maximum read units a second.
+
+    Attributes:
+        usage: The use of capacity.
     """
 
-    connection: Connection
-    table: Table
-    _: KW_ONLY
-    units: float = UNITS
-    max_read_rate: float | None = None
-    usage: Usage = field(default_factory=Usage)
-    _found: dict[Any, float] = field(default_factory=dict)
-    _asker: Asker | None = None
-    _over: bool = False
+    def __init__(
+        self,
+        connection: Connection,
+        table: Table,
+        *,
+        units: float = UNITS,
+        max_read_rate: float | None = None,
+    ) -> None:
+        self.usage = Usage()
+        source = table.source()
+        budget = Budget(max_read_rate, units)
+        reader = PageReader(connection, source, budget, patience=PATIENCE_SECONDS, usage=self.usage)
+        mean = source.mean_item_bytes
+        self._asker = Asker(reader, {} if mean is None else {"": mean})
+        self._space = table.space
+        self._places: dict[Any, float] = {}
+        self._has_ended = False
 
     def __call__(self, key: Key) -> float | None:
-        """Of a partition key, that need not be there any more."""
-        at = tuple(map(canonical, key.values()))
-        if at not in self._found and not self._over:
-            try:
-                self._found[at] = self._reader().run(place(self.table.space, key, BITS))
-            except KeyhopError:
-                self._over = True
-        return self._found.get(at)
+        """Return the place of a partition key, which need not exist any more.
 
-    def _reader(self) -> Asker:
-        if self._asker is None:
-            source = self.table.source()
-            reader = PageReader(
-                self.connection,
-                source,
-                Budget(self.max_read_rate, self.units),
-                patience=PATIENCE_SECONDS,
-                usage=self.usage,
-            )
-            mean = source.mean_item_bytes
-            self._asker = Asker(reader, {} if mean is None else {"": mean})
-        return self._asker
+        The result is None once the budget is spent or the table refuses a request.
+        """
+        name = tuple(map(canonical, key.values()))
+        if name not in self._places and not self._has_ended:
+            try:
+                self._places[name] = self._asker.run(place(self._space, key, BITS))
+            except KeyhopError:
+                self._has_ended = True
+        return self._places.get(name)

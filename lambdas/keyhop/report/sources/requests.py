@@ -1,4 +1,4 @@
-"""What the file of the request sampler says of one table."""
+"""The requests to one table, from the file of the request sampler."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from keyhop.report.facts import Absent, RequestFacts, RequestShape
 from keyhop.report.sampler import COUNTS, VERSION
 
 MARK = '{"keyhop":'
-"""A line begins so; a log may have put something before it."""
+"""The beginning of a line; a log may have written something before it."""
 MOST_NAMED = 5
 REMEDY = "--requests FILE, of keyhop.report.sampler in the application that uses this table"
 
@@ -19,7 +19,11 @@ _Key = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 
 def read_requests(path: Path, table: str) -> RequestFacts | Absent:
-    """Absent, if the file has nothing of this table. Raises CannotStart."""
+    """Return the requests to a table; Absent if the file has none.
+
+    Raises:
+        CannotStart: The file cannot be read, or is not the sampler's.
+    """
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             return requests_of(lines, table, str(path))
@@ -29,24 +33,28 @@ def read_requests(path: Path, table: str) -> RequestFacts | Absent:
 
 
 def requests_of(lines: Iterable[str], table: str, name: str) -> RequestFacts | Absent:
-    """Of the file's lines. One that is damaged, as the last of a process that was killed, is left
-    out. Raises CannotStart if none is the sampler's, or of a newer version.
+    """Return the requests to a table in the lines of a file.
+
+    Damaged lines are skipped, such as the last line of a killed process.
+
+    Raises:
+        CannotStart: No line is the sampler's, or one is of another version.
     """
     shapes: dict[_Key, list[float]] = {}
     followed: dict[str, list[int]] = {}
     tables: set[str] = set()
-    began, ended, share, total, found = float("inf"), 0.0, 0.0, 0.0, False
+    began, ended, share, total, is_empty = float("inf"), 0.0, 0.0, 0.0, True
     for line in lines:
-        said = _said(line, name)
-        if said is None:
+        entry = _entry(line, name)
+        if entry is None:
             continue
-        found = True
-        if said.get("full") is True:
+        is_empty = False
+        if entry.get("full") is True:
             continue
         try:
-            read = _shapes(said)
-            window = float(said["began"]), float(said["ended"]), float(said["share"])
-            pairs = [(str(t), str(i), int(n), int(of)) for t, i, n, of in said["followed"]]
+            read = _shapes(entry)
+            window = float(entry["began"]), float(entry["ended"]), float(entry["share"])
+            pairs = [(str(t), str(i), int(n), int(reads)) for t, i, n, reads in entry["followed"]]
         except (KeyError, TypeError, ValueError):
             continue
         began, ended = min(began, window[0]), max(ended, window[1])
@@ -54,13 +62,13 @@ def requests_of(lines: Iterable[str], table: str, name: str) -> RequestFacts | A
             tables.add(owner)
             if owner == table:
                 sums = shapes.setdefault(key, [0.0] * len(COUNTS))
-                shapes[key] = [one + more for one, more in zip(sums, numbers, strict=True)]
+                shapes[key] = [sum(pair) for pair in zip(sums, numbers, strict=True)]
                 share, total = share + window[2] * numbers[0], total + numbers[0]
-        for owner, index, after, of in pairs:
+        for owner, index, after, reads in pairs:
             if owner == table:
-                sums_of = followed.setdefault(index, [0, 0])
-                sums_of[0], sums_of[1] = sums_of[0] + after, sums_of[1] + of
-    if not found:
+                counts = followed.setdefault(index, [0, 0])
+                counts[0], counts[1] = counts[0] + after, counts[1] + reads
+    if is_empty:
         raise CannotStart(f"{name!r} is no file of the request sampler.")
     if not shapes:
         return Absent(_nothing(name, table, tables), REMEDY)
@@ -69,57 +77,57 @@ def requests_of(lines: Iterable[str], table: str, name: str) -> RequestFacts | A
         calls=int(total),
         sampled=share / total if total else 0.0,
         shapes=tuple(_shape(key, shapes[key]) for key in sorted(shapes)),
-        followed={index: (after, of) for index, (after, of) in sorted(followed.items())},
+        followed={index: (after, reads) for index, (after, reads) in sorted(followed.items())},
     )
 
 
-def _said(line: str, name: str) -> dict[str, Any] | None:
-    """What a line of the sampler says; None of another, or of a damaged one."""
+def _entry(line: str, name: str) -> dict[str, Any] | None:
+    """Return the content of a line of the sampler; None for another line, or a damaged one."""
     _, mark, rest = line.partition(MARK)
     if not mark:
         return None
     try:
-        said = json.loads(MARK + rest)
-        check_characters(said)
+        entry = json.loads(MARK + rest)
+        check_characters(entry)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("keyhop") != "requests":
+    if not isinstance(entry, dict) or entry.get("keyhop") != "requests":
         return None
-    version = said.get("version")
+    version = entry.get("version")
     if version != VERSION:
         raise CannotStart(
             f"{name!r} is of version {version!r} of the request sampler; this Keyhop reads "
             f"version {VERSION}."
         )
-    return said
+    return entry
 
 
-def _shapes(said: dict[str, Any]) -> list[tuple[str, _Key, list[float]]]:
+def _shapes(entry: dict[str, Any]) -> list[tuple[str, _Key, list[float]]]:
     return [
         (
-            str(one["table"]),
+            str(shape["table"]),
             (
-                str(one["operation"]),
-                str(one["index"]),
-                tuple(map(str, one["conditions"])),
-                tuple(map(str, one["filters"])),
+                str(shape["operation"]),
+                str(shape["index"]),
+                tuple(map(str, shape["conditions"])),
+                tuple(map(str, shape["filters"])),
             ),
-            [float(one[name]) for name in COUNTS],
+            [float(shape[name]) for name in COUNTS],
         )
-        for one in said["shapes"]
+        for shape in entry["shapes"]
     ]
 
 
 def _shape(key: _Key, numbers: list[float]) -> RequestShape:
-    of = dict(zip(COUNTS, numbers, strict=True))
-    units = of.pop("units")
-    whole: dict[str, Any] = {name: int(number) for name, number in of.items()}
-    return RequestShape(*key, units=units, **whole)
+    figures = dict(zip(COUNTS, numbers, strict=True))
+    units = figures.pop("units")
+    counts: dict[str, Any] = {name: int(number) for name, number in figures.items()}
+    return RequestShape(*key, units=units, **counts)
 
 
 def _nothing(name: str, table: str, tables: set[str]) -> str:
     if not tables:
         return f"{name!r} has no requests yet"
-    shown = sorted(tables)
-    more = f" and {len(shown) - MOST_NAMED:,} more" if len(shown) > MOST_NAMED else ""
-    return f"{name!r} has requests to {', '.join(shown[:MOST_NAMED])}{more}, and none to {table}"
+    names = sorted(tables)
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"{name!r} has requests to {', '.join(names[:MOST_NAMED])}{more}, and none to {table}"

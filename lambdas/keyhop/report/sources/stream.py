@@ -1,14 +1,14 @@
-"""The stream (R): what was written to a table in the last minutes, as its stream tells.
+"""The stream (R): the writes to a table in the last minutes.
 
-A look is a guest: two readers a shard are what the service promises ("DynamoDB Streams"), and the
-user's own come first. So each shard is asked twice a second at most, and a shard that refuses for
-its readers ends the look. Shards are read abreast, always the one that is furthest behind in time,
-so that a look that is cut off has seen about the same time of each.
+The service allows two readers for each shard ("DynamoDB Streams"), and the user's readers come
+first. So a shard gets up to two requests a second, and the read ends if a shard refuses because of
+its readers. The next shard to read is always the one that is furthest behind in time, so a read
+that is cut off has covered about the same time of each shard.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from keyhop.dynamodb.values import Key
 from keyhop.report.facts import Absent, Shown, StreamFacts, TableFacts
 from keyhop.report.findings import Spent
 from keyhop.report.sources.absence import FAILURES, STREAM_ARN, Looked, why_absent
-from keyhop.report.sources.traffic import Record, Seen, Traffic, moment_of
+from keyhop.report.sources.traffic import Record, Traffic, moment_of
 from keyhop.wording import counted
 
 ACTIONS: Mapping[str, tuple[str, ...]] = {
@@ -29,29 +29,28 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "dynamodb:GetRecords": (STREAM_ARN,),
 }
 DOLLARS_PER_READ = 0.02 / 100_000
-"""GetRecords (DynamoDB pricing, us-east-1, 2026-08), without the free ones of a month."""
+"""The price of a GetRecords (DynamoDB pricing, us-east-1, 2026-08) above the free ones."""
 
 PAUSE_SECONDS = 0.5
-"""Between two requests to a shard."""
+"""The time between two requests to a shard."""
 AFTER_REFUSAL_SECONDS = 2.0
 QUIET_PAGES = 4
-"""So many empty pages in a row end an open shard. One says little: it may take several requests to
-come to where records are (API Reference, GetRecords)."""
+"""The number of consecutive empty pages after which an open shard counts as read. It may take
+several requests to reach records (API Reference, GetRecords)."""
 PAGE_RECORDS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a look ends though there is more to read."""
-
-    records: int = 200_000
-    seconds: float = 120.0
+MOST_RECORDS = 200_000
+MOST_SECONDS = 120.0
+"""The time after which a read ends although there are more records."""
 
 
 @dataclass(slots=True, eq=False)
 class _Shard:
-    """One that is being read. reached: up to when it has been, epoch seconds. ready: from when on
-    it may be asked again, by the clock.
+    """A shard that is being read.
+
+    Attributes:
+        reached: The time in epoch seconds up to which it has been read.
+        ready: The time of the clock from which on it can have another request.
+        quiet: The number of consecutive empty pages.
     """
 
     id: str
@@ -69,7 +68,7 @@ class _Crowded(Exception):
 
 
 class _TooMuch(Exception):
-    """The look was over before each shard was at the window's begin."""
+    """The read ended before it reached the beginning of the window in each shard."""
 
 
 def look(
@@ -81,15 +80,25 @@ def look(
     *,
     place: Callable[[Key], float | None] | None = None,
     listeners: Sequence[Callable[[Record], None]] = (),
-    limits: Limits | None = None,
+    most_records: int = MOST_RECORDS,
+    most_seconds: float = MOST_SECONDS,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> Looked[StreamFacts]:
-    """What was written in the last `seconds`; it does not wait for more.
+    """Return the writes of the last `seconds`, without waiting for more.
 
-    client: boto3's of dynamodbstreams. place: finds the hash place of a key (places.Places, which
-    counts by itself what that costs); None if it is not to be found out. listeners: who else wants
-    each record, with values; nothing of it may be kept.
+    Args:
+        client: The client of boto3 for DynamoDB Streams.
+        table: The table.
+        now: The time in epoch seconds.
+        seconds: The seconds to look back.
+        show: Writes a key.
+        place: Finds the hash place of a key (places.Places); None without places.
+        listeners: Receive each record, with values; they must not keep any of them.
+        most_records: The number of records after which the read ends.
+        most_seconds: The time after which the read ends.
+        clock: A monotonic clock.
+        pause: Waits for some seconds.
     """
     if table.stream is None:
         return Looked(
@@ -101,83 +110,103 @@ def look(
     if isinstance(client, Absent):
         return Looked(client)
     traffic = Traffic(table.partition, table.sort)
-    reading = _Reading(client, table.stream, now - seconds, now, limits or Limits(), clock, pause)
+    reader = _StreamReader(client, table.stream, now - seconds, now, clock, pause)
     try:
-        for shard, record in reading.records():
+        for shard, record in reader.records(most_records, most_seconds):
             traffic.take(record, shard)
             for listen in listeners:
                 listen(record)
     except _Crowded:
-        told = Absent(
+        absent = Absent(
             "the stream's shards have readers enough, and refused one more",
             "look again at another time; the report reads no stream that others wait for",
         )
-        return Looked(told, reading.spent)
+        return Looked(absent, reader.spent)
     except _TooMuch:
-        told = Absent(
-            f"its {counted(len(reading.shards), 'shard')} could not be read within "
-            f"{reading.limits.seconds:g} seconds",
+        absent = Absent(
+            f"its {counted(len(reader.shards), 'shard')} could not be read within "
+            f"{most_seconds:g} seconds",
             "look at another time, or with a shorter --stream",
         )
-        return Looked(told, reading.spent)
+        return Looked(absent, reader.spent)
     except FAILURES as error:
         titles = {action.rpartition(":")[2]: action for action in ACTIONS}
         action = titles.get(getattr(error, "operation_name", ""), "")
-        return Looked(why_absent(error, "the stream", action), reading.spent)
-    seen = Seen(now - seconds, reading.covered, table.stream_view or "", reading.splits)
-    return Looked(traffic.facts(seen, show, place), reading.spent)
+        return Looked(why_absent(error, "the stream", action), reader.spent)
+    view = table.stream_view or ""
+    facts = traffic.facts(now - seconds, reader.covered, view, show, place, reader.split_shards)
+    return Looked(facts, reader.spent)
 
 
-@dataclass(slots=True)
-class _Reading:
-    """The records of a stream of [began, ended), in about their order."""
+class _StreamReader:
+    """Reads the records of a stream in [began, ended), in approximate order.
 
-    client: Any
-    stream: str
-    began: float
-    ended: float
-    limits: Limits
-    clock: Callable[[], float]
-    pause: Callable[[float], None]
-    by_id: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    shards: dict[str, _Shard] = field(default_factory=dict)
-    pages: int = 0
-    others: int = 0
-    by_time: bool = True
+    Attributes:
+        shards: The shards that were read, by id.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        stream: str,
+        began: float,
+        ended: float,
+        clock: Callable[[], float],
+        pause: Callable[[float], None],
+    ) -> None:
+        self.shards: dict[str, _Shard] = {}
+        self._client = client
+        self._stream = stream
+        self._began, self._ended = began, ended
+        self._clock, self._pause = clock, pause
+        self._descriptions: dict[str, Mapping[str, Any]] = {}
+        self._page_count = 0
+        self._request_count = 0
+        self._finds_times = True
 
     @property
     def spent(self) -> Spent:
-        return Spent(0.0, self.pages + self.others, self.pages * DOLLARS_PER_READ, 0.0)
+        dollars = self._page_count * DOLLARS_PER_READ
+        return Spent(0.0, self._page_count + self._request_count, dollars, 0.0)
 
     @property
-    def splits(self) -> int:
-        """Shards whose parent has another child too. That a split of a partition shows so is
-        observed by many, and nowhere promised.
+    def split_shards(self) -> int:
+        """Return the number of shards whose parent has another child as well.
+
+        Many have observed that a split of a partition shows in this way. It is not documented.
         """
-        parents = [one.get("ParentShardId") for one in self.by_id.values()]
+        parents = [shard.get("ParentShardId") for shard in self._descriptions.values()]
         return sum(bool(parent) and parents.count(parent) > 1 for parent in parents)
 
     @property
     def covered(self) -> float:
-        """Seconds in which as many records are written as were read: of a look that was cut off,
-        shards are not equally far.
-        """
-        read = [one for one in self.shards.values() if one.records]
-        rate = sum(one.records / max(1.0, one.reached - self.began) for one in read)
-        whole = self.ended - self.began
-        return min(whole, sum(one.records for one in read) / rate) if rate else whole
+        """Return the seconds in which as many records are written as were read.
 
-    def records(self) -> Iterator[tuple[str, Record]]:
-        """Each with its shard's id; raises _Crowded, _TooMuch, and what the client raises."""
-        self.by_id = {one["ShardId"]: one for one in self._describe()}
-        parents = {one.get("ParentShardId") for one in self.by_id.values()}
+        The shards of a read that was cut off have not reached the same time.
+        """
+        shards = [shard for shard in self.shards.values() if shard.records]
+        rate = sum(shard.records / max(1.0, shard.reached - self._began) for shard in shards)
+        window = self._ended - self._began
+        return min(window, sum(shard.records for shard in shards) / rate) if rate else window
+
+    def records(self, most_records: int, most_seconds: float) -> Iterator[tuple[str, Record]]:
+        """Yield each record with the id of its shard.
+
+        Raises:
+            _Crowded: A shard has too many readers.
+            _TooMuch: The time was too short.
+            Exception: Any error of the client.
+        """
+        self._descriptions = {shard["ShardId"]: shard for shard in self._describe()}
+        parents = {shard.get("ParentShardId") for shard in self._descriptions.values()}
         waiting: list[_Shard] = []
-        for id_, one in self.by_id.items():
+        for id_, shard_description in self._descriptions.items():
             if id_ not in parents:
-                waiting += [self._shard(id_), *self._parent(one.get("ParentShardId"))]
-        deadline = self.clock() + self.limits.seconds
+                parent = self._parent(shard_description.get("ParentShardId"))
+                waiting += [self._shard(id_), *parent]
+        deadline = self._clock() + most_seconds
         count = 0
-        while waiting and count < self.limits.records and self.clock() < deadline:
+        while waiting and count < most_records and self._clock() < deadline:
             shard = self._next(waiting)
             page, is_over = self._page(shard)
             if page and shard.records == 0:
@@ -185,49 +214,55 @@ class _Reading:
             shard.records += len(page)
             count += len(page)
             if is_over:
-                shard.reached = self.ended
+                shard.reached = self._ended
                 waiting.remove(shard)
             yield from ((shard.id, record) for record in page)
-        if any(one.reached <= self.began for one in waiting):
+        if any(shard.reached <= self._began for shard in waiting):
             raise _TooMuch
 
     def _describe(self) -> Iterator[Mapping[str, Any]]:
         where: dict[str, str] = {}
         while True:
-            self.others += 1
-            told = self.client.describe_stream(StreamArn=self.stream, **where)
-            told = told["StreamDescription"]
-            yield from told["Shards"]
-            if not (last := told.get("LastEvaluatedShardId")):
+            self._request_count += 1
+            response = self._client.describe_stream(StreamArn=self._stream, **where)
+            description = response["StreamDescription"]
+            yield from description["Shards"]
+            if not (last := description.get("LastEvaluatedShardId")):
                 return
             where = {"ExclusiveStartShardId": last}
 
     def _shard(self, id_: str) -> _Shard:
-        parent = self.by_id[id_].get("ParentShardId")
-        self.shards[id_] = _Shard(id_, parent, self.began)
+        parent = self._descriptions[id_].get("ParentShardId")
+        self.shards[id_] = _Shard(id_, parent, self._began)
         return self.shards[id_]
 
     def _parent(self, id_: str | None) -> Iterable[_Shard]:
-        """The parent, if it is still there and not being read; it may hold the window's begin."""
-        return [self._shard(id_)] if id_ in self.by_id and id_ not in self.shards else []
+        """Return the parent, unless it no longer exists or is already being read.
+
+        It may contain the beginning of the window.
+        """
+        return [self._shard(id_)] if id_ in self._descriptions and id_ not in self.shards else []
 
     def _next(self, waiting: Sequence[_Shard]) -> _Shard:
-        """The shard that is furthest behind of those that may be asked; waits for the first."""
-        now = self.clock()
-        ready = [one for one in waiting if one.ready <= now]
+        """Return the shard that is furthest behind among those that are ready.
+
+        Wait for the first one if none is ready.
+        """
+        now = self._clock()
+        ready = [shard for shard in waiting if shard.ready <= now]
         if not ready:
-            first = min(waiting, key=lambda one: one.ready)
-            self.pause(first.ready - now)
+            first = min(waiting, key=lambda shard: shard.ready)
+            self._pause(first.ready - now)
             return first
-        return min(ready, key=lambda one: (one.reached, one.id))
+        return min(ready, key=lambda shard: (shard.reached, shard.id))
 
     def _page(self, shard: _Shard) -> tuple[list[Record], bool]:
-        """The records of the window in the next page, and whether the shard has no more of it."""
+        """Return the next page's records in the window, and whether these are the last ones."""
         if shard.iterator is None:
             shard.iterator = self._iterator(shard.id)
-        self.pages += 1
+        self._page_count += 1
         try:
-            answer = self.client.get_records(ShardIterator=shard.iterator, Limit=PAGE_RECORDS)
+            answer = self._client.get_records(ShardIterator=shard.iterator, Limit=PAGE_RECORDS)
         except ClientError as error:
             is_crowded = error_code(error) == "LimitExceededException"
             if not is_crowded and not is_throttling(error.response):
@@ -235,38 +270,39 @@ class _Reading:
             shard.refusals += 1
             if shard.refusals > 1:
                 raise _Crowded from error
-            shard.ready = self.clock() + AFTER_REFUSAL_SECONDS
+            shard.ready = self._clock() + AFTER_REFUSAL_SECONDS
             return [], False
         shard.iterator = answer.get("NextShardIterator")
-        shard.ready = self.clock() + PAUSE_SECONDS
+        shard.ready = self._clock() + PAUSE_SECONDS
         page = answer["Records"]
         shard.quiet = 0 if page else shard.quiet + 1
         if page:
-            shard.reached = max(shard.reached, min(self.ended, moment_of(page[-1])))
-        wanted = [one for one in page if self.began <= moment_of(one) < self.ended]
-        is_late = bool(page) and moment_of(page[-1]) >= self.ended
-        return wanted, shard.iterator is None or is_late or shard.quiet >= QUIET_PAGES
+            shard.reached = max(shard.reached, min(self._ended, moment_of(page[-1])))
+        records = [record for record in page if self._began <= moment_of(record) < self._ended]
+        is_late = bool(page) and moment_of(page[-1]) >= self._ended
+        return records, shard.iterator is None or is_late or shard.quiet >= QUIET_PAGES
 
     def _iterator(self, shard: str) -> str:
-        """At the window's begin; where the service, or boto3, knows no begin by time, at the first
-        record that is left.
+        """Return an iterator at the beginning of the window.
+
+        It is at the first remaining record if the service, or boto3, cannot find a time.
         """
-        wanted = {"StreamArn": self.stream, "ShardId": shard}
-        if self.by_time:
+        parameters = {"StreamArn": self._stream, "ShardId": shard}
+        if self._finds_times:
             try:
                 return self._begin(
-                    **wanted,
+                    **parameters,
                     ShardIteratorType="AT_TIMESTAMP",
-                    Timestamp=datetime.fromtimestamp(self.began, UTC),
+                    Timestamp=datetime.fromtimestamp(self._began, UTC),
                 )
             except ParamValidationError:
-                self.by_time = False
+                self._finds_times = False
             except ClientError as error:
                 if error_code(error) != "ValidationException":
                     raise
-                self.by_time = False
-        return self._begin(**wanted, ShardIteratorType="TRIM_HORIZON")
+                self._finds_times = False
+        return self._begin(**parameters, ShardIteratorType="TRIM_HORIZON")
 
     def _begin(self, **where: Any) -> str:
-        self.others += 1
-        return str(self.client.get_shard_iterator(**where)["ShardIterator"])
+        self._request_count += 1
+        return str(self._client.get_shard_iterator(**where)["ShardIterator"])

@@ -82,16 +82,6 @@ def write_units(record: Mapping[str, Any]) -> float:
     return float(max(1, math.ceil(largest / WRITE_UNIT_BYTES)))
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """How a stream was read; `seconds` is the covered time."""
-
-    began: float
-    seconds: float
-    view: str
-    splits: int
-
-
 @dataclass(slots=True)
 class _Key:
     """The traffic of a partition key.
@@ -258,21 +248,33 @@ class Traffic:
 
     def facts(
         self,
-        look: Seen,
+        began: float,
+        seconds: float,
+        view: str,
         show: Callable[[Key], Shown],
         place: Callable[[Key], float | None] | None = None,
+        split_shards: int = 0,
     ) -> StreamFacts:
-        """Return the facts; the busiest keys are the first to be placed (see stream.look)."""
+        """Return the facts of a stream.
+
+        Args:
+            began: The beginning of the window in epoch seconds.
+            seconds: The covered time.
+            view: The view type of the stream.
+            show: Writes a key.
+            place: Finds the hash place of a key. The busiest keys are placed first.
+            split_shards: The number of shards whose parent has another child as well.
+        """
         busiest = self._busiest()
         place_of = place or (lambda key: None)
         places = {id(traffic): place_of(self._key(traffic.value)) for traffic in busiest[:MAPPED]}
-        counter, attribute = self._counter(look.view)
+        counter, attribute = self._counter(view)
         return StreamFacts(
-            began=look.began,
-            seconds=look.seconds,
+            began=began,
+            seconds=seconds,
             records=self.records,
             inserts=self.inserts,
-            view=look.view,
+            view=view,
             keys=len(self._hashes),
             traffic=tuple(
                 KeyTraffic(
@@ -287,14 +289,14 @@ class Traffic:
                 for traffic in busiest
             ),
             shards=dict(self._shards),
-            split_shards=look.splits,
+            split_shards=split_shards,
             date_share=share_of(self.dated, self.inserts, "inserts in the stream"),
             tau=self._tau(),
             hash_rho=self._rho(place) if place else None,
             counter=counter,
             counter_attribute=attribute,
             reversals=self._transitions.reversals(),
-            growth=self._growth(look.seconds, show),
+            growth=self._growth(seconds, show),
             heat=_heat([(traffic, places.get(id(traffic))) for traffic in busiest]),
         )
 

@@ -231,17 +231,9 @@ def _gini(points: Sequence[Point]) -> float:
     return max(0.0, 1 - 2 * area)
 
 
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """The share of all items in collections larger than `largest`, the largest sampled one."""
-
-    share: Estimate
-    largest: float
-
-
 def unseen(
     lengths: Sequence[Estimate], keys: Estimate, item_count: float, drift: float = 0.0
-) -> Unseen | None:
+) -> Estimate | None:
     """Return the share of items in collections larger than all that were sampled.
 
     Args:
@@ -255,9 +247,7 @@ def unseen(
     """
     if len(lengths) < BEYOND or any(map(is_cut, lengths)):
         return None
-    largest = max(length.value for length in lengths)
-    share = _complement([length.value for length in lengths], keys, item_count, drift)
-    return Unseen(share, largest) if share is not None else None
+    return _complement([length.value for length in lengths], keys, item_count, drift)
 
 
 def beyond(lengths: Sequence[Estimate], keys: Estimate, item_count: float) -> dict[float, Estimate]:

@@ -7,13 +7,11 @@ import pytest
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
-from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import plain
 from keyhop.report.facts import Absent, StreamFacts, TableFacts
 from keyhop.report.sources import control_plane, insights, metrics, stream
 from keyhop.report.sources.absence import client_beside
 from keyhop.report.sources.places import Places
-from keyhop.report.sources.stream import Limits
 
 from testing.databases import Database
 
@@ -71,7 +69,7 @@ def test_a_stream_is_read(dynamodb: Database, table_name: str):
         900,
         lambda key: str(plain(key["pk"])),
         listeners=[heard.append],
-        limits=Limits(seconds=30),
+        most_seconds=30,
         pause=waited.append,
     )
     facts = looked.facts
@@ -94,8 +92,8 @@ def test_places_are_those_of_segments_and_cost_no_more_than_they_may(
     dynamodb.fill(table_name, ({"pk": {"S": name}, "sk": {"S": "a"}} for name in names))
     connection = connect(Endpoint(url=dynamodb.url))
     table = look_up(connection, table_name)
-    usage = Usage()
-    places = Places(connection, table, usage=usage)
+    places = Places(connection, table)
+    usage = places.usage
     found = {name: places({"pk": {"S": name}}) for name in names[:5]}
     for name, place in found.items():
         assert place is not None

@@ -157,7 +157,6 @@ candidates = st.builds(
     throttled=st.none() | estimates,
     peak=maybe,
     reads=by(st.sampled_from(["single", "several", "scatter"]), figures),
-    migration_units=figures,
     migration=figures,
     today=maybe,
     advised=maybe,

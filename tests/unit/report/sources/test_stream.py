@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from keyhop.report.facts import Absent, StreamFacts
-from keyhop.report.sources.stream import ACTIONS, Limits, look
+from keyhop.report.sources.stream import ACTIONS, look
 
 from tests.unit.report.sources.streams import FakeStreams, Shard, record
 from tests.unit.report.sources.tables import NOW, orders, whole
@@ -108,7 +108,7 @@ def test_a_look_that_is_cut_off_says_how_long_it_has_seen():
         name: Shard([record(BEGAN + at, f"{name}-{at}") for at in range(900)])
         for name in ("s1", "s2")
     }
-    facts = seen(FakeStreams(shards, page=50), limits=Limits(records=600))
+    facts = seen(FakeStreams(shards, page=50), most_records=600)
     assert facts.records == 600
     assert facts.seconds == pytest.approx(300, abs=5)
 
@@ -116,7 +116,7 @@ def test_a_look_that_is_cut_off_says_how_long_it_has_seen():
 def test_a_look_that_comes_to_nothing_in_time_is_absent():
     backlog = [record(BEGAN - 9000 + at, "a") for at in range(5000)]
     streams = FakeStreams({"s1": Shard(backlog)}, by_time=False, page=10)
-    told = looked(streams, limits=Limits(seconds=5)).facts
+    told = looked(streams, most_seconds=5).facts
     assert isinstance(told, Absent)
     assert "1 shard could not be read within 5 seconds" in told.reason
 

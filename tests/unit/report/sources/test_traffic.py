@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from keyhop.report.facts import StreamFacts
-from keyhop.report.sources.traffic import Seen, Traffic, is_today, number_of, order_of
+from keyhop.report.sources.traffic import Traffic, is_today, number_of, order_of
 
 from tests.unit.report.sources.streams import record
 from tests.unit.report.sources.tables import NOW, whole
@@ -17,8 +17,8 @@ def facts(records: list[dict[str, Any]], kept: int = 100, **options: Any) -> Str
     traffic = Traffic("customer", "placed", kept)
     for one in records:
         traffic.take(one, "s1")
-    seen = Seen(BEGAN, SECONDS, options.pop("view", "NEW_AND_OLD_IMAGES"), 0)
-    return traffic.facts(seen, whole, **options)
+    view = options.pop("view", "NEW_AND_OLD_IMAGES")
+    return traffic.facts(BEGAN, SECONDS, view, whole, **options)
 
 
 def test_traffic_by_key_with_the_busiest_second():
@@ -179,7 +179,7 @@ def test_a_table_without_a_sort_key():
     one = record(BEGAN, "a")
     del one["dynamodb"]["Keys"]["placed"]
     traffic.take(one)
-    told = traffic.facts(Seen(BEGAN, SECONDS, "KEYS_ONLY", 0), whole)
+    told = traffic.facts(BEGAN, SECONDS, "KEYS_ONLY", whole)
     assert told.traffic[0].newest == 0
 
 
@@ -199,7 +199,7 @@ def test_nothing_of_an_item_is_in_the_facts():
     traffic = Traffic("customer", "placed")
     for one in records:
         traffic.take(one)
-    told = traffic.facts(Seen(BEGAN, SECONDS, "NEW_AND_OLD_IMAGES", 0), lambda key: "digest")
+    told = traffic.facts(BEGAN, SECONDS, "NEW_AND_OLD_IMAGES", lambda key: "digest")
     assert secret not in repr(told)
     assert "4242" not in repr(told)
     assert "status" in told.reversals

@@ -54,7 +54,7 @@ def test_a_stale_count_is_no_giant_if_it_is_told_how_stale() -> None:
     told = unseen(seen.lengths, seen.keys, seen.item_count, drift=0.3 * seen.item_count)
     assert fooled is not None
     assert told is not None
-    assert fooled.share.low > ALARM >= told.share.low
+    assert fooled.low > ALARM >= told.low
 
 
 def test_giants_of_a_clean_table_are_excluded_and_of_cut_collections_nothing_is_said() -> None:
