@@ -1403,6 +1403,7 @@ def test_requests_of_sharded_tables_are_answered_alike(
     assert {"query", "update_item", "put_item"} <= sent.keys()
 
 
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize(
     ("seed", "operations", "also_sent"),
     [

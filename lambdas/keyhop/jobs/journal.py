@@ -156,14 +156,6 @@ class RunPlan(Record):
         return LEAST_SHARE if self.planning.items else LEAST_BLIND_SHARE
 
     @property
-    def least_share(self) -> float:
-        """Return the units below which a group does not begin, if other groups can use them.
-
-        While the size of items is unknown, the first page may cost as much as an item of 400 KB.
-        """
-        return LEAST_SHARE if self.planning.items else LEAST_BLIND_SHARE
-
-    @property
     def title(self) -> str:
         return f"{self.table}/{self.index}" if self.index else self.table
 
