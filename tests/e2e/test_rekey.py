@@ -14,9 +14,8 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import StepResult
 from keyhop.dynamodb.values import Item
-from keyhop.rekey.life_cycle.create import Creation
+from keyhop.rekey.life_cycle.create import Creation, Starting
 from keyhop.rekey.life_cycle.end import Ending
-from keyhop.rekey.life_cycle.start import Starting
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.template.load import load

@@ -11,7 +11,7 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.units import UNITS_PER_BLOCK
-from keyhop.rekey.life_cycle.known import TABLE, unknown_members
+from keyhop.rekey.life_cycle.features import TABLE, unknown_members
 
 from tests.live.fixtures import INDEX, Fixture, comparable, in_order
 from tests.live.report import Report, expect, expect_equal, expect_keys

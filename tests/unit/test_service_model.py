@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import botocore.session
 import pytest
 from botocore.model import ServiceModel, Shape
-from keyhop.rekey.life_cycle.known import BESIDE, SCALING, TABLE, Members
+from keyhop.rekey.life_cycle.features import BESIDE, SCALING, TABLE, Members
 
 USED = """
 BatchGetItem BatchWriteItem CreateTable DeleteItem DeleteTable DescribeContinuousBackups

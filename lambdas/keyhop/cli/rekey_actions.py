@@ -18,11 +18,9 @@ from keyhop.dynamodb.values import Item, KeyType, to_json
 from keyhop.errors import CannotStart
 from keyhop.jobs.request import TABLE_NAME
 from keyhop.rekey.digest import key_digest
-from keyhop.rekey.life_cycle import by_hand
 from keyhop.rekey.life_cycle.create import Creation, found, taken
 from keyhop.rekey.life_cycle.end import MOST_NAMED, Ending
-from keyhop.rekey.life_cycle.end import Options as Choices
-from keyhop.rekey.life_cycle.likeness import Likeness, Row
+from keyhop.rekey.life_cycle.likeness import Likeness, Row, export_command
 from keyhop.rekey.pace import THROTTLE
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.plan.lines import example_lines, lines
@@ -254,17 +252,15 @@ def complete(command: PairCommand) -> int:
         "complete",
         followers=command.followers(),
         client_of=command.client_of,
-        options=Choices(
-            window_days=options.window,
-            delete=options.delete_source or "",
-            export=options.export or "",
-        ),
+        window_days=options.window,
+        delete=options.delete_source or "",
+        export=options.export or "",
     )
     fate = "is deleted" if options.delete_source else "is kept, and no longer kept true"
     report = {
         "serves": command.to,
         source: fate,
-        "export": options.export or f"none; by hand: {by_hand.export(command.table.arn)}",
+        "export": options.export or f"none; by hand: {export_command(command.table.arn)}",
         "way back": "none after this, but another re-key",
     }
     act = f"end the re-key of {command.table.name} to {command.to}"
@@ -281,7 +277,7 @@ def cancel(command: PairCommand) -> int:
         "cancel",
         followers=command.followers(),
         client_of=command.client_of,
-        options=Choices(delete=delete),
+        delete=delete,
     )
     report = {
         "serves": command.table.bare_name,

@@ -13,8 +13,8 @@ from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.errors import CannotStart, NotPermitted, RunConflict, TableNotFound
 from keyhop.rekey.control import Control, direction_from
+from keyhop.rekey.life_cycle.create import Followers
 from keyhop.rekey.life_cycle.features import ClientOf
-from keyhop.rekey.life_cycle.start import Followers
 from keyhop.rekey.pair import SIDE_SUFFIX
 from keyhop.rekey.side.figures import DEPLOYMENT, FAILED
 from keyhop.rekey.side.table import SideTable

@@ -37,8 +37,8 @@ from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_o
 from keyhop.rekey.cutover.change import SHUT_BY_STRAGGLERS, Change, Next
 from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.cutover.gates import ACCEPTABLE, Gate
-from keyhop.rekey.life_cycle.expiry import follow
-from keyhop.rekey.life_cycle.start import Starting
+from keyhop.rekey.life_cycle.create import Starting
+from keyhop.rekey.life_cycle.end import settle_expiry
 from keyhop.rekey.pace import THROTTLE, pace_of
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.request import (
@@ -304,7 +304,7 @@ def _change(command: PairCommand, to: Side, act: str) -> int:
 def move_expiry(command: PairCommand) -> None:
     """Report errors only: the other table serves already, and `complete` tries again."""
     try:
-        sentences = follow(command.connection, command.side())
+        sentences = settle_expiry(command.connection, command.side())
     except KeyhopError as error:
         sentences = [f"items expire as before: {error}"]
     for says in sentences:

@@ -9,9 +9,8 @@ from keyhop.dynamodb.client import Connection, dynamodb_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import StepResult
-from keyhop.rekey.life_cycle.create import Creation
-from keyhop.rekey.life_cycle.end import Ending, How, Options
-from keyhop.rekey.life_cycle.start import Starting
+from keyhop.rekey.life_cycle.create import Creation, Starting
+from keyhop.rekey.life_cycle.end import Ending, How
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable
 
@@ -97,7 +96,7 @@ class Life:
             self.pair.destination,
             how,
             self.followers,
-            options=Options(**options),
+            **options,
             now=lambda: self.now,
         )
 

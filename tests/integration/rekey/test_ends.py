@@ -9,8 +9,7 @@ from keyhop.cli.rekey_runs import move_expiry
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, RunConflict
-from keyhop.rekey.life_cycle.end import How
-from keyhop.rekey.life_cycle.expiry import follow
+from keyhop.rekey.life_cycle.end import How, settle_expiry
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 
@@ -115,14 +114,14 @@ def test_completed_the_destination_carries_nothing_of_ours_and_items_expire_ther
 
 def test_after_the_cutover_items_expire_where_they_are_served(life: Life) -> None:
     life.begin()
-    assert follow(Connection(life.database.client), life.side) == []
+    assert settle_expiry(Connection(life.database.client), life.side) == []
     life.cut_over()
-    assert len(follow(Connection(life.database.client), life.side)) == 2
+    assert len(settle_expiry(Connection(life.database.client), life.side)) == 2
     assert life.expires_by(life.pair.source) is None
     assert life.expires_by(life.pair.destination) == "expires"
     control = life.side.control()
     life.side.swap(control, control.changed(serving="source"))  # rolled back
-    follow(Connection(life.database.client), life.side)
+    settle_expiry(Connection(life.database.client), life.side)
     until_done(life.ending("cancel").step)
     assert life.expires_by(life.pair.source) == "expires"
     assert life.expires_by(life.pair.destination) is None
@@ -144,7 +143,7 @@ def test_a_time_to_live_that_is_still_changing_holds_up_no_change_of_the_other_t
     life.begin()
     life.cut_over()
     name, client = life.pair.destination, client_at(life.database.url)
-    told = follow(Connection(cast(Any, Slow())), life.side)
+    told = settle_expiry(Connection(cast(Any, Slow())), life.side)
     assert life.expires_by(life.pair.source) is None
     assert "which is changing" in told[-1]
 

@@ -14,7 +14,7 @@ from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.errors import CannotStart
 from keyhop.rekey.life_cycle.create import Creation
-from keyhop.rekey.life_cycle.end import Ending, Options
+from keyhop.rekey.life_cycle.end import Ending
 from keyhop.rekey.life_cycle.features import Features, gather
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable
@@ -195,8 +195,8 @@ def test_a_key_that_aws_keeps_is_not_named(cloud: Connection) -> None:
 def test_cancel_takes_auto_scaling_along(cloud: Connection) -> None:
     everything(cloud)
     until_done(creation(cloud).step)
-    options = Options(delete="OrdersByTenant")
-    until_done(Ending(cloud, "OrdersByTenant", "cancel", None, client_of, options).step)
+    delete = "OrdersByTenant"
+    until_done(Ending(cloud, delete, "cancel", None, client_of, delete=delete).step)
     targets = client_of("application-autoscaling").describe_scalable_targets(
         ServiceNamespace="dynamodb"
     )["ScalableTargets"]
@@ -208,7 +208,7 @@ def completing(cloud: Connection, **options: Any) -> Ending:
     control = side.control()
     side.swap(control, control.changed(serving="destination"))
     side.tell("turned", {"at": 0.0})
-    return Ending(cloud, "OrdersByTenant", "complete", None, client_of, Options(**options))
+    return Ending(cloud, "OrdersByTenant", "complete", None, client_of, **options)
 
 
 def test_a_last_export_is_asked_for_once_and_waited_for(cloud: Connection) -> None:

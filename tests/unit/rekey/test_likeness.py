@@ -13,9 +13,8 @@ from keyhop.cli.rekey import ACCEPTS as OFFERED
 from keyhop.cli.rekey import Accepted
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Table
-from keyhop.rekey.life_cycle.copying import moved_policy
-from keyhop.rekey.life_cycle.features import Features, names_table
-from keyhop.rekey.life_cycle.likeness import ACCEPTS, Likeness, Row, encryption_of, likeness
+from keyhop.rekey.life_cycle.features import Features, moved_policy, names_table
+from keyhop.rekey.life_cycle.likeness import ACCEPTS, Likeness, Row, encryption_of
 
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders"
 KEYS = KeySpace((KeyAttribute("tenant", "S"),), KeyAttribute("order", "N"))
@@ -51,7 +50,7 @@ def features(*, seen: dict[str, Any] | None = None, arn: str = ARN, **descriptio
 
 
 def alike(of: Features, *accepted: str, keys: KeySpace = KEYS) -> Likeness:
-    return likeness(of, "OrdersByTenant", keys, accepted)
+    return Likeness(of, "OrdersByTenant", keys, accepted)
 
 
 def row(found: Likeness, what: str) -> Row:

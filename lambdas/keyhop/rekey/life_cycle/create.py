@@ -1,13 +1,16 @@
-"""`create`: make the side table with plan and control, the destination, and the source's stream.
+"""`create` and `start`: make the tables of a re-key, and begin to replicate.
 
-Each step does the next possible thing. It records its intention before it makes a table. So a
-process that was killed, or that runs in parallel with another, continues where the other stopped,
-and no process uses a table that existed before as the one it made.
+`create` makes the side table with plan and control, the destination, and the source's stream. Each
+step does the next possible thing. It records its intention before it makes a table. So a process
+that was killed, or that runs in parallel with another, continues where the other stopped, and no
+process uses a table that existed before as the one it made. `start` attaches the replicating
+function to the streams. Both can be repeated.
 """
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
 
@@ -17,15 +20,26 @@ from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import BUSY, StepResult, Table, ask, look_up, request, update
 from keyhop.errors import CannotStart, RunConflict, TableNotFound
 from keyhop.rekey.control import LEASE_SECONDS, Control
-from keyhop.rekey.life_cycle.copying import Copying
-from keyhop.rekey.life_cycle.features import ClientOf, Features, gather, ttl_of
-from keyhop.rekey.life_cycle.likeness import VIEW, Likeness, encryption_of, likeness
+from keyhop.rekey.life_cycle.features import (
+    ClientOf,
+    Features,
+    copy_settings,
+    gather,
+    ttl_of,
+)
+from keyhop.rekey.life_cycle.likeness import VIEW, Likeness, encryption_of
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.figures import COPIED, DESTINATION, ENDING, STREAM, TTL, TURNED
+from keyhop.rekey.side.figures import (
+    COPIED,
+    DESTINATION,
+    ENDING,
+    STARTED,
+    STREAM,
+    TTL,
+    TURNED,
+)
 from keyhop.rekey.side.layout import KEYS
 from keyhop.rekey.side.table import SideTable, table_request
-
-NONE_WAS_MADE: Mapping[str, Any] = {"identity": "", "adopted": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,7 @@ class Creation:
 
     def _likeness(self, source: Table) -> tuple[Features, Likeness]:
         features = gather(self.connection, source, self.client_of)
-        return features, likeness(features, self.pair.destination, self.keys, self.accepted)
+        return features, Likeness(features, self.pair.destination, self.keys, self.accepted)
 
     def _source(self) -> Table:
         table = look_up(self.connection, self.pair.source)
@@ -169,7 +183,7 @@ class Creation:
     def _begin(self, side: SideTable, destination: Table | None) -> dict[str, Any]:
         """Record that the destination will be made or adopted."""
         self._check_all(destination)
-        creation = {**NONE_WAS_MADE, "adopted": destination is not None}
+        creation = {"identity": "", "adopted": destination is not None}
         side.tell(DESTINATION, creation)
         return creation
 
@@ -178,8 +192,8 @@ class Creation:
     ) -> bool:
         features, alike = self._likeness(source)
         if not creation["adopted"]:
-            indexes = alike.indexes
-            if not Copying(self.connection, features, destination, indexes, self.client_of).all():
+            indexes, client_of = alike.indexes, self.client_of
+            if not copy_settings(self.connection, features, destination, indexes, client_of):
                 return False
         side.tell(TTL, features.ttl and {"attribute": features.ttl})
         side.tell(COPIED, [row.to_json() for row in alike.rows])
@@ -215,6 +229,66 @@ class Creation:
         except ClientError as error:
             if error_code(error) != BUSY:
                 raise
+
+
+class Followers(Protocol):
+    """The replicating function's event source mappings (streams/event_source.Mappings)."""
+
+    def attach(self, stream: str) -> bool:
+        """Make the function follow the stream, and return whether it does by now."""
+
+    def detach(self, stream: str) -> bool:
+        """Detach the function from all streams of a table; return whether that is done."""
+
+    def others(self, stream: str) -> list[str]:
+        """Return the names of other functions that follow the stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """Starts the replication; `followers` is None without functions, as on a laptop.
+
+    The function follows both streams from here until the end; the control item says in which
+    direction it may write. The reverse direction begins while the destination is empty.
+    """
+
+    connection: Connection
+    pair: Pair
+    followers: Followers | None
+    now: Callable[[], float] = time.time
+
+    def step(self) -> StepResult:
+        """Make the next step; raise CannotStart if `create` has not finished."""
+        side = SideTable(self.connection, self.pair.side)
+        self._check_goes_on(side)
+        if side.told(COPIED) is None:
+            raise CannotStart("There is no destination yet: let create come to its end.")
+        for name in (self.pair.destination, self.pair.source):
+            table = look_up(self.connection, name)
+            stream = _stream_of(table)
+            if self.followers is not None and not self.followers.attach(stream):
+                return StepResult(False, f"attaching the function to the stream of {name}")
+        if side.told(STARTED) is None:
+            side.tell(STARTED, {"at": self.now()})
+        return self._replicate(side)
+
+    def _check_goes_on(self, side: SideTable) -> None:
+        """Raise CannotStart for another plan, or if `cancel` or `complete` has begun."""
+        if side.plan().digest != self.pair.digest:
+            raise CannotStart(f"The side table {self.pair.side!r} holds another plan.")
+        if ending := side.told(ENDING):
+            raise CannotStart(f"This re-key is being ended: let {ending['how']} come to its end.")
+
+    def _replicate(self, side: SideTable) -> StepResult:
+        """Let batches write, without disturbing a change of the serving table."""
+        control = side.control()
+        if control.replicating:
+            return StepResult(True, "replicating")
+        if control.stage != "open":
+            return StepResult(False, f"waiting for the cutover, which is {control.stage}")
+        # If another process changed the item first, the next step reads it again.
+        side.swap(control, control.changed(replicating=True))
+        return StepResult(False, "beginning to replicate")
 
 
 def found(connection: Connection, name: str) -> Table | None:
@@ -258,6 +332,17 @@ def check_stream_view(source: Table) -> None:
             "turn it off and on again, and attach them to the new stream (another ARN); what is "
             "written meanwhile they do not see."
         )
+
+
+def _stream_of(table: Table) -> str:
+    """Return the ARN of the table's stream; raise CannotStart if it is disabled or lacks images."""
+    check_stream_view(table)
+    if table.stream is None:
+        raise CannotStart(
+            f"The stream of {table.bare_name!r} is off: run create again, which turns it on. What "
+            "was written meanwhile, verify finds."
+        )
+    return table.stream
 
 
 def shown_keys(keys: KeySpace) -> str:

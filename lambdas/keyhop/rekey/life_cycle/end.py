@@ -1,29 +1,30 @@
 """`complete` and `cancel`: the two ends of a re-key. Either removes everything of Keyhop's.
 
+They leave time to live enabled on the serving table only, as do a cutover and a rollback
+(`settle_expiry`): the deletes of the other table would be writes that bypass the router.
+
 Each step does the next possible thing. The side table, which holds the progress, is deleted last.
 The first step turns `replicating` off by a swap of the control item. If it competes with a cutover,
 only one of the two succeeds, and without replication no cutover is possible.
 """
 
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.tables import StepResult, Table, request, update
-from keyhop.errors import CannotStart, RunConflict
-from keyhop.rekey.control import ALIVE_SECONDS, Control
-from keyhop.rekey.life_cycle.copying import forget_scaling
-from keyhop.rekey.life_cycle.create import found, has_items, waiting
-from keyhop.rekey.life_cycle.expiry import step_towards
-from keyhop.rekey.life_cycle.export import export_step
-from keyhop.rekey.life_cycle.features import ClientOf
-from keyhop.rekey.life_cycle.leftovers import remove_markers
-from keyhop.rekey.life_cycle.start import Followers
+from keyhop.dynamodb.requester import ItemCalls
+from keyhop.dynamodb.tables import StepResult, Table, ask, request, update
+from keyhop.dynamodb.values import Key, from_json
+from keyhop.errors import AwsRefused, CannotStart, RunConflict, TableNotFound
+from keyhop.rekey.control import ALIVE_SECONDS, Control, Side, other_side
+from keyhop.rekey.life_cycle.create import Followers, found, has_items, waiting
+from keyhop.rekey.life_cycle.features import ClientOf, cause_code, forget_scaling
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.side.figures import DESTINATION, ENDING, STREAM, TTL, TURNED
-from keyhop.rekey.side.layout import KEYS
+from keyhop.rekey.side.figures import DESTINATION, ENDING, EXPORT, STREAM, TTL, TURNED
+from keyhop.rekey.side.layout import KEYS, MARKER_ATTRIBUTE
 from keyhop.rekey.side.table import SideTable
 from keyhop.wording import counted, duration
 
@@ -38,28 +39,31 @@ QUIET_SECONDS = DAY_SECONDS
 
 MOST_NAMED = 5
 
+TOO_SOON = "multiple times within a fixed interval"
+"""A part of the error for a second change within an hour (API Reference, UpdateTimeToLive)."""
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options of an end: the window of `complete`, the bucket of a last export of the source,
-    and the table to delete (the source for `complete`, the destination for `cancel`), or empty.
-    """
-
-    window_days: float = WINDOW_DAYS
-    delete: str = ""
-    export: str = ""
+NO_RECOVERY = "PointInTimeRecoveryUnavailableException"
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """One end of a re-key, by the name of its destination; `now` returns the seconds since 1970."""
+    """One end of a re-key, by the name of its destination; `now` returns the seconds since 1970.
+
+    Attributes:
+        window_days: The days from the cutover to `complete`.
+        delete: The table to delete: the source for `complete`, the destination for `cancel`, or
+            empty.
+        export: The bucket of a last export of the source, or empty.
+    """
 
     connection: Connection
     destination: str
     how: How
     followers: Followers | None = None
     client_of: ClientOf | None = None
-    options: Options = Options()
+    window_days: float = WINDOW_DAYS
+    delete: str = ""
+    export: str = ""
     now: Callable[[], float] = time.time
 
     def step(self) -> StepResult:
@@ -113,12 +117,12 @@ class Ending:
 
     def _check_name(self, pair: Pair) -> None:
         whose = pair.source if self.how == "complete" else pair.destination
-        if self.options.delete not in ("", whose):
+        if self.delete not in ("", whose):
             raise CannotStart(
                 f"{self.how} deletes {whose!r}, if anything: to have it deleted, give that name."
             )
-        if self.options.delete and self.how == "complete":
-            table = found(self.connection, self.options.delete)
+        if self.delete and self.how == "complete":
+            table = found(self.connection, self.delete)
             if table is not None and table.description.get("DeletionProtectionEnabled"):
                 raise CannotStart(
                     f"Table {whose!r} is protected against deletion: take that off, or complete "
@@ -144,13 +148,13 @@ class Ending:
         if turned is None:
             raise CannotStart(
                 "It was not noted when the cutover was, so the window of "
-                f"{duration(self.options.window_days * DAY_SECONDS)} begins now."
+                f"{duration(self.window_days * DAY_SECONDS)} begins now."
             )
-        remaining = turned["at"] + self.options.window_days * DAY_SECONDS - now
+        remaining = turned["at"] + self.window_days * DAY_SECONDS - now
         if remaining > 0:
             raise CannotStart(
                 f"The cutover was {duration(now - turned['at'])} ago: complete comes "
-                f"{duration(self.options.window_days * DAY_SECONDS)} after it (--window), as until "
+                f"{duration(self.window_days * DAY_SECONDS)} after it (--window), as until "
                 "then there is a way back."
             )
         late = [straggler for straggler in side.stragglers() if straggler.at > now - QUIET_SECONDS]
@@ -230,7 +234,10 @@ class Ending:
         return StepResult(True, "no batch is under way")
 
     def _markers(self, side: SideTable, pair: Pair) -> StepResult:
-        remove_markers(self.connection, side)
+        """Remove the markers of a killed drain, but keep other items with such a key."""
+        for marker, details in side.markers().items():
+            _Items(self.connection, details["table"]).remove(from_json(details["key"]), marker)
+            side.drop_marker(marker)
         return StepResult(True, "no marker is left")
 
     def _expiry(self, side: SideTable, pair: Pair) -> StepResult:
@@ -239,13 +246,50 @@ class Ending:
         if attribute is None or None in tables or side.told(TURNED) is None:
             return StepResult(True, "it was never changed when items expire")
         serving = side.control().serving
-        return step_towards(self.connection, pair, attribute, serving)
+        return _step_expiry(self.connection, pair, attribute, serving)
 
     def _export(self, side: SideTable, pair: Pair) -> StepResult:
+        """Request the export once, and wait for it."""
         source = found(self.connection, pair.source)
-        if not self.options.export or source is None:
+        if not self.export or source is None:
             return StepResult(True, "no export was asked for")
-        return export_step(self.connection, side, source, self.options.export)
+        progress = side.told(EXPORT)
+        if progress is None:
+            side.tell(EXPORT, {"arn": "", "token": uuid.uuid4().hex})
+            return StepResult(False, "asking for an export of the source")
+        if not progress["arn"]:
+            parameters = {
+                "TableArn": source.arn,
+                "S3Bucket": self.export,
+                "S3Prefix": source.bare_name,
+                "ExportFormat": "DYNAMODB_JSON",
+                # A second request within eight hours is the same export (API Reference).
+                "ClientToken": progress["token"],
+            }
+            answer = self._ask_for_export(source, parameters)
+            side.tell(EXPORT, {**progress, "arn": answer["ExportDescription"]["ExportArn"]})
+            return StepResult(False, "exporting the source")
+        which = {"ExportArn": progress["arn"]}
+        described = ask(self.connection, source.name, "describe_export", which)["ExportDescription"]
+        status = described["ExportStatus"]
+        if status == "FAILED":
+            side.tell(EXPORT, None)
+            why = described.get("FailureMessage", "")
+            raise AwsRefused(f"The export of {source.bare_name!r} has failed: {why}")
+        return StepResult(status == "COMPLETED", f"the export of the source is {status}")
+
+    def _ask_for_export(self, source: Table, parameters: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return ask(
+                self.connection, source.bare_name, "export_table_to_point_in_time", parameters
+            )
+        except AwsRefused as error:
+            if cause_code(error) == NO_RECOVERY:
+                raise CannotStart(
+                    f"Table {source.bare_name!r} has no point-in-time recovery, which an export is "
+                    "made from: turn it on, or complete without an export."
+                ) from error
+            raise
 
     def _streams(self, side: SideTable, pair: Pair) -> StepResult:
         """Turn off the streams that `create` turned on, unless another function uses them."""
@@ -273,7 +317,7 @@ class Ending:
 
     def _delete_table(self, side: SideTable, pair: Pair) -> StepResult:
         """Delete the table that is no longer needed, if the caller has named it."""
-        name = self.options.delete
+        name = self.delete
         table = found(self.connection, name) if name else None
         if table is None:
             return StepResult(True, "there is no table to delete")
@@ -301,3 +345,88 @@ class Ending:
                 f"Table {table.bare_name!r} was not made by create: delete it by hand, and cancel "
                 "without its name."
             )
+
+
+def settle_expiry(connection: Connection, side: SideTable) -> list[str]:
+    """Make the changes after a cutover or a rollback, and return a sentence for each. Do not wait,
+    because that can take an hour: `complete` makes the remaining changes.
+    """
+    pair, attribute = side.plan(), (side.told(TTL) or {}).get("attribute")
+    serving = side.control().serving
+    sentences: list[str] = []
+    while not (step := _step_expiry(connection, pair, attribute, serving)).done:
+        if step.says in sentences or step.says.startswith("waiting"):
+            return [*sentences, step.says]
+        sentences.append(step.says)
+    return sentences
+
+
+def _step_expiry(
+    connection: Connection, pair: Pair, attribute: str | None, serving: Side
+) -> StepResult:
+    """Make one change, or report a wait for one, which may take an hour but does not delay a change
+    of the other table. `attribute` is the one by which items expire; None if they do not.
+    """
+    if attribute is None:
+        return StepResult(True, "items do not expire")
+    serves = pair.table(serving)
+    waits = []
+    for table, should_be_on in ((serves, True), (pair.table(other_side(serving)), False)):
+        state = _expiry_of(connection, table, attribute)
+        if state == "changing":
+            says = f"waiting for the time to live of {table}, which is changing"
+            waits.append(StepResult(False, says))
+        elif (state == "on") != should_be_on:
+            step = _change_expiry(connection, table, attribute, should_be_on)
+            if not step.says.startswith("waiting"):
+                return step
+            waits.append(step)
+    return waits[0] if waits else StepResult(True, f"items of {serves} expire by {attribute}")
+
+
+def _expiry_of(
+    connection: Connection, table: str, attribute: str
+) -> Literal["on", "off", "changing"]:
+    """Return the state of a table's time to live; raise CannotStart if it has another attribute."""
+    description = request(connection, table, "describe_time_to_live")["TimeToLiveDescription"]
+    status = description.get("TimeToLiveStatus", "DISABLED")
+    if status in ("ENABLING", "DISABLING"):
+        return "changing"
+    if status == "DISABLED":
+        return "off"
+    if description.get("AttributeName") != attribute:
+        raise CannotStart(
+            f"Items of {table!r} expire by another attribute than {attribute!r}, which the source "
+            "had when the re-key was made: turn that off first."
+        )
+    return "on"
+
+
+def _change_expiry(connection: Connection, table: str, attribute: str, on: bool) -> StepResult:
+    word = "on" if on else "off"
+    specification = {"Enabled": on, "AttributeName": attribute}
+    try:
+        request(connection, table, "update_time_to_live", TimeToLiveSpecification=specification)
+    except CannotStart as error:
+        if TOO_SOON not in str(error):
+            raise
+        return StepResult(
+            False, f"waiting to turn the time to live of {table} {word}: once an hour"
+        )
+    return StepResult(False, f"turning the time to live of {table} {word}")
+
+
+class _Items(ItemCalls):
+    def remove(self, key: Key, marker: str) -> None:
+        try:
+            self._write(
+                "delete_item",
+                1.0,
+                TableName=self._table,
+                Key=key,
+                ConditionExpression="#m = :marker",
+                ExpressionAttributeNames={"#m": MARKER_ATTRIBUTE},
+                ExpressionAttributeValues={":marker": {"S": marker}},
+            )
+        except TableNotFound:
+            return

@@ -1,20 +1,25 @@
-"""Read the features of a table, apart from its items, in order to make another table like it.
+"""Read the features of a table, apart from its items, and copy them to another table.
 
-This costs nothing but requests. A feature that is not accessible is reported with the reason.
+Reading costs nothing but requests. A feature that is not accessible is reported with the reason.
+CreateTable accepts most of them (likeness.py); `copy_settings` copies the others.
+
+`create` must not silently leave out a setting that DynamoDB has learnt since Keyhop was written. So
+each member of an answer that is not in the lists of this module is reported, and
+tests/unit/test_service_model.py compares the lists with botocore's model. Keyhop knows a member if
+`create` copies it, lists it for a person or refuses the table because of it, or if it is a figure
+or state that no table takes over.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Union
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.refusals import error_code, explained
-from keyhop.dynamodb.tables import Table, ask, request
+from keyhop.dynamodb.tables import NOT_NOW, Table, ask, request
 from keyhop.errors import KeyhopError
-from keyhop.rekey.life_cycle.known import BESIDE, Members, unknown_members
-from keyhop.rekey.life_cycle.known import SCALING as OF_SCALABLE_TABLES
 
 T = TypeVar("T")
 ClientOf = Callable[[str], Any]
@@ -23,13 +28,22 @@ ClientOf = Callable[[str], Any]
 Objects = tuple[Mapping[str, Any], ...]
 """Descriptions of objects, as the services return them."""
 
+Members = Mapping[str, Union["Members", None]]
+"""The names of the members of a structure, or of each structure in a list. The value None means
+that Keyhop deals with the member as a whole, whatever is in it."""
+
 FAILURES = (BotoCoreError, ClientError, KeyhopError)
 PATIENCE_SECONDS = 10.0
 NO_POLICY = "PolicyNotFoundException"
+NOT_YET = "ContinuousBackupsUnavailableException"
+"""The error of a table that was created a moment ago."""
+
+TARGET = ("MinCapacity", "MaxCapacity", "SuspendedState")
+ACTION = ("Schedule", "Timezone", "StartTime", "EndTime", "ScalableTargetAction")
 NOWHERE = "000000000000"
 """The account in the ARNs of local databases; it does not exist in AWS."""
 
-SCALING = "dynamodb"
+NAMESPACE = "dynamodb"
 """The name of DynamoDB in Application Auto Scaling."""
 
 OF_SCALING = "TargetTracking-table/"
@@ -49,7 +63,7 @@ class Features:
             `schedules`.
         aws_key: Whether the table's KMS key is the one that AWS keeps for DynamoDB.
         unseen: By the names of these fields, why one is not accessible.
-        unknown: Members of the answers other than DescribeTable's that known.py does not have.
+        unknown: Members of the answers other than DescribeTable's that Keyhop does not know.
     """
 
     table: Table
@@ -71,13 +85,8 @@ class Features:
     @property
     def is_local(self) -> bool:
         """Return whether the table is outside of AWS, where many of these features do not exist."""
-        return is_local(self.table)
-
-
-def is_local(table: Table) -> bool:
-    """Return whether a table is in a local database."""
-    parts = table.arn.split(":")
-    return len(parts) < 5 or parts[4] == NOWHERE
+        parts = self.table.arn.split(":")
+        return len(parts) < 5 or parts[4] == NOWHERE
 
 
 def cause_code(error: BaseException) -> str:
@@ -87,11 +96,11 @@ def cause_code(error: BaseException) -> str:
 
 def gather(connection: Connection, table: Table, client_of: ClientOf | None = None) -> Features:
     """Return all features; `client_of` is None without other services."""
-    reader = _Asked(connection, table, client_of)
+    reader = _Reader(connection, table, client_of)
     nothing: tuple[Objects, Objects, Objects] = ((), (), ())
     scaled = reader.beside("application-autoscaling", "targets", _scaling, nothing)
-    for kind, described in zip(OF_SCALABLE_TABLES, scaled, strict=True):
-        reader.compare({kind: list(described)}, OF_SCALABLE_TABLES)
+    for kind, described in zip(SCALING, scaled, strict=True):
+        reader.compare({kind: list(described)}, SCALING)
     features = Features(
         table,
         ttl=reader.table("ttl", reader.ttl, None),
@@ -122,7 +131,131 @@ def _ttl_in(answer: Mapping[str, Any]) -> str | None:
     return description.get("AttributeName") if is_on else None
 
 
-class _Asked:
+def copy_settings(
+    connection: Connection,
+    features: Features,
+    destination: Table,
+    indexes: Collection[str],
+    client_of: ClientOf | None = None,
+) -> bool:
+    """Copy the settings that CreateTable does not accept to an ACTIVE table with these indexes.
+
+    Each setting can be copied repeatedly. A refusal ends `create`, which can be run again.
+
+    Returns:
+        False if it is too early for some of the settings.
+    """
+    try:
+        for index, mode in features.insights.items():
+            if not index or index in indexes:
+                where = {"IndexName": index} if index else {}
+                how = {"ContributorInsightsMode": mode} if mode else {}
+                action = {"ContributorInsightsAction": "ENABLE", **where, **how}
+                parameters = {"TableName": destination.name, **action}
+                ask(connection, destination.name, "update_contributor_insights", parameters)
+        if features.policy is not None:
+            text = moved_policy(features.policy, features.table.arn, destination.arn)
+            parameters = {"ResourceArn": destination.arn, "Policy": text}
+            ask(connection, destination.name, "put_resource_policy", parameters)
+        if features.targets and client_of is not None:
+            try:
+                client = client_of("application-autoscaling")
+                _copy_scaling(client, features, destination.bare_name, indexes)
+            except (BotoCoreError, ClientError) as error:
+                endpoint, service = connection.endpoint, "Application Auto Scaling"
+                name = destination.bare_name
+                raise explained(error, endpoint, name, service=service) from error
+        return _copy_recovery(connection, destination.name, features.recovery_days)
+    except ClientError as error:
+        if error_code(error) not in NOT_NOW:
+            raise
+        return False
+
+
+def _copy_recovery(connection: Connection, table: str, days: int | None) -> bool:
+    if days is None:
+        return True
+    recovery = {"PointInTimeRecoveryEnabled": True, "RecoveryPeriodInDays": days}
+    parameters = {"TableName": table, "PointInTimeRecoverySpecification": recovery}
+    try:
+        ask(connection, table, "update_continuous_backups", parameters)
+    except KeyhopError as error:
+        if cause_code(error) == NOT_YET:
+            return False
+        raise
+    return True
+
+
+def _copy_scaling(client: Any, features: Features, table: str, indexes: Collection[str]) -> None:
+    def moved(described: Objects) -> Iterator[dict[str, Any]]:
+        """Yield the descriptions for the table, without those of indexes that it lacks."""
+        for description in described:
+            _, _, index = description["ResourceId"].partition("/index/")
+            if not index or index in indexes:
+                resource = f"table/{table}" + (f"/index/{index}" if index else "")
+                yield {**description, "ResourceId": resource}
+
+    for target in moved(features.targets):
+        client.register_scalable_target(**_which(target), **_of(target, TARGET))
+    how = "TargetTrackingScalingPolicyConfiguration"
+    for policy in moved(features.policies):
+        # likeness names a policy of another kind, which somebody has accepted.
+        if how in policy:
+            client.put_scaling_policy(
+                **_which(policy), **_of(policy, ("PolicyName", "PolicyType", how))
+            )
+    for action in moved(features.schedules):
+        client.put_scheduled_action(
+            **_which(action), **_of(action, ("ScheduledActionName", *ACTION))
+        )
+
+
+def moved_policy(policy: str, source: str, destination: str) -> str:
+    """Return a resource policy with the source's ARN replaced by the destination's."""
+    for end in ('"', "/"):  # not a longer name that begins alike
+        policy = policy.replace(source + end, destination + end)
+    return policy
+
+
+def forget_scaling(client_of: ClientOf | None, table: Table) -> None:
+    """Remove auto scaling from a table before its deletion, because it would remain otherwise."""
+    if client_of is None or table.throughput is None:
+        return
+    client = client_of("application-autoscaling")
+    for target in _scalable_targets(client, table):
+        client.deregister_scalable_target(**_which(target))
+
+
+def _which(description: Mapping[str, Any]) -> dict[str, Any]:
+    return _of(description, ("ServiceNamespace", "ResourceId", "ScalableDimension"))
+
+
+def _of(description: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: description[name] for name in names if name in description}
+
+
+def unknown_members(answer: Mapping[str, Any], members: Members) -> tuple[str, ...]:
+    """Return the members of an answer that Keyhop does not know, as paths such as "Tags.Scope". One
+    that holds nothing (None, an empty text, list or structure) is not reported. One that is false
+    or 0 is reported, because its default is not known.
+    """
+    return tuple(sorted(set(_unknown(answer, members, ""))))
+
+
+def _unknown(answer: Mapping[str, Any], members: Members, before: str) -> Iterator[str]:
+    for name, value in answer.items():
+        if value is None or value in ("", [], {}):
+            continue
+        if name not in members:
+            yield before + name
+            continue
+        inner = members[name]
+        if inner is not None:
+            for element in value if isinstance(value, list) else [value]:
+                yield from _unknown(element, inner, f"{before}{name}.")
+
+
+class _Reader:
     def __init__(self, connection: Connection, table: Table, client_of: ClientOf | None) -> None:
         self._connection = connection
         self._table = table
@@ -227,20 +360,31 @@ class _Asked:
 
 
 def _scaling(client: Any, table: Table) -> tuple[Objects, Objects, Objects]:
-    names = [f"table/{table.bare_name}"]
-    names += [f"{names[0]}/index/{index}" for index in table.global_indexes]
-
-    def all_of(operation: str, result: str, **which: Any) -> list[Mapping[str, Any]]:
-        pages = client.get_paginator(operation).paginate(ServiceNamespace=SCALING, **which)
-        return list(pages.search(f"{result}[]"))
-
-    targets = all_of("describe_scalable_targets", "ScalableTargets", ResourceIds=names)
+    targets = _scalable_targets(client, table)
     policies: list[Mapping[str, Any]] = []
     schedules: list[Mapping[str, Any]] = []
     for name in sorted({target["ResourceId"] for target in targets}):
-        policies += all_of("describe_scaling_policies", "ScalingPolicies", ResourceId=name)
-        schedules += all_of("describe_scheduled_actions", "ScheduledActions", ResourceId=name)
+        which = {"ResourceId": name}
+        policies += _scaling_objects(client, "describe_scaling_policies", "ScalingPolicies", which)
+        schedules += _scaling_objects(
+            client, "describe_scheduled_actions", "ScheduledActions", which
+        )
     return tuple(targets), tuple(policies), tuple(schedules)
+
+
+def _scalable_targets(client: Any, table: Table) -> list[Mapping[str, Any]]:
+    """Return what auto scaling scales of a table and its indexes."""
+    names = [f"table/{table.bare_name}"]
+    names += [f"{names[0]}/index/{index}" for index in table.global_indexes]
+    which = {"ResourceIds": names}
+    return _scaling_objects(client, "describe_scalable_targets", "ScalableTargets", which)
+
+
+def _scaling_objects(
+    client: Any, operation: str, result: str, which: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
+    pages = client.get_paginator(operation).paginate(ServiceNamespace=NAMESPACE, **which)
+    return list(pages.search(f"{result}[]"))
 
 
 def _alarms(client: Any, table: Table) -> Objects:
@@ -271,3 +415,96 @@ def _plans(client: Any, table: Table) -> tuple[str, ...]:
     points = pages.paginate(ResourceArn=table.arn).search("RecoveryPoints[]")
     plans = {point.get("CreatedBy", {}).get("BackupPlanId", "") for point in points}
     return tuple(sorted(plans - {""}))
+
+
+def _names(text: str) -> dict[str, None]:
+    return dict.fromkeys(text.split())
+
+
+_THROUGHPUT = _names(
+    "ReadCapacityUnits WriteCapacityUnits LastIncreaseDateTime LastDecreaseDateTime "
+    "NumberOfDecreasesToday"
+)
+_CAPACITY: Members = {
+    "ProvisionedThroughput": _THROUGHPUT,
+    "OnDemandThroughput": _names("MaxReadRequestUnits MaxWriteRequestUnits"),
+    "WarmThroughput": _names("ReadUnitsPerSecond WriteUnitsPerSecond Status"),
+}
+_INDEX: Members = {
+    **_names("IndexName IndexSizeBytes ItemCount IndexArn"),
+    "KeySchema": _names("AttributeName KeyType"),
+    "Projection": _names("ProjectionType NonKeyAttributes"),
+}
+VECTOR_INDEX: Members = {
+    **_names("IndexName IndexStatus Backfilling IndexSizeBytes ItemCount IndexArn"),
+    **_names("Dimensions DistanceFunction"),
+    "SearchSchema": _names("AttributeName SearchSchemaElementType"),
+    "Projection": _names("ProjectionType NonKeyAttributes"),
+    "VectorAttribute": _names("AttributeName"),
+}
+
+TABLE: Members = {
+    **_names("TableName TableStatus CreationDateTime TableSizeBytes ItemCount TableArn TableId"),
+    **_names("LatestStreamLabel LatestStreamArn DeletionProtectionEnabled"),
+    "AttributeDefinitions": _names("AttributeName AttributeType"),
+    "KeySchema": _names("AttributeName KeyType"),
+    **_CAPACITY,
+    "BillingModeSummary": _names("BillingMode LastUpdateToPayPerRequestDateTime"),
+    "LocalSecondaryIndexes": _INDEX,
+    "GlobalSecondaryIndexes": {**_INDEX, **_names("IndexStatus Backfilling"), **_CAPACITY},
+    "VectorIndexes": VECTOR_INDEX,
+    "StreamSpecification": _names("StreamEnabled StreamViewType"),
+    "SSEDescription": _names("Status SSEType KMSMasterKeyArn InaccessibleEncryptionDateTime"),
+    "TableClassSummary": _names("TableClass LastUpdateDateTime"),
+    # A global table is refused as a whole. These settings mean something only on a global table.
+    **_names("GlobalTableVersion Replicas GlobalTableWitnesses MultiRegionConsistency"),
+    **_names("GlobalTableSettingsReplicationMode DisassociationProtectionEnabled"),
+    # Where the source came from, and a state in which no table can be read.
+    **_names("RestoreSummary ArchivalSummary"),
+}
+"""Members of the table in the answer of DescribeTable."""
+
+BESIDE: Mapping[str, Members] = {
+    "describe_time_to_live": {
+        "TimeToLiveDescription": _names("TimeToLiveStatus AttributeName"),
+    },
+    "describe_continuous_backups": {
+        "ContinuousBackupsDescription": {
+            "ContinuousBackupsStatus": None,
+            "PointInTimeRecoveryDescription": _names(
+                "PointInTimeRecoveryStatus RecoveryPeriodInDays EarliestRestorableDateTime "
+                "LatestRestorableDateTime"
+            ),
+        },
+    },
+    "describe_contributor_insights": _names(
+        "TableName IndexName ContributorInsightsRuleList ContributorInsightsStatus "
+        "LastUpdateDateTime FailureException ContributorInsightsMode"
+    ),
+    "describe_kinesis_streaming_destination": {
+        "TableName": None,
+        "KinesisDataStreamDestinations": _names(
+            "StreamArn DestinationStatus DestinationStatusDescription "
+            "ApproximateCreationDateTimePrecision"
+        ),
+    },
+    "get_resource_policy": _names("Policy RevisionId"),
+    "list_tags_of_resource": {"Tags": _names("Key Value"), "NextToken": None},
+}
+"""Members of the other answers of DynamoDB about a table, by boto3's name of the operation."""
+
+SCALING: Mapping[str, Members] = {
+    "ScalableTargets": _names(
+        "ServiceNamespace ResourceId ScalableDimension MinCapacity MaxCapacity PredictedCapacity "
+        "RoleARN CreationTime SuspendedState ScalableTargetARN"
+    ),
+    "ScalingPolicies": _names(
+        "PolicyARN PolicyName ServiceNamespace ResourceId ScalableDimension PolicyType "
+        "TargetTrackingScalingPolicyConfiguration Alarms CreationTime"
+    ),
+    "ScheduledActions": _names(
+        "ScheduledActionName ScheduledActionARN ServiceNamespace Schedule Timezone ResourceId "
+        "ScalableDimension StartTime EndTime ScalableTargetAction CreationTime"
+    ),
+}
+"""Members of Application Auto Scaling's answers. Only policies that track a target are copied."""

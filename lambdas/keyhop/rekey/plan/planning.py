@@ -15,7 +15,7 @@ from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.dynamodb.values import Item, Key
 from keyhop.rekey.life_cycle.features import ClientOf, gather
-from keyhop.rekey.life_cycle.likeness import Likeness, likeness
+from keyhop.rekey.life_cycle.likeness import Likeness
 from keyhop.rekey.plan.collisions import tally
 from keyhop.rekey.plan.costs import costs, index_costs
 from keyhop.rekey.plan.judgement import Facts, Hot, Question, hot_keys, index_question, judged
@@ -134,7 +134,7 @@ class Planning:
         """Make the plan. Raise TableNotFound, NotPermitted, BudgetSpent and other errors."""
         table = look_up(self.connection, self.source)
         features = gather(self.connection, table, self.client_of)
-        alike = likeness(features, self.destination, self.keys, self.accepted)
+        alike = Likeness(features, self.destination, self.keys, self.accepted)
         reader = self._reader(table, self.max_read_units)
         sample = draw(reader, self.sample, self.chance)
         trial = Trial(self.transform, self._indexes(table), self.ours).add(sample.items)
