@@ -135,10 +135,10 @@ def _verified(state: Seen) -> Gate:
 
 def _claims(state: Seen, to: Side) -> Gate:
     wants = "wants" if state.claims == 1 else "want"
-    says = f"{counted(state.claims, 'item')} {wants} a place that another one has"
+    says = f"{counted(state.claims, 'item')} {wants} a key that another item has"
     remedy = (
-        "those that stay collide under the template: keyhop rekey status --show-keys full names "
-        "some"
+        "items that stay here collide under the template: keyhop rekey status --show-keys full "
+        "names some"
     )
     if state.refusals:
         says = refused_items(len(state.refusals), state.refusals[0], f"the {to}")
@@ -150,13 +150,16 @@ def _claims(state: Seen, to: Side) -> Gate:
 
 def _unmappable(state: Seen) -> Gate:
     says = f"{counted(state.unmappable, 'item')} cannot be mapped"
-    remedy = "change these items, or the template (which begins anew)"
+    remedy = "change these items, or the template (then the re-key starts from the beginning)"
     return _gate("unmappable", not state.unmappable, says, remedy)
 
 
 def _would_lose(state: Seen, accept: Collection[str]) -> Gate:
     says = f"going back would lose {counted(state.unmappable, 'item')}, which cannot be mapped back"
-    remedy = f"give them what the template's inverse needs, or lose them: --accept {UNMAPPED}"
+    remedy = (
+        "add the attributes that the template's inverse needs, or accept that the items are "
+        f"lost: --accept {UNMAPPED}"
+    )
     return _gate("would lose", UNMAPPED in accept or not state.unmappable, says, remedy)
 
 
@@ -164,31 +167,33 @@ def _stragglers(state: Seen, to: Side, accept: Collection[str]) -> Gate:
     unsettled = [straggler for straggler in state.stragglers if straggler.settled is None]
     count = len(unsettled)
     if not count:
-        return Gate("stragglers", True, "no write has bypassed the routers and is unsettled")
+        return Gate("stragglers", True, "no unsettled write has bypassed the routers")
     named = ", ".join(key_digest(straggler.key).hex()[:12] for straggler in unsettled[:MOST_NAMED])
     more = f" and {count - MOST_NAMED:,} more" if count > MOST_NAMED else ""
     serving, target = other_side(to), to
     says = (
         f"{counted(count, 'write')} bypassed the routers (digests of keys: {named}{more}); "
-        f"settling overwrites each of these items in the {target} with what the {serving} says, in "
-        f"about {counted(settling_seconds(count), 'second')}"
+        f"settling overwrites each of these items in the {target} with the item in the "
+        f"{serving}, in about {counted(settling_seconds(count), 'second')}"
     )
     remedy = (
-        f"keyhop rekey status --show-keys full names them: make those writes that count again in "
-        f"the {serving}; then --accept {STRAGGLERS} settles them, and what only the {target} has "
-        "is lost. "
-        f"Without settling, what the {serving} has would be lost"
+        f"keyhop rekey status --show-keys full names them: repeat in the {serving} the writes "
+        f"that you need; then --accept {STRAGGLERS} settles them, and what only the {target} has "
+        f"is lost. Without settling, what the {serving} has would be lost"
     )
     if formless := sum(not straggler.has_form for straggler in unsettled):
         says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
-        remedy = f"delete those without a form in the {target}, or mend them there; {remedy}"
+        remedy = f"in the {target}, delete or correct the items without a form; {remedy}"
     return _gate("stragglers", STRAGGLERS in accept and not formless, says, remedy)
 
 
 def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
     """Return the gate for unexamined writes to the other table; `why_not` is empty without any."""
-    says = why_not or "all writes to the table that does not serve were examined for stragglers"
-    remedy = f"wait, or --accept {STRAGGLERS}: then later ones may overwrite what serves now"
+    says = why_not or "all writes to the table that does not serve were checked for stragglers"
+    remedy = (
+        f"wait, or --accept {STRAGGLERS}: then stragglers that are found later may overwrite "
+        "items of the serving table"
+    )
     return _gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
 
 
@@ -202,23 +207,23 @@ def _lag(state: Seen, to: Side) -> Gate:
     age = state.now - float(lag.get("at", 0))
     if age > STALE_SECONDS:
         # A table without traffic reports no lag; the rehearsal of the drain is decisive.
-        says = "nobody has told how far the other table is behind"
-        return Gate("lag", True, f"{says} lately" if lag else says)
+        says = "no process has reported how far the other table is behind"
+        return Gate("lag", True, f"{says} recently" if lag else says)
     seconds = float(lag["seconds"])
     says = f"the other table is {seconds:.1f} seconds behind"
     if to == "source" and seconds >= LAG_SECONDS:
         return Gate(
-            "lag", True, f"{says}; the rehearsal of the drain tells whether it can be tried"
+            "lag", True, f"{says}; the rehearsal of the drain shows whether a rollback can be tried"
         )
     return _gate("lag", seconds < LAG_SECONDS, says, catch_up(state.backfill))
 
 
 def _failures(state: Seen) -> Gate:
     if state.failed is None:
-        says = "the failure queue cannot be seen from here"
+        says = "the failure queue cannot be read from here"
         return Gate("failures", False, says, "allow sqs:GetQueueAttributes on it")
     says = f"{counted(state.failed, 'batch', 'batches')} wait in the failure queue"
-    return _gate("failures", not state.failed, says, "mend the cause, then keyhop rekey redrive")
+    return _gate("failures", not state.failed, says, "remove the cause, then keyhop rekey redrive")
 
 
 def _mapped(state: Seen) -> Gate | None:
@@ -226,14 +231,19 @@ def _mapped(state: Seen) -> Gate | None:
         return None
     wrong = [f"{direction}: {why}" for direction, why in state.mapped.items() if why]
     says = "; ".join(wrong) or "both streams are followed"
-    return _gate("streams", not wrong, says, "keyhop rekey start mends it")
+    return _gate(
+        "streams",
+        not wrong,
+        says,
+        "run keyhop rekey start, which makes the functions follow the streams",
+    )
 
 
 def _way_back(state: Seen) -> Gate | None:
     if state.way_back is None:
         return None
-    says = state.way_back or "a write that must be refused was refused as it should be"
-    remedy = "without it there is no way back: give the function that right"
+    says = state.way_back or "a test write that must be refused was refused"
+    remedy = "without this permission no rollback is possible: grant it to the function"
     return _gate("way back", not state.way_back, says, remedy)
 
 

@@ -16,9 +16,10 @@ EXPORT_DOLLARS_PER_GB, IMPORT_DOLLARS_PER_GB = 0.10, 0.15
 """The prices of ExportTableToPointInTime and ImportTable, from memory: check AWS's price page."""
 
 EXPORT_SAYS = (
-    "export to S3, a transformation of your own there, and import into a new table: it needs "
-    "point-in-time recovery, makes no local indexes, lets of two items with one key the last one "
-    "win without a word, and what is written meanwhile is not in it; Keyhop does not do it"
+    "export to S3, transform the data there with your own code, and import it into a new table: "
+    "this needs point-in-time recovery, creates no local indexes, silently keeps only the last "
+    "of two items with the same key, and leaves out what is written in the meantime; Keyhop does "
+    "not do it"
 )
 
 
@@ -72,7 +73,7 @@ def costs(
         "export_import": {
             "dollars": round(gigabytes * (EXPORT_DOLLARS_PER_GB + IMPORT_DOLLARS_PER_GB), 6),
             "says": EXPORT_SAYS,
-            "prices": "from memory, to be checked",
+            "prices": "from memory, check them",
         },
         "bulk_put": {"dollars": None, "says": BULK_PUT_SAYS},
         "prices": prices.on_demand,

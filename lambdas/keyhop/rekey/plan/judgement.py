@@ -45,7 +45,7 @@ class Question:
         if not self.missing:
             return "all items have the new key's attributes: UpdateTable makes it"
         names = ", ".join(self.missing)
-        return f"{names} would first have to be written to the items, or be named otherwise"
+        return f"{names} must first be written to the items, or have another name"
 
     def to_json(self) -> dict[str, Any]:
         return {

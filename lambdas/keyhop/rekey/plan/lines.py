@@ -78,20 +78,20 @@ def _what(plan: Plan) -> _Shown:
 
 def _class(plan: Plan) -> str:
     if plan.kind == "bijective":
-        return "bijective: the new key tells the old one, so nothing can collide"
+        return "bijective: the old key can be derived from the new key, so no two items can collide"
     names = ", ".join(plan.owner_attributes)
-    return f"recoverable: the new key and {names} tell the old one"
+    return f"recoverable: the old key can be derived from the new key and {names}"
 
 
 def _collisions(plan: Plan) -> str:
     collisions = plan.collisions
     if collisions.how == "none":
-        return "none can be"
+        return "not possible"
     pairs = counted(collisions.pairs, "pair")
     if collisions.how == "counted":
-        return f"{pairs} of items want one place"
+        return f"{pairs} of items would get the same key"
     if collisions.at_most is None:
-        return "nothing is known of them"
+        return "unknown"
     return f"about {pairs}, at most {collisions.at_most:,.0f}; --full counts them"
 
 
@@ -110,11 +110,11 @@ def _costs(plan: Plan) -> list[str]:
             (
                 "live changes",
                 f"${live['dollars_a_million']:,.2f} a million"
-                + ("" if day is None else f"; ${day:,.2f} a day as it is written to now"),
+                + ("" if day is None else f"; ${day:,.2f} a day at the current rate of writes"),
             ),
             (
                 "storage",
-                f"${costs['storage']['dollars_a_month']:,.2f} a month, while there are two",
+                f"${costs['storage']['dollars_a_month']:,.2f} a month, while both tables exist",
             ),
             ("instead", f"${export['dollars']:,.2f} ({export['prices']}): {export['says']}"),
             ("or instead", str(costs["bulk_put"]["says"])),
@@ -126,11 +126,11 @@ def _costs(plan: Plan) -> list[str]:
 def _ends(plan: Plan) -> Iterator[str]:
     if plan.notes:
         yield ""
-        yield "Look at:"
+        yield "Please note:"
         yield from (f"  {note}" for note in plan.notes)
     if plan.blocks:
         yield ""
-        yield "In the way:"
+        yield "Problems that prevent the re-key:"
         yield from (f"  {block}" for block in plan.blocks)
 
 
