@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.usage import Usage
+from keyhop.errors import RunFailed
 from keyhop.jobs import fleet
 from keyhop.jobs.journal import Commit, RunPlan, usage_json
 from keyhop.jobs.runs import ExecutionContext
@@ -195,7 +196,7 @@ def clean_up(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     execution = ExecutionContext.from_context(event["execution"])
     try:
         fleet.clean_up(event["state"], execution, settings.runs, settings.worker)
-    except fleet.RunFailed as failed:
+    except RunFailed as failed:
         logger.error("failed", run=event["state"]["run"], cause=str(failed))
         boto3.client("stepfunctions").send_task_failure(
             taskToken=event["token"], error=failed.error, cause=str(failed)[:MOST_CAUSE]

@@ -18,7 +18,8 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from boto3.dynamodb.types import DYNAMODB_CONTEXT, Binary, TypeSerializer
-from keyhop.checks import Check, InvalidInput, Must, Truth, read, text, whole
+from keyhop.checks import Check, Must, Truth, read, text, whole
+from keyhop.errors import InvalidInput
 
 DEFAULT_LIMIT = 100
 MOST_ITEMS = 1000

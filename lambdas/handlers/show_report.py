@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from keyhop.checks import InvalidInput
+from keyhop.errors import InvalidInput
 from keyhop.jobs.request import allowed
 from keyhop.report.latest import latest_in
 from keyhop.storage.s3 import s3_client

@@ -1,3 +1,49 @@
-"""Keyhop: know and manage the partition keys of a DynamoDB table."""
+"""Keyhop: know and manage the partition keys of a DynamoDB table.
+
+The names in `__all__` are the public interface. Each is imported when it is first used, so that
+`import keyhop` takes a few milliseconds and loads no other package.
+"""
+
+TYPE_CHECKING = False  # as typing's, whose import alone would take longer than all the rest
+if TYPE_CHECKING:
+    from typing import Any
+
+    from keyhop import errors
+    from keyhop.errors import KeyhopError
+    from keyhop.rekey.routing.router import Router
+    from keyhop.sharding.calendar_table import CalendarTable
+    from keyhop.sharding.counter import ShardedCounter
+    from keyhop.sharding.table import ShardedTable
 
 __version__ = "0.1.0"
+__all__ = [
+    "CalendarTable",
+    "KeyhopError",
+    "Router",
+    "ShardedCounter",
+    "ShardedTable",
+    "errors",
+]
+_MODULES = {
+    "CalendarTable": "keyhop.sharding.calendar_table",
+    "KeyhopError": "keyhop.errors",
+    "Router": "keyhop.rekey.routing.router",
+    "ShardedCounter": "keyhop.sharding.counter",
+    "ShardedTable": "keyhop.sharding.table",
+}
+"""The module of each public name; `errors` is a module itself."""
+
+if not TYPE_CHECKING:  # a type checker would take every name for a public one
+
+    def __getattr__(name: str) -> "Any":
+        """Import a public name when it is first used (PEP 562)."""
+        from importlib import import_module
+
+        if name not in __all__:
+            raise AttributeError(f"module 'keyhop' has no attribute {name!r}")
+        module = import_module(_MODULES.get(name, "keyhop.errors"))
+        value = globals()[name] = module if name == "errors" else getattr(module, name)
+        return value
+
+    def __dir__() -> list[str]:
+        return [*__all__, "__version__"]

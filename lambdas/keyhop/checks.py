@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from keyhop.errors import CannotStart
+from keyhop.errors import InvalidInput
 
 if TYPE_CHECKING:  # imported when something is read: a command begins sooner
     from cattrs import ClassValidationError, Converter
@@ -30,10 +30,6 @@ STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"
 HALF_A_PAIR = "a text in it has half of a surrogate pair, which is no character"
 
 _NOT_EMPTY = re.compile(".+", re.DOTALL)
-
-
-class InvalidInput(CannotStart):
-    """The input has unknown, missing or wrong values."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

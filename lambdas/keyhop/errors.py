@@ -5,6 +5,8 @@ KeyhopError
 │   ├── TableNotFound
 │   ├── IndexNotFound
 │   ├── IndexBusy          another process builds, audits or removes the key index
+│   ├── InvalidInput       the input has unknown, missing or wrong values
+│   ├── BaselineUnreadable the older report cannot be compared
 │   └── RunConflict        the output already holds another run, or a finished one
 ├── MetadataLost           a key has items in shards that the shard metadata does not have
 ├── TooExpensive           the upper end of the estimate is over the limit in dollars; only a sample
@@ -15,10 +17,13 @@ KeyhopError
 ├── Unreachable            the endpoint does not answer
 ├── StoreUnavailable       the storage of the results does not answer; the run can be resumed
 ├── GaveUp                 requests were throttled or failed for too long; the run can be resumed
+│   └── WritesFrozen       a router did not write: writes were frozen for longer than it waits
+├── WriteUncertain         a write by a router may have been made or not
 ├── NoProgress             a worker had too little time to commit anything
 ├── BudgetSpent            the next page may exceed the budget; the run can be resumed
 ├── SegmentsTooLarge       a check cannot read a segment to its end in the time allowed
 ├── StaleIndex            the key index that a run has read may be stale: the run starts again
+├── RunFailed              an execution of a deployment failed
 ├── KeysMissing            a check found keys that the run did not report
 └── BrokenPromise          the service, or a stored run, contradicts its own guarantees: to continue
                            could lose keys
@@ -46,6 +51,12 @@ class MetadataLost(KeyhopError): ...
 class RunConflict(CannotStart): ...
 
 
+class InvalidInput(CannotStart): ...
+
+
+class BaselineUnreadable(CannotStart): ...
+
+
 class TooExpensive(KeyhopError): ...
 
 
@@ -67,6 +78,12 @@ class StoreUnavailable(KeyhopError): ...
 class GaveUp(KeyhopError): ...
 
 
+class WritesFrozen(GaveUp): ...
+
+
+class WriteUncertain(KeyhopError): ...
+
+
 class NoProgress(KeyhopError): ...
 
 
@@ -77,6 +94,14 @@ class SegmentsTooLarge(KeyhopError): ...
 
 
 class StaleIndex(KeyhopError): ...
+
+
+class RunFailed(KeyhopError):
+    """error: the name that the execution fails with."""
+
+    def __init__(self, message: str, error: str = "RunFailed") -> None:
+        super().__init__(message)
+        self.error = error
 
 
 class KeysMissing(KeyhopError):

@@ -17,7 +17,7 @@ from botocore.client import BaseClient
 from botocore.response import StreamingBody
 from handlers import sharding
 from jsonschema import Draft202012Validator
-from keyhop.checks import InvalidInput
+from keyhop.errors import InvalidInput
 
 from testing.schemas.catalogue import EXCHANGES
 

@@ -4,10 +4,6 @@ import re
 from collections.abc import Iterator
 
 import handlers.sharding  # OutOfTime
-import keyhop.checks
-import keyhop.jobs.fleet
-import keyhop.rekey.routing.router  # WritesFrozen
-import keyhop.report.pages.baseline  # noqa: F401  BaselineUnreadable
 from handlers.sharding_requests import InvalidItem
 from keyhop.errors import KeyhopError, StaleIndex
 

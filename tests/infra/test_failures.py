@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from keyhop import checks
 from keyhop.errors import CannotStart
 
 from infra.machines import definition
@@ -49,7 +48,6 @@ TASKS = [
 REFUSING = [one for one in TASKS if one[0] != "report" or one[1] == "Plan"]
 """Those that look at what was asked for, or at what has become of the table meanwhile."""
 WALKS = [("manage", "Walk"), ("manage", "Audit"), ("report", "Sources")]
-assert issubclass(checks.InvalidInput, CannotStart)
 REFUSALS = sorted(all_of(CannotStart) - {"BaselineUnreadable"})
 """The last is of a report's file, which an execution names by its run."""
 

@@ -3,7 +3,8 @@
 from dataclasses import asdict
 
 import pytest
-from keyhop.checks import InvalidInput, names_of
+from keyhop.checks import names_of
+from keyhop.errors import InvalidInput
 from keyhop.jobs.request import RUN_ID, Request, allowed, table_region
 from keyhop.key_index.request import WalkInput
 from keyhop.key_index.task import Walk

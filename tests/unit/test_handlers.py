@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from handlers import job, settings
-from keyhop.checks import InvalidInput
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import GaveUp, KeysMissing
-from keyhop.jobs.fleet import RunFailed
+from keyhop.errors import GaveUp, InvalidInput, KeysMissing, RunFailed
 from keyhop.jobs.journal import Block, Checkpoint, Commit, Part
 from keyhop.keys.verify import Verdict
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.checks import InvalidInput
 from keyhop.cli.each_actions import _json
 from keyhop.cli.report_actions import _old
 from keyhop.each.request import EachInput
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, InvalidInput
 from keyhop.keys.request import KeysInput
 from keyhop.rekey.template.files import read as read_template
 from keyhop.report.request import ReportInput

@@ -8,7 +8,7 @@ import pytest
 from boto3.dynamodb.types import Binary
 from handlers import sharding
 from handlers.sharding_requests import QueryRequest, WriteRequest
-from keyhop.checks import InvalidInput
+from keyhop.errors import InvalidInput
 
 from tests.unit.invocations import Context
 from tests.unit.sharding_fake import SECRET, FakeTable, item, set_environment, stand_in

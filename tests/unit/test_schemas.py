@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from handlers.sharding_requests import MoveRequest, QueryRequest, WriteRequest
 from jsonschema import Draft202012Validator
-from keyhop.checks import STARTED_BY, InvalidInput
+from keyhop.checks import STARTED_BY
 from keyhop.each.request import EachInput
+from keyhop.errors import InvalidInput
 from keyhop.key_index.request import Order, WalkInput
 from keyhop.keys.request import KeysInput
 

@@ -9,8 +9,7 @@ from boto3.dynamodb.types import Binary
 from botocore.exceptions import ClientError
 from handlers import sharding
 from handlers.sharding_requests import MoveRequest
-from keyhop.checks import InvalidInput
-from keyhop.errors import BrokenPromise
+from keyhop.errors import BrokenPromise, InvalidInput
 from keyhop.sharding.drain import DrainStep, Next
 from keyhop.sharding.key.shards import Phase, Shards
 from keyhop.sharding.manage import KeyShards

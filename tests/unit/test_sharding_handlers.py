@@ -11,8 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from handlers import sharding
 from handlers.sharding import OutOfTime, TimedClient
 from handlers.sharding_requests import MOST_WRITTEN, WriteRequest
-from keyhop.checks import InvalidInput
-from keyhop.errors import AwsRefused, CannotStart, GaveUp
+from keyhop.errors import AwsRefused, CannotStart, GaveUp, InvalidInput
 from keyhop.sharding.io.batch import BatchResult
 
 from tests.unit.invocations import Context, metrics_in

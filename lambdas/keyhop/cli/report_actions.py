@@ -18,19 +18,12 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import CannotStart, NotPermitted
+from keyhop.errors import BaselineUnreadable, CannotStart, NotPermitted
 from keyhop.report.candidates.streamed import Streamed
 from keyhop.report.course import Course
 from keyhop.report.facts import Absent, CodeFacts, RequestFacts, SampleFacts, StreamFacts
 from keyhop.report.findings import Report
-from keyhop.report.pages.baseline import (
-    AGAIN,
-    BaselineUnreadable,
-    Differences,
-    check,
-    differences,
-    status_of,
-)
+from keyhop.report.pages.baseline import AGAIN, Differences, check, differences, status_of
 from keyhop.report.pages.document import to_json
 from keyhop.report.pages.page import page
 from keyhop.report.pages.text import Line, changes, summary

@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Self
 
-from keyhop.checks import Check, InvalidInput, Must, Truth, number, one_of, text, whole
+from keyhop.checks import Check, Must, Truth, number, one_of, text, whole
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.dynamodb.values import Key
 from keyhop.each.allowed import MACHINE
 from keyhop.each.outcomes import DEFAULT_BATCH, GUARDS, MOST_BATCH
 from keyhop.each.template import template_json
+from keyhop.errors import InvalidInput
 from keyhop.jobs.request import A_METHOD, A_RUN, A_TABLE, Request, RunInput
 
 FORMS = "begins_with(TEXT), between(LOW, HIGH) or matches(REGULAR EXPRESSION)"

@@ -29,6 +29,7 @@ from keyhop.errors import (
     KeyhopError,
     NoProgress,
     RunConflict,
+    RunFailed,
     StaleIndex,
 )
 from keyhop.jobs.estimate import Start, ahead, estimate, of_the_rest
@@ -756,14 +757,6 @@ def _another_round(
         "maxConcurrency": min(state["maxConcurrency"], len(shares)),
         **groups_of(runs, plan.id, execution, round_, dict(shares)),
     }
-
-
-class RunFailed(KeyhopError):
-    """A run failed. The message says why, and what to do; `error` is the execution's error."""
-
-    def __init__(self, message: str, error: str = OTHER) -> None:
-        super().__init__(message)
-        self.error = error
 
 
 def clean_up(

@@ -7,12 +7,18 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from keyhop.checks import InvalidInput
 from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import Source, Table, look_up
-from keyhop.errors import BrokenPromise, IndexBusy, IndexNotFound, RunConflict, StaleIndex
+from keyhop.errors import (
+    BrokenPromise,
+    IndexBusy,
+    IndexNotFound,
+    InvalidInput,
+    RunConflict,
+    StaleIndex,
+)
 from keyhop.jobs.estimate import Start, first_look
 from keyhop.jobs.journal import EndedSegments, Journal, RunPlan, Totals, manifest
 from keyhop.jobs.layout import Wishes

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from keyhop.checks import (
-    InvalidInput,
     Must,
     Truth,
     camel,
@@ -22,6 +21,7 @@ from keyhop.checks import (
     wrong_input,
 )
 from keyhop.dynamodb.units import LEAST_COST, UNITS_PER_BLOCK
+from keyhop.errors import InvalidInput
 from keyhop.jobs.formats import Format
 from keyhop.jobs.layout import (
     ASSUMED_RATE,

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.errors import RunConflict
+from keyhop.errors import InvalidInput, RunConflict
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.request import RUN_ID, allowed, table_region
 from keyhop.storage.s3 import Bucket

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
+from keyhop.errors import InvalidInput
 from keyhop.jobs.request import allowed, table_name
 from keyhop.jobs.runs import DeploymentSettings
 from keyhop.jobs.task import TaskOptions

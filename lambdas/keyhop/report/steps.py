@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from keyhop.checks import camel
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import RunConflict
+from keyhop.errors import BaselineUnreadable, RunConflict
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.request import table_name
 from keyhop.jobs.runs import ExecutionContext
@@ -29,13 +29,7 @@ from keyhop.report.facts import (
 from keyhop.report.facts_json import source_json, source_of
 from keyhop.report.findings import SEVERITIES, Finding, Report, Severity, Spent, worst_first
 from keyhop.report.latest import PAGE, REPORT, WIDGETS, Latest
-from keyhop.report.pages.baseline import (
-    FINE,
-    FOUND,
-    BaselineUnreadable,
-    differences,
-    status_of,
-)
+from keyhop.report.pages.baseline import FINE, FOUND, differences, status_of
 from keyhop.report.pages.document import to_json
 from keyhop.report.pages.page import page, widget
 from keyhop.report.request import ReportInput

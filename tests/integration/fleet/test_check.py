@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import BudgetSpent, KeysMissing, RunConflict, SegmentsTooLarge
-from keyhop.jobs.fleet import RunFailed
+from keyhop.errors import BudgetSpent, KeysMissing, RunConflict, RunFailed, SegmentsTooLarge
 from keyhop.jobs.pages import TablePages
 from keyhop.keys import verify
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict
+from keyhop.errors import BrokenPromise, CannotStart, NoProgress, RunConflict, RunFailed
 from keyhop.jobs import worker as working
-from keyhop.jobs.fleet import RunFailed, clean_up, scan_segments
+from keyhop.jobs.fleet import clean_up, scan_segments
 from keyhop.jobs.worker import working_seconds
 
 from testing.databases import BY_DAY, Database

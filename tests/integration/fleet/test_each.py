@@ -9,8 +9,7 @@ import pytest
 from keyhop.each.effect import Batch, Effect, Work
 from keyhop.each.outcomes import OUTCOME, PUT, THERE, Row, done
 from keyhop.each.task import EachTask
-from keyhop.errors import BudgetSpent, CannotStart, RunConflict, StaleIndex, TooExpensive
-from keyhop.jobs.fleet import RunFailed
+from keyhop.errors import BudgetSpent, CannotStart, RunConflict, RunFailed, StaleIndex, TooExpensive
 from keyhop.keys.task import KeysTask
 from keyhop.tasks import list_of
 

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from keyhop.checks import InvalidInput
 from keyhop.errors import (
     BrokenPromise,
     CannotStart,
+    InvalidInput,
     NoProgress,
     RunConflict,
     StoreUnavailable,

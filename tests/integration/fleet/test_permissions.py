@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from keyhop.errors import BudgetSpent, KeysMissing
-from keyhop.jobs.fleet import RunFailed
+from keyhop.errors import BudgetSpent, KeysMissing, RunFailed
 from keyhop.jobs.runs import Runs
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws

@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from keyhop.checks import InvalidInput
 from keyhop.errors import (
     BrokenPromise,
     CannotStart,
+    InvalidInput,
     RunConflict,
     TableNotFound,
 )

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from keyhop.checks import InvalidInput
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, InvalidInput
 from keyhop.key_index.keeper import Collections, keep
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.request import Order

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from keyhop.checks import STARTED_BY, InvalidInput
-from keyhop.errors import CannotStart, IndexBusy, IndexNotFound
+from keyhop.checks import STARTED_BY
+from keyhop.errors import CannotStart, IndexBusy, IndexNotFound, InvalidInput
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import MARKER, Sentinel
 from keyhop.key_index.task import Walk

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from keyhop.checks import InvalidInput
-from keyhop.errors import BudgetSpent, CannotStart
+from keyhop.errors import BudgetSpent, CannotStart, InvalidInput
 from keyhop.jobs import lifecycle
 from keyhop.jobs.estimate import first_look
 

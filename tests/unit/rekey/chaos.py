@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
-from keyhop.errors import KeyhopError
+from keyhop.errors import KeyhopError, WriteUncertain
 from keyhop.rekey.control import Direction, Side
 from keyhop.rekey.cutover.assembly import change_of
-from keyhop.rekey.routing.router import Router, WriteUncertain
+from keyhop.rekey.routing.router import Router
 
 from testing.simulation.network import Fate, drawn
 from testing.simulation.schedule import Process

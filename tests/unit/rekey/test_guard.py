@@ -17,9 +17,8 @@ import botocore.endpoint
 import pytest
 from botocore.client import BaseClient
 from botocore.retries.adaptive import ClientRateLimiter
-from keyhop.errors import CannotStart, Unreachable
+from keyhop.errors import CannotStart, Unreachable, WriteUncertain
 from keyhop.rekey import Router
-from keyhop.rekey.routing.router import WriteUncertain
 
 from testing.boto_in_process import Refused, Wire
 from testing.rekey_side import SideInMemory

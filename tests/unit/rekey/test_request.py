@@ -1,7 +1,7 @@
 """Inputs of RekeyBackfill and RekeyVerify."""
 
 import pytest
-from keyhop.checks import InvalidInput
+from keyhop.errors import InvalidInput
 from keyhop.rekey.request import BackfillInput, VerifyInput
 
 

@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any
 
 import pytest
+from keyhop.errors import WriteUncertain
 from keyhop.rekey.control import Control, Side
 from keyhop.rekey.cutover.assembly import change_of, seen_of
 from keyhop.rekey.cutover.change import Next
 from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.cutover.gates import gates_of
-from keyhop.rekey.routing.router import Router, WriteUncertain
+from keyhop.rekey.routing.router import Router
 
 from testing.simulation.schedule import Process
 from tests.unit.rekey.chaos import Chaos

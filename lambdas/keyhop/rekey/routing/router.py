@@ -20,7 +20,7 @@ from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.usage import Usage
-from keyhop.errors import GaveUp, KeyhopError
+from keyhop.errors import GaveUp, WritesFrozen, WriteUncertain
 from keyhop.rekey.control import Control, Side
 from keyhop.rekey.pair import SIDE_SUFFIX
 from keyhop.rekey.routing.follower import FAILURES, ControlTable, Follower, moment
@@ -42,14 +42,6 @@ MOST_JITTER_SECONDS = 0.1
 REQUEST_SECONDS = 1.0
 """The timeout of a read of the control item: half of the short lease."""
 LOOK_PATIENCE_SECONDS = 3.0
-
-
-class WritesFrozen(GaveUp):
-    """A write was not made, because writes were frozen for longer than the router waits."""
-
-
-class WriteUncertain(KeyhopError):
-    """A write may have been made or not."""
 
 
 class Router:

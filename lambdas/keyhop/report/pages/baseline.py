@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.errors import CannotStart
+from keyhop.errors import BaselineUnreadable
 from keyhop.report.findings import SEVERITIES, Finding, Report, Severity
 from keyhop.report.pages.document import SCHEMA, plain
 
@@ -15,10 +15,6 @@ AGAIN = "make a new one with `keyhop report TABLE --format json`"
 
 Which = tuple[str, str]
 """A finding's rule and target."""
-
-
-class BaselineUnreadable(CannotStart):
-    """The older report cannot be compared; the sentence says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

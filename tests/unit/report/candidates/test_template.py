@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from keyhop.checks import InvalidInput
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, InvalidInput
 from keyhop.report.candidates.template import candidate
 from keyhop.report.request import ReportInput
 

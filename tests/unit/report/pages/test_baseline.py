@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from keyhop.errors import BaselineUnreadable
 from keyhop.report.estimate import Estimate
 from keyhop.report.findings import Finding, Price
-from keyhop.report.pages.baseline import BaselineUnreadable, differences, status_of
+from keyhop.report.pages.baseline import differences, status_of
 from keyhop.report.pages.document import to_json
 
 from tests.unit.report.pages.example import report

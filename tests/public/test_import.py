@@ -1,0 +1,57 @@
+"""What `import keyhop` gives, and what it loads."""
+
+import subprocess
+import sys
+
+import keyhop
+import pytest
+
+from testing.servers import ROOT
+
+MOST_SECONDS = 0.010
+LATER = {"boto3", "botocore", "cattrs", "click", "rich", "yaml", "asyncio", "dataclasses"}
+LOADED = """
+import sys, time
+before = set(sys.modules)
+began = time.perf_counter()
+import keyhop
+seconds = time.perf_counter() - began
+assert dir(keyhop) == sorted([*keyhop.__all__, "__version__"])
+print(seconds, *sorted(set(sys.modules) - before))
+"""
+
+
+def in_a_new_process(program: str) -> list[str]:
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, cwd=ROOT / "lambdas", stdout=subprocess.PIPE, text=True)
+    assert ended.returncode == 0
+    return ended.stdout.split()
+
+
+def test_importing_keyhop_takes_at_most_10_ms_and_loads_no_other_package() -> None:
+    attempts = [in_a_new_process(LOADED) for _ in range(5)]
+    assert min(float(seconds) for seconds, *_ in attempts) <= MOST_SECONDS
+    for _, *modules in attempts:
+        assert not {name.partition(".")[0] for name in modules} & LATER
+        assert [name for name in modules if name.startswith("keyhop")] == ["keyhop"]
+
+
+@pytest.mark.parametrize("name", keyhop.__all__)
+def test_each_public_name_is_there_and_documented(name: str) -> None:
+    value = getattr(keyhop, name)
+    assert value.__doc__ or issubclass(value, keyhop.KeyhopError)
+    assert getattr(keyhop, name) is value
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'list_key'"):
+        keyhop.list_key  # noqa: B018
+    assert not hasattr(keyhop, "_list_keys")
+
+
+def test_all_errors_are_one_tree_in_one_module() -> None:
+    """An application catches whatever Keyhop raises of its own by one class."""
+    classes = [value for value in vars(keyhop.errors).values() if isinstance(value, type)]
+    assert len(classes) > 20
+    assert all(issubclass(value, keyhop.KeyhopError) for value in classes)
+    assert {value.__module__ for value in classes} == {"keyhop.errors"}
