@@ -10,6 +10,14 @@ if TYPE_CHECKING:
 
     from keyhop import errors
     from keyhop.errors import KeyhopError
+    from keyhop.public.key_list import (
+        Keys,
+        KeysEstimate,
+        KeysSummary,
+        estimate_keys,
+        list_keys,
+    )
+    from keyhop.public.runs import Progress
     from keyhop.rekey.routing.router import Router
     from keyhop.sharding.calendar_table import CalendarTable
     from keyhop.sharding.counter import ShardedCounter
@@ -19,17 +27,29 @@ __version__ = "0.1.0"
 __all__ = [
     "CalendarTable",
     "KeyhopError",
+    "Keys",
+    "KeysEstimate",
+    "KeysSummary",
+    "Progress",
     "Router",
     "ShardedCounter",
     "ShardedTable",
     "errors",
+    "estimate_keys",
+    "list_keys",
 ]
 _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
     "KeyhopError": "keyhop.errors",
+    "Keys": "keyhop.public.key_list",
+    "KeysEstimate": "keyhop.public.key_list",
+    "KeysSummary": "keyhop.public.key_list",
+    "Progress": "keyhop.public.runs",
     "Router": "keyhop.rekey.routing.router",
     "ShardedCounter": "keyhop.sharding.counter",
     "ShardedTable": "keyhop.sharding.table",
+    "estimate_keys": "keyhop.public.key_list",
+    "list_keys": "keyhop.public.key_list",
 }
 """The module of each public name; `errors` is a module itself."""
 

@@ -45,7 +45,7 @@ def children(process: int) -> list[int]:
 
 def is_of_a_run(process: int) -> bool:
     try:
-        return b"keyhop.cli.process" in Path("/proc", str(process), "cmdline").read_bytes()
+        return b"keyhop.public.process" in Path("/proc", str(process), "cmdline").read_bytes()
     except OSError:
         return False
 

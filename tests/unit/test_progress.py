@@ -12,11 +12,12 @@ from fcntl import ioctl
 import pytest
 from keyhop.cli.keys_actions import plan_lines
 from keyhop.cli.output import folded
-from keyhop.cli.progress import fitting, progress_text, share_done
+from keyhop.cli.progress import fitting, progress_text
 from keyhop.dynamodb.units import US_EAST_1
 from keyhop.jobs.estimate import Estimate
 from keyhop.jobs.layout import Layout
 from keyhop.jobs.price import Cost
+from keyhop.public.runs import share_done
 from keyhop.scan.statistics import Findings, Forecast, Interval
 from keyhop.wording import counted, duration
 

@@ -17,7 +17,7 @@ from keyhop.cli.exit_status import DONE, INTERRUPTED
 from keyhop.cli.fetch import fetch as copy_run
 from keyhop.cli.fetch import keys_of
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import Printed, aligned, columns, cost_facts, is_text, printable, put_out
+from keyhop.cli.output import aligned, columns, cost_facts, is_text, printable, put_out
 from keyhop.cli.progress import StatusLine
 from keyhop.cli.session import Stop, stop_on_signals
 from keyhop.cli.stack import (
@@ -36,6 +36,7 @@ from keyhop.jobs.formats import Encoder, Format
 from keyhop.jobs.journal import Journal, RunPlan, Totals
 from keyhop.jobs.request import RUN_ID, table_name
 from keyhop.keys.request import KeysInput
+from keyhop.public.sinks import ByteSink
 from keyhop.wording import counted, duration
 
 LOOKED_THROUGH = 200
@@ -166,7 +167,8 @@ def _print_keys(remote: Journal, format_: str | None, stop: Stop) -> int:
     plan = remote.plan()
     assert plan is not None
     format_ = "jsonl" if format_ == "typed-json" else format_ or "text"
-    printed = Printed(Encoder(cast("Format", format_), plan.space))
+    printed = ByteSink(sys.stdout.buffer, Encoder(cast("Format", format_), plan.space))
+    printed.begin()
     for batch in keys_of(remote, plan):
         if stop.event.is_set():
             raise Stopped

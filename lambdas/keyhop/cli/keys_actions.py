@@ -1,24 +1,15 @@
-"""What `keyhop keys` does: list keys to standard output or to files, verify them, estimate."""
+"""What `keyhop keys` does: print keys or an estimate, and what the list has cost."""
 
 import json
 import math
-import shutil
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import Any
 
-from keyhop import __version__
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import (
-    Printed,
     aligned,
     check_report_path,
     columns,
@@ -27,50 +18,30 @@ from keyhop.cli.output import (
     width_of,
     write_report,
 )
-from keyhop.cli.session import (
-    PREFIX,
-    Session,
-    stop_on_signals,
-)
-from keyhop.dynamodb.rate_limit import Budget
+from keyhop.cli.progress import JobProgress, StatusLine
+from keyhop.cli.session import Session, stop_on_signals
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import look_up
-from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, StaleIndex
-from keyhop.jobs.estimate import Estimate, by_index, estimate
-from keyhop.jobs.formats import Encoder
-from keyhop.jobs.journal import Commit, Journal, usage_json
-from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
-from keyhop.jobs.local import LocalJob, check_is_begun
-from keyhop.jobs.price import price
-from keyhop.jobs.request import Request
+from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
+from keyhop.jobs.estimate import Estimate
 from keyhop.keys.request import KeysInput
-from keyhop.keys.task import choose_method, listed, without_sentinels
-from keyhop.keys.verify import Verdict, verify
-from keyhop.scan.reader import PageReader
-from keyhop.storage.local import Directory
-from keyhop.storage.store import Memory
-from keyhop.tasks import fold_of, tasks_of
+from keyhop.public.key_list import Keys, estimate_keys, list_keys
+from keyhop.public.tables import OpenTable
 from keyhop.wording import counted, duration
-
-MOST_HELD_BYTES = 8 << 20
-"""In memory; more is held on disk."""
-
-OF_MANIFEST = ("run", "format", "segments", "started", "ended", "parts")
-"""The fields of a manifest that a report omits, or whose values are those of this process."""
 
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
-    request = _request(options)
+    _check(options)
     # Until here there is nothing to end cleanly: signals end it at once.
-    command = KeysCommand(options, request)
+    command = KeysCommand(options)
     with stop_on_signals(stop=command.stop):
         return command.show_plan() if options.dry_run else command.list_keys()
     return command.stop.status
 
 
-def _request(options: Options) -> Request:
-    """Return the flags as a job; raise CannotStart for flags that exclude each other."""
+def _check(options: Options) -> None:
+    """Raise CannotStart for flags that are wrong or exclude each other, by their names."""
     for name in ("output", "report", "separator", "metadata"):
         if getattr(options, name) == "":
             raise CannotStart(f"{flag(name)} is empty: give it a value, or leave the flag out.")
@@ -82,270 +53,112 @@ def _request(options: Options) -> Request:
         raise CannotStart(
             "--dry-run only estimates: it goes without --output, --report and --verify."
         )
-    values = KeysInput(
-        table=options.table,
-        index=options.index,
-        method=options.method,
-        segments=options.segments,
-        max_read_rate=options.max_read_rate,
-        max_read_units=options.max_read_units,
-        accept=options.accept,
-        logical=options.logical,
-        separator=options.separator,
-        metadata=options.metadata,
-        dry_run=options.dry_run,
-        verify_share=options.verify,
-    )
-    for sentence in values.contradictions(flag):
+    flags = ("table", "index", "method", "accept", "logical", "separator", "metadata", "dry_run")
+    values = {name: getattr(options, name) for name in flags}
+    for sentence in KeysInput(**values, verify_share=options.verify).contradictions(flag):
         raise CannotStart(f"{sentence}.")
     check_report_path(options.report)
-    format_: Any = "jsonl" if options.format == "typed-json" else options.format
-    return replace(values.request(flag, {}), threads=options.threads, format=format_)
 
 
 class KeysCommand(Session):
     """The keys of a table, listed to standard output or to files, or an estimate."""
 
-    job: LocalJob
-
-    def __init__(self, options: Options, request: Request) -> None:
+    def __init__(self, options: Options) -> None:
         look = partial(look_up, patience=options.give_up_after)
         super().__init__(options, table_of=look, threads=options.threads or 0)
-        if options.max_cost is not None:
-            maximum = self.connection.prices.units_for(options.max_cost)
-            request = replace(
-                request, max_read_units=min(request.max_read_units or maximum, maximum)
-            )
-        self._request = request
-        self._fold: Mapping[str, Any] | None = request.options.get("fold")
-        # Without files, logical keys are folded as they are printed.
-        self._keeps = bool(options.output or options.verify or options.metadata)
-        self._folds_at_end = self._keeps and self._fold is not None
-        self._is_finished = False
-        self._figures: dict[str, Any] = {}
+
+    def _arguments(self, *names: str) -> dict[str, Any]:
+        """Return the flags with these names, and those of each call, as arguments."""
+        options = self.options
+        names = ("index", "segments", "threads", "max_read_rate", "max_read_units", *names)
+        return {
+            **{name: getattr(options, name) for name in names},
+            "patience": options.give_up_after,
+            "record_bucket": self.record_bucket,
+            "stop": self.stop.event,
+        }
 
     def show_plan(self) -> int:
         """Print an estimate, by a sample."""
-        options, indexes = self.options, self.key_index
-        source = self.table.source(options.index)
-        sentinels = None if options.index is not None else indexes.sentinels_of(self.table)
-        if sentinels is not None:
-            source = without_sentinels(source, sentinels)
-        reader = PageReader(
-            self.connection,
-            source,
-            Budget(options.max_read_rate),
-            patience=options.give_up_after,
-            stop=self.stop.event,
-        )
-        method, reason = choose_method(source.space, source.index, "auto")
-        wishes = Wishes(options.segments, options.threads, options.max_read_rate)
-        units = options.max_read_units or DEFAULT_UNITS
         try:
-            plan = estimate(reader, method, reason, wishes, units)
+            plan = estimate_keys(OpenTable(self.connection, self.table), **self._arguments())
         except Stopped:
             return self.stop.status
-        trust = (
-            None if options.index is not None else indexes.decide_trust(self.table, "auto", False)
-        )
-        if trust is not None and trust.source is not None:
-            plan = by_index(plan, trust.source, trust.why, wishes)
         report = plan.to_json()
-        not_index = None
-        if trust is not None:
-            not_index = None if trust.source else trust.why or "the table has none"
-            report["key_index"] = {"read": not_index is None, "why": not_index or trust.why}
         methods = [
             {"table": report["table"], "index": report["index"], "method": name, **cost}
             for name, cost in report["methods"].items()
         ]
-        lines = partial(plan_lines, plan, not_index, width_of(sys.stdout))
-        put_out(options.format, report, lambda: "\n".join(lines()), methods)
+        lines = partial(plan_lines, plan.estimate, plan.not_index, width_of(sys.stdout))
+        put_out(self.options.format, report, lambda: "\n".join(lines()), methods)
         return DONE
 
     def list_keys(self) -> int:
         """List the keys, and return the exit status."""
-        options, indexes = self.options, self.key_index
-        with ExitStack() as cleaning:
-            path = options.output
-            if path is None and self._keeps:
-                path = cleaning.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX))
-            tasks = tasks_of(
-                indexes.decide_trust, folds=self._keeps, sentinels_of=indexes.sentinels_of
+        options = self.options
+        names = ("method", "accept", "logical", "separator", "metadata", "processes", "max_cost")
+        with StatusLine(options.quiet) as status:
+            shown = JobProgress(status)
+            self._keys = keys = list_keys(
+                OpenTable(self.connection, self.table),
+                **self._arguments(*names, "output", "resume", "verify"),
+                format=options.format,
+                progress=shown.update,
+                approve=lambda ahead, maximum: self.ask_about_cost(
+                    self._keys.title, maximum, ahead
+                ),
+                say=lambda text: print(f"keyhop: {text}", file=sys.stderr),
             )
-            if options.resume:
-                check_is_begun(Path(options.output))
-            self.job = job = cleaning.enter_context(
-                self.job_in(Path(path) if path else None, self._request, tasks, options.processes)
-            )
-            job.prepare(self.table, may_be_finished=options.resume and not options.verify)
-            if job.journal.is_finished():
-                return self._tell_it_is_finished()
-            job.approve = self.approve
-            return self._run()
+            if keys.was_finished:
+                return self._tell_it_is_finished(keys)
+            return self._run(keys)
 
-    def _tell_it_is_finished(self) -> int:
+    def _tell_it_is_finished(self, keys: Keys) -> int:
         """Report the finished run of a directory."""
-        manifest = self.job.journal.manifest() or {}
-        figures = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
-        directory = self.options.output
-        write_report(self.options.report, {**figures, "output": directory, "error": None})
+        report, directory = keys.summary.to_json(), self.options.output
+        write_report(self.options.report, {**report, "error": None})
         self.say(
-            f"{directory} holds a finished run of {manifest['table']}: "
-            f"{counted(manifest['keys'], 'key')}. "
+            f"{directory} holds a finished run of {report['table']}: "
+            f"{counted(report['keys'], 'key')}. "
             f"Nothing is left to do."
         )
         return DONE
 
-    @property
-    def _is_checked(self) -> bool:
-        return not self.options.verify or "verify" in self._figures
-
-    def _run(self) -> int:
+    def _run(self, keys: Keys) -> int:
         """Do the work, then report it, whatever happened; return the exit status."""
-        options, usage, began = self.options, self.job.reader.usage, time.monotonic()
-        status, message, begins_anew = DONE, None, False
+        options, status, message = self.options, DONE, None
         try:
-            try:
-                self._read()
-            except StaleIndex as error:
-                begins_anew = True
-                print(f"keyhop: {error} The keys are found without it.", file=sys.stderr)
-                self.job = self.job.anew(str(error))
-                self._read()
-        except Stopped:
-            pass
+            if options.output:
+                keys.run()
+            else:
+                keys.write_to(sys.stdout.buffer)
         except KeyhopError as error:
-            has_read = begins_anew or (usage.requests and hasattr(self.job, "plan"))
+            report = keys.summary.to_json()
+            has_read = keys.began_anew or (report["requests"] and report["segments"])
             if isinstance(error, CannotStart) and not has_read:
                 raise
             message = str(error)
             status = BUDGET_SPENT if isinstance(error, BudgetSpent) else FAILED
-            hint = "" if isinstance(error, BrokenPromise) else self._resume_hint()
+            hint = "" if isinstance(error, BrokenPromise) else self._resume_hint(report)
             print(f"keyhop: {message} {hint}".rstrip(), file=sys.stderr)
-        if self.stop.event.is_set() and not (self._is_finished and self._is_checked):
+        report = keys.summary.to_json()
+        is_checked = not options.verify or "verify" in report
+        if self.stop.event.is_set() and not (report["finished"] and is_checked):
             status, message = self.stop.status, "interrupted"
-            print(f"keyhop: Interrupted. {self._resume_hint()}", file=sys.stderr)
-        report = self._report(message, time.monotonic() - began)
+            print(f"keyhop: Interrupted. {self._resume_hint(report)}", file=sys.stderr)
+        report["error"] = message
         if status == DONE and report.get("verify", {}).get("missing"):
             status = KEYS_MISSING
-        if not options.quiet and (status == DONE or usage.requests):
+        if not options.quiet and (status == DONE or report["requests"]):
             text = "\n".join(summary_lines(report))
             print(folded(text, width_of(sys.stderr)), file=sys.stderr)
         write_report(options.report, report)
         return status
 
-    def _read(self) -> None:
-        self.job.begin()
-        if isinstance(self.job.journal.store, Memory):
-            self._print()
-        else:
-            self._keep()
-
-    def _print(self) -> None:
-        """Print the keys page by page, and keep no files."""
-        # The keys of an index are held back until the index is known to have been up to date.
-        with SpooledTemporaryFile(MOST_HELD_BYTES) as buffer:
-            holds = self.job.plan.method == "index"
-            output = self._printed(buffer if holds else None)
-            try:
-                self.work(self.job, output=output)
-                manifest = self.job.finish()[1]
-                self._is_finished = manifest["finished"]
-            finally:
-                self._count_folded(output)
-            if "doubt" in manifest:
-                self._figures["doubt"] = manifest["doubt"]
-            if holds and self._is_finished:
-                buffer.seek(0)
-                shutil.copyfileobj(buffer, sys.stdout.buffer)
-                sys.stdout.buffer.flush()
-
-    def _keep(self) -> None:
-        """Write the keys to files, and print them from temporary files as they are committed."""
-        job, options = self.job, self.options
-        prints, holds = not options.output, job.plan.method == "index"
-        output = self._printed() if prints and not self._folds_at_end and not holds else None
-
-        def show(commit: Commit) -> None:
-            if output is not None:
-                output.show(job.journal, job.plan, commit.parts)
-
-        try:
-            self.work(job, committed=show)
-        finally:
-            totals, manifest = job.finish()
-            self._figures = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
-            self._is_finished = manifest["finished"]
-            self._count_folded(output)
-        if self._is_finished and prints and self._folds_at_end:
-            self._print_logical()
-        elif self._is_finished and prints and holds:
-            output = self._printed()
-            output.show(job.journal, job.plan, totals.parts)
-            self._count_folded(output)
-        if self._is_finished and options.verify:
-            before = job.reader.usage.copy()
-            verdict = Verdict.of_none(job.plan, options.verify)
-            with tempfile.TemporaryDirectory(prefix=PREFIX) as path:
-                within = Journal(Directory(Path(path)))
-                verify(job.journal, job.plan, within, job.reader, verdict, job.group.threads)
-            if not verdict.is_whole:
-                raise Stopped
-            used = job.reader.usage - before
-            checking = {**usage_json(used), **price(used.read_units, job.plan.prices)}
-            self._figures["verify"] = {**verdict.to_json(), **checking}
-
-    def _printed(self, out: IO[bytes] | None = None) -> Printed:
-        job, fold = self.job, None if self._folds_at_end else self._fold
-        space = job.plan.space
-        folds = None if fold is None else fold_of(job.connection, space, fold, "")
-        return Printed(Encoder(job.plan.format, space), folds, out)
-
-    def _count_folded(self, output: Printed | None) -> None:
-        if output is not None and self._fold is not None and not self._folds_at_end:
-            counts = {"physical_keys": output.physical, "folded": output.folded}
-            self._figures |= {"keys": output.printed, "logical": {**self._fold, **counts}}
-
-    def _print_logical(self) -> None:
-        """Print the logical keys of a complete run."""
-        output = self._printed()
-        self._is_finished = False
-        for keys in listed(self.job.journal, self.job.plan):
-            if self.stop.event.is_set():
-                raise Stopped
-            output.write(0, keys)
-        self._is_finished = True
-
-    def _report(self, error: str | None, seconds: float) -> dict[str, Any]:
-        """Return the --report: the figures of the run, or else those of this process."""
-        job, fold, usage = self.job, self._fold, self.job.reader.usage
-        method, reason = job.how
-        is_begun = hasattr(job, "plan")
-        path = self.options.output if is_begun else None
-        return {
-            "table": job.reader.source.name,
-            "index": job.reader.source.index,
-            "method": method,
-            "reason": reason,
-            "segments": job.plan.segments if is_begun else 0,
-            "processes": job.processes if is_begun else 1,
-            "workers": job.group.threads if is_begun else 0,
-            "keys": job.group.keys if is_begun else 0,
-            **usage_json(usage),
-            **price(usage.read_units, job.connection.prices),
-            "seconds": round(seconds, 3),
-            "output": path and str(Path(path)),
-            "software_version": __version__,
-            **({} if fold is None else {"logical": fold}),
-            **self._figures,
-            "finished": self._is_finished,
-            "error": error,
-        }
-
-    def _resume_hint(self) -> str:
-        if self._is_finished:
-            return "" if self._is_checked else "All keys were found, but they are not checked."
+    def _resume_hint(self, report: Mapping[str, Any]) -> str:
+        if report["finished"]:
+            is_checked = not self.options.verify or "verify" in report
+            return "" if is_checked else "All keys were found, but they are not checked."
         if self.options.output:
             return f"Continue with --output {self.options.output} --resume."
         return "Without --output a run cannot be continued."

@@ -18,19 +18,14 @@ import textwrap
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
-from keyhop.dynamodb.values import Key, plain
+from keyhop.dynamodb.values import plain
 from keyhop.errors import CannotStart
-from keyhop.jobs.formats import Encoder, csv_row, json_text
-from keyhop.jobs.journal import Journal, Part, RunPlan
-from keyhop.jobs.pages import KEYS_AT_ONCE
-from keyhop.jobs.worker import KnownKeys
-from keyhop.keys.task import Fold
+from keyhop.jobs.formats import csv_row, json_text
 
 Record = Mapping[str, Any]
 UNLIMITED_WIDTH = 10_000
@@ -201,52 +196,3 @@ def write_report(path: str | None, report: Mapping[str, Any]) -> None:
     with temporary.open("x", encoding="utf-8") as file:
         file.write(text)
     temporary.replace(target)
-
-
-class Printed:
-    """Keys on standard output, a page at a time (jobs.worker.Output)."""
-
-    def __init__(
-        self, encoder: Encoder, fold: Fold | None = None, out: IO[bytes] | None = None
-    ) -> None:
-        """Print to `out`, or to standard output, and fold keys first, each once."""
-        self.physical = 0
-        self.folded = 0
-        self.printed = 0
-        self._encoder = encoder
-        self._fold = fold
-        self._known = KnownKeys() if fold is not None else None
-        self._out = out or sys.stdout.buffer
-        self._out.write(encoder.header())
-
-    def write(self, segment: int, keys: Sequence[Key]) -> int:
-        """Print those keys that were not printed before; raise BrokenPipeError."""
-        if self._fold is not None:
-            logical = self._fold(keys)
-            self.physical += len(keys)
-            self.folded += sum(key != folded for key, folded in zip(keys, logical, strict=True))
-            keys = logical
-        if self._known is not None:
-            keys = self._known.new_among(keys)
-        self._out.write(self._encoder.encode(keys))
-        self._out.flush()
-        self.printed += len(keys)
-        return len(keys)
-
-    def show(self, journal: Journal, plan: RunPlan, parts: Iterable[Part]) -> None:
-        """Print the content of parts unchanged, unless keys are folded."""
-        for part in parts:
-            if self._fold is None:
-                header = part.header
-                for chunk in journal.content(part):
-                    self._out.write(chunk[header:])
-                    header = max(0, header - len(chunk))
-                self._out.flush()
-                self.printed += part.keys
-                continue
-            keys = (key for _, key in journal.keys(plan, part))
-            while batch := [*islice(keys, KEYS_AT_ONCE)]:
-                self.write(0, batch)
-
-    def close(self) -> tuple[Part, ...]:
-        return ()

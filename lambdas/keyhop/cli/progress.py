@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from keyhop.cli.output import folded, width_of
-from keyhop.jobs.local import LocalJob
+from keyhop.public.runs import Progress
 from keyhop.wording import counted, duration
 
 if TYPE_CHECKING:
@@ -36,8 +36,13 @@ class StatusLine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Remove the line."""
         if self._live is not None:
             self._live.stop()
+            self._live = None
 
     def now(self, kind: str, text: str | Sequence[str], share: float | None = None) -> None:
         """Show the current state.
@@ -103,62 +108,46 @@ def _live(with_bar: bool) -> "Live":
 
 
 class JobProgress:
-    """The progress of a job; call `update` a few times a second."""
+    """The progress of a job; call `update` before the work, and a few times a second."""
 
-    def __init__(self, job: LocalJob, status: StatusLine, state: str = "reading") -> None:
-        self._group = job.group
-        self._segments = job.plan.segments
-        self._usage = job.reader.usage
+    def __init__(self, status: StatusLine, state: str = "reading", what: str = "key") -> None:
         self._status = status
         self._state = state
+        self._what = what
         self._began = time.monotonic()
-        self._before = self._usage.copy()
-        self._expected = job.expected
-        self._what = "item" if job.plan.task.startswith("rekey") else "key"
+        self._before: Progress | None = None
         self._share_before: float | None = None
         self._shown = 0.0
 
-    def update(self) -> None:
+    def update(self, progress: Progress) -> None:
         """Show the progress if it is time to."""
-        group, usage, before = self._group, self._usage, self._before
-        sentinels = int(usage.counters["put"] + usage.counters["deleted"])
-        share = share_done(
-            group.ended, self._segments, group.threads, max(group.keys, sentinels), self._expected
-        )
-        self._shown = max(self._shown, share)
+        if progress.is_over:
+            self._status.end()
+            return
+        if self._before is None:
+            self._before = progress
+            return
+        self._shown = max(self._shown, progress.share)
         if self._share_before is None:  # A resumed run has counted its earlier work by now.
-            self._share_before = share
+            self._share_before = progress.share
         elapsed = time.monotonic() - self._began
         if elapsed < QUIET_SECONDS:
             return
-        gained = share - self._share_before
+        gained = progress.share - self._share_before
         parts = progress_text(
-            group.keys,
-            usage.read_units,
-            (usage.read_units - before.read_units) / elapsed,
-            (group.ended, self._segments),
-            elapsed * (1 - share) / gained if gained > 0 else None,
-            usage.throttles.total(),
+            progress.keys,
+            progress.read_units,
+            (progress.read_units - self._before.read_units) / elapsed,
+            (progress.segments_done, progress.segments),
+            elapsed * (1 - progress.share) / gained if gained > 0 else None,
+            progress.throttles,
             state=self._state,
-            sentinels=sentinels,
-            writes=usage.write_units,
-            write_rate=(usage.write_units - before.write_units) / elapsed,
+            sentinels=progress.sentinels,
+            writes=progress.write_units,
+            write_rate=(progress.write_units - self._before.write_units) / elapsed,
             what=self._what,
         )
         self._status.now(self._state, parts, self._shown)
-
-
-def share_done(ended: int, segments: int, threads: int, keys: int, expected: float | None) -> float:
-    """Estimate the share of a job that is done, from 0 to 1.
-
-    Segments alone say too little: they may take long, and none may have ended yet. The count of
-    keys, where about so many are expected, may say too much; but no more is done than was begun.
-    """
-    by_segments = ended / segments
-    started = min(segments, ended + threads) / segments
-    by_keys = keys / expected if expected else 0.0
-    # With more keys than expected, the expectation was wrong, and says nothing more.
-    return max(by_segments, min(by_keys, started) if by_keys < 1 else by_segments)
 
 
 def progress_text(

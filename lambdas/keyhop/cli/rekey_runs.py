@@ -21,7 +21,7 @@ from keyhop.cli.rekey_view import (
     serves_line,
     serving_of,
 )
-from keyhop.cli.session import PREFIX, Facts, is_terminal
+from keyhop.cli.session import Facts, is_terminal
 from keyhop.dynamodb.client import aws_client, connect
 from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.values import to_json
@@ -30,6 +30,7 @@ from keyhop.jobs.formats import json_text
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.request import Request
+from keyhop.public.runs import PREFIX
 from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import Side

@@ -6,12 +6,11 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event, Timer
 from types import FrameType
 from typing import Any
@@ -22,27 +21,18 @@ from keyhop.cli.exit_status import INTERRUPTED, SENTENCE, TERMINATED
 from keyhop.cli.options import Options
 from keyhop.cli.output import aligned, is_text, put_out, write_report
 from keyhop.cli.progress import JobProgress, StatusLine
-from keyhop.dynamodb.client import Connection, DynamoDB, aws_client, connect
+from keyhop.dynamodb.client import Connection, DynamoDB, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.units import VARIABLE
 from keyhop.errors import CannotStart, StaleIndex, TableNotFound
 from keyhop.jobs.estimate import Ahead
-from keyhop.jobs.journal import Journal
-from keyhop.jobs.lifecycle import Place
-from keyhop.jobs.local import LocalJob, Several, opened
-from keyhop.jobs.processes import starting
+from keyhop.jobs.local import LocalJob
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Tasks
-from keyhop.key_index.index import Sentinels, sentinels_of
-from keyhop.key_index.provisioned import Scaling
-from keyhop.key_index.registry import Registry, bucket_registry, is_alive, local_registry
-from keyhop.key_index.trust import Evidence, Trust, choose_source, gather
-from keyhop.scan.in_flight import MOST
-from keyhop.storage.local import Directory
-from keyhop.storage.store import Memory
-from keyhop.streams.event_source import Watch
+from keyhop.public.runs import opened_job, progress_of
+from keyhop.public.tables import CONNECTIONS, IndexRecord
 from keyhop.wording import did_you_mean
 
 Facts = Iterable[tuple[str, str]]
@@ -64,17 +54,8 @@ TOO_LATE = (
     "not committed.\n"
 )
 
-PROGRAM = "keyhop.cli.process"
-"""The program of a further process, which works a group of a run."""
-
-PREFIX = "keyhop-"
-"""The prefix of temporary directories."""
-
 MOST_NAMES = 1_000
 """The maximum number of tables among which to look for similar names: ten requests."""
-
-CONNECTIONS = MOST
-"""The least number of connections to keep open; the first look at a table uses up to eight."""
 
 POLL_SECONDS = 2.0
 LOCAL_POLL_SECONDS = 0.05
@@ -111,9 +92,18 @@ class Session:
         self._waited_for = ""
 
     @cached_property
-    def key_index(self) -> "KeyIndexAccess":
+    def key_index(self) -> IndexRecord:
         """The record of the key index that --stack names."""
-        return KeyIndexAccess(self.options, self.connection)
+        return IndexRecord(self.connection, self.record_bucket)
+
+    @property
+    def record_bucket(self) -> str | None:
+        """The bucket of the deployment that --stack names; None for the record of this machine."""
+        if self.options.stack is None:
+            return None
+        from keyhop.cli.stack import find_stack  # with boto3's transfers to and from S3
+
+        return find_stack(self.options.stack, self.connection.endpoint).bucket
 
     def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
         """Ask below the table's place and the facts, unless --yes was given; see `confirm`."""
@@ -169,50 +159,46 @@ class Session:
             raise Stopped
         job.finish()
 
-    @contextmanager
     def job_in(
         self, path: Path | None, request: Request, tasks: Tasks, processes: int | None = 1
-    ) -> Iterator[LocalJob]:
-        """Open a job whose files are in a locked directory.
-
-        Without a path the files are nowhere, or, if several processes do the work, in a temporary
-        directory. `processes` is None for as many as make the run faster.
-        """
-        with ExitStack() as cleaning:
-
-            def opened_until_then(path: Path) -> Journal:
-                journal = opened(path, self.options.resume)
-                if isinstance(journal.store, Directory):
-                    cleaning.callback(journal.store.unlock)
-                return journal
-
-            def temporary() -> Journal:
-                directory = TemporaryDirectory(prefix=PREFIX)
-                return opened_until_then(Path(cleaning.enter_context(directory)))
-
-            yield LocalJob(
-                request,
-                tasks,
-                self.connection,
-                opened_until_then(path) if path else Journal(Memory()),
-                self.stop.event,
-                self.options.give_up_after,
-                Place(str(path), f"The run in {path}", "--"),
-                several=Several(starting(PROGRAM), processes, temporary),
-            )
+    ) -> AbstractContextManager[LocalJob]:
+        """Open a job whose files are in a locked directory (see `opened_job`)."""
+        return opened_job(
+            self.connection,
+            request,
+            tasks,
+            path,
+            resume=self.options.resume,
+            stop=self.stop.event,
+            patience=self.options.give_up_after,
+            processes=processes,
+            prefix="--",
+        )
 
     def work(self, job: LocalJob, state: str = "reading", **more: Any) -> bool:
         """Work until everything is read (see LocalJob.work), and show the progress.
 
         `state` is the activity, in a word or two.
         """
+        what = "item" if job.plan.task.startswith("rekey") else "key"
         with StatusLine(self.options.quiet) as status:
-            return job.work(JobProgress(job, status, state).update, status.say, **more)
+            shown = JobProgress(status, state, what)
+            shown.update(progress_of(job))
+            return job.work(lambda: shown.update(progress_of(job)), status.say, **more)
 
     def approve(self, job: LocalJob, ahead: Ahead) -> None:
-        """Ask, if reading may cost more than ASK_ABOVE; --yes and --max-cost are answers."""
+        """Ask about the cost of a job (LocalJob.approve)."""
+        self.ask_about_cost(job.reader.source.title, job.request.max_read_units, ahead)
+
+    def ask_about_cost(self, title: str, capped: float | None, ahead: Ahead) -> None:
+        """Ask, if reading may cost more than ASK_ABOVE; --yes and --max-cost are answers.
+
+        Args:
+            title: The table or the index.
+            capped: The maximum read units; None for no limit.
+        """
         answered = self.options.yes or getattr(self.options, "max_cost", None) is not None
-        prices, capped = job.connection.prices, job.request.max_read_units
+        prices = self.connection.prices
         limit = prices.units_for(ASK_ABOVE)
         if answered or (capped is not None and capped <= limit):
             return
@@ -221,14 +207,14 @@ class Session:
             return
 
         def facts() -> Facts:
-            yield from place(job.reader.source.arn, job.connection.endpoint)
+            yield from place(self.table.arn, self.connection.endpoint)
             maximum = "with no upper limit that is known"
             if math.isfinite(units.high):
                 maximum = f"at most {units.high:,.0f}: ${prices.dollars(units.high):,.2f}"
             yield "reads", f"about {units.mean:,.0f} RRU, {maximum}"
             yield "cost", f"about ${prices.dollars(units.mean):,.2f} ({prices.on_demand})"
 
-        act = f"read {job.reader.source.title} for more than ${ASK_ABOVE:g}"
+        act = f"read {title} for more than ${ASK_ABOVE:g}"
         confirm(act, facts, False, self.stop.event)
 
     def wait_for(self, says: str) -> None:
@@ -384,46 +370,3 @@ def _shout(text: str) -> None:
     """Write to standard error past its buffer, which may be in use at this very moment."""
     with suppress(OSError, ValueError, AttributeError):
         os.write(sys.stderr.fileno(), text.encode())
-
-
-class KeyIndexAccess:
-    """The key indexes as a command sees them.
-
-    Their record is in a deployment's bucket (--stack), or on this machine.
-
-    Attributes:
-        is_shared: Whether the record is that of a deployment, which its state machines use, too.
-        watch: Finds keepers; None where there can be none.
-        scaling: Changes auto scaling.
-        is_alive: Checks whether the holder of a lease is alive.
-    """
-
-    def __init__(self, options: Options, connection: Connection) -> None:
-        self._endpoint = connection.endpoint
-        self.watch = Watch.from_here(connection.endpoint)
-        client_of = partial(aws_client, "application-autoscaling", connection.endpoint)
-        self.scaling = Scaling(client_of if self.watch else None)
-        self.is_shared = options.stack is not None
-        self._bucket = ""
-        if self.is_shared:
-            from keyhop.cli.stack import find_stack  # with boto3's transfers to and from S3
-
-            self._bucket = find_stack(options.stack, self._endpoint).bucket
-        self.is_alive = partial(is_alive, partial(aws_client, "stepfunctions", connection.endpoint))
-
-    def registry(self, table: Table | Source) -> Registry:
-        if not self.is_shared:
-            return local_registry(table)
-        return bucket_registry(aws_client("s3", self._endpoint), self._bucket, table)
-
-    def decide_trust(self, table: Table, method: str, accepts_stale: bool) -> Trust:
-        """Decide whether the keys are read from the index; see keys/task.py."""
-        return choose_source(table, method, accepts_stale, lambda: self.evidence(table))
-
-    def sentinels_of(self, table: Table) -> Sentinels | None:
-        """Return what identifies the sentinels of a table; see keys/task.py."""
-        return sentinels_of(table, self.registry(table).entry())
-
-    def evidence(self, table: Table) -> Evidence:
-        """Return the current state of the table's key index."""
-        return gather(table, self.registry(table).entry(), self.watch)

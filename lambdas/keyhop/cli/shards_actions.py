@@ -31,6 +31,7 @@ from keyhop.errors import BrokenPromise, CannotStart, GaveUp
 from keyhop.jobs.journal import Journal, Part
 from keyhop.jobs.local import LocalJob
 from keyhop.keys.request import keys_request
+from keyhop.public.runs import progress_of
 from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.io.items import typed, untyped
 from keyhop.sharding.key.names import DEFAULT_SEPARATOR, MOST_SHARDS
@@ -315,8 +316,9 @@ class ShardsCommand(Session):
         job.approve = self.approve
         job.prepare(self.table)
         job.begin()
-        progress = JobProgress(job, self.status)
-        if not job.work(progress.update, self.status.say, output=output):
+        shown = JobProgress(self.status)
+        shown.update(progress_of(job))
+        if not job.work(lambda: shown.update(progress_of(job)), self.status.say, output=output):
             raise Stopped
         usage, prices = job.reader.usage, self.connection.prices
         self.say(

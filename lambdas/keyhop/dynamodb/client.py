@@ -188,6 +188,8 @@ def _client_of(
 def _session(endpoint: Endpoint) -> Session:
     if endpoint.role is not None:
         return _session_in_role(endpoint, endpoint.role)
+    if endpoint.session is not None:
+        return endpoint.session
     session = botocore.session.Session(profile=endpoint.profile)
     if endpoint.is_loopback:
         # Asking the EC2 metadata service for credentials costs a second on a laptop.

@@ -1,7 +1,8 @@
 """The address of the service, and whose credentials are used for it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 
 OF_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
@@ -15,12 +16,14 @@ class Endpoint:
     Attributes:
         role: The ARN of a role to assume with these credentials, and again whenever its session
             ends.
+        session: The session of botocore that has the credentials, if the caller has passed one.
     """
 
     region: str | None = None
     profile: str | None = None
     url: str | None = None
     role: str | None = None
+    session: Any = field(default=None, compare=False, repr=False)
 
     @property
     def shown(self) -> str:

@@ -7,12 +7,13 @@ from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
-from keyhop.cli import index_actions, session
+from keyhop.cli import index_actions
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.local import LocalJob
 from keyhop.key_index.keeper import Collections
 from keyhop.key_index.registry import Registry
 from keyhop.key_index.sentinel import Sentinel
+from keyhop.public import tables
 from keyhop.storage.local import Directory
 from keyhop.streams.event_source import Watch
 
@@ -130,7 +131,7 @@ def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
     discard = ("--queue", "url", "--discard-old", *stack)
     with monkeypatch.context() as patch:
         patch.setattr(
-            session,
+            tables,
             "bucket_registry",
             lambda s3, bucket, table: Registry(Directory(tmp_path / "other"), table.identity),
         )

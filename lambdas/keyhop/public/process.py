@@ -1,4 +1,4 @@
-"""`python -m keyhop.cli.process LINK`: a process that works a group of another process's run.
+"""`python -m keyhop.public.process LINK`: a process that works a group of another process's run.
 
 LINK is the number of the descriptor on which jobs/processes.py sends the work.
 """

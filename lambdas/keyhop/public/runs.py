@@ -1,0 +1,131 @@
+"""Runs of this process: where their files are, and how far they are."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+
+from keyhop.dynamodb.client import Connection
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.lifecycle import Place
+from keyhop.jobs.local import LocalJob, Several, opened
+from keyhop.jobs.processes import starting
+from keyhop.jobs.request import Request
+from keyhop.jobs.task import Tasks
+from keyhop.storage.local import Directory
+from keyhop.storage.store import Memory
+
+PROGRAM = "keyhop.public.process"
+"""The program of a further process, which works a group of a run."""
+
+PREFIX = "keyhop-"
+"""The prefix of temporary directories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a run.
+
+    Attributes:
+        keys: The keys that were found so far.
+        expected: The approximate number of keys; None if it is unknown.
+        share: The share of the run that is done, from 0 to 1, as an estimate.
+        segments, segments_done: The parts of the run, and how many of them have ended.
+        read_units, write_units: What was spent so far.
+        throttles: How often the service throttled.
+        sentinels: How many sentinels of a key index were put or deleted.
+        is_over: Whether this is the last report of the run, whatever became of it.
+    """
+
+    keys: int
+    expected: float | None
+    share: float
+    segments: int
+    segments_done: int
+    read_units: float
+    write_units: float
+    throttles: int
+    sentinels: int = 0
+    is_over: bool = False
+
+
+def progress_of(job: LocalJob, is_over: bool = False) -> Progress:
+    """Return how far a job is that has begun; any thread may call it."""
+    group, usage = job.group, job.reader.usage
+    sentinels = int(usage.counters["put"] + usage.counters["deleted"])
+    segments, done = job.plan.segments, group.ended
+    share = share_done(done, segments, group.threads, max(group.keys, sentinels), job.expected)
+    return Progress(
+        group.keys,
+        job.expected,
+        share,
+        segments,
+        done,
+        usage.read_units,
+        usage.write_units,
+        usage.throttles.total(),
+        sentinels,
+        is_over,
+    )
+
+
+def share_done(ended: int, segments: int, threads: int, keys: int, expected: float | None) -> float:
+    """Estimate the share of a job that is done, from 0 to 1.
+
+    Segments alone say too little: they may take long, and none may have ended yet. The count of
+    keys, where about so many are expected, may say too much; but no more is done than was begun.
+    """
+    by_segments = ended / segments
+    started = min(segments, ended + threads) / segments
+    by_keys = keys / expected if expected else 0.0
+    # With more keys than expected, the expectation was wrong, and says nothing more.
+    return max(by_segments, min(by_keys, started) if by_keys < 1 else by_segments)
+
+
+@contextmanager
+def opened_job(
+    connection: Connection,
+    request: Request,
+    tasks: Tasks,
+    path: Path | None,
+    *,
+    resume: bool,
+    stop: Event,
+    patience: float,
+    processes: int | None = 1,
+    prefix: str = "",
+) -> Iterator[LocalJob]:
+    """Open a job whose files are in a locked directory.
+
+    Without a path the files are nowhere, or, if several processes do the work, in a temporary
+    directory.
+
+    Args:
+        resume: Whether the directory may hold an unfinished run.
+        processes: None for as many as make the run faster.
+        prefix: What precedes the names of settings in messages.
+    """
+    with ExitStack() as cleaning:
+
+        def opened_until_then(path: Path) -> Journal:
+            journal = opened(path, resume)
+            if isinstance(journal.store, Directory):
+                cleaning.callback(journal.store.unlock)
+            return journal
+
+        def temporary() -> Journal:
+            directory = TemporaryDirectory(prefix=PREFIX)
+            return opened_until_then(Path(cleaning.enter_context(directory)))
+
+        yield LocalJob(
+            request,
+            tasks,
+            connection,
+            opened_until_then(path) if path else Journal(Memory()),
+            stop,
+            patience,
+            Place(str(path), f"The run in {path}", prefix),
+            several=Several(starting(PROGRAM), processes, temporary),
+        )

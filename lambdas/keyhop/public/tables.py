@@ -1,0 +1,141 @@
+"""The table of a public call, and the record of its key index."""
+
+import os
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from keyhop.dynamodb.client import Connection, aws_client, connect
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.dynamodb.units import VARIABLE, Prices
+from keyhop.errors import CannotStart
+from keyhop.jobs.request import table_region
+from keyhop.key_index.index import Sentinels, sentinels_of
+from keyhop.key_index.provisioned import Scaling
+from keyhop.key_index.registry import Registry, bucket_registry, is_alive, local_registry
+from keyhop.key_index.trust import Evidence, Trust, choose_source, gather
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.scan.in_flight import MOST
+from keyhop.streams.event_source import Watch
+
+CONNECTIONS = MOST
+"""The least number of connections to keep open; the first look at a table uses up to eight."""
+
+ADDRESSES = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table that was described, and the connection to it."""
+
+    connection: Connection
+    table: Table
+
+
+def open_table(
+    table: Any,
+    session: Any = None,
+    endpoint_url: str | None = None,
+    threads: int = 0,
+    patience: float = DEFAULT_PATIENCE_SECONDS,
+) -> OpenTable:
+    """Describe a table.
+
+    Args:
+        table: A name, an ARN or boto3's Table, whose client sends all requests; an OpenTable is
+            returned as it is.
+        session: A boto3 session; by default the environment is used.
+        endpoint_url: The address of the service, such as that of DynamoDB Local.
+        threads: The number of connections to keep open.
+
+    Raises:
+        KeyhopError: The table does not exist, or cannot be described.
+    """
+    if isinstance(table, OpenTable):
+        return table
+    if isinstance(table, str) and table:
+        url = endpoint_url or next(filter(None, map(os.environ.get, ADDRESSES)), None)
+        region = None if session is not None else table_region(table)
+        core = getattr(session, "_session", session)
+        endpoint = Endpoint(region, url=url, session=core)
+        connection = connect(endpoint, max(CONNECTIONS, threads), os.environ.get(VARIABLE))
+        return OpenTable(connection, look_up(connection, table, patience))
+    client = getattr(getattr(table, "meta", None), "client", None)
+    name = getattr(table, "name", None)
+    if client is None or not isinstance(name, str):
+        raise CannotStart("table must be the name or the ARN of a table, or boto3's Table.")
+    if session is not None or endpoint_url is not None:
+        raise CannotStart("boto3's Table has a client: leave session and endpoint_url out.")
+    meta = client.meta
+    endpoint = Endpoint(meta.region_name, url=meta.endpoint_url)
+    if endpoint.is_of_aws:
+        endpoint = Endpoint(meta.region_name)
+    prices = Prices.of(meta.region_name, os.environ.get(VARIABLE))
+    connection = Connection(_ClientOfTable(client), endpoint, prices=prices)
+    return OpenTable(connection, look_up(connection, name, patience))
+
+
+class _ClientOfTable:
+    """The client of boto3's Table, whose requests have Python values, for typed values."""
+
+    def __init__(self, client: Any) -> None:
+        from boto3.dynamodb.transform import ParameterTransformer
+        from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+        self._client = client
+        self.region = client.meta.region_name
+        self.exceptions = client.exceptions
+        self._transform = ParameterTransformer().transform
+        self._python_value = TypeDeserializer().deserialize
+        self._typed_value = TypeSerializer().serialize
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Send one request; see dynamodb.client.DynamoDB."""
+        name = self._client.meta.method_to_api_mapping[operation]
+        model = self._client.meta.service_model.operation_model(name)
+        request = deepcopy(parameters)
+        self._transform(request, model.input_shape, self._python_value, "AttributeValue")
+        answer: dict[str, Any] = getattr(self._client, operation)(**request)
+        if model.output_shape is not None:
+            self._transform(answer, model.output_shape, self._typed_value, "AttributeValue")
+        return answer
+
+
+class IndexRecord:
+    """The record of the key indexes: in the bucket of a deployment, or on this machine.
+
+    Attributes:
+        is_shared: Whether the record is that of a deployment, which its state machines use, too.
+        watch: Finds keepers; None where there can be none.
+        scaling: Changes auto scaling.
+        is_alive: Checks whether the holder of a lease is alive.
+    """
+
+    def __init__(self, connection: Connection, bucket: str | None = None) -> None:
+        self._endpoint = connection.endpoint
+        self.watch = Watch.from_here(connection.endpoint)
+        client_of = partial(aws_client, "application-autoscaling", connection.endpoint)
+        self.scaling = Scaling(client_of if self.watch else None)
+        self.is_shared = bucket is not None
+        self._bucket = bucket or ""
+        self.is_alive = partial(is_alive, partial(aws_client, "stepfunctions", connection.endpoint))
+
+    def registry(self, table: Table | Source) -> Registry:
+        """Return the record of one table."""
+        if not self.is_shared:
+            return local_registry(table)
+        return bucket_registry(aws_client("s3", self._endpoint), self._bucket, table)
+
+    def decide_trust(self, table: Table, method: str, accepts_stale: bool) -> Trust:
+        """Decide whether the keys are read from the index; see keys/task.py."""
+        return choose_source(table, method, accepts_stale, lambda: self.evidence(table))
+
+    def sentinels_of(self, table: Table) -> Sentinels | None:
+        """Return what identifies the sentinels of a table; see keys/task.py."""
+        return sentinels_of(table, self.registry(table).entry())
+
+    def evidence(self, table: Table) -> Evidence:
+        """Return the current state of the table's key index."""
+        return gather(table, self.registry(table).entry(), self.watch)

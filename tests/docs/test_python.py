@@ -1,0 +1,31 @@
+"""The example of docs/python.md runs as it is."""
+
+import re
+from pathlib import Path
+
+import keyhop
+import pytest
+
+from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS, ROOT
+
+TEXT = (ROOT / "docs" / "python.md").read_text()
+
+
+def test_the_example_runs(
+    strict: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    expected = strict.collections("Orders", [3] * 20)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", strict.url)
+    monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT)
+    exec(compile(example, "docs/python.md", "exec"), {})
+    assert expected < set(capsys.readouterr().out.splitlines())
+    assert (tmp_path / "keys" / "manifest.json").exists()
+
+
+def test_each_public_function_and_class_is_named() -> None:
+    for name in set(keyhop.__all__) - {"Keys"}:
+        assert f"`{name}`" in TEXT or f"keyhop.{name}" in TEXT, name

@@ -1,0 +1,43 @@
+"""A user's script: it runs, and `mypy --strict` finds the types of what it uses."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testing.databases import Database
+from testing.servers import ROOT
+from tests.public.users_script import main
+
+SCRIPT = ROOT / "tests" / "public" / "users_script.py"
+
+
+def test_it_lists_and_estimates(
+    strict: Database, table_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strict.collections(table_name, [2] * 30)
+    assert main(table_name, strict.url) == 0
+    assert "30 of 30 keys" in capsys.readouterr().out
+    assert main("no-such-table", strict.url) == 2
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_mypy_checks_it_in_strict_mode(tmp_path: Path, is_wrong: bool) -> None:
+    """A name that is not public, and an argument of another type, are errors."""
+    text = SCRIPT.read_text()
+    if is_wrong:
+        text += "\nkeyhop.list_key('Orders')\nkeyhop.list_keys('Orders', limit='7')\n"
+    (tmp_path / "script.py").write_text(text)
+    command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports"]
+    cache = ("--cache-dir", str(ROOT / ".cache" / "mypy-of-users"))
+    ended = subprocess.run(
+        [*command, "--follow-imports=silent", *cache, "script.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MYPYPATH": str(ROOT / "lambdas")},
+    )
+    errors = [line for line in ended.stdout.splitlines() if "error:" in line]
+    assert len(errors) == 2 * is_wrong, ended.stdout
