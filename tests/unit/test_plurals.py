@@ -15,7 +15,7 @@ NEVER_ONE = {
     ("len(gates)", "gates"),  # a change has nine
     ("len(kinds)", "kinds"),  # a rule that speaks of kinds has found two
     ("len(tags)", "kinds"),
-    ("len(facts.readers.during_cutover)", "processes"),  # more than two
+    ("len(readers.during_cutover)", "processes"),  # more than two
     ("len(attributes)", "attributes"),  # too many
     ("len(deflated)", "bytes"),  # too many
     ("len(code)", "characters"),  # too many

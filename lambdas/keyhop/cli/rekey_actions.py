@@ -23,8 +23,7 @@ from keyhop.rekey.life_cycle.end import MOST_NAMED, Ending
 from keyhop.rekey.life_cycle.likeness import Likeness, Row, export_command
 from keyhop.rekey.pace import THROTTLE
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.plan.lines import example_lines, lines
-from keyhop.rekey.plan.planning import Plan, Planning
+from keyhop.rekey.plan.planning import Plan, Planning, example_lines, lines
 from keyhop.rekey.template.files import read
 from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import KeyNames, Transform

@@ -16,7 +16,7 @@ from keyhop.rekey.control import Control, direction_from
 from keyhop.rekey.life_cycle.create import Followers
 from keyhop.rekey.life_cycle.features import ClientOf
 from keyhop.rekey.pair import SIDE_SUFFIX
-from keyhop.rekey.side.figures import DEPLOYMENT, FAILED
+from keyhop.rekey.side.layout import DEPLOYMENT, FAILED
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import Standing
 from keyhop.sharding.key.names import metadata_of

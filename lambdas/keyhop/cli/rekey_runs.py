@@ -50,7 +50,7 @@ from keyhop.rekey.request import (
     digests_of,
     with_digests,
 )
-from keyhop.rekey.side.figures import DEPLOYMENT, LAG, TURNED
+from keyhop.rekey.side.layout import DEPLOYMENT, LAG, TURNED
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.template.files import text_of
 from keyhop.storage.local import DIGESTS, Directory

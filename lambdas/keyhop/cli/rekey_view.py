@@ -15,7 +15,7 @@ from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import Control, Stage, other_side
 from keyhop.rekey.pace import BACKFILL, THROTTLE
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.figures import DEPLOYMENT, VERIFIED
+from keyhop.rekey.side.layout import DEPLOYMENT, VERIFIED
 from keyhop.rekey.standing import Standing
 from keyhop.wording import counted, duration
 

@@ -7,8 +7,17 @@ from typing import Any, Literal
 from keyhop.rekey.control import Control, Stage, other_side
 from keyhop.rekey.pace import BACKFILL, THROTTLE
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.figures import COPIED, ENDING, FAILED, LAG, VERIFIED
-from keyhop.rekey.side.layout import SHADOWED, Claim, Straggler, Unmapped
+from keyhop.rekey.side.layout import (
+    COPIED,
+    ENDING,
+    FAILED,
+    LAG,
+    SHADOWED,
+    VERIFIED,
+    Claim,
+    Straggler,
+    Unmapped,
+)
 from keyhop.wording import counted, duration
 
 LAG_SECONDS = 2.0

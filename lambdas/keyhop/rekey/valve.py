@@ -19,7 +19,7 @@ from keyhop.dynamodb.client import CONNECT_SECONDS
 from keyhop.dynamodb.requester import pause
 from keyhop.errors import RunConflict
 from keyhop.rekey.pace import BACKFILL, THROTTLE, Pace, pace_of, why_not_mine
-from keyhop.rekey.side.figures import LAG
+from keyhop.rekey.side.layout import LAG
 from keyhop.rekey.side.table import SideTable
 
 FRESH_SECONDS = 3.0

@@ -6,7 +6,7 @@ from pathlib import Path
 import boto3
 from keyhop.rekey import Router
 from keyhop.rekey.control import Control
-from keyhop.rekey.side.figures import COPIED
+from keyhop.rekey.side.layout import COPIED
 
 from testing.servers import LOCAL_CREDENTIALS
 from tests.integration.rekey.pairs import Pairs

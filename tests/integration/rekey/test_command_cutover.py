@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.rekey.control import Control
-from keyhop.rekey.side.figures import TTL, TURNED
+from keyhop.rekey.side.layout import TTL, TURNED
 
 from testing.rekey_tasks import at_once
 from tests.integration.rekey.pairs import Pairs, made

@@ -9,7 +9,7 @@ import pytest
 from keyhop.errors import CannotStart, NotPermitted, RunConflict
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.figures import TURNED
+from keyhop.rekey.side.layout import TURNED
 
 from testing.databases import Database
 from testing.marks import prove

@@ -14,8 +14,7 @@ from keyhop.errors import GaveUp
 from keyhop.rekey.cutover.markers import LATE_SECONDS, Markers
 from keyhop.rekey.cutover.probe import Probe
 from keyhop.rekey.routing.router import Router
-from keyhop.rekey.side.figures import MARKER_KEYS
-from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE, MARKER_KEYS
 from keyhop.rekey.side.table import SideTable, table_request
 
 from testing.databases import Database, load

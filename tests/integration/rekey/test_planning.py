@@ -11,9 +11,8 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent
-from keyhop.rekey.plan.lines import example_lines, lines
-from keyhop.rekey.plan.planning import Planning
-from keyhop.rekey.plan.readers import Readers
+from keyhop.rekey.plan.planning import Planning, example_lines, lines
+from keyhop.rekey.plan.reading import Readers
 from keyhop.rekey.template.load import load
 
 from testing.databases import Database

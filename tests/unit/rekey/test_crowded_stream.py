@@ -8,7 +8,7 @@ import pytest
 from keyhop.errors import GaveUp
 from keyhop.rekey.cutover.assembly import PATIENCE_SECONDS
 from keyhop.rekey.cutover.markers import Markers
-from keyhop.rekey.side.figures import MARKER_KEYS
+from keyhop.rekey.side.layout import MARKER_KEYS
 
 from testing.simulation.schedule import Process
 from testing.simulation.streams import TOO_MANY_READERS

@@ -4,7 +4,7 @@ import pytest
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.filters import filter_of
 from keyhop.rekey.template.load import load
-from keyhop.rekey.template.syntax import parsed
+from keyhop.rekey.template.text import parsed
 from keyhop.rekey.transform import Unmappable
 
 from tests.unit.rekey.templates import ORDER, ORDERS, keys

@@ -32,7 +32,7 @@ from keyhop.rekey.digest import key_digest
 from keyhop.rekey.opening import Rekey, TransformOf
 from keyhop.rekey.pace import UNMAPPABLE
 from keyhop.rekey.request import digests_of, with_digests
-from keyhop.rekey.side.figures import LAG
+from keyhop.rekey.side.layout import LAG
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import STALE_SECONDS

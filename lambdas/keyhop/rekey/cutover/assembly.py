@@ -14,7 +14,7 @@ from keyhop.rekey.cutover.gates import Gate, Seen, gates_of
 from keyhop.rekey.cutover.markers import Markers
 from keyhop.rekey.opening import side_table
 from keyhop.rekey.pace import BACKFILL
-from keyhop.rekey.side.figures import LAG, VERIFIED
+from keyhop.rekey.side.layout import LAG, VERIFIED
 from keyhop.rekey.side.table import SideTable
 
 MOST_LISTED = 100

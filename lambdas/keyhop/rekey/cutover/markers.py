@@ -14,8 +14,7 @@ from keyhop.errors import CannotStart, GaveUp
 from keyhop.rekey.control import Side
 from keyhop.rekey.cutover.drain import keys_by_open_shard, random_key, uncovered
 from keyhop.rekey.cutover.stream import StreamCalls
-from keyhop.rekey.side.figures import MARKER_KEYS
-from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
+from keyhop.rekey.side.layout import MARKER_ATTRIBUTE, MARKER_KEYS
 from keyhop.rekey.side.table import SideTable
 from keyhop.wording import counted
 

@@ -29,16 +29,16 @@ from keyhop.rekey.life_cycle.features import (
 )
 from keyhop.rekey.life_cycle.likeness import VIEW, Likeness, encryption_of
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.figures import (
+from keyhop.rekey.side.layout import (
     COPIED,
     DESTINATION,
     ENDING,
+    KEYS,
     STARTED,
     STREAM,
     TTL,
     TURNED,
 )
-from keyhop.rekey.side.layout import KEYS
 from keyhop.rekey.side.table import SideTable, table_request
 
 

@@ -23,8 +23,16 @@ from keyhop.rekey.control import ALIVE_SECONDS, Control, Side, other_side
 from keyhop.rekey.life_cycle.create import Followers, found, has_items, waiting
 from keyhop.rekey.life_cycle.features import ClientOf, cause_code, forget_scaling
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.side.figures import DESTINATION, ENDING, EXPORT, STREAM, TTL, TURNED
-from keyhop.rekey.side.layout import KEYS, MARKER_ATTRIBUTE
+from keyhop.rekey.side.layout import (
+    DESTINATION,
+    ENDING,
+    EXPORT,
+    KEYS,
+    MARKER_ATTRIBUTE,
+    STREAM,
+    TTL,
+    TURNED,
+)
 from keyhop.rekey.side.table import SideTable
 from keyhop.wording import counted, duration
 

@@ -1,16 +1,27 @@
-"""Judge the figures of a plan: obstacles, points to check, and whether an index suffices. Pure."""
+"""Judge a trial: obstacles, points to check, costs, and whether an index suffices. Pure.
+
+The costs are those of reads and writes on demand. The estimates of the runs themselves include the
+other costs on AWS (Lambda, Step Functions, S3), which are a few hundredths of these.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from keyhop.dynamodb.schema import has_key_index
 from keyhop.dynamodb.tables import Table
-from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
+from keyhop.dynamodb.units import (
+    BLOCK_BYTES,
+    DEFAULT_WRITE_RATE,
+    DOLLARS_PER_GB_MONTH,
+    PARTITION_WRITE_UNITS,
+    Prices,
+)
 from keyhop.errors import CannotStart
 from keyhop.rekey.life_cycle.create import check_stream_view
 from keyhop.rekey.life_cycle.features import Features
-from keyhop.rekey.plan.readers import MOST_READERS, Readers
+from keyhop.rekey.plan.reading import MOST_READERS, Readers
 from keyhop.rekey.plan.trial import Trial
 from keyhop.wording import counted
 
@@ -18,6 +29,26 @@ HOT_SHARE = 0.05
 HOT_ITEMS = 20
 WANTED_UNITS = 40_000
 """The write units a second of a table by its default quota (AWS documentation)."""
+
+GIGABYTE = 1e9
+MILLION = 1_000_000
+
+EXPORT_DOLLARS_PER_GB, IMPORT_DOLLARS_PER_GB = 0.10, 0.15
+"""The prices of ExportTableToPointInTime and ImportTable, from memory: check AWS's price page."""
+
+EXPORT_SAYS = (
+    "export to S3, transform the data there with your own code, and import it into a new table: "
+    "this needs point-in-time recovery, creates no local indexes, silently keeps only the last "
+    "of two items with the same key, and leaves out what is written in the meantime; Keyhop does "
+    "not do it"
+)
+
+BULK_PUT_SAYS = (
+    "a bulk put from S3 into the new table, after the same export and transformation: the table "
+    "may have local indexes and a stream, and an item whose condition fails is not written, and is "
+    "reported; at least 1,024 writes a second, not into a global table, and the same gap for what "
+    "is written in the meantime; Keyhop does not do it, and does not know its price"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +108,7 @@ class Hot:
         return {"share": self.share, "shards": self.shards, "most_write_units": self.most_units}
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The facts for judging a plan; `collisions` counts pairs of items that map to one place."""
-
-    table: Table
-    features: Features
-    trial: Trial
-    readers: Readers
-    refused: Sequence[str]
-    unmappable: int
-    collisions: float
-    is_sharded: bool
-    has_key_index: bool
-    is_random: bool
-
-
-def index_question(trial: Trial, table: Table, costs: Mapping[str, float]) -> Question:
+def index_question(trial: Trial, costs: Mapping[str, float]) -> Question:
     """Return the question whether an index would suffice."""
     names = trial.transform.destination.all
     missing = [name for name in names if trial.not_there[name] or not trial.mapped]
@@ -112,17 +127,16 @@ def hot_keys(trial: Trial) -> list[Hot]:
     return hot
 
 
-def judged(facts: Facts) -> tuple[list[str], list[str]]:
-    """Return the obstacles to a re-key, and notes on what to check."""
-    blocks, notes = list(facts.refused), []
-    table, trial = facts.table, facts.trial
-    if facts.unmappable:
+def obstacles(
+    table: Table, trial: Trial, unmappable: int, collisions: float, is_sharded: bool
+) -> list[str]:
+    """Return the obstacles to a re-key; `collisions` are pairs of items that map to one place."""
+    blocks = []
+    if unmappable:
+        blocks.append(f"{counted(unmappable, 'item')} cannot be mapped: mend them, or the template")
+    if collisions:
         blocks.append(
-            f"{counted(facts.unmappable, 'item')} cannot be mapped: mend them, or the template"
-        )
-    if facts.collisions:
-        blocks.append(
-            f"about {counted(facts.collisions, 'pair')} of items want the same place: add to the "
+            f"about {counted(collisions, 'pair')} of items want the same place: add to the "
             "new key what tells them apart"
         )
     if trial.not_back:
@@ -132,7 +146,7 @@ def judged(facts: Facts) -> tuple[list[str], list[str]]:
         )
     if trial.too_large:
         blocks.append(f"{counted(trial.too_large, 'item')} would have more than 400 KB")
-    if facts.is_sharded:
+    if is_sharded:
         blocks.append(
             "the table is sharded: bring each key back to one shard first, or let the template's "
             "match take the suffix apart (--accept shards of start)"
@@ -141,35 +155,96 @@ def judged(facts: Facts) -> tuple[list[str], list[str]]:
         check_stream_view(table)
     except CannotStart as error:
         blocks.append(str(error))
+    return blocks
+
+
+def notes_on(
+    table: Table, features: Features, trial: Trial, readers: Readers, is_random: bool
+) -> list[str]:
+    """Return what a person should check; `is_random` is as in Drawn."""
+    notes = []
     if table.stream is None:
         notes.append("the stream is off: create turns it on, and cancel or complete off again")
-    if facts.readers.are_too_many:
+    if readers.are_too_many:
         notes.append(
-            f"during a cutover {len(facts.readers.during_cutover)} processes read each shard of "
+            f"during a cutover {len(readers.during_cutover)} processes read each shard of "
             f"the stream, and DynamoDB may throttle more than {MOST_READERS}: the cutover waits "
             "and asks again, and the others may fall behind for some seconds"
         )
-    notes += [f"readers of the stream cannot all be seen: {why}" for why in facts.readers.unseen]
-    if facts.features.kinesis:
+    notes += [f"readers of the stream cannot all be seen: {why}" for why in readers.unseen]
+    if features.kinesis:
         notes.append("a Kinesis data stream gets the changes of the source: see create --dry-run")
-    if facts.features.ttl is not None:
-        notes.append(
-            f"items expire by {facts.features.ttl}: on the new table after the cutover only"
-        )
-    if facts.has_key_index:
+    if features.ttl is not None:
+        notes.append(f"items expire by {features.ttl}: on the new table after the cutover only")
+    if has_key_index(table.description):
         notes.append("the source has a key index: its sentinels are not copied")
-    notes += _of_indexes(trial)
-    if not facts.is_random:
-        notes.append(
-            "the table does not say yet how many items it has: the sample is its beginning"
-        )
-    return blocks, notes
-
-
-def _of_indexes(trial: Trial) -> list[str]:
-    return [
+    notes += [
         f"index {name} has {trial.before[name]} items of the sample, and would have "
         f"{trial.entered[name]}"
         for name in trial.indexes
         if trial.before[name] != trial.entered[name] and trial.mapped == trial.items
     ]
+    if not is_random:
+        notes.append(
+            "the table does not say yet how many items it has: the sample is its beginning"
+        )
+    return notes
+
+
+def costs(
+    trial: Trial,
+    items: float,
+    table_bytes: float,
+    prices: Prices,
+    live_rate: float | None = None,
+) -> dict[str, Any]:
+    """Return the costs of a re-key in dollars and seconds, as plain JSON; `live_rate` is in
+    changes a second, if the rate is available.
+    """
+    mapped = trial.mapped / trial.items if trial.items else 1.0
+    put = (trial.write_units + trial.index_units) / trial.mapped if trial.mapped else 1.0
+    of_indexes = trial.index_units / trial.mapped if trial.mapped else 0.0
+    growth = trial.bytes_after / trial.bytes_before if trial.bytes_before else 1.0
+    puts = items * mapped * put
+    # A Scan, and a second look at the same pages, which is strongly consistent.
+    reads = 1.5 * table_bytes / BLOCK_BYTES
+    copy_bytes = table_bytes * growth
+    compared = (table_bytes + copy_bytes) / BLOCK_BYTES
+    million = prices.dollars(MILLION, MILLION * put)
+    gigabytes = table_bytes / GIGABYTE
+    return {
+        "backfill": {
+            "read_units": round(reads, 1),
+            "write_units": round(puts, 1),
+            "dollars": round(prices.dollars(reads, puts), 6),
+            "of_indexes": round(prices.dollars(0.0, items * mapped * of_indexes), 6),
+            "seconds": round(puts / DEFAULT_WRITE_RATE, 1),
+            "write_rate": DEFAULT_WRITE_RATE,
+        },
+        "verify": {"read_units": round(compared, 1), "dollars": round(prices.dollars(compared), 6)},
+        "live": {
+            "dollars_a_million": round(million, 6),
+            "dollars_a_day": None
+            if live_rate is None
+            else round(live_rate * 86_400 * million / MILLION, 6),
+            "write_units_a_second": live_rate,
+        },
+        "storage": {"dollars_a_month": round(copy_bytes / GIGABYTE * DOLLARS_PER_GB_MONTH, 6)},
+        "export_import": {
+            "dollars": round(gigabytes * (EXPORT_DOLLARS_PER_GB + IMPORT_DOLLARS_PER_GB), 6),
+            "says": EXPORT_SAYS,
+            "prices": "from memory, check them",
+        },
+        "bulk_put": {"dollars": None, "says": BULK_PUT_SAYS},
+        "prices": prices.on_demand,
+    }
+
+
+def index_costs(trial: Trial, items: float, table_bytes: float, prices: Prices) -> dict[str, Any]:
+    """Return the costs of a global index with the new key and all attributes instead."""
+    put = trial.write_units / trial.mapped if trial.mapped else 1.0
+    return {
+        "dollars": round(prices.dollars(0.0, items * put), 6),
+        "dollars_a_million": round(prices.dollars(0.0, MILLION * put), 6),
+        "dollars_a_month": round(table_bytes / GIGABYTE * DOLLARS_PER_GB_MONTH, 6),
+    }

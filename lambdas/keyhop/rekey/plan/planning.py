@@ -4,28 +4,43 @@ It tries the transform on a sample, and changes nothing. First it asks whether a
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.schema import KEY_INDEX, KeySpace, has_key_index
+from keyhop.dynamodb.schema import KEY_INDEX, KeySpace
 from keyhop.dynamodb.tables import Table, look_up
-from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.dynamodb.values import Item, Key
+from keyhop.rekey.life_cycle.create import shown_keys
 from keyhop.rekey.life_cycle.features import ClientOf, gather
 from keyhop.rekey.life_cycle.likeness import Likeness
-from keyhop.rekey.plan.collisions import tally
-from keyhop.rekey.plan.costs import costs, index_costs
-from keyhop.rekey.plan.judgement import Facts, Hot, Question, hot_keys, index_question, judged
-from keyhop.rekey.plan.readers import Readers, readers_of, write_rate
-from keyhop.rekey.plan.sample import DEFAULT_SAMPLE, draw, everything
+from keyhop.rekey.plan.judgement import (
+    Hot,
+    Question,
+    costs,
+    hot_keys,
+    index_costs,
+    index_question,
+    notes_on,
+    obstacles,
+)
+from keyhop.rekey.plan.reading import (
+    DEFAULT_SAMPLE,
+    Readers,
+    draw,
+    everything,
+    readers_of,
+    tally,
+    write_rate,
+)
 from keyhop.rekey.plan.trial import Collisions, Trial, estimated
 from keyhop.rekey.template.functions import tried
 from keyhop.rekey.transform import Transform, Unmappable
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import proportion_limits
+from keyhop.wording import counted, duration
 
 DEFAULT_READ_UNITS = 200.0
 
@@ -127,7 +142,6 @@ class Planning:
     max_read_units: float = DEFAULT_READ_UNITS
     max_read_rate: float | None = None
     full: bool = False
-    backfill_rate: float = DEFAULT_WRITE_RATE
     chance: random.Random = field(default_factory=random.Random)
 
     def plan(self) -> Plan:
@@ -145,7 +159,8 @@ class Planning:
             unmappable, items, collisions = self._counted(full)
             reader.usage.count(read_units=full.usage.read_units)
         is_whole = sample.is_whole or self.full
-        count = items if is_whole else max(table_items(table), items)
+        # The number that DynamoDB reports may be six hours old.
+        count = items if is_whole else max(int(table.description.get("ItemCount", 0)), items)
         size = max(int(table.description.get("TableSizeBytes", 0)), trial.bytes_before)
         bad = sum(unmappable.values())
         share = bad / items if items else 0.0
@@ -154,25 +169,14 @@ class Planning:
         limits = (share, share) if is_whole else proportion_limits(share * looks, looks)
         readers = readers_of(self.client_of, table.stream) if table.stream else Readers()
         live = write_rate(self.client_of, table)
-        facts = Facts(
-            table=table,
-            features=features,
-            trial=trial,
-            readers=readers,
-            refused=[row.refusal for row in alike.refused],
-            unmappable=bad,
-            collisions=collisions.pairs,
-            is_sharded=self.is_sharded,
-            has_key_index=has_key_index(table.description),
-            is_random=sample.is_random,
-        )
-        blocks, notes = judged(facts)
+        blocks = [row.refusal for row in alike.refused]
+        blocks += obstacles(table, trial, bad, collisions.pairs, self.is_sharded)
         blocks += tried(self.transform, sample.items)
         prices = self.connection.prices
         return Plan(
             source=table.bare_name,
             destination=self.destination,
-            question=index_question(trial, table, index_costs(trial, count, size, prices)),
+            question=index_question(trial, index_costs(trial, count, size, prices)),
             source_keys=table.space,
             keys=self.keys,
             kind=self.transform.kind,
@@ -192,10 +196,10 @@ class Planning:
             not_back=trial.not_back,
             indexes=_shares(trial),
             readers=readers,
-            costs=costs(trial, count, size, prices, self.backfill_rate, live),
+            costs=costs(trial, count, size, prices, live),
             likeness=alike,
             blocks=blocks,
-            notes=notes,
+            notes=notes_on(table, features, trial, readers, sample.is_random),
             examples=tuple(trial.examples),
         )
 
@@ -230,11 +234,6 @@ class Planning:
         return reasons, items, Collisions("counted", pairs, pairs)
 
 
-def table_items(table: Table) -> int:
-    """Return the number of items that DynamoDB reports, which may be six hours old."""
-    return int(table.description.get("ItemCount", 0))
-
-
 def _shares(trial: Trial) -> dict[str, tuple[float, float]]:
     return {
         name: (
@@ -249,3 +248,150 @@ def _keys_json(keys: KeySpace) -> dict[str, Any]:
     (partition,) = keys.partition
     sort = keys.sort and {"name": keys.sort.name, "type": keys.sort.type}
     return {"partition": {"name": partition.name, "type": partition.type}, "sort": sort}
+
+
+def lines(plan: Plan) -> list[str]:
+    """Return a plan as lines, without the examples, which hold values of users (example_lines)."""
+    return [*_question(plan), "", *_table(_what(plan)), "", *_costs(plan), *_ends(plan)]
+
+
+def example_lines(plan: Plan) -> list[str]:
+    """Return the keys of items before and after, and the names of the attributes that change."""
+    lines_shown = []
+    for before, after in plan.examples:
+        lines_shown.append(f"  {_shown_key(before, plan.source_keys)}")
+        lines_shown.append(f"    -> {_shown_key(after, plan.keys)}{_changes(before, after, plan)}")
+    return lines_shown
+
+
+def _question(plan: Plan) -> Iterator[str]:
+    question = plan.question
+    fill, million, month = (
+        f"${question.costs[name]:,.2f}"
+        for name in ("dollars", "dollars_a_million", "dollars_a_month")
+    )
+    moves = plan.costs["backfill"]["dollars"]
+    yield question.asks
+    costs = f"{fill} to fill, {million} a million changes, {month} a month"
+    yield f"  an index: {costs}; {question.needs}"
+    yield f"  a re-key: ${moves:,.2f} to fill, and what is below"
+    if question.collection_share >= 0.05:
+        yield (
+            f"  {question.collection_share:.0%} of the sample is under one partition key: an index "
+            "would not cool its writes"
+        )
+
+
+def _what(plan: Plan) -> Sequence[tuple[str, str]]:
+    low, high = plan.share_limits
+    extent = "all" if plan.is_whole else "a sample"
+    rows = [
+        ("from", f"{plan.source}: {shown_keys(plan.source_keys)}"),
+        ("to", f"{plan.destination}: {shown_keys(plan.keys)}"),
+        ("items", f"{plan.items:,}, {counted(plan.size_bytes, 'byte')}"),
+        ("read", f"{extent}: {counted(plan.sampled, 'item')}, {plan.read_units:,.1f} read units"),
+        ("class", _class(plan)),
+        ("left out", f"{counted(plan.left_out, 'item')}, as the template says"),
+        ("cannot be mapped", f"{plan.share:.2%} ({low:.2%} to {high:.2%})"),
+    ]
+    rows += [("", f"{counted(n, 'item')}: {why}") for why, n in plan.unmappable.items()]
+    rows.append(("collisions", _collisions(plan)))
+    if plan.hot:
+        first, *cooler = plan.hot
+        more = f"; {counted(len(cooler), 'other key')} as hot or less" if cooler else ""
+        rows.append(
+            (
+                "hot new key",
+                f"{first.share:.0%} of items get one partition key: it throttles from "
+                f"{first.most_units:,.0f} writes a second of the table on; shard:{first.shards} "
+                f"in its template spreads it{more}",
+            )
+        )
+    for name, (before, after) in plan.indexes.items():
+        rows.append((f"index {name}", f"has {before:.0%} of items, would have {after:.0%}"))
+    names = plan.readers.during_cutover
+    rows.append(("read the stream", f"{len(names)} in a cutover: {', '.join(names)}"))
+    return rows
+
+
+def _class(plan: Plan) -> str:
+    if plan.kind == "bijective":
+        return "bijective: the old key can be derived from the new key, so no two items can collide"
+    names = ", ".join(plan.owner_attributes)
+    return f"recoverable: the old key can be derived from the new key and {names}"
+
+
+def _collisions(plan: Plan) -> str:
+    collisions = plan.collisions
+    if collisions.how == "none":
+        return "not possible"
+    pairs = counted(collisions.pairs, "pair")
+    if collisions.how == "counted":
+        return f"{pairs} of items would get the same key"
+    if collisions.at_most is None:
+        return "unknown"
+    return f"about {pairs}, at most {collisions.at_most:,.0f}; --full counts them"
+
+
+def _costs(plan: Plan) -> list[str]:
+    costs = plan.costs
+    fill, live, export = costs["backfill"], costs["live"], costs["export_import"]
+    day = live["dollars_a_day"]
+    return _table(
+        [
+            (
+                "backfill",
+                f"${fill['dollars']:,.2f} (of indexes ${fill['of_indexes']:,.2f}), "
+                f"{duration(fill['seconds'])} at {fill['write_rate']:,.0f} writes a second",
+            ),
+            ("verify", f"${costs['verify']['dollars']:,.2f} each time"),
+            (
+                "live changes",
+                f"${live['dollars_a_million']:,.2f} a million"
+                + ("" if day is None else f"; ${day:,.2f} a day at the current rate of writes"),
+            ),
+            (
+                "storage",
+                f"${costs['storage']['dollars_a_month']:,.2f} a month, while both tables exist",
+            ),
+            ("instead", f"${export['dollars']:,.2f} ({export['prices']}): {export['says']}"),
+            ("or instead", str(costs["bulk_put"]["says"])),
+            ("prices", str(costs["prices"])),
+        ]
+    )
+
+
+def _ends(plan: Plan) -> Iterator[str]:
+    if plan.notes:
+        yield ""
+        yield "Please note:"
+        yield from (f"  {note}" for note in plan.notes)
+    if plan.blocks:
+        yield ""
+        yield "Problems that prevent the re-key:"
+        yield from (f"  {block}" for block in plan.blocks)
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> list[str]:
+    width = max(len(name) for name, _ in rows)
+    return [f"  {name.ljust(width)}  {text}" for name, text in rows]
+
+
+def _shown_key(item: Item, keys: KeySpace) -> str:
+    return ", ".join(f"{name}={_value(item.get(name))}" for name in keys.types)
+
+
+def _value(typed: Mapping[str, Any] | None) -> str:
+    """Return a value as printable text, as it comes from other people."""
+    if typed is None:
+        return "-"
+    content = next(iter(typed.values()))
+    return "".join(c if c.isprintable() else "?" for c in str(content))
+
+
+def _changes(before: Item, after: Item, plan: Plan) -> str:
+    new = sorted(name for name in after if name not in before and name not in plan.keys.types)
+    removed = sorted(name for name in before if name not in after)
+    changes = [f"with {', '.join(new)}"] if new else []
+    changes += [f"without {', '.join(removed)}"] if removed else []
+    return f" ({'; '.join(changes)})" if changes else ""

@@ -13,11 +13,29 @@ It is a separate table beside the destination, with the partition key `pk` and t
     marker     <random>                      a marker, and where it was seen
     client     <id>                          a router: the revision that it uses, and until when
     straggler  <side>|<key>                  a write that bypassed the routers
-    told       <name>                        a figure, as JSON (figures.py)
+    told       <name>                        a figure, as JSON
 
 D is the direction, forward or reverse. Keys are JSON texts of typed values; a name that is too long
 for a sort key is replaced by its SHA-256. Content is JSON text in the attribute `body`, beside what
 conditions use: `revision`, `tries` (how often a batch has started), `stamp` (a claim's token).
+
+Figures have `at` in seconds since 1970. Those of the copy, `backfill`, `throttle` and `unmappable`,
+are described in pace.py; the others are:
+
+    destination  {"identity": "" before creation, "adopted": whether it existed, and was empty}
+    copied       the result for each feature (rows of likeness.py), once all settings are copied
+    ttl          {"attribute": ...} by which items of the source expired; null if they did not
+    stream       {"turned_on": true, "arn": "" before that}: only if `create` turned it on
+    started      {"at"}
+    deployment   {"stack"}: the one whose function follows the streams
+    lag.D        {"seconds", "at"}; D is forward or reverse
+    verify       run, at, finished, share (1: of everything), items, turns (Control.turns when it
+                 began), the counts (compare/outcome.py), left: differences that were not repaired
+    failures     {"count"}: messages of the failure queue (read from the queue, not stored)
+    marker keys S  keys by the shards of the stream of S, source or destination
+    turned       {"at", "serving"}: the last change of the serving table
+    ending       {"how": complete or cancel, "at"}
+    export       {"token": of the request, "arn": empty before it was answered}
 """
 
 from dataclasses import dataclass
@@ -29,6 +47,11 @@ KEYS = ("pk", "sk")
 CONTROL, PLAN, CLAIMS, BEGUN = "control", "plan", "claims", "begun"
 UNMAPPED = "unmapped"
 MARKER, CLIENT, STRAGGLER, TOLD = "marker", "client", "straggler", "told"
+DESTINATION, COPIED, TTL, STREAM = "destination", "copied", "ttl", "stream"
+STARTED, DEPLOYMENT = "started", "deployment"
+LAG, VERIFIED, FAILED = "lag", "verify", "failures"
+MARKER_KEYS, TURNED = "marker keys", "turned"
+ENDING, EXPORT = "ending", "export"
 SHADOWED = ("shadow_equal", "shadow_in_flight", "shadow_real", "shadow_failed")
 """The counts of a client's shadow reads, by outcome."""
 

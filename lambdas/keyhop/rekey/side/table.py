@@ -15,8 +15,7 @@ from keyhop.rekey.control import Control, Direction, Side, direction_from
 from keyhop.rekey.digest import key_digest
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side import layout
-from keyhop.rekey.side.figures import LAG, TURNED
-from keyhop.rekey.side.layout import Straggler, Unmapped
+from keyhop.rekey.side.layout import LAG, TURNED, Straggler, Unmapped
 from keyhop.rekey.side.rows import (
     ABSENT,
     PRESENT,

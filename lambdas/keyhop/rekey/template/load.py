@@ -19,8 +19,7 @@ from keyhop.rekey.template.functions import loaded
 from keyhop.rekey.template.looks import Look
 from keyhop.rekey.template.proof import Parts, proved
 from keyhop.rekey.template.rules import Rules
-from keyhop.rekey.template.syntax import Field, parsed
-from keyhop.rekey.template.text import Compiled, compiled, whole
+from keyhop.rekey.template.text import Compiled, Field, compiled, parsed, whole
 from keyhop.rekey.transform import KeyNames, Transform
 
 OTHERWISE = ("refuse", "copy", "skip")

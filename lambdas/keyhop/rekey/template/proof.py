@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from keyhop.dynamodb.values import TypedValue
-from keyhop.rekey.template.rule import Rule, Step
+from keyhop.rekey.template.rules import Rule, Step
 from keyhop.rekey.template.text import Compiled
 from keyhop.rekey.transform import KeyNames
 

@@ -11,8 +11,7 @@ from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import Item, same_item
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction
-from keyhop.rekey.side.figures import LAG
-from keyhop.rekey.side.layout import Straggler
+from keyhop.rekey.side.layout import LAG, Straggler
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import STALE_SECONDS
 from keyhop.rekey.transform import Transform

@@ -1,0 +1,249 @@
+"""Read what a plan needs: a sample of the table, all items, the stream's readers, the write rate.
+
+A sample consists of whole segments at random, so that all items are equally likely. A segment holds
+whole item collections, whose items are alike. So the precision of a share depends on the number of
+collections in the sample, not on the number of items.
+"""
+
+import hashlib
+import random
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.units import BLOCK_BYTES, FULL_PAGE_UNITS, UNITS_PER_BLOCK
+from keyhop.dynamodb.values import Item, Key, distinct_bytes, has_values
+from keyhop.errors import BudgetSpent
+from keyhop.rekey.life_cycle.features import ClientOf
+from keyhop.scan.reader import PageReader
+from keyhop.scan.segments import MOST_SEGMENTS
+from keyhop.streams.event_source import function_name
+
+SEGMENTS = 64
+"""The segments that are drawn: enough to show half of the spread between collections."""
+
+PAGE_ITEMS = 500
+PAGES_OF_A_SEGMENT = 4
+"""The limit for a segment, as one collection may have a million items and fill the whole sample."""
+
+DEFAULT_SAMPLE = 2_000
+"""The number of items of a sample by default."""
+
+BUCKETS = 256
+HELD = 1_024
+"""The hashes of a bucket that are written together."""
+
+MOST_READERS = 2
+"""Readers of a shard at a time, beyond which DynamoDB Streams may throttle (AWS documentation)."""
+
+OURS = ("Replicate", "CutOver")
+"""Functions that a re-key adds to the readers of the stream. CutOver reads it for some seconds,
+before it freezes writes, to find a key of each shard.
+"""
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A sample with an approximate share of a table's items; 1 for all items. It is the beginning
+    of a table that reports no number of items yet, for six hours after its creation.
+    """
+
+    items: Sequence[Item]
+    share: float
+    is_random: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        return self.share == 1.0
+
+
+def draw(reader: PageReader, count_wanted: int, chance: random.Random) -> Drawn:
+    """Draw about so many whole items; return fewer if the budget is spent."""
+    count = reader.source.item_count
+    if count <= 2 * count_wanted:
+        items, is_whole = _segment(reader, 0, 1, count_wanted * 2)
+        share = 1.0 if is_whole else min(0.99, len(items) / max(count, len(items) + 1))
+        return Drawn(items, share, is_random=is_whole)
+    segments = min(MOST_SEGMENTS, max(SEGMENTS, round(count * SEGMENTS / count_wanted)))
+    drawn_items: list[Item] = []
+    read = 0
+    for segment in chance.sample(range(segments), SEGMENTS):
+        try:
+            items, _ = _segment(reader, segment, segments, PAGES_OF_A_SEGMENT * PAGE_ITEMS)
+        except BudgetSpent:
+            break
+        drawn_items += items
+        read += 1
+    return Drawn(drawn_items, min(0.99, read / segments))
+
+
+def everything(reader: PageReader, ours: Key | None = None) -> Iterator[Item]:
+    """Yield each item of the table but sentinels, once; pass on what the reader raises."""
+    start = None
+    while True:
+        page = reader.read(0, 1, start, None, FULL_PAGE_UNITS)
+        yield from (item for item in page.items if ours is None or not has_values(item, ours))
+        if page.next is None:
+            return
+        start = page.next
+
+
+def _segment(
+    reader: PageReader, segment: int, segments: int, maximum: int
+) -> tuple[list[Item], bool]:
+    """Return a segment's items, and whether they are complete."""
+    items: list[Item] = []
+    start = None
+    size = reader.source.mean_item_bytes or BLOCK_BYTES
+    while True:
+        limit = min(PAGE_ITEMS, maximum - len(items))
+        units = min(FULL_PAGE_UNITS, UNITS_PER_BLOCK * (1 + limit * size / BLOCK_BYTES))
+        try:
+            page = reader.read(segment, segments, start, limit, units)
+        except BudgetSpent:
+            if not items:
+                raise
+            return items, False
+        items += page.items
+        if page.next is None:
+            return items, True
+        if len(items) >= maximum:
+            return items, False
+        start = page.next
+
+
+class Tally:
+    """Counts pairs of equal places by hashes in files. Three items at one place are three pairs.
+
+    Each item has eight bytes of SHA-256, in 256 files of which one at a time is in memory: 3 MB for
+    100 M items. A false pair occurs in one of 3,000 tables.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held = [array("Q") for _ in range(BUCKETS)]
+        self._files = ExitStack()
+        self._open = [self._files.enter_context(self._path(n).open("wb")) for n in range(BUCKETS)]
+
+    def add(self, place: Key) -> None:
+        """Add a place, with its attributes in the order of the key."""
+        digest = hashlib.sha256(b"".join(map(distinct_bytes, place.values()))).digest()
+        hashes = self._held[digest[0]]
+        hashes.append(int.from_bytes(digest[1:9]))
+        if len(hashes) >= HELD:
+            self._write(digest[0])
+
+    def pairs(self) -> int:
+        """Return the number of pairs. No place can be added after this."""
+        for bucket in range(BUCKETS):
+            self._write(bucket)
+        self._files.close()
+        return sum(_pairs(array("Q", self._path(n).read_bytes())) for n in range(BUCKETS))
+
+    def close(self) -> None:
+        self._files.close()
+
+    def _write(self, bucket: int) -> None:
+        self._open[bucket].write(self._held[bucket].tobytes())
+        self._held[bucket] = array("Q")
+
+    def _path(self, bucket: int) -> Path:
+        return self._folder / f"{bucket:02x}"
+
+
+@contextmanager
+def tally() -> Iterator[Tally]:
+    """Make a Tally whose files are removed afterwards."""
+    with TemporaryDirectory(prefix="keyhop-") as folder:
+        counter = Tally(Path(folder))
+        try:
+            yield counter
+        finally:
+            counter.close()
+
+
+def _pairs(hashes: "array[int]") -> int:
+    pairs, run, last = 0, 0, -1
+    for value in sorted(hashes):
+        run = run + 1 if value == last else 0
+        pairs += run
+        last = value
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The detected functions and EventBridge pipes that read a stream before a re-key, and why
+    others are not. Programs that read it themselves (Kinesis Client Library) can never be detected.
+    """
+
+    functions: tuple[str, ...] = ()
+    pipes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def during_cutover(self) -> tuple[str, ...]:
+        """Return the names of all readers while CutOver reads the stream too."""
+        return self.functions + self.pipes + OURS
+
+    @property
+    def are_too_many(self) -> bool:
+        """Return whether DynamoDB may throttle some of them during a cutover."""
+        return len(self.during_cutover) > MOST_READERS
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the readers that were detected, and their number during a cutover."""
+        return {**asdict(self), "during_cutover": len(self.during_cutover)}
+
+
+def readers_of(client_of: ClientOf | None, stream: str) -> Readers:
+    """Return the readers of a stream that is enabled."""
+    if client_of is None:
+        return Readers(unseen=("there are no other services beside this database",))
+    functions: set[str] = set()
+    pipes: set[str] = set()
+    unseen = []
+    try:
+        pages = client_of("lambda").get_paginator("list_event_source_mappings")
+        for mapping in pages.paginate(EventSourceArn=stream).search("EventSourceMappings[]"):
+            functions.add(function_name(mapping["FunctionArn"]))
+    except (BotoCoreError, ClientError) as error:
+        unseen.append(f"functions: {type(error).__name__}")
+    try:
+        pages_of_pipes = (
+            client_of("pipes").get_paginator("list_pipes").paginate(SourcePrefix=stream)
+        )
+        pipes = {pipe["Name"] for pipe in pages_of_pipes.search("Pipes[]")}
+    except (BotoCoreError, ClientError) as error:
+        unseen.append(f"EventBridge pipes: {type(error).__name__}")
+    return Readers(tuple(sorted(functions)), tuple(sorted(pipes)), tuple(unseen))
+
+
+def write_rate(client_of: ClientOf | None, table: Table) -> float | None:
+    """Return the write units a second over the last day; None if they are not accessible."""
+    if client_of is None:
+        return None
+    now = datetime.now(UTC)
+    try:
+        answer = client_of("cloudwatch").get_metric_statistics(
+            Namespace="AWS/DynamoDB",
+            MetricName="ConsumedWriteCapacityUnits",
+            Dimensions=[{"Name": "TableName", "Value": table.bare_name}],
+            StartTime=now - DAY,
+            EndTime=now,
+            Period=3600,
+            Statistics=["Sum"],
+        )
+    except (BotoCoreError, ClientError):
+        return None
+    return float(sum(datapoint["Sum"] for datapoint in answer["Datapoints"])) / DAY.total_seconds()
