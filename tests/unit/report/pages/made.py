@@ -37,6 +37,8 @@ HOSTILE = (
 texts = st.sampled_from(HOSTILE) | st.text(max_size=20)
 figures = st.floats() | st.integers(-3, 10**13).map(float) | st.floats(0, 1)
 maybe = st.none() | figures
+sums = st.floats(0, 1e13)
+"""Figures that are counted, and so are never infinite."""
 counts = st.integers(0, 10**12)
 shares = st.floats(0, 1)
 estimates = st.builds(Estimate, figures, figures, figures, counts, texts, shares)
@@ -133,7 +135,7 @@ streams = st.builds(
     inserts=counts,
     view=texts,
     keys=counts,
-    traffic=some(st.builds(KeyTraffic, texts, counts, counts, figures, figures)),
+    traffic=some(st.builds(KeyTraffic, texts, counts, counts, sums, sums)),
     heat=some(
         st.tuples(st.integers(0, 40_000).map(lambda n: 60.0 * n), st.integers(0, 255), shares), 20
     ),
