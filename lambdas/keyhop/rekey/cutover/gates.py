@@ -253,7 +253,7 @@ def _clients(state: Seen) -> Gate:
         report for report in state.clients.values() if float(report.get("until", 0)) > state.now
     ]
     at_this = sum(report.get("revision") == control.revision for report in alive)
-    says = f"{counted(at_this, 'router')} of {len(alive)} that are alive go by this revision"
+    says = f"{counted(at_this, 'router')} of {len(alive)} that are alive use this revision"
     if not state.expected:
         return Gate("routers", True, f"{says}; no number is expected")
     is_open = at_this == len(alive) == state.expected
