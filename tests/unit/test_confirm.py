@@ -73,7 +73,7 @@ def test_a_yes_at_a_terminal_goes_on_and_the_facts_stand_above_it(terminal: Term
 @pytest.mark.parametrize("answer", ["n\n", "\n", "yess\n", "\x04"])
 def test_anything_else_ends_before_anything_is_done(terminal: Terminal, answer: str) -> None:
     terminal.types(answer)
-    with pytest.raises(CannotStart, match="nothing was done"):
+    with pytest.raises(CannotStart, match="nothing more was done"):
         terminal.ask()
 
 

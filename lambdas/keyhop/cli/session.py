@@ -288,7 +288,7 @@ def confirm(act: str, facts: Callable[[], Facts], yes: bool, stop: Event) -> Non
         print(line, file=sys.stderr)
     print(f"{act[:1].upper()}{act[1:]}? [y/N] ", end="", file=sys.stderr, flush=True)
     if _typed(stop).strip().lower() not in YES:
-        raise CannotStart("The answer was no: nothing was done.")
+        raise CannotStart("The answer was no, so nothing more was done.")
 
 
 def place(arn: str, endpoint: Endpoint) -> Facts:

@@ -232,6 +232,6 @@ def check_within(
     whose = "as its input says" if is_own else "as this deployment is set (keyhop.json)"
     raise TooExpensive(
         f"This may cost {amount}, about ${dollars(units.mean):,.2f} by a sample, and maxCost is "
-        f"${limit:g}, {whose}. Nothing but a sample was read. To do it, start, under another name, "
-        f"with {json.dumps({**job_input, 'maxCost': needed})}"
+        f"${limit:g}, {whose}. This run has read nothing but a sample. To do it, start, under "
+        f"another name, with {json.dumps({**job_input, 'maxCost': needed})}"
     )
