@@ -1,8 +1,9 @@
-"""Retries: tenacity, configured in one place."""
+"""Retries with growing random waits."""
 
+import random
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -33,32 +34,14 @@ def repeat(
             attempts.
         is_enough: Decides by an error and its number, which begins with 1, whether to give up.
     """
-    try:
-        return attempt()  # it nearly always succeeds, and a policy takes time to make
-    except Exception as error:
-        if not may_help(error):
-            raise
-        failures = [error]
-    # Imported late, so that commands start faster. Most of them never need it.
-    from tenacity import Retrying, retry_if_exception, wait_random_exponential
-
-    def next_attempt() -> T:
-        if failures:
-            raise failures.pop()  # the failure above counts as the first attempt
-        return attempt()
-
-    policy = Retrying(
-        retry=retry_if_exception(may_help),
-        wait=wait_random_exponential(first, longest),
-        stop=lambda state: is_enough(_failure(state), state.attempt_number),
-        before_sleep=lambda state: failed(_failure(state)),
-        sleep=sleep,
-        reraise=True,
-    )
-    return policy(next_attempt)
-
-
-def _failure(state: Any) -> BaseException:
-    error: BaseException | None = state.outcome.exception() if state.outcome else None
-    assert error is not None
-    return error
+    ceiling, attempts = min(first, longest), 0
+    while True:
+        attempts += 1
+        try:
+            return attempt()
+        except Exception as error:
+            if not may_help(error) or is_enough(error, attempts):
+                raise
+            failed(error)
+        sleep(random.uniform(0.0, ceiling))
+        ceiling = min(2 * ceiling, longest)

@@ -54,7 +54,7 @@ class Outcome:
 def run(seed: int, seconds: float = SECONDS) -> Outcome:
     """One run; the same for the same seed."""
     state, switching = random.getstate(), sys.getswitchinterval()
-    random.seed(seed)  # tenacity's waits
+    random.seed(seed)  # the waits of retries
     sys.setswitchinterval(1.0)  # only one thread runs anyway
     kernel = random.Random(f"kernel {seed}")
     try:

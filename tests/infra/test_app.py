@@ -51,7 +51,7 @@ def alone(tmp_path: Path) -> dict[str, str]:
 AS_DEPLOYED = """
 import runpy, sys
 
-sys.modules.update(dict.fromkeys(("boto3", "botocore", "rich", "tenacity", "click")))
+sys.modules.update(dict.fromkeys(("boto3", "botocore", "rich", "click")))
 runpy.run_path("app.py", run_name="__main__")
 """
 """Without what requirements-deploy.txt has not: infra imports pure modules of the library only."""

@@ -68,10 +68,10 @@ def test_it_says_what_it_is_and_under_which_licence(wheel: zipfile.ZipFile, meta
     assert metadata.get_payload().startswith("# Keyhop")
 
 
-def test_the_command_needs_six_packages_and_leaves_room_beside_it(metadata: Message):
+def test_the_command_needs_five_packages_and_leaves_room_beside_it(metadata: Message):
     needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert {line.split(">=")[0].split("<")[0] for line in needed} == {
-        *("boto3", "cattrs", "click", "pyyaml", "rich", "tenacity")
+        *("boto3", "cattrs", "click", "pyyaml", "rich")
     }
     assert not [
         line for line in metadata.get_all("Requires-Dist", []) if "==" in line.split(";")[0]

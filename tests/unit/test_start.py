@@ -14,13 +14,12 @@ connect(Endpoint(url="http://127.0.0.1:9", region={LOCAL_CREDENTIALS["region_nam
 print(*sys.modules)
 """
 LATER = {
-    "asyncio": "tenacity's",
+    "asyncio": "of no use to a command",
     "attr": "cattrs's",
     "boto3": "S3's transfers; botocore is enough for DynamoDB",
     "cattrs": "for what is written down",
     "rich": "for progress in a terminal",
     "s3transfer": "boto3's",
-    "tenacity": "for what has failed",
 }
 
 

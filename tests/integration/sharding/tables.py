@@ -109,7 +109,7 @@ def sharded(
     """An empty table and its metadata; limits: the model's settings."""
     database.create(name, partition=("path", "S"), sort=("at", "S"))
     database.create(f"{name}-shards", partition=("path", "S"), sort=None)
-    random.seed(seed)  # tenacity draws its waits from here
+    random.seed(seed)  # the waits of retries come from here
     clock = VirtualClock(together=together)
     with partitions(database.url, tables={name}, clock=clock, **limits) as model:
         client = dynamodb_client(Endpoint(url=model.url), 64)
