@@ -48,14 +48,15 @@ def key_attribute(text: str) -> tuple[str, str | None]:
     return name, type_
 
 
-class Accepted(click.Choice[str]):
+class Accepted(click.Choice):  # type: ignore[type-arg]  # no type takes one before click 8.2
     """A word of ACCEPTS, or the name of a setting that `plan` reports as unknown (Tags.Scope)."""
 
     def __init__(self) -> None:
         super().__init__(ACCEPTS)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value if MEMBER.fullmatch(value) else super().convert(value, param, ctx)
+        word: str = value if MEMBER.fullmatch(value) else super().convert(value, param, ctx)
+        return word
 
 
 def show_keys(help: str) -> Decorator:
