@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from keyhop import errors
     from keyhop.errors import KeyhopError
+    from keyhop.public.key_index import IndexResult, IndexStatus, KeyIndex
     from keyhop.public.key_list import (
         Keys,
         KeysEstimate,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "CalendarTable",
+    "IndexResult",
+    "IndexStatus",
+    "KeyIndex",
     "KeyhopError",
     "Keys",
     "KeysEstimate",
@@ -40,6 +44,9 @@ __all__ = [
 ]
 _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
+    "IndexResult": "keyhop.public.key_index",
+    "IndexStatus": "keyhop.public.key_index",
+    "KeyIndex": "keyhop.public.key_index",
     "KeyhopError": "keyhop.errors",
     "Keys": "keyhop.public.key_list",
     "KeysEstimate": "keyhop.public.key_list",

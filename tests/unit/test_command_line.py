@@ -112,7 +112,6 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
         (("keys", "T", "--endpoint", "x"), "--endpoint-url"),
         (("keys", "T", "--quiet=yes"), "keyhop keys: Option '--quiet' does not take a value"),
         (("index", "audit"), "keyhop index audit: Missing argument 'TABLE'"),
-        (("index", "reconcile", "T"), "keyhop index reconcile: Missing option '--queue'"),
     ],
 )
 def test_a_wrong_input_is_told_with_the_command_and_a_suggestion(

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from keyhop.checks import names_of
-from keyhop.cli import stack as stacks
 from keyhop.cli.fleet_actions import _input as input_of
 from keyhop.cli.fleet_actions import advised, command_of, console_url, run_json, run_lines
 from keyhop.cli.main import command
@@ -26,6 +25,7 @@ from keyhop.errors import (
     RunConflict,
 )
 from keyhop.keys.request import KeysInput
+from keyhop.public import deployment as stacks
 
 MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:Keyhop-EnumerateKeys"
 ARN = MACHINE.replace(":stateMachine:", ":execution:") + ":first"

@@ -10,6 +10,7 @@ from keyhop.key_index.protocol import GRACE_SECONDS
 
 option = in_section("This action")
 writing = together(
+    option("--dry-run", "-n", help="read a small sample, print what it would cost, and end"),
     shared.yes,
     option(
         "--sentinel SORT_KEY",
@@ -43,7 +44,7 @@ def index(**_: Any) -> None:
       keyhop keys Orders --method index           read the keys from it
       keyhop index audit Orders --no-repair       is it true? Only look
       keyhop index audit Orders                   ... and repair
-      keyhop index reconcile Orders --queue URL   after failures of the keeper
+      keyhop index reconcile Orders --stack K     after failures of the keeper
       keyhop index remove Orders                  delete sentinels and index
 
     A key index is a list of the partition keys that is always there. It holds one tiny item, a
@@ -63,10 +64,7 @@ def action(*options: Decorator) -> Decorator:
     return together(command, shared.table, *options, shared.reporting, shared.where, shared.stack)
 
 
-@action(
-    option("--dry-run", "-n", help="read a small sample, and print what a build would cost"),
-    writing,
-)
+@action(writing)
 def build(**options: Any) -> None:
     """Add the index, put a sentinel for each key, audit.
 
@@ -133,8 +131,12 @@ def status(**options: Any) -> None:
 
 
 @action(
+    option("--dry-run", "-n", help="only count the messages in the queue"),
     shared.yes,
-    option("--queue URL", help="the output FailureQueueUrl of the stack", required=True),
+    option(
+        "--queue URL",
+        help="the queue, if no stack names it (default: the output FailureQueueUrl of --stack)",
+    ),
     option(
         "--discard-old",
         help="delete messages whose records the stream has forgotten; give --stack, and audit "
@@ -146,5 +148,5 @@ def reconcile(**options: Any) -> None:
 
     \b
     examples:
-      keyhop index reconcile Orders --queue URL     the output FailureQueueUrl
+      keyhop index reconcile Orders --stack Keyhop  its queue and its record
     """

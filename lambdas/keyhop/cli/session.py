@@ -31,6 +31,7 @@ from keyhop.jobs.estimate import Ahead
 from keyhop.jobs.local import LocalJob
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Tasks
+from keyhop.public.deployment import BUCKET, find_outputs
 from keyhop.public.runs import opened_job, progress_of
 from keyhop.public.tables import CONNECTIONS, IndexRecord
 from keyhop.wording import did_you_mean
@@ -101,9 +102,7 @@ class Session:
         """The bucket of the deployment that --stack names; None for the record of this machine."""
         if self.options.stack is None:
             return None
-        from keyhop.cli.stack import find_stack  # with boto3's transfers to and from S3
-
-        return find_stack(self.options.stack, self.connection.endpoint).bucket
+        return find_outputs(self.options.stack, self.connection.endpoint)[0][BUCKET]
 
     def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
         """Ask below the table's place and the facts, unless --yes was given; see `confirm`."""

@@ -10,31 +10,28 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from keyhop.checks import hint
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.fleet import DEFAULT_STACK
 from keyhop.cli.options import Options
 from keyhop.cli.output import put_out
 from keyhop.cli.progress import StatusLine, progress_text
-from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.refusals import error_code, explained
+from keyhop.dynamodb.refusals import error_code
 from keyhop.errors import CannotStart, KeyhopError, RunConflict
 from keyhop.jobs.fleet import ANEW
 from keyhop.jobs.journal import COMMIT_NAME, READERS, Commit, Journal, RunPlan, Totals
 from keyhop.jobs.request import RUN_ID, table_name
 from keyhop.jobs.runs import Runs
+from keyhop.public.deployment import BUCKET, explaining, find_outputs
 
-BUCKET = "ResultsBucketName"
 ENUMERATE_KEYS = "EnumerateKeys"
 FOR_EACH_KEY = "ForEachKey"
 
@@ -340,52 +337,7 @@ def find_stack(name: str, endpoint: Endpoint) -> Stack:
     Raises:
         CannotStart: The stack does not exist, or is not a deployment of Keyhop.
     """
-    client = cache(partial(aws_client, endpoint=endpoint))
-    with explaining(endpoint):
-        cloudformation = client("cloudformation")
-        try:
-            (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-        except ClientError as error:
-            if error_code(error) != "ValidationError":
-                raise
-            region = cloudformation.meta.region_name
-            raise CannotStart(
-                f"There is no stack {name!r} in region {region}: "
-                f"{_other_stacks(name, cloudformation)}"
-            ) from error
-    outputs = _outputs(stack)
-    if BUCKET not in outputs:
-        raise CannotStart(
-            f"Stack {name!r} ({stack['StackStatus']}) has no output {BUCKET}: it is none of "
-            f"Keyhop's, or its deployment is not done."
-        )
-    return Stack(name, outputs, client, endpoint)
-
-
-def _outputs(stack: Mapping[str, Any]) -> dict[str, str]:
-    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
-
-
-def _other_stacks(name: str, cloudformation: Any) -> str:
-    """Name the deployments that may have been meant. Listing stacks needs a separate right."""
-    names: list[str] = []
-    with suppress(ClientError, KeyhopError):
-        pages = cloudformation.get_paginator("describe_stacks").paginate()
-        stacks = (stack for page in pages for stack in page["Stacks"])
-        ours = {BUCKET, MACHINES[ENUMERATE_KEYS]}
-        names = [stack["StackName"] for stack in stacks if ours <= _outputs(stack).keys()]
-    if names:
-        return hint(name, names) or f"Keyhop is there as {', '.join(names)}; give --stack."
-    return "deploy it first (npx cdk deploy), or give --stack or --region."
-
-
-@contextmanager
-def explaining(endpoint: Endpoint) -> Iterator[None]:
-    """Turn what boto3 raises into errors that a user can act on."""
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        raise explained(error, endpoint, service="AWS") from error
+    return Stack(name, *find_outputs(name, endpoint), endpoint)
 
 
 def new_name(table: str) -> str:

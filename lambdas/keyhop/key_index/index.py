@@ -34,7 +34,7 @@ VIEWS = (LEAST_VIEW, "NEW_AND_OLD_IMAGES")
 def table_with_index(connection: Connection, name: str) -> Table:
     """Return the table; raise CannotStart if another index has the name of the key index."""
     table = look_up(connection, name)
-    _check_shape(table)
+    check_shape(table)
     return table
 
 
@@ -112,7 +112,7 @@ def check_can_have_one(table: Table) -> None:
 def check_has_one(table: Table) -> None:
     """Raise IndexNotFound or CannotStart if the table has no readable key index."""
     name = table.bare_name
-    _check_shape(table)
+    check_shape(table)
     if table.index(INDEX) is None:
         raise IndexNotFound(
             f"Table {name!r} has no key index: build one (keyhop index build {name})."
@@ -247,7 +247,8 @@ def is_anothers(table: Table) -> bool:
     return table.index(INDEX) is not None and not has_key_index(table.description)
 
 
-def _check_shape(table: Table) -> None:
+def check_shape(table: Table) -> None:
+    """Raise CannotStart if another index has the name of the key index."""
     if is_anothers(table):
         raise CannotStart(
             f"Table {table.bare_name!r} has an index {INDEX!r} of another shape, which is not "

@@ -188,18 +188,26 @@ def estimate_facts(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "hot", hot_text(estimate["hot"])
 
 
-def estimate_text(table: str, estimate: Mapping[str, Any]) -> str:
-    """Return the cost of a build as text."""
+def estimate_text(table: str, action: str, estimate: Mapping[str, Any]) -> str:
+    """Return the cost of an action as text."""
     keys = estimate["keys"]
+    reads = f"read {estimate['read_units']:,.0f} RRU"
+    costs = f"${estimate['dollars']:,.4f} ({estimate['price']})"
+    written = f"write {estimate['write_units']:,.0f} WRU"
+    expected = {
+        "build": (
+            f"a build would {written} and {reads}, its audit included: {costs}, and write for "
+            f"{estimate.get('secondsOfWriting', 0):,.0f} s"
+        ),
+        "audit": f"an audit would {reads}: {costs}, and write what it puts right",
+        "remove": f"a removal would {written} and {reads}: {costs}",
+    }
     text = (
         f"{table}: about {counted(keys['estimate'], 'key')} "
-        f"({keys['low']:,} to {keys['high'] or '?'}); a build would write "
-        f"{estimate['write_units']:,.0f} WRU and read {estimate['read_units']:,.0f} RRU, its audit "
-        f"included: ${estimate['dollars']:,.4f} ({estimate['price']}), and write for "
-        f"{estimate['secondsOfWriting']:,.0f} s. Looked at for "
+        f"({keys['low']:,} to {keys['high'] or '?'}); {expected[action]}. Looked at for "
         f"{estimate['spent']['read_units']:g} RRU."
     )
-    if estimate["capacity"]:
+    if estimate.get("capacity"):
         text += capacity_text(estimate["capacity"])
     if estimate["enters"]:
         text += (

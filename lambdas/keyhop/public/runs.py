@@ -36,6 +36,7 @@ class Progress:
         read_units, write_units: What was spent so far.
         throttles: How often the service throttled.
         sentinels: How many sentinels of a key index were put or deleted.
+        activity: What the run does, in a word.
         is_over: Whether this is the last report of the run, whatever became of it.
     """
 
@@ -49,9 +50,10 @@ class Progress:
     throttles: int
     sentinels: int = 0
     is_over: bool = False
+    activity: str = "reading"
 
 
-def progress_of(job: LocalJob, is_over: bool = False) -> Progress:
+def progress_of(job: LocalJob, is_over: bool = False, activity: str = "reading") -> Progress:
     """Return how far a job is that has begun; any thread may call it."""
     group, usage = job.group, job.reader.usage
     sentinels = int(usage.counters["put"] + usage.counters["deleted"])
@@ -68,6 +70,7 @@ def progress_of(job: LocalJob, is_over: bool = False) -> Progress:
         usage.throttles.total(),
         sentinels,
         is_over,
+        activity,
     )
 
 

@@ -91,6 +91,19 @@ class DeadLetters:
     url: str
     table: str
 
+    def waiting(self) -> int:
+        """Return the approximate number of messages in the queue, of whatever tables.
+
+        Raises:
+            AwsRefused: The queue does not answer.
+        """
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        try:
+            answer = self.queues.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)
+        except (BotoCoreError, ClientError) as error:
+            raise AwsRefused(f"The queue does not answer: {error}") from error
+        return sum(int(answer["Attributes"][name]) for name in names)
+
     def work(self, rework: Rework, withdraw: Callable[[], None] | None = None) -> Reworked:
         """Process the records of each message again, and delete the message.
 

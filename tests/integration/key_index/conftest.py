@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.cli import stack
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.public import deployment
 from keyhop.public import tables as of_the_library
 from keyhop.streams.event_source import Watch
 
@@ -38,7 +38,7 @@ def lambdas(s3: MemoryS3, monkeypatch: pytest.MonkeyPatch) -> FakeLambda:
     def client_of(service: str, endpoint: Endpoint) -> Any:
         return clients.get(service) or aws_client(service, endpoint)
 
-    for module in (of_the_library, stack):
+    for module in (of_the_library, deployment):
         monkeypatch.setattr(module, "aws_client", client_of)
     return fake
 

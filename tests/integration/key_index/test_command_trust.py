@@ -7,13 +7,12 @@ from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
-from keyhop.cli import index_actions
 from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.local import LocalJob
 from keyhop.key_index.keeper import Collections
 from keyhop.key_index.registry import Registry
 from keyhop.key_index.sentinel import Sentinel
-from keyhop.public import tables
+from keyhop.public import key_index, tables
 from keyhop.storage.local import Directory
 from keyhop.streams.event_source import Watch
 
@@ -127,7 +126,7 @@ def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
     forgotten = ClientError({"Error": {"Code": "TrimmedDataAccessException"}}, "GetShardIterator")
     client = Mock(**{"get_shard_iterator.side_effect": forgotten})
     client.receive_message.side_effect = [{"Messages": [message]}] * 2 + [{}]
-    monkeypatch.setattr(index_actions, "aws_client", lambda *_: client)
+    monkeypatch.setattr(key_index, "aws_client", lambda *_: client)
     discard = ("--queue", "url", "--discard-old", *stack)
     with monkeypatch.context() as patch:
         patch.setattr(

@@ -1,0 +1,676 @@
+"""The key index of a table: `KeyIndex`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any, NoReturn
+
+from keyhop.checks import Must, number, shown
+from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.requester import Stopped
+from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
+from keyhop.errors import CannotStart, IndexBusy, KeyhopError
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import check_is_begun
+from keyhop.jobs.task import noted_examples
+from keyhop.key_index.index import check_has_one, check_place, check_shape, table_with_index
+from keyhop.key_index.keeper import Collections, keep
+from keyhop.key_index.life_cycle import LifeCycle, all_steps
+from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.key_index.registry import (
+    DISCARDED,
+    FENCE_SECONDS,
+    LOST,
+    OCCUPIED,
+    Fence,
+    Heartbeat,
+    command_name,
+)
+from keyhop.key_index.report import (
+    estimate_text,
+    report_of,
+    report_text,
+    status_report,
+    with_earlier_round,
+)
+from keyhop.key_index.request import Audit, Build, Order, Remove, WalkInput
+from keyhop.key_index.sentinel import INDEX, Sentinel
+from keyhop.key_index.task import LONGEST_GRACE_SECONDS, WalkTask
+from keyhop.key_index.trust import OthersKeeper
+from keyhop.public.deployment import BUCKET, FAILURE_QUEUE, find_outputs
+from keyhop.public.runs import Progress, opened_job, progress_of
+from keyhop.public.tables import IndexRecord, OpenTable, open_table
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.streams.dead_letters import DeadLetters, Reworked
+from keyhop.wording import counted
+
+ACTIVITIES = {
+    "check": "checking",
+    "build": "building",
+    "audit": "auditing",
+    "remove": "removing",
+}
+"""The activity of each kind of walk."""
+
+POLL_SECONDS = 2.0
+LOCAL_POLL_SECONDS = 0.05
+LOCAL_SETTLE_SECONDS = 1
+
+_ABOVE_ZERO = Must(number(5e-324), "a number above 0")
+_ARGUMENTS = {
+    "max_write_rate": _ABOVE_ZERO,
+    "max_read_rate": _ABOVE_ZERO,
+    "grace_seconds": Must(
+        number(0, LONGEST_GRACE_SECONDS), f"a number from 0 to {LONGEST_GRACE_SECONDS:g}"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """The result of a call of KeyIndex; after a dry run, its estimate. `repr` shows no keys.
+
+    Attributes:
+        action: "build", "verify" or "remove".
+        dry_run: Whether nothing was done; the figures are then expected ones, by a sample.
+        collections: The number of partition keys.
+        missing, surplus, occupied: The drift that a verification found: keys without a sentinel,
+            sentinels without a key, and items of yours in the place of a sentinel.
+        repaired: How much of it was put right.
+        read_units, write_units, dollars: What was spent on requests of DynamoDB.
+        notes: Sentences for a person, such as what the service refused.
+    """
+
+    table: str
+    action: str
+    dry_run: bool
+    collections: int
+    missing: int
+    surplus: int
+    occupied: int
+    repaired: int
+    read_units: float
+    write_units: float
+    dollars: float
+    notes: tuple[str, ...] = ()
+    _report: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _reports: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    _texts: Sequence[str] = field(default=(), repr=False)
+
+    @property
+    def drift(self) -> int:
+        """What the verification found wrong, repaired or not."""
+        return self.missing + self.surplus + self.occupied
+
+    @property
+    def reports(self) -> Sequence[Mapping[str, Any]]:
+        """The figures of each walk over the table."""
+        return self._reports
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all figures, as `keyhop index ... --format json` prints them.
+
+        They name up to ten keys of each kind of drift.
+        """
+        return dict(self._report)
+
+    def to_text(self) -> str:
+        """Return the result for a person. It names up to ten keys of each kind of drift."""
+        return "\n".join(self._texts)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """The state of a key index.
+
+    Attributes:
+        status: The status of the index, such as "ACTIVE"; None if there is none.
+        is_trusted: Whether `list_keys` with method "auto" reads it.
+        why_not: Why it does not.
+    """
+
+    table: str
+    status: str | None
+    is_trusted: bool
+    why_not: str | None
+    _report: Mapping[str, Any] = field(repr=False)
+    _text: str = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all that is known, as `keyhop index status --format json` prints it."""
+        return dict(self._report)
+
+    def to_text(self) -> str:
+        """Return the state for a person."""
+        return self._text
+
+
+Approve = Callable[[str, Callable[[], IndexResult | None]], None]
+"""Is called with an action, and what estimates it (None if nothing would be done)."""
+
+
+class KeyIndex:
+    """The key index of one table, which lists its partition keys and is always there.
+
+    Its record and the lease on it are those of a deployment, or of this machine. The lease makes
+    builds, verifications and removals exclude each other, also those of other processes.
+
+    Several threads may share an object. A fork of the process cannot go on with a call; make
+    another object there. An interrupted call can be repeated.
+
+        index = keyhop.KeyIndex("Orders")
+        index.build()
+        assert index.verify(repair=False).drift == 0
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        *,
+        session: Any = None,
+        endpoint_url: str | None = None,
+        stack: str | None = None,
+        sentinel: str | None = None,
+        patience: float = DEFAULT_PATIENCE_SECONDS,
+        progress: Callable[[Progress], None] | None = None,
+        approve: Approve | None = None,
+        say: Callable[[str], None] | None = None,
+        stop: Event | None = None,
+    ) -> None:
+        """Describe the table.
+
+        Args:
+            table, session, endpoint_url: See `list_keys`.
+            stack: The name of the deployment whose record of the index counts. By default that of
+                this machine counts.
+            sentinel: The sort key of sentinels, a binary one as base64; by default that of the
+                build, or else the least one.
+            patience: Raise GaveUp when nothing but throttling and failures came for so many
+                seconds.
+            progress: Is called a few times a second during a walk over the table, in the calling
+                thread.
+            approve: Is called before anything is written, with the action and a function that
+                estimates it. An exception that it raises ends the call.
+            say: Is called with messages for a person, such as what is waited for.
+            stop: An event that ends calls, with the exception Stopped, when it is set. A call that
+                loses its lease sets it, too.
+
+        Raises:
+            TableNotFound: The table does not exist.
+            CannotStart: Another index has the name of the key index, or the stack does not exist.
+        """
+        self._opened = opened = open_table(table, session, endpoint_url, 0, patience)
+        check_shape(opened.table)
+        self._outputs = {} if stack is None else find_outputs(stack, opened.connection.endpoint)[0]
+        self.stack = stack
+        self._record = IndexRecord(opened.connection, self._outputs.get(BUCKET))
+        self._registry = self._record.registry(opened.table)
+        self._sentinel = sentinel
+        self._patience = patience
+        self._progress = progress or (lambda progress: None)
+        self._approve = approve or (lambda action, estimate: None)
+        self._say = say or (lambda text: None)
+        self._stop = stop
+        self.blocking: Mapping[str, Any] = {}
+        """The report of what prevented the last build; `examples` has the keys, by kind."""
+
+    def __repr__(self) -> str:
+        where = "this machine" if self.stack is None else f"stack {self.stack}"
+        return f"<keyhop.KeyIndex of {self._opened.table.bare_name}, by the record of {where}>"
+
+    def status(self) -> IndexStatus:
+        """Return the state of the index, and what the last verification found."""
+        table, where = self._table_now(), self._registry.store.url("")
+        if not self._record.is_shared:
+            where += " (this machine alone; of a deployment: give --stack)"
+        report, text = status_report(table, self._record.evidence(table), where)
+        why_not = report["why_not"]
+        return IndexStatus(table.bare_name, report["index"], why_not is None, why_not, report, text)
+
+    def build(
+        self,
+        *,
+        dry_run: bool = False,
+        max_write_rate: float = DEFAULT_WRITE_RATE,
+        max_read_rate: float | None = None,
+        output: str | Path | None = None,
+        resume: bool = False,
+    ) -> IndexResult:
+        """Add the index, put a sentinel for each partition key, and verify.
+
+        If items of yours are in the places of sentinels, the build is refused before it writes, and
+        `blocking` reports their keys.
+
+        Args:
+            dry_run: Only estimate the cost, by a sample.
+            max_write_rate: The maximum write units a second.
+            max_read_rate: The maximum read units a second.
+            output: A directory for the walks, which can then be resumed.
+            resume: Continue the unfinished walks in `output`.
+
+        Raises:
+            IndexBusy: Another call or execution has the lease.
+            CannotStart: The table cannot have a key index, or a sentinel's place is taken.
+            KeyhopError: See keyhop.errors.
+        """
+        action = self._action(Build, max_write_rate, max_read_rate, output, resume, dry_run)
+        if dry_run:
+            return action.estimate()
+        try:
+            state = action.run()
+        except CannotStart:
+            self.blocking = action.blocking()
+            raise
+        result, notes = state["result"], []
+        if result["capacity"] and result["capacity"]["refused"]:
+            notes.append(result["capacity"]["refused"])
+        if not result["audit"]["keeper"]:
+            notes.append(
+                "No keeper that can be seen from here follows the table's stream, so the index is "
+                "true as of now: deploy one with keyIndex, or audit before you read it."
+            )
+        action.reports["audit"]["keeper"] = result["audit"]["keeper"]
+        return action.result(action.reports, ("build", "audit"), notes)
+
+    def verify(
+        self,
+        *,
+        repair: bool = True,
+        dry_run: bool = False,
+        grace_seconds: float = GRACE_SECONDS,
+        max_write_rate: float = DEFAULT_WRITE_RATE,
+        max_read_rate: float | None = None,
+        output: str | Path | None = None,
+        resume: bool = False,
+    ) -> IndexResult:
+        """Compare the index with the table, and repair what is wrong.
+
+        Args:
+            repair: Put missing sentinels, and delete surplus ones; otherwise only look.
+            grace_seconds: How long a keeper may be behind before that counts as drift.
+            dry_run, max_write_rate, max_read_rate, output, resume: See `build`.
+
+        Raises:
+            IndexNotFound: The table has no key index.
+            IndexBusy: Another call or execution has the lease.
+            KeyhopError: See keyhop.errors.
+        """
+        more = {"repair": repair, "grace_seconds": grace_seconds}
+        action = self._action(Audit, max_write_rate, max_read_rate, output, resume, dry_run, **more)
+        if dry_run:
+            return action.estimate()
+        result = action.run()["result"]
+        report = action.reports["audit"]
+        report["keeper"] = result["audit"]["keeper"]
+        return action.result(report, ("audit",))
+
+    def remove(
+        self,
+        *,
+        sweep: bool = False,
+        no_keeper: bool = False,
+        dry_run: bool = False,
+        max_write_rate: float = DEFAULT_WRITE_RATE,
+        max_read_rate: float | None = None,
+        output: str | Path | None = None,
+        resume: bool = False,
+    ) -> IndexResult:
+        """Delete the sentinels, then the index.
+
+        Args:
+            sweep: Look for sentinels even if no index is known, by one strongly consistent read for
+                each partition key.
+            no_keeper: State that no keeper follows the table, where that cannot be seen.
+            dry_run, max_write_rate, max_read_rate, output, resume: See `build`.
+
+        Raises:
+            CannotStart: There is nothing to remove, or a keeper follows the table.
+            IndexBusy: Another call or execution has the lease.
+            KeyhopError: See keyhop.errors.
+        """
+        action = self._action(
+            Remove, max_write_rate, max_read_rate, output, resume, dry_run, sweep=sweep
+        )
+        action.no_keeper = no_keeper
+        if dry_run:
+            return action.estimate()
+        result = action.run()["result"]
+        if "skipped" in result:
+            action.refuse()
+        walked = action.reports.get("remove")
+        sentence = "no sentinel is left"
+        if count := result.get("elsewhere"):
+            sentence = (
+                f"{counted(count, 'item')} with the marker "
+                f"{'is' if count == 1 else 'are'} left, at other sort keys"
+            )
+        report = {**(walked or {"kind": "remove", **result}), "as_before": result["as_before"]}
+        return action.result(
+            report,
+            ("remove",) if walked else (),
+            [result["refused"]] if result["refused"] else (),
+            f"The index {INDEX} is gone, and {sentence}.",
+        )
+
+    def redrive(
+        self, *, queue: str | None = None, discard_old: bool = False, dry_run: bool = False
+    ) -> Reworked:
+        """Repair what the messages in the keeper's failure queue point to, and delete them.
+
+        Args:
+            queue: The URL of the queue; by default that of the stack.
+            discard_old: Delete messages whose records the stream has forgotten, too. The index is
+                then not trusted until the next verification.
+            dry_run: Only count the messages in the queue, approximately, and those of other tables
+                with them.
+
+        Returns:
+            The numbers of messages and keys; `is_clear` says whether none remains to be worked.
+
+        Raises:
+            IndexNotFound: The table has no key index.
+            CannotStart: No queue is known, or trust cannot be withdrawn without the stack's record.
+            KeyhopError: See keyhop.errors.
+        """
+        connection, table = self._opened.connection, self._table_now()
+        check_has_one(table)
+        url = queue or self._outputs.get(FAILURE_QUEUE)
+        if not url:
+            raise CannotStart(self._no_queue())
+        letters = DeadLetters(
+            aws_client("sqs", connection.endpoint),
+            aws_client("dynamodbstreams", connection.endpoint),
+            url,
+            table.bare_name,
+        )
+        if dry_run:
+            return Reworked(messages=letters.waiting())
+        self._approve("redrive", lambda: None)
+        place = self._registry.entry().place
+        sentinel = self._place(table)
+        check_place(connection, table, sentinel, place)
+        collections = Collections(connection, table.name, sentinel, stop=self._stop or Event())
+        return letters.work(
+            lambda records, on_failure: keep(
+                records, collections, on_failure, withdraw=partial(self._withdraw, OCCUPIED)
+            ),
+            partial(self._withdraw, DISCARDED) if discard_old else None,
+        )
+
+    def _table_now(self) -> Table:
+        """Describe the table again: others, and earlier calls, may have changed it."""
+        return table_with_index(self._opened.connection, self._opened.table.name)
+
+    def _no_queue(self) -> str:
+        if self.stack is None:
+            return (
+                "No queue is known: give --stack with the name of the keeper's stack, or --queue."
+            )
+        return (
+            f"Stack {self.stack} has no output {FAILURE_QUEUE}: give --queue, or --stack with the "
+            "name of the keeper's stack."
+        )
+
+    def _place(self, table: Table) -> Sentinel:
+        """Return the place of the sentinels."""
+        recorded = self._registry.entry().place if self._sentinel is None else None
+        return recorded or Sentinel.of(table.space, self._sentinel)
+
+    def _withdraw(self, why: str) -> None:
+        """Withdraw the trust in the index; raise CannotStart without its record."""
+        if not self._record.is_shared:
+            raise CannotStart(
+                "The index must not be trusted from now on, which only the record of the "
+                "deployment can say: give --stack with the name of the keeper's stack."
+            )
+        if self._registry.load().sentinel is None:
+            raise CannotStart(
+                f"Stack {self.stack} has no record of the key index of "
+                f"{self._opened.table.bare_name!r}: give --stack with the name of the keeper's "
+                "stack."
+            )
+        self._registry.withdraw(why)
+
+    def _action(
+        self,
+        order_type: type[Order],
+        max_write_rate: float,
+        max_read_rate: float | None,
+        output: str | Path | None,
+        resume: bool,
+        dry_run: bool,
+        **more: Any,
+    ) -> "_Action":
+        """Return an action with checked arguments."""
+        given = {"max_write_rate": max_write_rate, "max_read_rate": max_read_rate, **more}
+        for name, must in _ARGUMENTS.items():
+            value = given.get(name)
+            if value is not None and not must.check(value):
+                raise CannotStart(f"{name} must be {must.be}, not {shown(value)}.")
+        if resume and output is None:
+            raise CannotStart("resume needs output: only walks in a directory can be resumed.")
+        path = None if output is None else Path(output)
+        if path is not None and resume:
+            check_is_begun(path)
+        order = order_type(table=self._opened.table.name, dry_run=dry_run, **given)
+        return _Action(self, self._opened, order, path, resume)
+
+
+class _Action:
+    """One action on a key index, with its lease and its walks.
+
+    Attributes:
+        reports: The report of each walk that is done, by its kind.
+        no_keeper: Whether the caller states that no keeper follows the table.
+    """
+
+    def __init__(
+        self, index: KeyIndex, opened: OpenTable, order: Order, output: Path | None, resume: bool
+    ) -> None:
+        self._index = index
+        self._connection = opened.connection
+        self._table = opened.table
+        self._order = order
+        self._output = output
+        self._resume = resume
+        self._name = command_name()
+        self._journals: dict[str, Journal] = {}
+        self._expected: int | None = None  # Collections, as counted last.
+        self._is_lost = False
+        self._stop = index._stop or Event()
+        self._waited_for = ""
+        self.reports: dict[str, dict[str, Any]] = {}
+        self.no_keeper = False
+
+    @property
+    def verb(self) -> str:
+        """The name of the action."""
+        return "verify" if self._order.action == "audit" else self._order.action
+
+    def run(self) -> Mapping[str, Any]:
+        """Do all steps of the action, and return the state of the last one."""
+        index, order = self._index, self._order
+        self._check_is_ours()
+        if audit := index._registry.entry().audit:
+            self._expected = audit["collections"]
+        if order.action != "audit" or order.repair:
+            index._approve(self.verb, self._estimate)
+        with Heartbeat(index._registry, self._name, self._lease_is_lost):
+            try:
+                return all_steps(self._life_cycle, self._walk, self._wait)
+            except Stopped:
+                if self._is_lost:
+                    raise IndexBusy(LOST) from None
+                raise
+            finally:
+                # The next holder need not wait until the lease is stale.
+                with suppress(KeyhopError, OSError):
+                    index._registry.change(self._name, lease=None)
+
+    def estimate(self) -> IndexResult:
+        """Return the estimate of the action; raise CannotStart if there is nothing to do."""
+        estimate = self._estimate()
+        if estimate is None:
+            self.refuse()
+        return estimate
+
+    def refuse(self) -> NoReturn:
+        """Raise CannotStart: there is nothing to remove."""
+        raise CannotStart(
+            f"Table {self._table.bare_name!r} has no key index, and none is on record here. If "
+            f"sentinels may be left in it, give --sweep: that reads each collection, for about "
+            "1.5 RRU a key."
+        )
+
+    def _estimate(self) -> IndexResult | None:
+        expected = self._life_cycle().expected()
+        if expected is None:
+            return None
+        report = {name: value for name, value in expected.items() if name != "spent"}
+        if "secondsOfWriting" in report:
+            report["seconds_of_writing"] = report.pop("secondsOfWriting")
+        return IndexResult(
+            self._table.bare_name,
+            self.verb,
+            True,
+            expected["keys"]["estimate"],
+            *(0, 0, 0, 0),
+            expected["read_units"],
+            expected["write_units"],
+            expected["dollars"],
+            _report=report,
+            _reports=[report],
+            _texts=[estimate_text(self._table.name, self._order.action, expected)],
+        )
+
+    def result(
+        self,
+        report: Mapping[str, Any],
+        walks: Sequence[str],
+        notes: Sequence[str] = (),
+        sentence: str = "",
+    ) -> IndexResult:
+        """Return the result of the action, with the sums over these walks."""
+        reports = [self.reports[walk] for walk in walks]
+        last = reports[-1] if reports else {}
+        is_verified = "audit" in walks
+        missing, surplus, occupied = (
+            last[name] if is_verified else 0 for name in ("missing", "surplus", "occupied")
+        )
+        read_units, write_units, dollars = (
+            sum(row[name] for row in self.reports.values())
+            for name in ("read_units", "write_units", "dollars")
+        )
+        return IndexResult(
+            self._table.bare_name,
+            self.verb,
+            False,
+            last.get("collections", 0),
+            missing,
+            surplus,
+            occupied,
+            last.get("repaired", 0),
+            read_units,
+            write_units,
+            dollars,
+            notes=tuple(notes),
+            _report=report,
+            _reports=reports if is_verified else [report],
+            _texts=[
+                *(report_text(self._table.name, row) for row in reports),
+                *([sentence] if sentence else ()),
+            ],
+        )
+
+    def blocking(self) -> Mapping[str, Any]:
+        """Return the report of what prevents a build, with the keys that somebody must correct."""
+        named = noted_examples(self._journals["check"]) if "check" in self._journals else {}
+        return {**self.reports["check"], "examples": named} if named else {}
+
+    def _check_is_ours(self) -> None:
+        """Raise CannotStart if a deployment keeps the index whose record is not used."""
+        watch, stream, order = self._index._record.watch, self._table.stream, self._order
+        reads_only = order.action == "audit" and not order.repair
+        if self._index._record.is_shared or watch is None or stream is None or reads_only:
+            return
+        if keepers := watch.followers(stream):
+            raise CannotStart(
+                f"The key index of {self._table.bare_name!r} is kept by {keepers[0].function}: "
+                f"give --stack with the name of its stack, where its record and its lease are."
+            )
+
+    def _lease_is_lost(self) -> None:
+        self._is_lost = True
+        self._stop.set()
+
+    def _life_cycle(self) -> LifeCycle:
+        """Return the life cycle of the table in its current state."""
+        index = self._index
+        self._table = table_with_index(self._connection, self._order.table)
+        return LifeCycle(
+            self._order,
+            self._connection,
+            self._table,
+            index._place,
+            index._registry,
+            OthersKeeper(index._record.watch, self.no_keeper),
+            self._journals.__getitem__,
+            self._name,
+            index._record.is_alive,
+            LOCAL_SETTLE_SECONDS if self._connection.endpoint.is_loopback else FENCE_SECONDS,
+            scaling=index._record.scaling,
+        )
+
+    def _wait(self, says: str) -> None:
+        """Say once what is waited for, and wait until the next look. Raise Stopped."""
+        if says != self._waited_for:
+            self._index._say(f"{says} ...")
+            self._waited_for = says
+        is_local = self._connection.endpoint.is_loopback
+        if self._stop.wait(LOCAL_POLL_SECONDS if is_local else POLL_SECONDS):
+            raise Stopped
+
+    def _walk(self, life_cycle: LifeCycle, values: Mapping[str, Any]) -> str:
+        """Run a walk with progress; in a separate directory it can be resumed."""
+        index, kind = self._index, values["walk"]["kind"]
+        rounds = sum(name.startswith(kind) for name in self._journals)
+        name = f"{kind}-{rounds + 1}" if rounds else kind
+        fence_of = partial(Fence, index._registry, self._name, life_cycle.settle_seconds)
+        tasks = {
+            "key_index": partial(
+                WalkTask,
+                sentinel_of=lambda table: life_cycle.sentinel,
+                fence_of=lambda *_: fence_of(),
+            )
+        }
+        with opened_job(
+            self._connection,
+            WalkInput.parse(values),
+            tasks,
+            self._output and self._output / name,
+            resume=self._resume,
+            stop=self._stop,
+            patience=index._patience,
+            prefix="--",
+        ) as job:
+            job.prepare(may_be_finished=self._resume)
+            if not job.journal.is_finished():
+                job.expected = self._expected
+                job.begin()
+                progress = partial(progress_of, job, activity=ACTIVITIES[kind])
+                index._progress(progress())
+                try:
+                    if not job.work(lambda: index._progress(progress()), index._say):
+                        raise Stopped
+                finally:
+                    index._progress(progress(is_over=True))
+                job.finish()
+        report = report_of(life_cycle.order.walk(kind), job.journal)
+        self._expected = report["collections"]
+        self._journals[name] = job.journal
+        self.reports[kind] = with_earlier_round(report, self.reports.get(kind))
+        return name

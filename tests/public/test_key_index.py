@@ -1,0 +1,138 @@
+"""`keyhop.KeyIndex`, as a Python program calls it."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import boto3
+import keyhop
+import pytest
+from keyhop.key_index.sentinel import LEAST_SORT_KEY, Sentinel
+
+from testing.databases import Database
+from testing.key_index_tables import drift, scanned, table_of
+from testing.servers import LOCAL_CREDENTIALS
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def index_of(database: Database, table: str, **more: Any) -> keyhop.KeyIndex:
+    return keyhop.KeyIndex(table, endpoint_url=database.url, **more)
+
+
+def test_build_verify_repair_and_remove(dynamodb: Database, table_name: str) -> None:
+    dynamodb.collections(table_name, [1, 3] * 10)
+    before = sorted(map(repr, scanned(dynamodb, table_name)))
+    seen: list[keyhop.Progress] = []
+    asked: list[str] = []
+    index = index_of(
+        dynamodb,
+        table_name,
+        progress=seen.append,
+        approve=lambda action, estimate: asked.append(action),
+    )
+    assert index.status().status is None
+    plan = index.build(dry_run=True)
+    assert (plan.dry_run, plan.collections, asked) == (True, 20, [])
+    assert plan.write_units >= 20
+    built = index.build()
+    assert (built.action, built.collections, built.drift) == ("build", 20, 0)
+    assert built.write_units > 0
+    assert "No keeper" in built.notes[0]
+    assert {progress.activity for progress in seen} == {"checking", "building", "auditing"}
+    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    dynamodb.client.delete_item(TableName=table_name, Key=sentinel.key_of({"pk": {"S": "k3"}}))
+    found = index.verify(repair=False)
+    assert (found.missing, found.drift, found.repaired) == (1, 1, 0)
+    assert "k3" in found.to_text()
+    assert "k3" not in repr(found)
+    assert index.verify(dry_run=True).read_units > 0
+    assert index.verify().repaired == 1
+    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+    status = index.status()
+    assert (status.status, status.is_trusted) == ("ACTIVE", False)
+    assert "keeper" in str(status.why_not)
+    assert index.remove(dry_run=True).write_units >= 20
+    index.remove()
+    assert asked == ["build", "verify", "remove"]
+    assert sorted(map(repr, scanned(dynamodb, table_name))) == before
+    with pytest.raises(keyhop.errors.CannotStart, match="no key index"):
+        index.remove(dry_run=True)
+
+
+def test_a_build_does_not_begin_if_a_place_is_taken(dynamodb: Database, table_name: str) -> None:
+    dynamodb.create(table_name)
+    taken = {"pk": {"S": "a"}, "sk": LEAST_SORT_KEY["S"]}
+    dynamodb.client.put_item(TableName=table_name, Item=taken)
+    index = index_of(dynamodb, table_name)
+    with pytest.raises(keyhop.errors.CannotStart, match="sort key"):
+        index.build()
+    assert len(list(scanned(dynamodb, table_name))) == 1
+    assert index.status().status is None
+
+
+def test_an_exception_of_approve_ends_a_call_before_it_writes(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.collections(table_name, [2] * 5)
+
+    class Refusal(Exception):
+        pass
+
+    def refuse(action: str, estimate: Any) -> None:
+        assert estimate().collections == 5
+        raise Refusal
+
+    with pytest.raises(Refusal):
+        index_of(dynamodb, table_name, approve=refuse).build()
+    assert len(list(scanned(dynamodb, table_name))) == 10
+    assert index_of(dynamodb, table_name).status().status is None
+
+
+def test_boto3s_table_and_several_threads(dynamodb: Database, table_name: str) -> None:
+    """Of two builds at the same time, one has the lease."""
+    dynamodb.collections(table_name, [2] * 5)
+    resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
+    index = keyhop.KeyIndex(resource.Table(table_name))
+    outcomes: list[str] = []
+
+    def build() -> None:
+        try:
+            outcomes.append(index.build().action)
+        except keyhop.errors.IndexBusy:
+            outcomes.append("busy")
+
+    threads = [threading.Thread(target=build) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) in (["build", "build"], ["build", "busy"])
+    assert index.verify(repair=False).drift == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"max_write_rate": 0}, "max_write_rate must be a number above 0, not 0."),
+        ({"max_read_rate": "5"}, "max_read_rate must be"),
+        ({"resume": True}, "resume needs output"),
+    ],
+)
+def test_wrong_arguments_are_refused(
+    dynamodb: Database, table_name: str, arguments: dict[str, Any], says: str
+) -> None:
+    dynamodb.collections(table_name, [1])
+    with pytest.raises(keyhop.errors.CannotStart, match=says):
+        index_of(dynamodb, table_name).build(**arguments)
+
+
+def test_a_redrive_needs_a_queue(dynamodb: Database, table_name: str) -> None:
+    dynamodb.collections(table_name, [1])
+    index = index_of(dynamodb, table_name)
+    index.build()
+    with pytest.raises(keyhop.errors.CannotStart, match="--queue"):
+        index.redrive()
