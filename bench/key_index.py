@@ -150,7 +150,7 @@ def _readings(database: Database, folder: Path) -> Iterator[dict[str, Any]]:
         ("key index (`--method index`)", ("keys", DEPLOYED, "--method", "index")),
         ("skip-scan (`--method skip`)", ("keys", DEPLOYED, "--method", "skip")),
         ("full scan (`--method scan`)", ("keys", DEPLOYED, "--method", "scan")),
-        ("audit (`keyhop index audit`)", ("index", "audit", DEPLOYED, "--grace", "0")),
+        ("audit (`keyhop index verify`)", ("index", "verify", DEPLOYED, "--grace", "0")),
     ):
         _command(database, *arguments, "--report", str(report))
         told = json.loads(report.read_text())

@@ -340,7 +340,7 @@ class KeyIndex(Construct):
             waiting_in(self.failures),
             1,
             "KeepIndex gave up on records of a stream, so a key index may be untrue. Run "
-            f"`keyhop index reconcile TABLE --queue {self.failures.queue_url}` within 24 hours, "
+            f"`keyhop index redrive TABLE --queue {self.failures.queue_url}` within 24 hours, "
             "while the stream still has the records. After that give it --discard-old and --stack "
             "too, which deletes the messages, and then start AuditKeyIndex, which finds what they "
             "would have told. Until it has finished, method auto does not read the index.",

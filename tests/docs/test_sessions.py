@@ -28,8 +28,8 @@ from tests.docs.sessions import (
 from tests.docs.world import Alone, at_home, named, tables, ways
 
 NOT_PLAYED: dict[str, str] = {
-    "keyhop index reconcile Orders --queue URL": "the queue is a deployment's",
-    "keyhop index reconcile Orders --queue URL --discard-old --stack Keyhop": "as above",
+    "keyhop index redrive Orders --stack Keyhop": "the queue is a deployment's",
+    "keyhop index redrive Orders --stack Keyhop --discard-old": "as above",
 }
 """Commands of ```console aws, by their words: why no laptop plays them."""
 

@@ -321,10 +321,10 @@ def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(
         queue = deployed.cloud.client("sqs")
         attributes = queue.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
         assert int(attributes["ApproximateNumberOfMessages"]) >= 1
-        cleared = index(deployed, "reconcile", "Chaos", "--queue", url)
+        cleared = index(deployed, "redrive", "Chaos", "--queue", url)
         assert cleared.status == 0, cleared.err
         assert drift(database, "Chaos", kept) == (set(), set())
-        nothing = index(deployed, "reconcile", "Chaos", "--queue", url)
+        nothing = index(deployed, "redrive", "Chaos", "--queue", url)
         assert (nothing.status, b"0 messages" in nothing.out) == (0, True)
         proxy.poison = None
         bridge.deliver_all(60)

@@ -67,7 +67,7 @@ def test_an_execution_that_failed_is_told(alarms: dict, machine: str):
     [
         ("KeyIndexDrift", f"s3://{BUCKET}/runs/RUN/audit.json"),
         ("KeyIndexDrift", "failure queue"),
-        ("KeyIndexFailures", f"keyhop index reconcile TABLE --queue {QUEUE_URL}"),
+        ("KeyIndexFailures", f"keyhop index redrive TABLE --queue {QUEUE_URL}"),
         ("KeyIndexFailures", "AuditKeyIndex"),
         ("KeeperBehind", "throttles"),
         *((f"Failed{name}", "its cause says why and what to do") for name in KEY_INDEX_MACHINES),

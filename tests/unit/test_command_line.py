@@ -70,9 +70,9 @@ def test_what_is_no_number_is_no_rate_no_share_and_no_whole_number(text: str) ->
 
 
 def test_zero_seconds_of_grace_are_possible() -> None:
-    assert options_of(("index", "audit"), "T", "--grace", "0").grace == 0
+    assert options_of(("index", "verify"), "T", "--grace", "0").grace == 0
     with pytest.raises(click.BadParameter, match="'nan' is not a number of seconds"):
-        options_of(("index", "audit"), "T", "--grace", "nan")
+        options_of(("index", "verify"), "T", "--grace", "nan")
 
 
 def test_threads_are_given_by_the_flag() -> None:
@@ -111,7 +111,7 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
         (("index", "bild"), "keyhop index: No such command 'bild'. Did you mean 'build'?"),
         (("keys", "T", "--endpoint", "x"), "--endpoint-url"),
         (("keys", "T", "--quiet=yes"), "keyhop keys: Option '--quiet' does not take a value"),
-        (("index", "audit"), "keyhop index audit: Missing argument 'TABLE'"),
+        (("index", "verify"), "keyhop index verify: Missing argument 'TABLE'"),
     ],
 )
 def test_a_wrong_input_is_told_with_the_command_and_a_suggestion(
@@ -129,7 +129,7 @@ def test_a_wrong_input_is_told_with_the_command_and_a_suggestion(
     [
         ("keyhop ", set(command.commands)),
         ("keyhop --format t", {"text", "typed-json"}),
-        ("keyhop index re", {"reconcile", "remove"}),
+        ("keyhop index re", {"redrive", "remove"}),
         ("keyhop keys T --max-r", {"--max-read-rate", "--max-read-units"}),
         ("keyhop keys T --method s", {"skip", "scan"}),
         ("keyhop keys T --output --method s", {"skip", "scan"}),
@@ -281,7 +281,7 @@ def test_help_to_a_reader_that_has_gone_ends_as_other_output_does() -> None:
     [
         ["keys", "Orders"],
         ["each", "Orders", "--put", "item.json"],
-        ["index", "audit", "Orders"],
+        ["index", "verify", "Orders"],
         ["rekey", "start", "Orders", "Orders2"],
         ["report", "Orders"],
     ],

@@ -34,25 +34,25 @@ writing = together(
 @shared.everywhere
 @shared.stack
 def index(**_: Any) -> None:
-    """Build, audit or remove the key index of a table.
+    """Build, verify or remove the key index of a table.
 
     \b
     examples:
       keyhop index build Orders --dry-run         what would it cost?
-      keyhop index build Orders                   add it, put the sentinels, audit
+      keyhop index build Orders                   add it, put sentinels, verify
       keyhop index status Orders                  is it to be believed?
       keyhop keys Orders --method index           read the keys from it
-      keyhop index audit Orders --no-repair       is it true? Only look
-      keyhop index audit Orders                   ... and repair
-      keyhop index reconcile Orders --stack K     after failures of the keeper
+      keyhop index verify Orders --no-repair       is it true? Only look
+      keyhop index verify Orders                   ... and repair
+      keyhop index redrive Orders --stack K     after failures of the keeper
       keyhop index remove Orders                  delete sentinels and index
 
     A key index is a list of the partition keys that is always there. It holds one tiny item, a
     sentinel, for each key; reading it costs 0.5 read units for each 4 KB of keys. It stays true
     only while a keeper follows the table's stream: deploy one with keyIndex (docs/key-index.md).
-    Without a keeper it is as true as its last audit.
+    Without a keeper it is as true as its last verification.
 
-    exit status: 0 done, 2 error, 3 the audit found drift, 130 interrupted, 143 terminated. Each
+    exit status: 0 done, 2 error, 3 verify found drift, 130 interrupted, 143 terminated. Each
     command can be started again after an interruption. Reports name up to ten keys of each kind of
     drift.
     """
@@ -66,7 +66,7 @@ def action(*options: Decorator) -> Decorator:
 
 @action(writing)
 def build(**options: Any) -> None:
-    """Add the index, put a sentinel for each key, audit.
+    """Add the index, put a sentinel for each key, verify.
 
     \b
     examples:
@@ -87,13 +87,13 @@ def build(**options: Any) -> None:
     ),
     writing,
 )
-def audit(**options: Any) -> None:
+def verify(**options: Any) -> None:
     """Compare the index with the table; repair what is wrong.
 
     \b
     examples:
-      keyhop index audit Orders --no-repair         is it true? Only look
-      keyhop index audit Orders                     asks, then repairs too
+      keyhop index verify Orders --no-repair         is it true? Only look
+      keyhop index verify Orders                     asks, then repairs too
     """
 
 
@@ -120,7 +120,7 @@ def remove(**options: Any) -> None:
 
 @action()
 def status(**options: Any) -> None:
-    """Show the state of the key index, and what the last audit found.
+    """Show the state of the key index, and what the last verification found.
 
     \b
     examples:
@@ -139,14 +139,14 @@ def status(**options: Any) -> None:
     ),
     option(
         "--discard-old",
-        help="delete messages whose records the stream has forgotten; give --stack, and audit "
+        help="delete messages whose records the stream has forgotten; give --stack, and verify "
         "afterwards",
     ),
 )
-def reconcile(**options: Any) -> None:
+def redrive(**options: Any) -> None:
     """Repair what the keeper's failure queue tells of.
 
     \b
     examples:
-      keyhop index reconcile Orders --stack Keyhop  its queue and its record
+      keyhop index redrive Orders --stack Keyhop  its queue and its record
     """

@@ -19,7 +19,7 @@ from keyhop.wording import counted
 
 WRITES = {
     "build": "build the key index of {}",
-    "verify": "audit, and repair, the key index of {}",
+    "verify": "verify, and repair, the key index of {}",
     "remove": "remove the key index of {}",
     "redrive": "put and delete sentinels of {} as the queue's records call for",
 }
@@ -36,7 +36,7 @@ def run(options: Options) -> int:
 
 
 class IndexCommand(Session):
-    """The key index of a table; build, audit, remove, reconcile and status are the actions."""
+    """The key index of a table; build, verify, remove, redrive and status are the actions."""
 
     def __init__(self, options: Options, stop: Stop) -> None:
         super().__init__(options, stop)
@@ -87,7 +87,7 @@ class IndexCommand(Session):
         if self.index.blocking:
             write_report(self.options.report, self.index.blocking)
 
-    def audit(self) -> int:
+    def verify(self) -> int:
         repair, grace = not self.options.no_repair, self.options.grace
         return self._tell(
             self.index.verify(repair=repair, grace_seconds=grace, **self._arguments())
@@ -109,7 +109,7 @@ class IndexCommand(Session):
             self.say(note)
         return DRIFT_FOUND if result.drift else DONE
 
-    def reconcile(self) -> int:
+    def redrive(self) -> int:
         options = self.options
         result = self.index.redrive(
             queue=options.queue, discard_old=options.discard_old, dry_run=options.dry_run
@@ -119,8 +119,8 @@ class IndexCommand(Session):
             text = f"About {counted(result.messages, 'message')} in the queue; nothing was done."
             self.put_out(report, lambda: text)
             return DONE
-        audit = f"keyhop index audit {self.table.name}"
-        self.put_out(result.to_json(), lambda: result.text(self.table.name, audit))
+        verify = f"keyhop index verify {self.table.name}"
+        self.put_out(result.to_json(), lambda: result.text(self.table.name, verify))
         return DONE if result.is_clear else FAILED
 
     def status(self) -> int:

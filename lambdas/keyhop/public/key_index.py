@@ -271,7 +271,7 @@ class KeyIndex:
         if not result["audit"]["keeper"]:
             notes.append(
                 "No keeper that can be seen from here follows the table's stream, so the index is "
-                "true as of now: deploy one with keyIndex, or audit before you read it."
+                "true as of now: deploy one with keyIndex, or verify before you read it."
             )
         action.reports["audit"]["keeper"] = result["audit"]["keeper"]
         return action.result(action.reports, ("build", "audit"), notes)

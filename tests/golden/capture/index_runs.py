@@ -70,8 +70,8 @@ def index_command(database: Database) -> dict[str, Any]:
         for name, *arguments in (
             ("plan", "build", "--dry-run"),
             ("build", "build"),
-            ("look", "audit", "--no-repair", "--grace", "0"),
-            ("audit", "audit", "--grace", "0"),
+            ("look", "verify", "--no-repair", "--grace", "0"),
+            ("audit", "verify", "--grace", "0"),
             ("status", "status"),
             ("remove", "remove"),
             ("status after all", "status"),

@@ -45,8 +45,8 @@ def test_auto_reads_an_index_that_is_kept_and_was_audited(
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     alone = sentinel.item_of({"pk": {"S": "nobody"}})
     dynamodb.client.put_item(TableName=table_name, Item=alone)
-    assert index(dynamodb, "audit", table_name, "--grace", "0", *stack).status == 3
-    assert index(dynamodb, "audit", table_name, "--grace", "0", *stack).status == 0
+    assert index(dynamodb, "verify", table_name, "--grace", "0", *stack).status == 3
+    assert index(dynamodb, "verify", table_name, "--grace", "0", *stack).status == 0
     read, keys = keys_from(dynamodb, table_name, *stack)
     assert "found no drift" in read.err
     assert len(keys) == 5
@@ -134,11 +134,11 @@ def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
             "bucket_registry",
             lambda s3, bucket, table: Registry(Directory(tmp_path / "other"), table.identity),
         )
-        refused = index(dynamodb, "reconcile", table_name, *discard)
+        refused = index(dynamodb, "redrive", table_name, *discard)
     assert (refused.status, "no record of" in refused.err) == (2, True)
     client.delete_message.assert_not_called()
     assert "the key index is kept" in keys_from(dynamodb, table_name, *stack)[0].err
-    assert index(dynamodb, "reconcile", table_name, *discard).status == 0
+    assert index(dynamodb, "redrive", table_name, *discard).status == 0
     client.delete_message.assert_called_once()
     assert "trust in it was withdrawn" in keys_from(dynamodb, table_name, *stack)[0].err
 

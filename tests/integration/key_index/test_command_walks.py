@@ -95,12 +95,12 @@ def test_what_an_interrupted_audit_has_repaired_is_in_its_report(
     put = Collections.put
     interrupted = CannotStart("this far and no further")
     monkeypatch.setattr(Collections, "put", failing_after(4, put, interrupted))
-    assert index(dynamodb, "audit", table_name, *where).status == 2
+    assert index(dynamodb, "verify", table_name, *where).status == 2
     monkeypatch.setattr(Collections, "put", put)
     more = (*where, "--resume")
-    refused = index(dynamodb, "audit", table_name, *more, "--no-repair")
+    refused = index(dynamodb, "verify", table_name, *more, "--no-repair")
     assert (refused.status, "begun without --no-repair" in refused.err) == (2, True)
-    status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
+    status, audit = report_of(dynamodb, "verify", table_name, tmp_path / "r", *more)
     assert (status, audit["missing"], audit["repaired"], audit["put"]) == (3, 9, 9, 9)
     assert audit["collections"] == 30
 
@@ -116,7 +116,7 @@ def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
     dynamodb.client.delete_item(TableName=table_name, Key=key)
     attach(dynamodb, table_name, lambdas)
     more = ("--grace", "0.4", "--output", str(tmp_path / "walks"), "--stack", "Keyhop")
-    status, audit = report_of(dynamodb, "audit", table_name, tmp_path / "r", *more)
+    status, audit = report_of(dynamodb, "verify", table_name, tmp_path / "r", *more)
     assert (status, audit["missing"], audit["repaired"]) == (3, 1, 1)
     assert len(list((tmp_path / "walks" / "audit" / "commits").iterdir())) == 1
 
@@ -135,9 +135,9 @@ def test_an_audit_that_was_resumed_is_not_trusted(
     with monkeypatch.context() as patched:
         interrupted = CannotStart("this far and no further")
         patched.setattr(Collections, "put", failing_after(0, put, interrupted))
-        assert index(dynamodb, "audit", table_name, *where).status == 2
+        assert index(dynamodb, "verify", table_name, *where).status == 2
     plan = tmp_path / "walks" / "audit" / "run.json"
     begun = json.loads(plan.read_text())
     plan.write_text(json.dumps({**begun, "started": "2026-01-01T00:00:00+00:00"}))
-    assert index(dynamodb, "audit", table_name, *where, "--resume").status == 3
+    assert index(dynamodb, "verify", table_name, *where, "--resume").status == 3
     assert b"was resumed: start one from the beginning" in index(dynamodb, "status", table_name).out

@@ -52,14 +52,14 @@ def test_build_read_break_audit_remove(
     dynamodb.client.put_item(TableName=table_name, Item=sentinel.item_of(alone))
     missing_and_surplus = drift(dynamodb, table_name, sentinel)
     assert [len(names) for names in missing_and_surplus] == [1, 1]
-    status, looked = report_of(dynamodb, "audit", table_name, tmp_path / "r", "--no-repair")
+    status, looked = report_of(dynamodb, "verify", table_name, tmp_path / "r", "--no-repair")
     assert (status, looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 1, 0)
     assert drift(dynamodb, table_name, sentinel) == missing_and_surplus
     assert len(looked["examples"]["missing"]) == 1
-    status, repaired = report_of(dynamodb, "audit", table_name, tmp_path / "r")
+    status, repaired = report_of(dynamodb, "verify", table_name, tmp_path / "r")
     assert (status, repaired["drift"], repaired["repaired"]) == (3, 2, 2)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
-    assert index(dynamodb, "audit", table_name).status == 0
+    assert index(dynamodb, "verify", table_name).status == 0
 
     assert index(dynamodb, "remove", table_name).status == 0
     assert sorted(map(repr, scanned(dynamodb, table_name))) == sorted(map(repr, before))
@@ -91,7 +91,7 @@ def test_a_users_items_are_never_changed(dynamodb: Database, table_name: str) ->
     dynamodb.client.put_item(TableName=table_name, Item=mine)
     dynamodb.client.put_item(TableName=table_name, Item=marked)
     before = [item for item in scanned(dynamodb, table_name) if not sentinel.is_one(item)]
-    audit = index(dynamodb, "audit", table_name)
+    audit = index(dynamodb, "verify", table_name)
     assert audit.status == 3
     assert b"an item of yours" in audit.out
     _, keys = keys_from(dynamodb, table_name, *ANYWAY)
@@ -125,7 +125,7 @@ def test_a_stack_that_is_none_is_told(
     assert (refused.status, "stack" in refused.err) == (2, True)
 
 
-@pytest.mark.parametrize("action", ["build", "audit", "remove"])
+@pytest.mark.parametrize("action", ["build", "verify", "remove"])
 def test_sentinels_are_not_put_beside_those_of_another_place(
     dynamodb: Database,
     table_name: str,
@@ -243,7 +243,7 @@ def test_a_state_folder_that_cannot_be_written_is_told_before_the_walk(
     assert index(dynamodb, "build", table_name).status == 0
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    refused = index(dynamodb, "audit", table_name)
+    refused = index(dynamodb, "verify", table_name)
     assert refused.status == 2
     assert "cannot be made" in refused.err
     assert len(keys_from(dynamodb, table_name)[1]) == 5, "then it hops"
@@ -267,7 +267,7 @@ def test_a_table_without_a_sort_key_is_refused(dynamodb: Database, table_name: s
     assert "each item is a collection of its own" in refused.err
 
 
-@pytest.mark.parametrize(("action", "advice"), [("audit", "index build"), ("remove", "--sweep")])
+@pytest.mark.parametrize(("action", "advice"), [("verify", "index build"), ("remove", "--sweep")])
 def test_without_an_index_there_is_nothing_to_do(
     dynamodb: Database, table_name: str, action: str, advice: str
 ) -> None:
@@ -358,10 +358,10 @@ def test_every_action_puts_its_result_out_as_asked(dynamodb: Database, table_nam
     built = index(dynamodb, "build", table_name, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(built.out.decode())))
     assert [(row["kind"], row["collections"]) for row in rows] == [("build", "1"), ("audit", "1")]
-    assert index(dynamodb, "audit", table_name).out.startswith(b"No drift: 1 ")
+    assert index(dynamodb, "verify", table_name).out.startswith(b"No drift: 1 ")
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     dynamodb.client.delete_item(TableName=table_name, Key=sentinel.key_of({"pk": {"S": "a"}}))
-    look = ("audit", table_name, "--no-repair", "--quiet", "--format")
+    look = ("verify", table_name, "--no-repair", "--quiet", "--format")
     for format_, key in (("typed-json", {"pk": {"S": "a"}}), ("json", {"pk": "a"})):
         told = json.loads(index(dynamodb, *look, format_).out)
         assert (told["missing"], told["examples"]["missing"]) == (1, [key])
