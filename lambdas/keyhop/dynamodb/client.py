@@ -78,6 +78,8 @@ def dynamodb_client(
         raise CannotStart(f"--endpoint-url {endpoint.url} is not an http:// or https:// address.")
     try:
         session = _session(endpoint)
+        if session is not endpoint.session:
+            _share_errors(session, endpoint.session)
         region = _region_or_stand_in(session, endpoint)
         url = endpoint.url or _usual_url(session, region)
 
@@ -203,6 +205,25 @@ def _session(endpoint: Endpoint) -> Session:
     if endpoint.is_loopback and session.get_credentials() is None:
         session.set_credentials("local", "local")
     return session
+
+
+def _share_errors(session: Session, users: Session | None) -> None:
+    """Let clients of a session raise the classes of errors that the user's own clients have.
+
+    They are made for each session, so otherwise a user's `except` with a class of the `exceptions`
+    of a boto3 client would not catch them. `users` is the user's session; None for the default
+    session of boto3. It is looked for when the first error is raised, or `exceptions` are read.
+    """
+
+    def factory() -> Any:
+        core = users
+        if core is None:
+            import boto3
+
+            core = boto3._get_default_session()._session
+        return core._get_internal_component("exceptions_factory")
+
+    session._internal_components.lazy_register_component("exceptions_factory", factory)
 
 
 def _region_or_stand_in(session: Session, endpoint: Endpoint) -> str | None:

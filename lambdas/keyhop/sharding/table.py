@@ -95,6 +95,8 @@ class ShardedTable:
         patience: Seconds for which a throttled write, read, or page of a query is retried before
             its error is raised; the time-out of the last request may come on top.
         client: Keyhop's client, or boto3's `client("dynamodb")` without retries.
+        session: A boto3 session, whose credentials, region and classes of errors are used; by
+            default those of the environment and of boto3's default session.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class ShardedTable:
         patience: float = 30.0,
         endpoint: Endpoint | None = None,
         client: Any = None,
+        session: Any = None,
         cloudwatch: Any = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
@@ -130,7 +133,7 @@ class ShardedTable:
         self.name = self.table_name = table
         self.placement = Placement(placement == "calculated", hash, append_only)
         self.policy = policy or Policy()
-        self.endpoint = endpoint or Endpoint()
+        self.endpoint = endpoint or Endpoint(session=getattr(session, "_session", session))
         self.requests = Requests(
             client or dynamodb_client(self.endpoint, CONNECTIONS),
             clock or SystemClock(),

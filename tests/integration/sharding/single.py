@@ -53,11 +53,11 @@ class Place:
         database.create(self.metadata, partition=("path", partition), sort=None)
 
     def table(self, **settings: Any) -> ShardedTable:
-        usual = {"clock": self.clock, "chance": random.Random(3)}
+        usual: dict[str, Any] = {"clock": self.clock, "chance": random.Random(3)}
+        usual["endpoint"] = Endpoint(url=self.database.url)
         return ShardedTable(
             self.name,
             metadata=self.metadata,
-            endpoint=Endpoint(url=self.database.url),
             **{**usual, **settings},
         )
 

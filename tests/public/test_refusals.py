@@ -1,0 +1,41 @@
+"""DynamoDB's refusal of a user's request has the class that the user's own clients have."""
+
+from contextlib import closing
+from typing import Any
+
+import boto3
+import pytest
+from boto3.dynamodb.conditions import Attr
+
+from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS
+from tests.integration.sharding.single import Place
+
+
+def check_class(exceptions: Any, place: Place, **settings: Any) -> None:
+    """The refusal of a put is caught by its class in these exceptions."""
+    with (
+        closing(place.table(**settings)) as table,
+        pytest.raises(exceptions.ConditionalCheckFailedException),
+    ):
+        table.put_item(Item={"path": "/f", "at": "b"}, ConditionExpression=Attr("at").eq("c"))
+
+
+def test_it_is_that_of_boto3s_default_session(dynamodb: Database, table_name: str) -> None:
+    users = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS).Table("T")
+    check_class(users.meta.client.exceptions, Place(dynamodb, table_name))
+
+
+def test_it_is_that_of_the_given_session(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
+    session = boto3.Session(**LOCAL_CREDENTIALS)
+    exceptions = session.client("dynamodb").exceptions
+    check_class(exceptions, Place(dynamodb, table_name), endpoint=None, session=session)
+
+
+def test_it_is_that_of_the_given_client(dynamodb: Database, table_name: str) -> None:
+    session = boto3.Session(**LOCAL_CREDENTIALS)
+    client = session.client("dynamodb", endpoint_url=dynamodb.url)
+    check_class(client.exceptions, Place(dynamodb, table_name), client=client)
