@@ -29,7 +29,7 @@ def commands(group: click.Command, *names: str) -> Any:
 ALL = dict(commands(command))
 COMMANDS = {names: one for names, one in ALL.items() if isinstance(one, shared.Command)}
 """Without help and completion, which are about the command itself."""
-FLEET = {"run", "runs", "show", "fetch"}
+FLEET = {"run", "runs"}
 
 
 def parsed(*arguments: str) -> Options:
