@@ -109,9 +109,23 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
     ("arguments", "says"),
     [
         (("index", "bild"), "keyhop index: No such command 'bild'. Did you mean 'build'?"),
+        (
+            ("index", "T", "build"),
+            "keyhop index: No such command 'T'. The command comes first: keyhop index build T",
+        ),
         (("keys", "T", "--endpoint", "x"), "--endpoint-url"),
+        (("keys", "T", "--requests", "4"), "The requests in flight are limited by --threads"),
+        (
+            ("keys", "T", "--role-arn", "foo"),
+            "'foo' is not the ARN of a role, such as arn:aws:iam:",
+        ),
         (("keys", "T", "--quiet=yes"), "keyhop keys: Option '--quiet' does not take a value"),
         (("index", "audit"), "keyhop index audit: Missing argument 'TABLE'"),
+        (
+            ("rekey", "plan", "T", "--partition-key", "tail:X"),
+            "keyhop rekey plan: Invalid value for '--partition-key': 'tail:X' has the type 'X', "
+            "and a key's type is S, N, B; if the name has a colon, write tail:X:S",
+        ),
         (("index", "reconcile", "T"), "keyhop index reconcile: Missing option '--queue'"),
     ],
 )
