@@ -80,11 +80,11 @@ In another terminal:
 {exports}
 
 .venv/bin/keyhop run {BY_ROUTE} --follow --name first
-.venv/bin/keyhop runs
-.venv/bin/keyhop show first
+.venv/bin/keyhop runs list
+.venv/bin/keyhop runs show first
 .venv/bin/keyhop keys {BY_ROUTE} --endpoint-url {cloud.dynamodb}
 
-A key index, kept by the deployed function (keyhop runs and keyhop show tell of these too):
+A key index, kept by the deployed function (keyhop runs list and show tell of these too):
 
 {start} {build} --input {job_input}
 {start} {audit} --input {job_input}

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from keyhop.cli.stack import MACHINES as STACK_MACHINES
+from keyhop.cli.stack import NOT_STOPPED
+
 from testing.iam.simulator import Call
 from testing.servers import ROOT
 from tests.infra import recorded
 from tests.infra.conftest import deployed, stack_of
-from tests.infra.template import ACCOUNT, REGION
+from tests.infra.template import ACCOUNT, REGION, states_arn
 from tests.infra.unrecorded import ALL_FUNCTIONS, MACHINES, elsewhere
 
 PAGE = ROOT / "docs" / "permissions.md"
@@ -47,11 +50,13 @@ class Way:
     """Who does what. sessions: patterns of those whose calls were recorded.
 
     functions: whose recorded calls it makes too, as it is the same code; only of these services.
+    unrecorded: its calls that no session of the documents makes, with their resources.
     """
 
     sessions: str = ""
     functions: tuple[str, ...] = ()
     services: tuple[str, ...] = ("dynamodb",)
+    unrecorded: tuple[tuple[str, str], ...] = ()
 
 
 SEEING_KEEPERS = ("lambda", "cloudwatch", "sqs")
@@ -67,12 +72,20 @@ WAYS: Mapping[str, Way] = {
     "writer": Way("writer", ("WriteSharded",)),
     "reader": Way("reader", ("QuerySharded",)),
     "shards": Way("keyhop shards .*", ("MoveShards",)),
-    "deployment": Way("keyhop (run|runs|show|fetch)"),
+    "deployment": Way(
+        "keyhop (run|runs .*)",
+        unrecorded=tuple(
+            ("states:StopExecution", states_arn(f"execution:Keyhop-{machine}:e1"))
+            for machine in STACK_MACHINES
+            if machine not in NOT_STOPPED
+        ),
+    ),
 }
 
 
 def calls_of(way: Way) -> Iterator[tuple[str, str]]:
     """Action and resource."""
+    yield from way.unrecorded
     for name in CALLS:
         for caller, calls in json.loads(Path(__file__).with_name(name).read_text()).items():
             if re.fullmatch(way.sessions, caller):

@@ -43,7 +43,7 @@ def test_no_other_flag_is_in_a_table() -> None:
         (("shards", "add"), "## Flags of `keyhop shards ACTION TABLE [KEY]`"),
         (("shards", "drain"), "## Flags of `keyhop shards ACTION TABLE [KEY]`"),
         (("run",), "## Flags of `keyhop run`"),
-        (("fetch",), "## Flags of `keyhop run`"),
+        (("runs", "fetch"), "## Flags of `keyhop run`"),
         *(
             (("rekey", name), "## Flags of `keyhop rekey ACTION TABLE`")
             for name in ("plan", "create", "start", "verify", "cutover", "rollback")

@@ -69,9 +69,9 @@ def test_an_item_is_put_for_each_key_updated_and_deleted(
     assert features(deployed) == Counter(keys)
     for name, value in deployed.cloud.exports.items():
         monkeypatch.setenv(name, value)
-    listed = keyhop("runs", "--table", TABLE)
+    listed = keyhop("runs", "list", "--table", TABLE)
     assert {"each-put", "each-plan"} <= {line.split()[0] for line in listed.lines[1:]}
-    shown = keyhop("show", "each-put")
+    shown = keyhop("runs", "show", "each-put")
     assert (shown.status, shown.lines[0].split(", ")[0]) == (0, f"each-put: ForEachKey of {TABLE}")
     assert str(len(keys)) in shown.out.decode()
     again = done(machine, "each-again", put=ITEM, guard="transaction", keys="each-put-keys")

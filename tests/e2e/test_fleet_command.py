@@ -1,4 +1,4 @@
-"""`keyhop run`, `runs` and `show`, on the deployed stack: as a person uses it from a terminal."""
+"""`keyhop run` and `keyhop runs`, on the deployed stack: as a person uses it from a terminal."""
 
 import gzip
 import json
@@ -29,19 +29,19 @@ def test_a_run_is_started_followed_listed_shown_and_fetched(
     assert (started.status, started.lines) == (0, ["by-command"])
     assert deployed.found("by-command") == Counter(small)
     assert "by-command: EnumerateKeys of Small, finished after" in started.err
-    listed = command("runs", "--table", "Small", "--limit", "1")
+    listed = command("runs", "list", "--table", "Small", "--limit", "1")
     heads, line = listed.lines
     assert heads.split()[:4] == ["run", "what", "table", "state"]
     assert line.split()[:5] == ["by-command", "EnumerateKeys", "Small", "finished", f"{len(small)}"]
-    shown = command("show", "by-command")
+    shown = command("runs", "show", "by-command")
     assert shown.lines == started.err.splitlines()[-len(shown.lines) :]
     assert f"  keys      {len(small)}" in shown.lines
     assert f"s3://{deployed.executions.bucket}/runs/by-command/manifest.json" in shown.out.decode()
-    fetched = command("fetch", "by-command", str(tmp_path / "keys"))
+    fetched = command("runs", "fetch", "by-command", str(tmp_path / "keys"))
     assert fetched.lines[0].startswith(f"{len(small)} keys of Small in {tmp_path}/keys, ")
     lines = b"".join(gzip.decompress(p.read_bytes()) for p in tmp_path.glob("keys/parts/*"))
     assert Counter(json.loads(line)["pk"]["S"] for line in lines.splitlines()) == Counter(small)
-    assert set(command("fetch", "by-command", "-").lines) == small
+    assert set(command("runs", "fetch", "by-command", "-").lines) == small
 
 
 def test_a_run_without_follow_says_how_to_come_back(
@@ -49,8 +49,8 @@ def test_a_run_without_follow_says_how_to_come_back(
 ) -> None:
     started = command("run", "Small")
     (name,) = started.lines
-    assert f"keyhop show {name} --follow" in started.err
-    followed = command("show", name, "--follow")
+    assert f"keyhop runs show {name} --follow" in started.err
+    followed = command("runs", "show", name, "--follow")
     assert (followed.status, deployed.found(name)) == (0, Counter(small))
 
 
@@ -69,7 +69,7 @@ def test_a_failed_run_says_why_and_the_command_that_it_names_goes_on(
     assert resumed.status == 0, resumed.err
     assert "  run       by-command-poor" in resumed.err
     assert deployed.found("by-command-poor") == Counter(small)
-    assert command("show", "by-command-poor").status == 0
+    assert command("runs", "show", "by-command-poor").status == 0
 
 
 def test_a_table_that_is_not_deployed_is_refused_in_a_sentence(command: Command) -> None:
@@ -84,7 +84,7 @@ def test_a_name_is_given_once(deployed: Deployed, small: set[str], command: Comm
     deployed.run({"table": "Small"}, "by-command-once")
     again = command("run", "Small", "--name", "by-command-once")
     assert (again.status, again.out) == (2, b"")
-    assert "see keyhop show by-command-once" in again.err
+    assert "see keyhop runs show by-command-once" in again.err
 
 
 def test_a_plan_is_waited_for(deployed: Deployed, small: set[str], command: Command) -> None:
@@ -100,15 +100,15 @@ def test_executions_of_other_state_machines_are_shown_too(
     states = deployed.executions.states
     given = json.dumps({"table": "Nowhere"})
     states.start_execution(stateMachineArn=arn, name="by-command-audit", input=given)
-    shown = command("show", "by-command-audit", "--follow")
+    shown = command("runs", "show", "by-command-audit", "--follow")
     assert shown.status == 2
     assert shown.lines[0].startswith("by-command-audit: AuditKeyIndex of Nowhere, failed after")
-    assert "by-command-audit" in command("runs").out.decode()
+    assert "by-command-audit" in command("runs", "list").out.decode()
 
 
 def test_wrong_names_are_told(deployed: Deployed, command: Command) -> None:
-    unknown = command("show", "never")
-    assert (unknown.status, "has no run 'never': see keyhop runs" in unknown.err) == (2, True)
-    elsewhere = command("runs", "--stack", "keyhop")
+    unknown = command("runs", "show", "never")
+    assert (unknown.status, "has no run 'never': see keyhop runs list" in unknown.err) == (2, True)
+    elsewhere = command("runs", "list", "--stack", "keyhop")
     assert elsewhere.status == 2
     assert "There is no stack 'keyhop' in region us-east-1: did you mean Keyhop?" in elsewhere.err

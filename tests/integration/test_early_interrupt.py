@@ -68,5 +68,5 @@ def test_an_interrupt_in_a_command_is_one_sentence(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("keyhop.cli.fleet_actions.run", interrupted)
-    assert main(["runs"]) == 130
+    assert main(["runs", "list"]) == 130
     assert capsys.readouterr().err == "keyhop: Interrupted.\n"

@@ -29,7 +29,7 @@ def commands(group: click.Command, *names: str) -> Any:
 ALL = dict(commands(command))
 COMMANDS = {names: one for names, one in ALL.items() if isinstance(one, shared.Command)}
 """Without help and completion, which are about the command itself."""
-FLEET = {"run", "runs", "show", "fetch"}
+FLEET = {"run", "runs"}
 
 
 def parsed(*arguments: str) -> Options:
@@ -109,9 +109,23 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
     ("arguments", "says"),
     [
         (("index", "bild"), "keyhop index: No such command 'bild'. Did you mean 'build'?"),
+        (
+            ("index", "T", "build"),
+            "keyhop index: No such command 'T'. The command comes first: keyhop index build T",
+        ),
         (("keys", "T", "--endpoint", "x"), "--endpoint-url"),
+        (("keys", "T", "--requests", "4"), "The requests in flight are limited by --threads"),
+        (
+            ("keys", "T", "--role-arn", "foo"),
+            "'foo' is not the ARN of a role, such as arn:aws:iam:",
+        ),
         (("keys", "T", "--quiet=yes"), "keyhop keys: Option '--quiet' does not take a value"),
         (("index", "verify"), "keyhop index verify: Missing argument 'TABLE'"),
+        (
+            ("rekey", "plan", "T", "--partition-key", "tail:X"),
+            "keyhop rekey plan: Invalid value for '--partition-key': 'tail:X' has the type 'X', "
+            "and a key's type is S, N, B; if the name has a colon, write tail:X:S",
+        ),
     ],
 )
 def test_a_wrong_input_is_told_with_the_command_and_a_suggestion(

@@ -70,6 +70,7 @@ def test_members_of_a_set_may_vary() -> None:
     [
         ("DELETE l :a", "DELETE l: only members of a set"),
         ("SET n = n + :a", "SET n is made of n"),
+        ("SET n = n + :a", "SET a value that does not depend on it"),
         ("SET n = :a + n", "SET n is made of n"),
         ("SET n = if_not_exists(n, :a) + :b", "SET n is made of n"),
         ("SET n = :a - if_not_exists(n, :b)", "SET n is made of n"),

@@ -192,6 +192,8 @@ def test_a_named_item_is_named_by_its_sort_key() -> None:
     for wrong, sort in [({}, "S"), ({"sk": "a", "b": 1}, "S"), ({"sk": "a"}, None)]:
         with pytest.raises(CannotStart):
             key(wrong, sort)
+    with pytest.raises(CannotStart, match="not named: give its sort key, as --item sk=VALUE"):
+        key({})
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -1,4 +1,4 @@
-"""`keyhop run`, `runs` and `show`: what flags mean, how a deployment is found, how one follows."""
+"""`keyhop run` and `keyhop runs`: what flags mean, how a deployment is found, how one follows."""
 
 import json
 import shlex
@@ -106,6 +106,12 @@ class States:
     def start_execution(self, **asked: Any) -> Any:
         raise next(self.told)
 
+    def stop_execution(self, executionArn: str) -> Any:  # noqa: N803
+        told = next(self.told)
+        if isinstance(told, Exception):
+            raise told
+        assert (executionArn, told) == (ARN, "stop")
+
 
 def refusal(code: str, operation: str = "DescribeExecution") -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
@@ -136,12 +142,56 @@ def test_ctrl_c_ends_the_showing_and_says_how_to_come_back(
 
     assert STACK.follow(executions({}), ARN, wait=interrupt) is None
     assert "The run goes on" in (err := capsys.readouterr().err)
-    assert "keyhop show first --follow" in err
+    assert "keyhop runs show first --follow" in err
+    assert "To stop it: keyhop runs stop first\n" in err
+
+
+def test_a_run_that_is_going_on_is_stopped() -> None:
+    running = executions({}, "stop", {"status": "ABORTED", "stopDate": BEGAN})
+    execution = running.look(ARN)
+    assert execution is not None
+    assert running.stop(execution).status == "ABORTED"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [{"status": "SUCCEEDED", "stopDate": BEGAN}],
+        [{}, "stop", {"status": "SUCCEEDED", "stopDate": BEGAN}],  # it ended in the meantime
+    ],
+)
+def test_a_run_that_has_ended_is_not_stopped(told: list[Any]) -> None:
+    ended = executions(*told)
+    execution = ended.look(ARN)
+    assert execution is not None
+    with pytest.raises(RunConflict, match=r"'first' has ended already.*keyhop runs show first"):
+        ended.stop(execution)
+
+
+def test_a_cutover_is_not_stopped_while_writes_may_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    cutover = ARN.replace("EnumerateKeys", "RekeyCutOver")
+    execution = executions({}).look(cutover)
+    assert execution is not None
+    with pytest.raises(RunConflict, match="abort a cutover with keyhop rekey rollback"):
+        executions().stop(execution)
+    assert STACK.follow(executions({}), cutover, wait=interrupt) is None
+    assert "runs stop" not in capsys.readouterr().err
+
+
+def test_a_stop_that_is_not_permitted_is_refused_in_a_sentence() -> None:
+    refused = executions({}, refusal("AccessDeniedException", "StopExecution"))
+    execution = refused.look(ARN)
+    assert execution is not None
+    with pytest.raises(NotPermitted):
+        refused.stop(execution)
 
 
 def test_what_ends_the_showing_says_that_the_run_goes_on() -> None:
     gone = EndpointConnectionError(endpoint_url="https://states")
-    with pytest.raises(KeyhopError, match="The run goes on: keyhop show first --follow"):
+    with pytest.raises(KeyhopError, match="The run goes on: keyhop runs show first --follow"):
         STACK.follow(executions({}, gone), ARN, wait=lambda seconds: None)
 
 
@@ -164,7 +214,7 @@ def test_a_long_run_is_looked_at_less_often(url: str, first: float) -> None:
 @pytest.mark.parametrize(
     ("error", "expected", "says"),
     [
-        (refusal("ExecutionAlreadyExists"), RunConflict, "keyhop show first"),
+        (refusal("ExecutionAlreadyExists"), RunConflict, "keyhop runs show first"),
         (refusal("AccessDeniedException", "StartExecution"), NotPermitted, "StartExecution"),
         (
             refusal("ExecutionLimitExceeded", "StartExecution"),

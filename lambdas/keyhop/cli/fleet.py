@@ -1,4 +1,4 @@
-"""`keyhop run`, `runs`, `show`, `fetch`: the flags; what the commands do is in fleet_actions.py."""
+"""`keyhop run` and `keyhop runs ACTION`: the flags; what they do is in fleet_actions.py."""
 
 import copy
 from typing import Any
@@ -81,8 +81,9 @@ def run(**options: Any) -> None:
       keyhop run Orders --follow             start, and show how far it is
       keyhop run Orders --max-read-rate 500  spare production
       keyhop run Orders --resume RUN         go on with one that has failed
-      keyhop show RUN --follow               come back to it
-      keyhop fetch RUN keys                  its keys, into a directory
+      keyhop runs show RUN --follow          come back to it
+      keyhop runs fetch RUN keys             its keys, into a directory
+      keyhop runs stop RUN                   stop it
 
     The deployment works on when this command ends, also by Ctrl-C.
 
@@ -91,30 +92,48 @@ def run(**options: Any) -> None:
     """
 
 
-@click.command(
-    "runs", cls=shared.Command, short_help="List the runs of a deployment.", params=[*where]
+@click.group(
+    "runs",
+    cls=shared.Group,
+    subcommand_metavar="ACTION",
+    short_help="List, show, fetch or stop the runs of a deployment.",
+    params=[*where],
 )
+@stack
+@shared.format_
+@shared.quiet
+def runs(**_: Any) -> None:
+    """List, show, fetch or stop the runs of a deployment.
+
+    \b
+    examples:
+      keyhop runs list                       the latest runs
+      keyhop runs show RUN --follow          how far one is, until it ends
+      keyhop runs fetch RUN keys             its keys, into a directory
+      keyhop runs stop RUN                   stop it
+    """
+
+
+@runs.command("list", cls=shared.Command, short_help="List the latest runs.", params=[*where])
 @option("--table NAME", help="only those of this table")
 @option("--limit N", help="how many (default 20)", type=whole(1, MOST_LISTED), default=20)
 @stack
 @shared.format_
 @shared.quiet
-def runs(**options: Any) -> None:
+def list_runs(**options: Any) -> None:
     """List the latest runs of a deployment, the last begun first.
 
     \b
     examples:
-      keyhop runs                            of all its state machines
-      keyhop runs --table Orders --limit 5
-      keyhop runs --format json              for programs
+      keyhop runs list                       of all its state machines
+      keyhop runs list --table Orders --limit 5
+      keyhop runs list --format json         for programs
 
     Step Functions forgets an execution 90 days after its end.
     """
 
 
-@click.command(
-    "show", cls=shared.Command, short_help="Show a run of a deployment.", params=[*where]
-)
+@runs.command("show", cls=shared.Command, short_help="Show a run.", params=[*where])
 @name
 @follow
 @stack
@@ -125,18 +144,16 @@ def show(**options: Any) -> None:
 
     \b
     examples:
-      keyhop show RUN                        RUN: as keyhop runs names it
-      keyhop show RUN --follow               until it ends
-      keyhop show RUN --format json          for programs
+      keyhop runs show RUN                   RUN: as keyhop runs list names it
+      keyhop runs show RUN --follow          until it ends
+      keyhop runs show RUN --format json     for programs
 
     exit status: 0 shown, with --follow: finished; 2 error, with --follow: or failed; 3 its check
     has found missing keys; 4 its read units are spent; 130 Ctrl-C: the run goes on.
     """
 
 
-@click.command(
-    "fetch", cls=shared.Command, short_help="Copy the keys of a deployment's run.", params=[*where]
-)
+@runs.command("fetch", cls=shared.Command, short_help="Copy the keys of a run.", params=[*where])
 @name
 @shared.argument(
     "directory", metavar="DIR", help="new, or empty, or of a fetch that broke off; - to print them"
@@ -149,11 +166,31 @@ def fetch(**options: Any) -> None:
 
     \b
     examples:
-      keyhop fetch RUN keys                  keys/parts, keys/manifest.json
-      keyhop fetch RUN - --format csv        print them; nothing is kept
+      keyhop runs fetch RUN keys             keys/parts, keys/manifest.json
+      keyhop runs fetch RUN - --format csv   print them; nothing is kept
 
     The directory is as one of keyhop keys --output. Each part is checked by its SHA-256. After an
     interruption the same command goes on.
 
     exit status: 0 done, 2 error, 130 interrupted, 143 terminated.
+    """
+
+
+@runs.command("stop", cls=shared.Command, short_help="Stop a run.", params=[*where])
+@name
+@stack
+@shared.format_
+@shared.quiet
+def stop(**options: Any) -> None:
+    """Stop a run of a deployment. It keeps what it has committed, and does not ask.
+
+    \b
+    examples:
+      keyhop runs stop RUN                   RUN: as keyhop runs list names it
+      keyhop run Orders --resume RUN         continue it later
+
+    A worker that is reading can go on until the end of its Lambda invocation. A cutover or a
+    rollback of a re-key is not stopped: keyhop rekey has commands that abort it.
+
+    exit status: 0 stopped, 2 error, or the run had ended before.
     """

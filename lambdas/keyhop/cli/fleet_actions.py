@@ -1,4 +1,4 @@
-"""What `keyhop run`, `runs`, `show` and `fetch` do: start, follow, show and copy executions."""
+"""What `keyhop run` and `keyhop runs` do: start, follow, show, copy and stop executions."""
 
 import json
 import re
@@ -61,8 +61,8 @@ AGAIN = re.compile(r"\bstart\b[^{]* with (?=\{)")
 def run(options: Options) -> int:
     """Run one of the commands, and return its exit status."""
     endpoint = Endpoint(options.region, options.profile, None, options.role_arn)
-    command = {"run": start, "runs": list_runs, "show": show, "fetch": fetch}[options.action]
-    return command(options, lambda: find_stack(options.stack, endpoint))
+    actions = {"run": start, "list_runs": list_runs, "show": show, "fetch": fetch, "stop": stop}
+    return actions[options.action](options, lambda: find_stack(options.stack, endpoint))
 
 
 def start(options: Options, find: Callable[[], Stack]) -> int:
@@ -91,7 +91,7 @@ def start(options: Options, find: Callable[[], Stack]) -> int:
 
 
 def list_runs(options: Options, find: Callable[[], Stack]) -> int:
-    """`keyhop runs`: list the latest executions."""
+    """`keyhop runs list`: list the latest executions."""
     stack = find()
     maximum = options.limit if options.table is None else max(LOOKED_THROUGH, options.limit)
     latest = (
@@ -111,7 +111,7 @@ def list_runs(options: Options, find: Callable[[], Stack]) -> int:
 
 
 def show(options: Options, find: Callable[[], Stack]) -> int:
-    """`keyhop show`: show an execution."""
+    """`keyhop runs show`: show an execution."""
     stack = find()
     executions, execution = stack.find(options.run)
     if options.follow and not execution.is_over:
@@ -125,7 +125,7 @@ def show(options: Options, find: Callable[[], Stack]) -> int:
 
 
 def fetch(options: Options, find: Callable[[], Stack]) -> int:
-    """`keyhop fetch`: copy or print the keys of a run."""
+    """`keyhop runs fetch`: copy or print the keys of a run."""
     stack = find()
     remote = _finished(stack, options.run)
     with stop_on_signals("Start the same command again: it goes on.") as stop:
@@ -153,13 +153,23 @@ def fetch(options: Options, find: Callable[[], Stack]) -> int:
     return stop.status
 
 
+def stop(options: Options, find: Callable[[], Stack]) -> int:
+    """`keyhop runs stop`: stop an execution, and show it with the command that continues it."""
+    stack = find()
+    executions, execution = stack.find(options.run)
+    stopped = executions.stop(execution)
+    run = _run_json(stack, stopped)
+    put_out(options.format, run, lambda: "\n".join(run_lines(run)))
+    return DONE
+
+
 def _finished(stack: Stack, name: str) -> Journal:
     """Return the files of a run by its name, or by that of an execution that worked on it."""
     if RUN_ID.fullmatch(name) and stack.runs.journal(name).is_finished():
         return stack.runs.journal(name)
     journal = stack.runs.journal(stack.find(name)[1].run)
     if not journal.is_finished():
-        raise RunConflict(f"The run {name!r} is not finished: see keyhop show {name}.")
+        raise RunConflict(f"The run {name!r} is not finished: see keyhop runs show {name}.")
     return journal
 
 
@@ -400,7 +410,7 @@ def _plan_facts(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def run_row(execution: Execution) -> dict[str, Any]:
-    """Return one row of `keyhop runs`."""
+    """Return one row of `keyhop runs list`."""
     output = execution.output if isinstance(execution.output, Mapping) else {}
     cost = output.get("cost")
     keys = output.get("keys")
@@ -418,7 +428,7 @@ def run_row(execution: Execution) -> dict[str, Any]:
 
 
 def rows_lines(rows: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[str]:
-    """Return the rows of `keyhop runs` for people."""
+    """Return the rows of `keyhop runs list` for people."""
     table = [("run", "what", "table", "state", "keys", "cost", "began", "took")]
     for row in rows:
         age = now - datetime.fromisoformat(row["started"])

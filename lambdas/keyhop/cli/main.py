@@ -31,8 +31,6 @@ SHELLS = ("bash", "zsh", "fish")
         rekey.rekey,
         fleet.run,
         fleet.runs,
-        fleet.show,
-        fleet.fetch,
     ],
     context_settings={
         "help_option_names": ["-h", "--help"],

@@ -74,7 +74,15 @@ class Sections(click.Command):
             if name in names and re.match(r"-[^\d.]", value) and not ctx.resilient_parsing:
                 raise click.BadOptionUsage(name, f"Option {name!r} requires an argument", ctx)
         with augment_usage_errors(ctx):
-            return super().parse_args(ctx, args)
+            try:
+                return super().parse_args(ctx, args)
+            except click.NoSuchOption as error:
+                if error.option_name != "--requests" or "--threads" not in names:
+                    raise
+                raise click.UsageError(
+                    "No such option '--requests'. The requests in flight are limited by --threads",
+                    ctx,
+                ) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments, then sections in the order of their first options."""
@@ -114,6 +122,8 @@ class Group(Sections, click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             near = did_you_mean(name, self.commands)
+            if args[1:2] and args[1] in self.commands:
+                near = f" The command comes first: {ctx.command_path} {args[1]} {name}"
             raise click.UsageError(f"No such command {name!r}.{near}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -204,6 +214,15 @@ def rate(text: str) -> float:
     return value
 
 
+def role_arn(text: str) -> str:
+    """Return the ARN of a role."""
+    if not re.fullmatch(r"arn:[\w-]+:iam::\d{12}:role/.+", text):
+        raise click.BadParameter(
+            f"{text!r} is not the ARN of a role, such as arn:aws:iam::123456789012:role/Reader"
+        )
+    return text
+
+
 argument = partial(click.argument, cls=Argument)
 table = argument("table", help="name or ARN of the table")
 
@@ -275,6 +294,7 @@ where = together(
     place(
         "--role-arn ARN",
         help="IAM role to assume for all that is done, as one of the table's account",
+        type=role_arn,
     ),
     place(
         "--endpoint-url URL",

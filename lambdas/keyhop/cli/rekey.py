@@ -41,8 +41,13 @@ dry_run = before(
 def key_attribute(text: str) -> tuple[str, str | None]:
     """NAME, or NAME:S, NAME:N, NAME:B."""
     name, colon, type_ = text.rpartition(":")
-    if not colon or type_ not in KEY_TYPES:
+    if not colon:
         return text, None
+    if type_ not in KEY_TYPES:
+        raise click.BadParameter(
+            f"{text!r} has the type {type_!r}, and a key's type is {', '.join(KEY_TYPES)}; if the "
+            f"name has a colon, write {text}:S"
+        )
     if not name:
         raise click.BadParameter(f"{text!r} is not NAME or NAME:TYPE, such as tenant:S")
     return name, type_

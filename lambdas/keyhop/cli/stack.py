@@ -49,6 +49,9 @@ MACHINES = {
 }
 """The output that names a state machine; a deployment has those of what it was deployed with."""
 
+NOT_STOPPED = ("RekeyCutOver",)
+"""State machines whose executions `keyhop runs stop` refuses: a stop could leave writes waiting."""
+
 ARN = re.compile(r"arn:aws[a-z-]*:states:[a-z0-9-]+:\d{12}:execution:[^:]+:(?P<name>[^:]+)")
 UNFINISHED = ("RUNNING", "PENDING_REDRIVE")
 STATUSES = {"BudgetSpent": BUDGET_SPENT, "KeysMissing": KEYS_MISSING}
@@ -199,8 +202,8 @@ class Executions:
                 if error_code(error) != "ExecutionAlreadyExists":
                     raise
                 raise RunConflict(
-                    f"There is a run named {name!r} already: see keyhop show {name}; start with "
-                    f"another --name, or go on with it by --resume {name}."
+                    f"There is a run named {name!r} already: see keyhop runs show {name}; start "
+                    f"with another --name, or go on with it by --resume {name}."
                 ) from error
         return str(started["executionArn"])
 
@@ -213,6 +216,28 @@ class Executions:
                 if error_code(error) not in ("ExecutionDoesNotExist", "InvalidArn"):
                     raise
                 return None
+
+    def stop(self, execution: Execution) -> Execution:
+        """Stop an execution, and describe it.
+
+        Raises:
+            RunConflict: It had ended before, or a stop could leave writes waiting.
+        """
+        if execution.kind in NOT_STOPPED:
+            raise RunConflict(
+                f"The run {execution.name!r} changes which table serves, and a stop could leave "
+                f"writes waiting: abort a cutover with keyhop rekey rollback, and a rollback with "
+                f"keyhop rekey cutover."
+            )
+        if not execution.is_over:
+            with explaining(self.endpoint):
+                self.states.stop_execution(executionArn=execution.arn)
+            if (stopped := self.look(execution.arn)) and stopped.status == "ABORTED":
+                return stopped
+        raise RunConflict(
+            f"The run {execution.name!r} has ended already, so it cannot be stopped: see keyhop "
+            f"runs show {execution.name}."
+        )
 
     def latest(self, maximum: int) -> list[Execution]:
         """Return the latest ones, the last started first."""
@@ -280,21 +305,24 @@ class Stack:
         """Return an execution by its name or ARN; raise CannotStart."""
         arn = ARN.fullmatch(run)
         if arn is None and not RUN_ID.fullmatch(run):
-            raise CannotStart(f"{run!r} is not the name of a run: see keyhop runs.")
+            raise CannotStart(f"{run!r} is not the name of a run: see keyhop runs list.")
         for executions in self.all_executions():
             if arn is not None and not run.startswith(f"{executions.arn('')}"):
                 continue
             if execution := executions.look(run if arn else executions.arn(run)):
                 return executions, execution
         raise CannotStart(
-            f"Stack {self.name!r} has no run {run!r}: see keyhop runs. Step Functions forgets an "
-            f"execution 90 days after its end."
+            f"Stack {self.name!r} has no run {run!r}: see keyhop runs list. Step Functions forgets "
+            f"an execution 90 days after its end."
         )
 
     def come_back(self, arn: str) -> str:
         """Return the command that shows an execution."""
+        return self._command("show", arn, " --follow")
+
+    def _command(self, action: str, arn: str, flags: str = "") -> str:
         where = f" --stack {self.name}" if self.unusual_name else ""
-        return f"keyhop show {arn.rpartition(':')[2]} --follow{where}"
+        return f"keyhop runs {action} {arn.rpartition(':')[2]}{flags}{where}"
 
     def put_out_start(self, options: Options, arn: str, run: str = "") -> None:
         """Print the name of an execution that has started; `run` is that of its run."""
@@ -322,8 +350,10 @@ class Stack:
             with StatusLine(quiet) as status:
                 return executions.follow(arn, lambda current: progress.show(current, status), wait)
         except KeyboardInterrupt:
+            machine = arn.rsplit(":", 2)[1].rpartition("-")[2]
+            stop = f". To stop it: {self._command('stop', arn)}" * (machine not in NOT_STOPPED)
             print(
-                f"keyhop: The run goes on without you. To come back: {self.come_back(arn)}",
+                f"keyhop: The run goes on without you. To come back: {self.come_back(arn)}{stop}",
                 file=sys.stderr,
             )
             return None

@@ -251,7 +251,8 @@ class _Reading:
                 if _overlap(source, written):
                     raise CannotStart(
                         f"{action} is made of {_shown(source)}, which {writer} writes: it would "
-                        "come to something else when a page is repeated."
+                        "come to something else when a page is repeated; SET a value that does not "
+                        "depend on it."
                     )
 
     def _check_placeholders(self) -> None:

@@ -254,6 +254,11 @@ class Template:
         A text is converted to the sort key's type, because the command's --item consists of texts.
         """
         expected = [] if space.sort is None else [space.sort.name]
+        if expected and not attributes:
+            raise CannotStart(
+                f"The item is not named: give its sort key, as --item {expected[0]}=VALUE; an "
+                f"execution's input has it in item."
+            )
         if sorted(attributes) != expected:
             raise CannotStart(
                 f"The item of each collection is named by its sort key {expected[0]!r} alone."

@@ -1,4 +1,4 @@
-"""`keyhop fetch`: a run of a deployment becomes one of a directory, whatever its files say."""
+"""`keyhop runs fetch`: a run of a deployment becomes one of a directory, whatever its files say."""
 
 import hashlib
 import json

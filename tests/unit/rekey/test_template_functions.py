@@ -146,6 +146,12 @@ def test_a_template_is_read_from_json_and_yaml(tmp_path: Path):
         read(tmp_path / "t.yaml")
 
 
+def test_a_tab_in_yaml_is_refused_with_its_line(tmp_path: Path):
+    (tmp_path / "t.yaml").write_text("items:\n\t- set: {PK: a}\n")
+    with pytest.raises(CannotStart, match="line 2 has a tab where YAML expects spaces: indent"):
+        read(tmp_path / "t.yaml")
+
+
 def test_the_file_of_functions_lies_beside_the_template(tmp_path: Path):
     (tmp_path / "f.py").write_text(CODE)
     (tmp_path / "t.yml").write_text("transform: f.py:forward")

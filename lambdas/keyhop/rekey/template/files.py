@@ -38,6 +38,10 @@ def _of_yaml(text: str) -> Any:
         text = json.dumps(content, allow_nan=False)  # as in the plan: no dates, no cycles
     except (yaml.YAMLError, TypeError) as error:
         line = getattr(error, "problem_mark", None)
+        if "'\\t'" in (getattr(error, "problem", None) or "") and line:
+            raise ValueError(
+                f"line {line.line + 1} has a tab where YAML expects spaces: indent with spaces"
+            ) from error
         where = f" in line {line.line + 1}" if line else ""
         raise ValueError(f"it is no YAML that JSON can hold{where}") from error
     _check_keys(content)
