@@ -358,8 +358,10 @@ def ahead(
         is_enough: Returns whether an interval is exact enough, so that no sample is necessary.
     """
     predicted = predicted or _most_by_size(reader, wishes)
-    if predicted is not None and is_enough(_with_check(reader, wishes, predicted, share)):
-        return _with_check(reader, wishes, predicted, share)
+    if predicted is not None:
+        whole = _with_check(reader, wishes, predicted, share)
+        if predicted.low == predicted.high or is_enough(whole):
+            return whole
     costs = estimate(reader, method, "", wishes).costs
     return _with_check(reader, wishes, costs.get(method, costs["scan"]).units, share)
 
@@ -368,10 +370,12 @@ def of_the_rest(plan: RunPlan, totals: Totals) -> tuple[Interval | None, float]:
     """Predict the cost of an unfinished run from its finished segments.
 
     Returns:
-        The read units of the whole run, None if too few segments are finished, and the share of the
-        run that remains.
+        The read units of the whole run, none for a run over a list, None if too few segments are
+        finished, and the share of the run that remains.
     """
     share = 1.0 - totals.ended / plan.segments
+    if plan.counts_writes:
+        return Interval(0.0, 0.0, 0.0), share
     if totals.ended < SEGMENTS_TO_GO_BY:
         return None, share
     each = (totals.usage.read_units - plan.planning.read_units) / totals.ended

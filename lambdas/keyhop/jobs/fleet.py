@@ -160,7 +160,8 @@ class Planner:
             reader = PageReader(
                 connection, source, Budget(step_request.max_read_rate), usage=self.usage
             )
-            self._check_cost(step_request, reader, plan.method, plan.at_once, *rest)
+            more = rest[1] * _dollars_of_rows(task, reader, plan.rows)
+            self._check_cost(step_request, reader, plan.method, plan.at_once, *rest, more=more)
         else:
             task = self.tasks[step_request.task](connection, step_request.options)
             planned = Planned.of(
@@ -332,9 +333,7 @@ class Planner:
             _check_the_look_was_paid(request, reader, start)
             source, method = planned.plan.source, planned.plan.method
             groups, at_once = groups_of_layout(start.layout, needs_memory(method, source.index))
-            writes, reads = task.units_per_key(source)
-            rows = planned.plan.rows or 0
-            more = reader.connection.prices.dollars(rows * reads, rows * writes)
+            more = _dollars_of_rows(task, reader, planned.plan.rows or 0)
             self._check_cost(request, reader, method, at_once, start.units, more=more)
             planning = reader.usage.copy()
             planning.add(before or Usage())
@@ -419,6 +418,12 @@ class Planner:
 def _wishes(request: Request, plan: TaskPlan) -> Wishes:
     one_worker = needs_memory(plan.method, plan.source.index)
     return wishes_of_fleet(request, plan.source.size_bytes, one_worker)
+
+
+def _dollars_of_rows(task: Task, reader: PageReader, rows: int) -> float:
+    """Return the expected price of acting on so many rows of a list."""
+    writes, reads = task.units_per_key(reader.source)
+    return reader.connection.prices.dollars(rows * reads, rows * writes)
 
 
 def _look_units(request: Request) -> float:

@@ -90,6 +90,7 @@ class RunPlan(Record):
         prices: The prices of the run, wherever its cost is calculated.
         buckets: The number of buckets if each row names its bucket (formats.BUCKET), else 0. Then a
             block of a part holds the rows of a bucket, and not of a segment.
+        rows: The number of rows of the list that the run works on, else 0.
     """
 
     id: str
@@ -113,6 +114,7 @@ class RunPlan(Record):
     options: Mapping[str, Any] = field(default_factory=dict)
     prices: Prices = US_EAST_1
     buckets: int = 0
+    rows: int = 0
 
     def to_json(self) -> dict[str, Any]:
         state: dict[str, Any] = _converter().unstructure(self)

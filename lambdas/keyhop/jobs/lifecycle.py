@@ -87,6 +87,7 @@ class Planned:
             reason=plan.reason,
             segments=start.layout.segments,
             buckets=start.layout.buckets,
+            rows=plan.rows or 0,
             started=now(),
             planning_seconds=start.seconds,
             task=self.request.task,

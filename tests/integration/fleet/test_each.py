@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,8 @@ from tests.machine import Machine
 
 SIZES = [1, 6, 1, 25, 2] * 60
 ITEM = {"sk": "#feature", "plan": "free"}
+A_DOLLAR = '{"reads": 1000000, "writes": 1000000}'
+"""The price of a unit."""
 
 
 class Shelf(Effect):
@@ -276,6 +279,25 @@ def test_what_would_cost_too_much_is_refused_before_it_is_written(
     with pytest.raises(TooExpensive, match="maxCost"):
         each.start({"table": table_name, "put": ITEM, "maxCost": 0.01})
     assert not each.shelf  # type: ignore[attr-defined]
+
+
+def test_a_resumed_run_is_refused_for_its_writes_and_not_for_a_scan_that_it_does_not_make(
+    each: Machine, strict: Database, table_name: str
+) -> None:
+    """A unit costs a dollar: the puts cost $300, and a scan of the table twice as much."""
+    strict.collections(table_name, SIZES, filling=3_000)
+    each.deployment = replace(each.deployment, prices=A_DOLLAR)
+    given = {"table": table_name, "put": ITEM, "guard": "none", "maxConcurrency": 2}
+    execution = each.execution("feature")
+    state = each.plan({**given, "maxCost": 1e9}, execution)
+    each.map(state)
+    each.plan({**given, "maxCost": 1e9}, execution, ended=each.finish(state, execution))
+    writes = len(SIZES)
+    with pytest.raises(TooExpensive, match=rf"up to \${writes}\.\d\d, about \${writes}\.\d\d by"):
+        each.start({**given, "resume": "feature", "maxCost": writes - 2}, "refused")
+    assert not each.shelf  # type: ignore[attr-defined]
+    result = each.start({**given, "resume": "feature", "maxCost": writes + 2}, "resumed")
+    assert result["outcomes"] == {PUT: writes}
 
 
 def test_what_cannot_be_done_is_refused_before_a_list_is_made(
