@@ -6,8 +6,11 @@ from itertools import count
 from typing import Any
 
 import pytest
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart, NotPermitted, RunConflict
 from keyhop.rekey.control import Control
+from keyhop.rekey.life_cycle import create
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import TURNED
 
@@ -141,6 +144,32 @@ def test_four_processes_at_once_make_one(life: Life) -> None:
         assert list(done) == [True] * 4
     assert life.side.told("destination")["identity"]
     assert life.side.told("stream")["arn"] == life.described(life.pair.source)["LatestStreamArn"]
+
+
+def test_a_table_that_another_process_makes_between_two_reads_is_not_gone(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One reads that there is no table, is paused, and then reads the record of the one made."""
+    read, paused = create.found, []
+
+    def found(connection: Connection, name: str) -> Table | None:
+        table = read(connection, name)
+        if name == life.pair.destination and not paused:
+            paused.append(table)
+            until_done(life.creation().step)
+        return table
+
+    life.creation().step()  # the side table
+    monkeypatch.setattr(create, "found", found)
+    assert until_done(life.creation().step).done
+    assert paused == [None]
+
+
+def test_a_table_that_was_made_and_is_gone_is_named(life: Life) -> None:
+    until_done(life.creation().step)
+    life.database.client.delete_table(TableName=life.pair.destination)
+    with pytest.raises(RunConflict, match="was made, and is gone"):
+        until_done(life.creation().step)
 
 
 def test_a_table_of_somebody_else_s_is_refused_and_left_alone(life: Life) -> None:

@@ -77,6 +77,8 @@ class Creation:
         creation = side.told(DESTINATION)
         if creation is None:
             creation = self._begin(side, destination)
+        if destination is None and creation["identity"]:  # perhaps made since, by somebody else
+            destination = found(self.connection, self.pair.destination)
         if destination is None:
             if creation["identity"]:
                 raise RunConflict(
