@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from infra import layer
 
 OF_THE_COMMAND = {"keyhop/rekey/plan/reading.py"}
-"""Beside cli/ and public/: modules whose clients no function makes (who reads a stream, before a re-key)."""
+"""Beside cli/ and public/: modules whose clients no function makes (who reads a stream)."""
 
 NATIVE = {".so", ".pyd", ".dll", ".dylib"}
 
