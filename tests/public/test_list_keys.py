@@ -165,6 +165,22 @@ def test_an_abandoned_iterator_stops_its_threads(
     assert unused.summary.requests == 0
 
 
+def test_several_lists_share_an_event_that_stops_them(
+    strict: Database, table_name: str, no_thread_is_left: None
+) -> None:
+    strict.collections(table_name, [2] * 3_000, filling=500)
+    stop = threading.Event()
+    with listed(strict, table_name, stop=stop) as closed:
+        next(closed)
+    assert not stop.is_set()
+    keys = listed(strict, table_name, stop=stop)
+    found = [next(keys)]
+    stop.set()
+    found.extend(keys)
+    assert 0 < len(found) < 3_000
+    assert not keys.summary.finished
+
+
 def test_ctrl_c_in_the_loop_stops_the_threads(
     strict: Database, table_name: str, no_thread_is_left: None
 ) -> None:

@@ -99,19 +99,15 @@ class KeysCommand(Session):
         names = ("method", "accept", "logical", "separator", "metadata", "processes", "max_cost")
         with StatusLine(options.quiet) as status:
             shown = JobProgress(status)
-            self._keys = keys = list_keys(
+            with list_keys(
                 OpenTable(self.connection, self.table),
                 **self._arguments(*names, "output", "resume", "verify"),
                 format=options.format,
                 progress=shown.update,
-                approve=lambda ahead, maximum: self.ask_about_cost(
-                    self._keys.title, maximum, ahead
-                ),
+                approve=lambda ahead, maximum: self.ask_about_cost(keys.title, maximum, ahead),
                 say=lambda text: print(f"keyhop: {text}", file=sys.stderr),
-            )
-            if keys.was_finished:
-                return self._tell_it_is_finished(keys)
-            return self._run(keys)
+            ) as keys:
+                return self._tell_it_is_finished(keys) if keys.was_finished else self._run(keys)
 
     def _tell_it_is_finished(self, keys: Keys) -> int:
         """Report the finished run of a directory."""

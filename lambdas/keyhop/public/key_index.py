@@ -42,7 +42,7 @@ from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import LONGEST_GRACE_SECONDS, WalkTask
 from keyhop.key_index.trust import OthersKeeper
 from keyhop.public.deployment import BUCKET, FAILURE_QUEUE, find_outputs
-from keyhop.public.runs import Progress, opened_job, progress_of
+from keyhop.public.runs import OwnStop, Progress, opened_job, progress_of
 from keyhop.public.tables import IndexRecord, OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.streams.dead_letters import DeadLetters, Reworked
@@ -196,8 +196,8 @@ class KeyIndex:
             approve: Is called before anything is written, with the action and a function that
                 estimates it. An exception that it raises ends the call.
             say: Is called with messages for a person, such as what is waited for.
-            stop: An event that ends calls, with the exception Stopped, when it is set. A call that
-                loses its lease sets it, too.
+            stop: An event that ends calls, with the exception Stopped, when it is set. Several
+                objects may share it: a call never sets it.
 
         Raises:
             TableNotFound: The table does not exist.
@@ -481,7 +481,7 @@ class _Action:
         self._journals: dict[str, Journal] = {}
         self._expected: int | None = None  # Collections, as counted last.
         self._is_lost = False
-        self._stop = index._stop or Event()
+        self._stop = OwnStop(index._stop)
         self._waited_for = ""
         self.reports: dict[str, dict[str, Any]] = {}
         self.no_keeper = False

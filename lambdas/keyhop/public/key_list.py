@@ -31,7 +31,7 @@ from keyhop.jobs.request import Request
 from keyhop.keys.request import STALE_INDEX, KeysInput
 from keyhop.keys.task import Fold, choose_method, listed, without_sentinels
 from keyhop.keys.verify import Verdict, verify
-from keyhop.public.runs import PREFIX, Progress, opened_job, progress_of
+from keyhop.public.runs import PREFIX, OwnStop, Progress, opened_job, progress_of
 from keyhop.public.sinks import MOST_HELD_BYTES, ByteSink, Feed, FeedSink, KeySink
 from keyhop.public.tables import IndexRecord, OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
@@ -154,7 +154,8 @@ def list_keys(
             units, and with their maximum (None for no limit). An exception that it raises ends the
             listing.
         say: Is called with messages for a person, such as why the key index is not read any more.
-        stop: An event that ends the listing when it is set, as `close` does.
+        stop: An event that ends the listing when it is set, as `close` does. Several calls may
+            share it: a listing never sets it.
         record_bucket: The bucket of the deployment that has the record of the key index. By default
             this machine has it.
 
@@ -212,7 +213,7 @@ def list_keys(
         progress or (lambda progress: None),
         approve,
         say or (lambda text: None),
-        stop or Event(),
+        OwnStop(stop),
     )
     return Keys(listing, limit, typed)
 

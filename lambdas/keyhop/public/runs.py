@@ -1,5 +1,7 @@
 """Runs of this process: where their files are, and how far they are."""
 
+import math
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,31 @@ PROGRAM = "keyhop.public.process"
 
 PREFIX = "keyhop-"
 """The prefix of temporary directories."""
+
+LOOK_SECONDS = 0.1
+"""How often a wait looks at the caller's event."""
+
+
+class OwnStop(Event):
+    """The event that stops one call: set by itself, or when the caller's event is set.
+
+    It never sets the caller's event, which may belong to several calls.
+    """
+
+    def __init__(self, of_caller: Event | None) -> None:
+        super().__init__()
+        self._of_caller = of_caller
+
+    def is_set(self) -> bool:
+        return super().is_set() or (self._of_caller is not None and self._of_caller.is_set())
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self._of_caller is None:
+            return super().wait(timeout)
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while not self.is_set() and (left := until - time.monotonic()) > 0:
+            super().wait(min(left, LOOK_SECONDS))
+        return self.is_set()
 
 
 @dataclass(frozen=True, slots=True)
