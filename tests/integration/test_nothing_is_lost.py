@@ -1,6 +1,5 @@
 """Runs that are crashed, killed, raced, resumed: the same keys, none twice, none missing."""
 
-import gc
 import itertools
 import json
 import random
@@ -321,20 +320,6 @@ def test_resume_of_a_finished_run_says_so(
     assert "holds a finished run of" in again.err
     assert "30 keys. Nothing is left to do." in again.err
     assert database.keys(table_name, *where, "--resume", "--verify", "1").status == 2
-
-
-def test_a_finished_run_is_unlocked_without_the_garbage_collector(
-    dynamodb: Database, table_name: str, tmp_path: Path
-) -> None:
-    dynamodb.collections(table_name, [1] * 3)
-    where = ("--output", str(tmp_path / "out"))
-    assert dynamodb.keys(table_name, *where).status == 0
-    gc.disable()
-    try:
-        for _ in range(2):
-            assert dynamodb.keys(table_name, *where, "--resume").status == 0
-    finally:
-        gc.enable()
 
 
 def test_keys_written_and_deleted_meanwhile(database: Database, table_name: str) -> None:

@@ -1,5 +1,7 @@
 """The store and the run's files, raced and crashed on purpose."""
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -172,6 +174,22 @@ def test_only_one_process_works_on_a_directory(tmp_path: Path) -> None:
     first.lock()
     with pytest.raises(RunConflict, match="Another process"):
         second.lock()
+
+
+def test_a_process_that_inherited_the_lock_does_not_keep_it(tmp_path: Path) -> None:
+    """As a fork of the caller's does, or a program between its fork and its exec."""
+    first, second = Directory(tmp_path), Directory(tmp_path)
+    first.lock()
+    program = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(program, pass_fds=first.locked_by, **pipes) as heir:
+        assert heir.stdin is not None
+        assert heir.stdout is not None
+        heir.stdout.readline()
+        first.unlock()
+        second.lock()
+        second.unlock()
+        heir.stdin.close()
 
 
 def test_an_attempt_whose_answer_was_lost_has_won_its_own_race(tmp_path: Path) -> None:

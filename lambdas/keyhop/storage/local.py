@@ -67,8 +67,13 @@ class Directory:
         return () if self._lock is None else (self._lock.fileno(),)
 
     def unlock(self) -> None:
-        """Release the lock, and remove the directory if it is new and still empty."""
+        """Release the lock, and remove the directory if it is new and still empty.
+
+        Processes that inherited the lock, such as forks of the caller's, lose it too.
+        """
         if self._lock is not None:
+            if fcntl is not None:
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
             self._lock.close()
             self._lock = None
         if self._is_new and self.is_empty():
