@@ -60,7 +60,7 @@ from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.key.schema import ItemKey, Schema, check_indexes, schema_of
 from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, SETTLE_SECONDS
 from keyhop.sharding.store.capacity import Capacity, Provisioned
-from keyhop.sharding.store.metadata import Metadata
+from keyhop.sharding.store.metadata import PLAIN_KEYS, Metadata
 from keyhop.sharding.store.requests import Call, Requests
 from keyhop.sharding.store.throttle_tracker import ThrottleTracker
 
@@ -87,6 +87,8 @@ class ShardedTable:
         hash: "jump", or "modulo", the published method.
         append_only: No item is ever written twice with the same key. Then a put needs no read, and
             with "random" its shard is random; of a key that is written twice, a query returns one.
+        accept: "plain-keys", to use keys although the table has items under them without a shard
+            number. No call finds these items; by default, a call for such a key raises CannotStart.
         settle_seconds: The duration of each step of a change, for keys that are registered here;
             requests must take effect within half of it (protocol.py).
         read_indexes: Indexes with the table's key schema and all attributes; eventually consistent
@@ -108,6 +110,7 @@ class ShardedTable:
         hash: Hash = "jump",
         append_only: bool = False,
         separator: str = DEFAULT_SEPARATOR,
+        accept: Collection[str] = (),
         policy: Policy | None = None,
         settle_seconds: float = SETTLE_SECONDS,
         read_indexes: Sequence[str] = (),
@@ -124,6 +127,8 @@ class ShardedTable:
             raise CannotStart(f"placement is {placement!r}; it must be 'random' or 'calculated'.")
         if hash not in ("jump", "modulo"):
             raise CannotStart(f"hash is {hash!r}; it must be 'jump' or 'modulo'.")
+        if unknown := {*accept} - {PLAIN_KEYS}:
+            raise CannotStart(f"accept has {min(unknown)!r}; it may have {PLAIN_KEYS!r} only.")
         if settle_seconds < LEAST_SETTLE_SECONDS:
             raise CannotStart(
                 f"settle_seconds is {settle_seconds:g}; it must be at least "
@@ -144,6 +149,7 @@ class ShardedTable:
         self._metadata = metadata
         self._separator = separator
         self._settle = settle_seconds
+        self._accepts_plain = PLAIN_KEYS in accept
         self._indexes = tuple(read_indexes)
         self._client = client
         self._provisioned = provisioned
@@ -344,10 +350,15 @@ class ShardedTable:
         requests, description = self.requests, self._describe()
         schema = schema_of(keyspace_of(description), self.name, self._separator)
         check_indexes(description, self._indexes)
-        maximum = self.policy.most_in_all
-        first = self.policy.first_count
         metadata = Metadata(
-            requests, self._metadata, schema, self.placement, self._settle, maximum, first
+            requests,
+            self._metadata,
+            schema,
+            self.placement,
+            self._settle,
+            self.policy.most_in_all,
+            self.policy.first_count,
+            self._accepts_plain,
         )
         capacity = Capacity(requests, self.name, self._provisioned, self._cloudwatch)
         writer = Writer(metadata, ThrottleTracker(metadata, capacity, self.policy))

@@ -26,6 +26,9 @@ from keyhop.sharding.store.traffic import Traffic
 
 CACHED_KEYS = 10_000
 
+PLAIN_KEYS = "plain-keys"
+"""What ShardedTable's `accept` may have: use the table although it has items without a shard."""
+
 CLOCK_SECONDS = 1e-6
 """Clocks do not measure shorter waits; rounding of sums of seconds may lead to one."""
 
@@ -65,7 +68,8 @@ class Metadata:
 
     All users of the table must have the placement in common. `settle` is for keys that are
     registered here, in seconds. `most_in_all` is the maximum of all keys' shards beyond their
-    first. A key without metadata is not cached for reads.
+    first. With `accepts_plain`, a key is registered although the table has items under the key
+    itself, without a shard. A key without metadata is not cached for reads.
     """
 
     requests: Requests
@@ -75,6 +79,7 @@ class Metadata:
     settle: float
     most_in_all: int | None
     first_count: Callable[[str | bytes], int] = lambda key: 1
+    accepts_plain: bool = False
     traffic: Traffic = field(init=False)
     item: TableItem = field(init=False)
     _known: "OrderedDict[Any, KeyMetadata]" = field(default_factory=OrderedDict)
@@ -96,8 +101,11 @@ class Metadata:
         self, logical: TypedValue, *, register: bool = False, fresh: bool = False
     ) -> KeyMetadata:
         """Return the metadata of a logical key, no older than the protocol allows, or read again if
-        `fresh`. Raise CannotStart if the table has another placement, MetadataLost if the key has
-        items in shards that the metadata does not have.
+        `fresh`.
+
+        Raises:
+            CannotStart: The table has another placement, or items under the key itself.
+            MetadataLost: The key has items in shards that the metadata does not have.
         """
         name = canonical(logical)
         record = self._known.get(name)
@@ -285,6 +293,8 @@ class Metadata:
         last = 2 if record is None else max(2, record.shards.readable)
         if self.holds(logical, range(first if register else 2, last + 1)):
             return True
+        if not self.accepts_plain:
+            self._refuse_plain_items(logical)
         with self._lock:
             self._known.pop(name, None)
             self._looked[name] = now + LOOK_SECONDS
@@ -292,21 +302,35 @@ class Metadata:
                 self._looked.popitem(last=False)
         return False
 
+    def _refuse_plain_items(self, logical: TypedValue) -> None:
+        """Raise CannotStart if the table has items under the key itself, as boto3 writes them."""
+        if not self._has_items(logical):
+            return
+        shard = self.schema.names.parsed(logical)
+        if shard is not None and self._item(shard[0]) is not None:
+            return  # They are in a shard of another key: "a_1" is the first shard of "a".
+        raise CannotStart(
+            f"{self.schema.table} has items under a key without a shard number, which Keyhop would "
+            f"not find. Write them again with accept=[{PLAIN_KEYS!r}], and delete the old ones "
+            "(docs/sharding.md, A table that already has items)."
+        )
+
     def holds(self, logical: TypedValue, shards: range) -> bool:
         """Return whether any of a key's shards has an item."""
-        return any(
-            self.requests.call(
-                "query",
-                TableName=self.schema.table,
-                Select="COUNT",
-                Limit=1,
-                ConsistentRead=True,
-                KeyConditionExpression="#p = :p",
-                ExpressionAttributeNames={"#p": self.schema.partition.name},
-                ExpressionAttributeValues={":p": self.schema.names.physical(logical, shard)},
-            )["Count"]
-            for shard in shards
+        return any(self._has_items(self.schema.names.physical(logical, shard)) for shard in shards)
+
+    def _has_items(self, physical: TypedValue) -> bool:
+        answer = self.requests.call(
+            "query",
+            TableName=self.schema.table,
+            Select="COUNT",
+            Limit=1,
+            ConsistentRead=True,
+            KeyConditionExpression="#p = :p",
+            ExpressionAttributeNames={"#p": self.schema.partition.name},
+            ExpressionAttributeValues={":p": physical},
         )
+        return bool(answer["Count"])
 
     def _adopt(
         self, logical: TypedValue, item: Mapping[str, TypedValue] | None, requested: float
