@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from keyhop.rekey.routing.router import Router
     from keyhop.sharding.calendar_table import CalendarTable
     from keyhop.sharding.counter import ShardedCounter
-    from keyhop.sharding.table import ShardedTable
+    from keyhop.sharding.table import ItemTable, ShardedTable
 
 __version__ = "0.1.0"
 __all__ = [
     "CalendarTable",
     "IndexResult",
     "IndexStatus",
+    "ItemTable",
     "KeyIndex",
     "KeyhopError",
     "Keys",
@@ -46,6 +47,7 @@ _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
     "IndexResult": "keyhop.public.key_index",
     "IndexStatus": "keyhop.public.key_index",
+    "ItemTable": "keyhop.sharding.table",
     "KeyIndex": "keyhop.public.key_index",
     "KeyhopError": "keyhop.errors",
     "Keys": "keyhop.public.key_list",

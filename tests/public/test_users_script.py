@@ -5,13 +5,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+import boto3
 import pytest
 
 from testing.databases import Database
-from testing.servers import ROOT
-from tests.public.users_script import main
+from testing.servers import LOCAL_CREDENTIALS, ROOT
+from tests.integration.sharding.single import Place
+from tests.public.users_script import closes, main
 
 SCRIPT = ROOT / "tests" / "public" / "users_script.py"
+
+
+def test_a_function_takes_boto3s_table_and_a_sharded_one(
+    dynamodb: Database, table_name: str
+) -> None:
+    place = Place(dynamodb, table_name)
+    dynamodb.create(f"{table_name}-plain", partition=("path", "S"), sort=("at", "S"))
+    plain = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS).Table(
+        f"{table_name}-plain"
+    )
+    sharded = place.table()
+    for table, path in ((plain, "a"), (sharded, "b")):
+        table.put_item(Item={"path": path, "at": "1"})
+    assert closes(plain, sharded) == [True, True]
 
 
 def test_it_lists_and_estimates(
@@ -29,6 +45,7 @@ def test_mypy_checks_it_in_strict_mode(tmp_path: Path, is_wrong: bool) -> None:
     text = SCRIPT.read_text()
     if is_wrong:
         text += "\nkeyhop.list_key('Orders')\nkeyhop.list_keys('Orders', limit='7')\n"
+        text += "\nclose('Orders', 'a')\n"
     (tmp_path / "script.py").write_text(text)
     command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports"]
     cache = ("--cache-dir", str(ROOT / ".cache" / "mypy-of-users"))
@@ -40,4 +57,4 @@ def test_mypy_checks_it_in_strict_mode(tmp_path: Path, is_wrong: bool) -> None:
         env={**os.environ, "MYPYPATH": str(ROOT / "lambdas")},
     )
     errors = [line for line in ended.stdout.splitlines() if "error:" in line]
-    assert len(errors) == 2 * is_wrong, ended.stdout
+    assert len(errors) == 3 * is_wrong, ended.stdout

@@ -2,8 +2,12 @@
 
 import sys
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import keyhop
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.service_resource import Table
 
 
 def report(progress: keyhop.Progress) -> None:
@@ -34,6 +38,22 @@ def main(table: str, endpoint_url: str | None = None) -> int:
 
 def reads(sharded: keyhop.ShardedTable) -> int:
     return keyhop.ShardedCounter(sharded).value("/f.txt")
+
+
+def close(table: keyhop.ItemTable, path: str) -> object:
+    """For boto3's Table and for a sharded one."""
+    table.update_item(
+        Key={"path": path, "at": "1"},
+        UpdateExpression="SET #closed = :true",
+        ConditionExpression="attribute_exists(#path)",
+        ExpressionAttributeNames={"#closed": "closed", "#path": "path"},
+        ExpressionAttributeValues={":true": True},
+    )
+    return table.get_item(Key={"path": path, "at": "1"}, ConsistentRead=True)["Item"]["closed"]
+
+
+def closes(mine: "Table", sharded: keyhop.ShardedTable) -> list[object]:
+    return [close(mine, "a"), close(sharded, "b")]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Unpack, cast, overload
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -74,6 +74,72 @@ class Page:
 
     items: list[dict[str, Any]]
     token: str | None
+
+
+class ItemTable(Protocol):
+    """What boto3's Table and ShardedTable have in common, for annotations of functions that take
+    either. The parameters and results are those of boto3's Table (docs/sharding-boto3.md).
+    """
+
+    def put_item(
+        self,
+        *,
+        Item: Mapping[str, Any],
+        ConditionExpression: Any = ...,
+        ExpressionAttributeNames: Mapping[str, str] = ...,
+        ExpressionAttributeValues: Mapping[str, Any] = ...,
+        ReturnValues: Any = ...,
+        ReturnConsumedCapacity: Any = ...,
+    ) -> Mapping[str, Any]: ...
+
+    def update_item(
+        self,
+        *,
+        Key: Mapping[str, Any],
+        UpdateExpression: str = ...,
+        ConditionExpression: Any = ...,
+        ExpressionAttributeNames: Mapping[str, str] = ...,
+        ExpressionAttributeValues: Mapping[str, Any] = ...,
+        ReturnValues: Any = ...,
+        ReturnConsumedCapacity: Any = ...,
+    ) -> Mapping[str, Any]: ...
+
+    def delete_item(
+        self,
+        *,
+        Key: Mapping[str, Any],
+        ConditionExpression: Any = ...,
+        ExpressionAttributeNames: Mapping[str, str] = ...,
+        ExpressionAttributeValues: Mapping[str, Any] = ...,
+        ReturnValues: Any = ...,
+        ReturnConsumedCapacity: Any = ...,
+    ) -> Mapping[str, Any]: ...
+
+    def get_item(
+        self,
+        *,
+        Key: Mapping[str, Any],
+        ConsistentRead: bool = ...,
+        ProjectionExpression: str = ...,
+        ExpressionAttributeNames: Mapping[str, str] = ...,
+        ReturnConsumedCapacity: Any = ...,
+    ) -> Mapping[str, Any]: ...
+
+    def query(
+        self,
+        *,
+        KeyConditionExpression: Any = ...,
+        FilterExpression: Any = ...,
+        ProjectionExpression: str = ...,
+        ExpressionAttributeNames: Mapping[str, str] = ...,
+        ExpressionAttributeValues: Mapping[str, Any] = ...,
+        IndexName: str = ...,
+        ConsistentRead: bool = ...,
+        Limit: int = ...,
+        ScanIndexForward: bool = ...,
+        ExclusiveStartKey: Mapping[str, Any] = ...,
+        ReturnConsumedCapacity: Any = ...,
+    ) -> Mapping[str, Any]: ...
 
 
 class ShardedTable:

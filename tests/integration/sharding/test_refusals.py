@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from boto3.dynamodb.conditions import Attr
+from boto3.dynamodb.conditions import Attr, Key
+from botocore.exceptions import ClientError
 from keyhop.errors import CannotStart, MetadataLost
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.manage import list_keys
@@ -174,3 +175,31 @@ def test_what_keyhop_keeps_in_items_is_not_the_users(place: Place) -> None:
 def test_ends_that_are_none_are_refused(place: Place, between: Any) -> None:
     with pytest.raises(CannotStart, match="between"):
         list(place.table().query("/f", between=between))
+
+
+def test_a_typed_value_in_a_key_condition_gets_a_sentence(place: Place) -> None:
+    table = place.table()
+    table.put_item(Item={"path": "/f", "at": "a"})
+    for condition in (
+        Key("path").eq({"S": "/f"}),
+        Key("path").eq("/f") & Key("at").begins_with({"S": "a"}),
+    ):
+        with pytest.raises(CannotStart, match="Write values as for boto3's Table"):
+            table.query(KeyConditionExpression=condition)
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_a_refusal_names_the_users_own_operation(place: Place, shards: int) -> None:
+    """Several shards are looked at by a BatchGetItem, which the user has not called."""
+    table, key = place.table(), {"path": "/f", "at": ""}
+    if shards > 1:
+        place.grow(table, "/f", shards - 1)
+    for operation, call in (
+        ("GetItem", table.get_item),
+        ("UpdateItem", table.update_item),
+        ("DeleteItem", table.delete_item),
+    ):
+        with pytest.raises(ClientError) as caught:
+            call(Key=key)
+        assert caught.value.operation_name == operation
+        assert f"calling the {operation} operation" in str(caught.value)

@@ -9,6 +9,7 @@ in any order and with any parentheses (AWS documentation, "Key condition express
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from keyhop.dynamodb.units import MOST_SORT_KEY_BYTES
 from keyhop.dynamodb.values import KeyType, TypedValue
@@ -130,4 +131,10 @@ def _test(text: str) -> _Test:
 def _value(values: Mapping[str, TypedValue], name: str) -> TypedValue:
     if name not in values:
         raise CannotStart(f"KeyConditionExpression has {name}, which has no value.")
-    return values[name]
+    value = values[name]
+    if value.keys().isdisjoint(get_args(KeyType)):
+        raise CannotStart(
+            "KeyConditionExpression compares a key with a value that is no text, number or bytes. "
+            "Write values as for boto3's Table: 'a', not {'S': 'a'}."
+        )
+    return value

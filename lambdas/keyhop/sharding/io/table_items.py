@@ -63,7 +63,7 @@ def write_item(writer: Writer, key: ItemKey, act: Act, words: Conditional) -> di
         if "Item" in error.response:
             item = logical_typed(schema, error.response["Item"], key.logical)
             error.response["Item"] = item
-        raise
+        raise _of_operation(error, f"{act.kind}Item") from error.__cause__
     if not answer.get("Attributes"):
         return {}
     return {"Attributes": logical_item(schema, answer["Attributes"], key.logical)}
@@ -77,9 +77,18 @@ def get_item(reader: Reader, key: ItemKey, words: Got) -> dict[str, Any]:
         words.get("ExpressionAttributeNames"),
         [schema.partition.name, schema.sort.name],
     )
-    stored = reader.find(key, words.get("ConsistentRead", False), projection)
+    try:
+        stored = reader.find(key, words.get("ConsistentRead", False), projection)
+    except ClientError as error:
+        raise _of_operation(error, "GetItem") from error.__cause__
     if stored is None:
         return {}
     for name in ours:
         del stored[name]
     return {"Item": logical_item(schema, stored, key.logical)}
+
+
+def _of_operation(error: ClientError, operation: str) -> ClientError:
+    """Return the error as that of the user's own operation, not of the look at several shards."""
+    looked = error.operation_name == "BatchGetItem"
+    return type(error)(error.response, operation) if looked else error
