@@ -61,6 +61,9 @@ COLLECTION_BYTES = 10 * 2**30
 MOST_KEYS_AT_ONCE = 100
 """Of one BatchGetItem (AWS documentation)."""
 
+MOST_INDEX_KEY_ATTRIBUTES = 4
+"""The maximum attributes of the partition key, and of the sort key, of a global index."""
+
 MOST_SORT_KEY_BYTES = 1024
 """Of the value of a sort key (AWS documentation)."""
 

@@ -5,7 +5,7 @@ A *source* item has its *destination* item. A *place* is a primary key of the de
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,6 +61,13 @@ class Transform(ABC):
     @abstractmethod
     def back(self, item: Item) -> Item | None:
         """Return the source item, or None if it has no source item, or raise Unmappable."""
+
+    @property
+    def key_attributes(self) -> Mapping[str, Sequence[str]] | None:
+        """The attributes of a source item whose whole values make up the new key, by the new key's
+        attributes; None if the new key contains anything else, or if it is unknown.
+        """
+        return None
 
     @property
     @abstractmethod

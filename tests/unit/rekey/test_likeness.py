@@ -130,6 +130,18 @@ def test_an_index_keeps_its_name_keys_and_projection() -> None:
     assert "destination's keys in the place of" in row(found, "index by-day").says
 
 
+def test_an_index_with_several_key_attributes_is_copied_as_it_is() -> None:
+    """Also if its attributes are those of the new key: both in its partition key is another key."""
+    keys = [
+        {"AttributeName": name, "KeyType": kind}
+        for name, kind in (("tenant", "HASH"), ("order", "HASH"), ("day", "RANGE"), ("sk", "RANGE"))
+    ]
+    for several in (keys, keys[:2]):
+        entry = index("several") | {"KeySchema": several}
+        (asked,) = alike(features(GlobalSecondaryIndexes=[entry])).request["GlobalSecondaryIndexes"]
+        assert asked["KeySchema"] == several
+
+
 def test_a_key_of_the_destination_is_in_each_index_without_being_named() -> None:
     includes = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["order"]}
     found = alike(features(GlobalSecondaryIndexes=[index("by-day", "day", Projection=includes)]))

@@ -1,20 +1,30 @@
 """What a plan says of items, by a trial: reasons, collisions, hot keys, dollars."""
 
 import random
+import shlex
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
+import botocore.session
 import pytest
+from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import US_EAST_1
 from keyhop.dynamodb.values import Item
-from keyhop.rekey.plan.judgement import costs, hot_keys, index_question
+from keyhop.rekey.plan.judgement import Question, costs, hot_keys, index_question
 from keyhop.rekey.plan.reading import tally
 from keyhop.rekey.plan.trial import Trial, estimated
+from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
 
 from testing.marks import few
+from testing.simulation.tables import Table as Stored
+from testing.simulation.tables import keyed
 
 TERABYTE = 1e12
 
@@ -39,6 +49,148 @@ class ByPlace(Transform):
         raise NotImplementedError
 
 
+ORDERS = Table("Orders", {"TableName": "Orders"})
+SOURCE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
+NEW = KeySpace((KeyAttribute("gk", "S"),), KeyAttribute("gs", "S"))
+
+
+def asked(items: list[Item], *rules: dict[str, Any], table: Table = ORDERS) -> Question:
+    """Whether an index would do, for a template with these rules and the new key gk, gs."""
+    template = {"items": [*rules]}
+    trial = Trial(load(template, SOURCE, NEW)).add(items)
+    return index_question(trial, {"dollars": 0.0}, table)
+
+
+def order(number: int, **more: Any) -> Item:
+    content = {"pk": f"p{number}", "sk": "s", "tenant": f"t{number % 3}", "day": "2026-11-26"}
+    typed = {name: {"S": value} for name, value in content.items()}
+    return {**typed, "total": {"N": str(number)}, **more}
+
+
+def keys(question: Question) -> list[tuple[str, str]]:
+    (create,) = question.update["GlobalSecondaryIndexUpdates"]
+    return [(k["AttributeName"], k["KeyType"]) for k in create["Create"]["KeySchema"]]
+
+
+RULE = {"name": "all", "match": {}, "set": {"gk": "T#{tenant}#{day}", "gs": "{pk}#{sk}"}}
+
+
+def test_an_index_has_the_attributes_that_a_composed_key_is_made_of() -> None:
+    question = asked([order(1), order(2)], RULE)
+    assert keys(question) == [("tenant", "HASH"), ("day", "HASH"), ("pk", "RANGE"), ("sk", "RANGE")]
+    assert (question.missing, question.partition) == (["gk", "gs"], ["tenant", "day"])
+    assert question.needs == (
+        "the items have the attributes of its key (tenant, day, pk, sk): UpdateTable makes it"
+    )
+    assert "equality condition on tenant and day, and takes conditions on pk" in question.limits
+    ParamValidator().validate(
+        question.update,
+        botocore.session.get_session()
+        .get_service_model("dynamodb")
+        .operation_model("UpdateTable")
+        .input_shape,
+    )
+    assert shlex.split(question.command)[:5] == [
+        "aws",
+        "dynamodb",
+        "update-table",
+        "--table-name",
+        "Orders",
+    ]
+
+
+def test_the_index_finds_what_the_new_key_finds() -> None:
+    """In memory, as DynamoDB Local does not know indexes with several key attributes."""
+    question = asked([order(1)], RULE)
+    (create,) = question.update["GlobalSecondaryIndexUpdates"]
+    table = Stored(
+        {
+            **keyed({"pk": "S", "sk": "S"}),
+            "AttributeDefinitions": question.update["AttributeDefinitions"],
+            "GlobalSecondaryIndexes": [create["Create"]],
+        }
+    )
+    items = [order(number) for number in range(30)]
+    for each in items:
+        table.put(each)
+    (view,) = table.indexes.values()
+    groups = Counter((i["tenant"]["S"], i["day"]["S"]) for i in view.items.values())
+    assert sum(groups.values()) == len(items)
+    assert groups == Counter((i["tenant"]["S"], i["day"]["S"]) for i in items)
+
+
+@pytest.mark.parametrize(
+    ("rule", "items"),
+    [
+        ({"gk": "{day|upper}", "gs": "{pk}#{sk}"}, [order(1)]),
+        ({"gk": "{tenant?none}", "gs": "{pk}#{sk}"}, [order(1)]),
+        (
+            {"gk": "{address.city}", "gs": "{pk}#{sk}"},
+            [order(1, address={"M": {"city": {"S": "x"}}})],
+        ),
+        ({"gk": "all", "gs": "{pk}#{sk}"}, [order(1)]),
+        (
+            {"gk": "{a}#{b}#{c}#{d}#{e}", "gs": "{pk}#{sk}"},
+            [order(1, **{n: {"S": n} for n in "abcde"})],
+        ),
+    ],
+    ids=["a filter", "a default", "a part of a map", "a constant", "five attributes"],
+)
+def test_no_index_for_a_key_that_is_more_than_attributes(
+    rule: dict[str, str], items: list[Item]
+) -> None:
+    question = asked(items, {"name": "all", "match": {}, "set": rule})
+    assert (question.update, question.partition) == ({}, ())
+    assert "must first be written to the items" in question.needs
+
+
+def test_a_variable_of_match_is_no_attribute_of_the_items() -> None:
+    match = {"pk": "TENANT#{of}"}
+    rule = {"name": "all", "match": match, "set": {"gk": "{of}", "gs": "{sk}"}}
+    assert asked([order(1, pk={"S": "TENANT#a"})], rule).update == {}
+
+
+def test_items_whose_attributes_have_several_types_or_are_missing_cannot_be_in_one_index() -> None:
+    rule = {"name": "all", "match": {}, "set": {"gk": "{tenant}", "gs": "{total:N|str}#{pk}#{sk}"}}
+    assert asked([order(1)], rule).update == {}, "a filter makes another value of a number"
+    rule = {"name": "all", "match": {}, "set": {"gk": "T#{tenant}", "gs": "{pk}#{sk}"}}
+    mixed = [order(1), order(2, tenant={"N": "7"})]
+    assert asked(mixed, rule).update == {}
+    assert keys(asked([order(1), order(2)], rule))[0] == ("tenant", "HASH")
+
+
+def test_rules_that_make_different_keys_have_no_index_in_common() -> None:
+    def rule(name: str, tag: str) -> dict[str, Any]:
+        keys = {"gk": f"{tag}#{{tenant}}", "gs": "{pk}#{sk}", "kind": name}
+        return {"name": name, "match": {"sk": name}, "set": keys}
+
+    assert asked([order(1, sk={"S": "a"})], rule("a", "A"), rule("b", "B")).update == {}
+    assert asked([order(1, sk={"S": "a"})], rule("a", "A"), rule("b", "A")).update != {}
+
+
+def test_an_index_that_the_table_has_already_is_named() -> None:
+    entry = {
+        "IndexName": "by-tenant",
+        "KeySchema": [
+            {"AttributeName": name, "KeyType": kind}
+            for name, kind in (
+                ("tenant", "HASH"),
+                ("day", "HASH"),
+                ("pk", "RANGE"),
+                ("sk", "RANGE"),
+            )
+        ],
+    }
+    table = replace(ORDERS, description={"TableName": "Orders", "GlobalSecondaryIndexes": [entry]})
+    question = asked([order(1)], RULE, table=table)
+    assert question.update == {}
+    assert question.needs == "the index by-tenant has this key already"
+    taken = {**entry, "IndexName": "by-tenant-day-pk-sk", "KeySchema": entry["KeySchema"][:1]}
+    table = replace(ORDERS, description={"TableName": "Orders", "GlobalSecondaryIndexes": [taken]})
+    (create,) = asked([order(1)], RULE, table=table).update["GlobalSecondaryIndexUpdates"]
+    assert create["Create"]["IndexName"] == "by-tenant-day-pk-sk-2"
+
+
 def item(pk: int, sk: int, place: str | None, size: int = 0) -> Item:
     own = {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}
     filled = {"filling": {"S": "x" * size}} if size else {}
@@ -56,8 +208,8 @@ def test_reasons_are_counted_and_hold_no_values() -> None:
 
 
 def test_of_items_that_cannot_be_mapped_nobody_knows_whether_they_have_the_new_key() -> None:
-    assert index_question(tried([item(1, 1, "a")]), {}).missing == []
-    assert index_question(tried([item(1, 1, None)]), {}).missing == ["place"]
+    assert index_question(tried([item(1, 1, "a")]), {}, ORDERS).missing == []
+    assert index_question(tried([item(1, 1, None)]), {}, ORDERS).missing == ["place"]
 
 
 def test_pairs_of_one_collection_and_of_two_are_told_apart() -> None:

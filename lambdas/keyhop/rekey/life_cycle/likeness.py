@@ -205,7 +205,7 @@ class Likeness:
             if name == KEY_INDEX:
                 says = "Keyhop's key index: sentinels are not copied; build one on the destination"
                 self._row(what, "left out", says)
-            elif keys == list(self._keys.types):
+            elif entry["KeySchema"] == self.request["KeySchema"]:
                 self._row(what, "left out", "the destination itself has these keys")
             elif clash and DROP_INDEXES not in self._accepted:
                 says = f"{clash[0]} is a key of the destination with another type"

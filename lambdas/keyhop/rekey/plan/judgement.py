@@ -4,9 +4,15 @@ The costs are those of reads and writes on demand. The estimates of the runs the
 other costs on AWS (Lambda, Step Functions, S3), which are a few hundredths of these.
 """
 
+import json
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
+from itertools import count as numbers
+from shlex import quote
 from typing import Any
 
 from keyhop.dynamodb.schema import has_key_index
@@ -15,6 +21,7 @@ from keyhop.dynamodb.units import (
     BLOCK_BYTES,
     DEFAULT_WRITE_RATE,
     DOLLARS_PER_GB_MONTH,
+    MOST_INDEX_KEY_ATTRIBUTES,
     PARTITION_WRITE_UNITS,
     Prices,
 )
@@ -53,14 +60,25 @@ BULK_PUT_SAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question whether a global index would suffice, which needs the `missing` attributes of
-    the new key. `collection_share` is the largest share of the sample under one partition key of
-    the source. Costs are in dollars: to fill the index, for a million changes, and for a month.
+    """The question whether a global index would suffice.
+
+    Attributes:
+        missing: The attributes of the new key that the items do not have.
+        partition, sort: The attributes of the items that an index could have as its key; empty if
+            the items have no such attributes.
+        collection_share: The largest share of the sample under one partition key of the source.
+        costs: Dollars to fill the index, for a million changes, and for a month.
+        update: The parameters of UpdateTable that make the index; empty without one.
+        existing: The name of an index of the table that has this key.
     """
 
     missing: Sequence[str]
     collection_share: float
     costs: Mapping[str, float]
+    partition: Sequence[str] = ()
+    sort: Sequence[str] = ()
+    update: Mapping[str, Any] = field(default_factory=dict)
+    existing: str | None = None
 
     @property
     def asks(self) -> str:
@@ -73,10 +91,36 @@ class Question:
     @property
     def needs(self) -> str:
         """Return what the index needs, besides its cost."""
+        if not self.partition:
+            names = ", ".join(self.missing)
+            return f"{names} must first be written to the items, or have another name"
+        if self.existing is not None:
+            return f"the index {self.existing} has this key already"
         if not self.missing:
             return "all items have the new key's attributes: UpdateTable makes it"
-        names = ", ".join(self.missing)
-        return f"{names} must first be written to the items, or have another name"
+        names = ", ".join((*self.partition, *self.sort))
+        return f"the items have the attributes of its key ({names}): UpdateTable makes it"
+
+    @property
+    def limits(self) -> str:
+        """Return how the index is queried if its key has several attributes in one part."""
+        further = ""
+        if self.sort:
+            further = f", and takes conditions on {_listed(self.sort)} from left to right"
+        return (
+            f"a query needs an equality condition on {_listed(self.partition)}{further}; an item "
+            "that lacks one of these attributes is not in the index"
+        )
+
+    @property
+    def command(self) -> str:
+        """Return the command that makes the index."""
+        names = ("table-name", "attribute-definitions", "global-secondary-index-updates")
+        values = (
+            value if isinstance(value, str) else json.dumps(value) for value in self.update.values()
+        )
+        flags = (f"--{name} {quote(value)}" for name, value in zip(names, values, strict=True))
+        return f"aws dynamodb update-table {' '.join(flags)}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,7 +129,12 @@ class Question:
             "missing": list(self.missing),
             "largest_collection_share": self.collection_share,
             "costs": dict(self.costs),
+            "update_table": dict(self.update) or None,
         }
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +157,73 @@ class Hot:
         return {"share": self.share, "shards": self.shards, "most_write_units": self.most_units}
 
 
-def index_question(trial: Trial, costs: Mapping[str, float]) -> Question:
-    """Return the question whether an index would suffice."""
-    names = trial.transform.destination.all
+def index_question(trial: Trial, costs: Mapping[str, float], table: Table) -> Question:
+    """Return the question whether an index would suffice.
+
+    If the items have the new key, the index has the same. If the new key is composed of several
+    attributes of the items, the index has these as they are, up to four in each part
+    (Developer Guide, GSI.DesignPattern.MultiAttributeKeys).
+    """
+    transform = trial.transform
+    names = transform.destination.all
     missing = [name for name in names if trial.not_there[name] or not trial.mapped]
-    largest = max(trial.source_counts.values(), default=0)
-    return Question(missing, largest / max(1, trial.items), costs)
+    largest = max(trial.source_counts.values(), default=0) / max(1, trial.items)
+    composed = transform.key_attributes if missing else {name: [name] for name in names}
+    partition, sort = _parts(composed, names)
+    types = {name: _type_of(trial.types[name]) for name in (*partition, *sort)}
+    is_possible = (
+        trial.mapped
+        and partition
+        and None not in types.values()
+        and max(len(partition), len(sort)) <= MOST_INDEX_KEY_ATTRIBUTES
+    )
+    if not is_possible:
+        return Question(missing, largest, costs)
+    keys = [{"AttributeName": name, "KeyType": "HASH"} for name in partition]
+    keys += [{"AttributeName": name, "KeyType": "RANGE"} for name in sort]
+    for entry in table.description.get("GlobalSecondaryIndexes", ()):
+        if entry["KeySchema"] == keys:
+            name = entry["IndexName"]
+            return Question(missing, largest, costs, partition, sort, existing=name)
+    index: dict[str, Any] = {
+        "IndexName": _index_name(table, (*partition, *sort)),
+        "KeySchema": keys,
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    if table.throughput is not None:
+        index["ProvisionedThroughput"] = table.throughput
+    update = {
+        "TableName": table.bare_name,
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": type_} for name, type_ in types.items()
+        ],
+        "GlobalSecondaryIndexUpdates": [{"Create": index}],
+    }
+    return Question(missing, largest, costs, partition, sort, update)
+
+
+def _parts(
+    composed: Mapping[str, Sequence[str]] | None, names: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the attributes of both parts of an index key, each attribute once."""
+    if composed is None:
+        return [], []
+    partition = [*dict.fromkeys(composed[names[0]])]
+    sort = [*dict.fromkeys(name for each in names[1:] for name in composed[each])]
+    return partition, [name for name in sort if name not in partition]
+
+
+def _type_of(types: Counter[str]) -> str | None:
+    """Return the type of an attribute, if all items have it with one type that a key can have."""
+    return next(iter(types)) if len(types) == 1 and types.keys() <= {"S", "N", "B"} else None
+
+
+def _index_name(table: Table, attributes: Sequence[str]) -> str:
+    """Return a valid name that no index of the table has."""
+    taken = {entry["IndexName"] for entry in table.description.get("GlobalSecondaryIndexes", ())}
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(("by", *attributes)))[:200]
+    names = chain((name,), (f"{name}-{number}" for number in numbers(2)))
+    return next(each for each in names if each not in taken)
 
 
 def hot_keys(trial: Trial) -> list[Hot]:

@@ -176,7 +176,7 @@ class Planning:
         return Plan(
             source=table.bare_name,
             destination=self.destination,
-            question=index_question(trial, index_costs(trial, count, size, prices)),
+            question=index_question(trial, index_costs(trial, count, size, prices), table),
             source_keys=table.space,
             keys=self.keys,
             kind=self.transform.kind,
@@ -274,6 +274,10 @@ def _question(plan: Plan) -> Iterator[str]:
     yield question.asks
     costs = f"{fill} to fill, {million} a million changes, {month} a month"
     yield f"  an index: {costs}; {question.needs}"
+    if question.update:
+        yield f"    {question.command}"
+    if max(len(question.partition), len(question.sort)) > 1:
+        yield f"    {question.limits}"
     yield f"  a re-key: ${moves:,.2f} to fill, and what is below"
     if question.collection_share >= 0.05:
         yield (

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from keyhop.dynamodb.units import write_units
@@ -46,6 +47,8 @@ class Trial:
         places: By each place, the collections of the items that map to it.
         not_there: By attribute of the destination's key, items that do not already have its value
             under its name.
+        types: By attribute of the items that an index could have in its key, the types of its
+            values; "" for an item without it.
         before: By index, items that are in it in the source; `entered`: in the destination.
     """
 
@@ -65,10 +68,16 @@ class Trial:
     new_collections: Counter[_Frozen] = field(default_factory=Counter)
     places: dict[_Frozen, list[_Frozen]] = field(default_factory=dict)
     not_there: Counter[str] = field(default_factory=Counter)
+    types: dict[str, Counter[str]] = field(init=False)
     before: Counter[str] = field(default_factory=Counter)
     entered: Counter[str] = field(default_factory=Counter)
     firsts: list[tuple[Item, Item]] = field(default_factory=list)
     others: list[tuple[Item, Item]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        composed = (self.transform.key_attributes or {}).values()
+        names = (*self.transform.destination.all, *chain.from_iterable(composed))
+        self.types = {name: Counter() for name in names}
 
     def add(self, items: Iterable[Item]) -> "Trial":
         """Try these items too."""
@@ -133,6 +142,8 @@ class Trial:
         collection = _frozen([item[self.transform.source.partition]])
         self.places.setdefault(_frozen(place.values()), []).append(collection)
         self.new_collections[_frozen([place[self.transform.destination.partition]])] += 1
+        for name, types in self.types.items():
+            types[next(iter(item.get(name, {"": ""})))] += 1
         for name, value in place.items():
             self.not_there[name] += name not in item or not _equal(item[name], value)
         for name, keys in self.indexes.items():

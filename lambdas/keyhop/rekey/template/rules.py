@@ -6,6 +6,7 @@ So the mappable items of one side and their forms on the other are one to one, w
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from keyhop.dynamodb.values import Item, Key, TypedValue, same
@@ -63,6 +64,21 @@ class Rule:
                 if bound.setdefault(field.field.name, original) != original:
                     return None
         return {**item, **bound}
+
+    @property
+    def key_attributes(self) -> Mapping[str, Sequence[str]] | None:
+        """See Transform. A constant in the new key is left out."""
+        variables = {
+            part.field.name
+            for name, text in self.match.items()
+            for part in text.fields
+            if (len(text.fields), part.field.name) != (1, name) or not part.is_whole
+        }
+        parts = {name: self.sets[name].fields for name in self.destination.all}
+        for part in chain.from_iterable(parts.values()):
+            if not part.is_whole or part.field.name in variables:
+                return None
+        return {name: [part.field.name for part in fields] for name, fields in parts.items()}
 
     def to_destination(self, item: Item, scope: Scope) -> dict[str, TypedValue]:
         """Return the destination item, or raise Unmappable."""
@@ -162,6 +178,16 @@ class Rules(Transform):
     @property
     def reverse(self) -> Transform:
         return self._reverse
+
+    @property
+    def key_attributes(self) -> Mapping[str, Sequence[str]] | None:
+        first, *others = self._rules
+        is_one_form = all(
+            rule.key_attributes == first.key_attributes
+            and all(rule.sets[n].look == first.sets[n].look for n in self.destination.all)
+            for rule in others
+        )
+        return first.key_attributes if is_one_form and self._otherwise != "copy" else None
 
     def forward(self, item: Item) -> Item | None:
         mapped = self._there(item)

@@ -116,6 +116,11 @@ class CompiledField:
     value: Callable[[Scope], TypedValue]
     undo: Undone
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole value of an attribute or a variable, and has no default."""
+        return len(self.field.path) == 1 and not self.field.filters and self.field.default is None
+
 
 @dataclass(frozen=True, slots=True)
 class Chain:
