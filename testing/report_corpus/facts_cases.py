@@ -147,7 +147,7 @@ def gsi(name: str, partition: str = "status", items: int = ITEMS, **more: Any) -
     sort = more.pop("sort", "placed")
     kind = more.pop("kind", "GSI")
     size = more.pop("bytes", items * 300)
-    return IndexFacts(name, kind, partition, sort, "ALL", items, size, **more)
+    return IndexFacts(name, kind, (partition,), (sort,) if sort else (), "ALL", items, size, **more)
 
 
 @dataclass(frozen=True, slots=True)

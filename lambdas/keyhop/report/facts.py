@@ -41,8 +41,8 @@ class IndexFacts:
     """A secondary index.
 
     Attributes:
-        partition: The partition key; the names of several attributes are joined by commas.
-        sort: The sort key, written in the same way.
+        partition: The attributes of the partition key, up to four.
+        sort: The attributes of the sort key, up to four; none without a sort key.
         items: The number of items as reported, up to 6 h old.
         bytes: The size as reported, up to 6 h old.
         throughput: As in TableFacts.
@@ -52,8 +52,8 @@ class IndexFacts:
 
     name: str
     kind: Literal["GSI", "LSI"]
-    partition: str
-    sort: str | None
+    partition: tuple[str, ...]
+    sort: tuple[str, ...]
     projection: Literal["ALL", "KEYS_ONLY", "INCLUDE"]
     items: int
     bytes: int
@@ -306,12 +306,16 @@ class IndexSample:
         top_share: The share of the index's items in its largest key.
         top_key: The largest key.
         sparse: The share of the table's items that are in the index.
+        composed: By key attribute of the index, the attributes that it joins in most entries, and
+            the share of the entries in which it joins these; under "", that of the entries in
+            which any key attribute joins others.
     """
 
     items_read: int
     top_share: Estimate | None = None
     top_key: Shown = ""
     sparse: Estimate | None = None
+    composed: Mapping[str, tuple[tuple[str, ...], Estimate]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,8 +212,8 @@ class Index(TypedDict):
 
     name: str
     kind: str
-    partition: str
-    sort: str | None
+    partition: list[str]
+    sort: list[str]
     projection: str
     items: int
     bytes: int
@@ -430,8 +430,8 @@ def _index(facts: Facts, index: IndexFacts) -> dict[str, Any]:
     return {
         "name": index.name,
         "kind": index.kind,
-        "partition": index.partition,
-        "sort": index.sort,
+        "partition": list(index.partition),
+        "sort": list(index.sort),
         "projection": index.projection,
         "items": index.items,
         "bytes": index.bytes,

@@ -155,8 +155,8 @@ def _name(row: Mapping[str, Any]) -> list[Markup]:
 
 
 def _keyed(row: Mapping[str, Any]) -> Child:
-    names = [row["partition"], *([row["sort"]] if row["sort"] else [])]
-    return [code(" / ".join(names))]
+    parts = [part for part in (row["partition"], row["sort"]) if part]
+    return [code(" / ".join(" + ".join(part) for part in parts))]
 
 
 def _used(row: Mapping[str, Any]) -> tuple[Child, ...]:

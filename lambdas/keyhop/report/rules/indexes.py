@@ -1,7 +1,8 @@
-"""Rules on indexes: A7, A9 and I1 to I3."""
+"""Rules on indexes: A7, A9 and I1 to I4."""
 
 from itertools import combinations
 
+from keyhop.dynamodb.units import MOST_INDEX_KEY_ATTRIBUTES
 from keyhop.report.advice import (
     MONTH_SECONDS,
     money,
@@ -61,6 +62,8 @@ QUIET_WRITES = 50.0
 SPARSE = 0.40
 COUNTS_SECONDS = 6 * HOUR
 """The maximum age of the counts of items."""
+JOINED = 0.9
+"""The share of an index's items from which on a key counts as joined of other attributes."""
 UNITS_OF_INDEX = 250.0
 
 
@@ -97,14 +100,15 @@ _OVERLOAD = Advice(
 def _one_would_do(first: IndexFacts, second: IndexFacts) -> bool:
     """Return whether one index can replace the other.
 
-    They have the same partition key. Their sort keys are the same, or one has none and holds as
-    many items as the other.
+    They have the same partition key. Their sort keys are the same, or one begins with all of the
+    other, or the other has none, and both hold as many items.
     """
     if first.partition != second.partition:
         return False
     if first.sort == second.sort:
         return True
-    return None in (first.sort, second.sort) and first.items == second.items > 0
+    shorter, longer = sorted((first.sort, second.sort), key=len)
+    return longer[: len(shorter)] == shorter and first.items == second.items > 0
 
 
 def _unread(facts: Facts, index: IndexFacts) -> Finding:
@@ -243,7 +247,7 @@ def constant_index_key(facts: Facts) -> list[Finding]:
 
     The sample counts items, and the metrics count throttles; either is enough.
     """
-    own = [index for index in indexes_of(facts) if index.partition != facts.table.partition]
+    own = [index for index in indexes_of(facts) if facts.table.partition not in index.partition]
     none = "No GSI has a partition key of its own."
     return each_index(facts, lambda index: _constant(facts, index), own, none)
 
@@ -307,8 +311,9 @@ def sample_of(facts: Facts, index: str) -> IndexSample | None:
 
 def _bucketed(facts: Facts, index: IndexFacts) -> Advice:
     steps = (
-        f"Write {index.partition} with a bucket: PENDING#0 to PENDING#7, by a hash of the item's "
-        "key; readers ask all buckets.",
+        f"Spread each key over buckets, 0 to 7 by a hash of the item's key. A new index has the "
+        f"bucket as one more attribute of its partition key, beside {' and '.join(index.partition)}"
+        f"{_OR_COMPOSED if len(index.partition) == 1 else ''}; readers ask all buckets.",
         "Or keep only what is still to be done in the index, and take the attribute away when it "
         "is done: the index gets sparse.",
         "A hot index key refuses writes to the table itself, of any item that goes there.",
@@ -316,6 +321,9 @@ def _bucketed(facts: Facts, index: IndexFacts) -> Advice:
     today = of_index(facts, index.name)
     cost = money(facts, today, today, _rebuilding(facts, index))
     return Advice(("P16", "P3"), steps, "", cost)
+
+
+_OR_COMPOSED = ", or one attribute holds both: PENDING#0 to PENDING#7"
 
 
 def _rebuilding(facts: Facts, index: IndexFacts) -> float | None:
@@ -377,3 +385,59 @@ _SPARSE = Advice(
         "remove it when they leave that status.",
     ),
 )
+
+
+@rule("I4", "an index key that joins other attributes")
+def composed_index_key(facts: Facts) -> list[Finding]:
+    """Apply I4: a key attribute of a GSI that only joins other attributes, such as STATUS#DATE.
+
+    A GSI can have up to four attributes in its partition key and four in its sort key, so the
+    joined text costs writes, storage and code for nothing.
+    """
+    return each_index(facts, lambda index: _composed(facts, index))
+
+
+def _composed(facts: Facts, index: IndexFacts) -> Finding:
+    sample = needed(facts.sample, "sample", UNITS_OF_INDEX)
+    sampled = sample.indexes.get(index.name)
+    if sampled is None or "" not in sampled.composed:
+        return unknown(f"No item of {index.name} was read.", more(sample, UNITS_OF_INDEX))
+    signals: list[Evidence] = []
+    reasons: list[str] = []
+    keys = [name for name in (*index.partition, *index.sort) if name in sampled.composed]
+    for name in keys or [""]:
+        names, share = sampled.composed[name]
+        what = f"{name} joins {' and '.join(names)}" if name else "key joins other attributes"
+        signals.append(
+            evidence("sample", f"share of the index's items whose {what}", share, JOINED)
+        )
+        if share.against(JOINED) == "above":
+            reasons.append(f"{name} only joins {' and '.join(names)}")
+    if reasons:
+        summary = f"{index.name}: {'; '.join(reasons)}."
+        return found("low", summary, *signals, advice=_separate(index, sampled))
+    if all(sampled.composed[name][1].against(JOINED) == "below" for name in keys or [""]):
+        return clear(f"The keys of {index.name} are more than other attributes joined.", *signals)
+    summary = f"Whether the keys of {index.name} only join other attributes is open."
+    return unknown(summary, more(sample, UNITS_OF_INDEX), *signals)
+
+
+def _separate(index: IndexFacts, sampled: IndexSample) -> Advice:
+    def parts(keys: tuple[str, ...]) -> list[str]:
+        names = (sampled.composed.get(key, ((key,), None))[0] for key in keys)
+        return [*dict.fromkeys(name for each in names for name in each)]
+
+    partition, sort = parts(index.partition), parts(index.sort)
+    sort = [name for name in sort if name not in partition]
+    keys = f"the partition key {' and '.join(partition)}"
+    keys += f" and the sort key {' and '.join(sort)}" if sort else ""
+    is_possible = max(len(partition), len(sort)) <= MOST_INDEX_KEY_ATTRIBUTES
+    steps = (
+        f"Make a second index with {keys}: a GSI takes up to four attributes in each part."
+        if is_possible
+        else "Make a second index with up to four of these attributes in each part of its key.",
+        "A query gives all attributes of the partition key, and those of the sort key from left "
+        "to right; numbers sort as numbers, without padding.",
+        "Move the readers, delete this index, and stop writing the joined attribute.",
+    )
+    return Advice(("P12", "P15"), steps)

@@ -370,7 +370,7 @@ def kinds_of(table: TableFacts, shapes: Mapping[str, Estimate]) -> list[float] |
     """
     keys = {"", table.partition, table.sort or ""}
     for index in table.indexes:
-        keys |= {*index.partition.split(","), *(index.sort or "").split(",")}
+        keys |= {*index.partition, *index.sort}
     kinds: list[tuple[list[frozenset[str]], float]] = []
     for names, share in shapes.items():
         if share.value < RARE_SHAPE:

@@ -140,7 +140,7 @@ class Rule:
 
     Attributes:
         id: The number of the rule, such as A1: A1 to A19 are anti-patterns of keys, H1 to H7
-            concern heat, I1 to I3 indexes, and E1 and E2 other mistakes.
+            concern heat, I1 to I4 indexes, and E1 and E2 other mistakes.
         title: A short name.
         judge: The function.
     """

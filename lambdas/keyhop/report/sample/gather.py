@@ -15,6 +15,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from keyhop.report.candidates.sampled import Tally
@@ -535,6 +536,7 @@ def _index_sample(
     rows = [row for row in draws if row.index == name]
     read = sum(row.items for row in rows)
     sparse = observed.share(lambda observation: name in observation.entries)
+    composed = _composed(name, observed)
     holders: defaultdict[str, float] = defaultdict(float)
     if rows and len(rows) == rows[0].segments and all(row.whole for row in rows) and read:
         for row in rows:
@@ -542,7 +544,7 @@ def _index_sample(
                 holders[key] += hits
         key = max(holders, key=lambda holder: holders[holder])
         share = Estimate.exactly(holders[key] / read, read, METHOD)
-        return IndexSample(read, share, key, sparse)
+        return IndexSample(read, share, key, sparse, composed)
     inside = [
         (at, observation) for at, _, observation in observed.all if name in observation.entries
     ]
@@ -557,7 +559,31 @@ def _index_sample(
     )
     if top_share is not None:
         top_share = widened(top_share, unrepresented)
-    return IndexSample(read + len(inside), top_share, key, sparse)
+    return IndexSample(read + len(inside), top_share, key, sparse, composed)
+
+
+def _composed(index: str, observed: Observed) -> dict[str, tuple[tuple[str, ...], Estimate]]:
+    """Return what IndexSample.composed has of an index."""
+    counts: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for _, _, observation in observed.all:
+        for name, names in observation.composed.get(index, {}).items():
+            counts[name][names] += 1
+    shares = {"": (), **{name: joined.most_common(1)[0][0] for name, joined in counts.items()}}
+    found = {}
+    for name, names in shares.items():
+        share = observed.among(
+            lambda observation: index in observation.entries,
+            partial(_joins, index=index, name=name, names=names),
+        )
+        if share is not None:
+            found[name] = names, share
+    return found
+
+
+def _joins(observation: Observation, index: str, name: str, names: tuple[str, ...]) -> bool:
+    """Return whether a key attribute joins these attributes; without a name, whether any does."""
+    composed = observation.composed.get(index, {})
+    return composed.get(name) == names if name else bool(composed)
 
 
 def _known(estimate: Estimate) -> Estimate:
@@ -573,4 +599,11 @@ def _all(estimates: Mapping[K, Estimate]) -> dict[K, Estimate]:
 
 
 def _counted_index(sampled: IndexSample) -> IndexSample:
-    return replace(sampled, top_share=_exact(sampled.top_share), sparse=_exact(sampled.sparse))
+    return replace(
+        sampled,
+        top_share=_exact(sampled.top_share),
+        sparse=_exact(sampled.sparse),
+        composed={
+            name: (names, _known(share)) for name, (names, share) in sampled.composed.items()
+        },
+    )

@@ -26,6 +26,7 @@ TYPE_NAMES = frozenset(
 """Attributes that name an item's type, in lower case without marks."""
 
 DAY_SECONDS = 86_400.0
+_SEPARATORS = "#|/~:_"
 MOST_NAMES = 100
 """The maximum number of attribute names of an observation."""
 
@@ -65,6 +66,7 @@ class Observation:
         ttl: The days since it expired, negative before that; "type" or "ms" for a value that TTL
             does not use as a future time; None without the attribute.
         entries: The index key, in the form that may be shown, of each GSI that contains the item.
+        composed: By GSI and key attribute of it, the other attributes whose values it joins.
         candidates: Digests of the keys that it might have; None where it cannot have one.
     """
 
@@ -75,6 +77,7 @@ class Observation:
     width: int = 0
     ttl: float | str | None = None
     entries: Mapping[str, str] = field(default_factory=dict)
+    composed: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     candidates: tuple[str | None, ...] = ()
 
     @classmethod
@@ -92,6 +95,7 @@ class Observation:
                 for index, (names, partition) in looking.indexes.items()
                 if all(name in item for name in names)
             },
+            composed=_composed(item, looking),
             candidates=tuple(
                 None if key is None else looking.shower.digest({"candidate": {"S": key}})
                 for key in (candidate.of(item) for candidate in looking.candidates)
@@ -111,6 +115,8 @@ class Observation:
             state["l"] = self.ttl
         if self.entries:
             state["i"] = dict(self.entries)
+        if self.composed:
+            state["j"] = {index: dict(keys) for index, keys in self.composed.items()}
         if self.candidates:
             state["c"] = list(self.candidates)
         return state
@@ -125,8 +131,42 @@ class Observation:
             state.get("d", 0),
             state.get("l"),
             state.get("i", {}),
+            {
+                index: {name: tuple(names) for name, names in keys.items()}
+                for index, keys in state.get("j", {}).items()
+            },
             tuple(state.get("c", ())),
         )
+
+
+def _composed(item: Item, looking: Looking) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the key attributes that join other attributes, with these, by GSI."""
+    keys = {name for names, _ in looking.indexes.values() for name in names}
+    names_of: dict[str, str] = {}
+    for name in sorted(item.keys() - keys, reverse=True):
+        if text := item[name].get("S") or item[name].get("N"):
+            names_of[text] = name
+    joined = {name: _joined(item[name].get("S", ""), names_of) for name in keys & item.keys()}
+    return {
+        index: found
+        for index, (names, _) in looking.indexes.items()
+        if (found := {name: joined[name] for name in names if joined.get(name)})
+    }
+
+
+def _joined(text: str, names_of: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the attributes whose values a text joins; none unless there are two or more.
+
+    Each part between two separators is the whole value of an attribute, or a constant without
+    digits, such as a tag.
+    """
+    for separator in _SEPARATORS:
+        parts = text.split(separator)
+        names = tuple(names_of[part] for part in parts if part in names_of)
+        constants = "".join(part for part in parts if part not in names_of)
+        if len({*names}) > 1 and not any(map(str.isdigit, constants)):
+            return names
+    return ()
 
 
 @dataclass(frozen=True, slots=True)

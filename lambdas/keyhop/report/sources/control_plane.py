@@ -133,8 +133,8 @@ def _index(entry: Mapping[str, Any], table: Table, insights: str | None) -> Inde
     return IndexFacts(
         name=entry["IndexName"],
         kind=kind,
-        partition=",".join(names["HASH"]),
-        sort=",".join(names["RANGE"]) or None,
+        partition=tuple(names["HASH"]),
+        sort=tuple(names["RANGE"]),
         projection=entry.get("Projection", {}).get("ProjectionType", "ALL"),
         items=int(entry.get("ItemCount", 0)),
         bytes=int(entry.get("IndexSizeBytes", 0)),

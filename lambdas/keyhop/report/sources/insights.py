@@ -182,7 +182,7 @@ def attributes(table: TableFacts, target: str) -> list[tuple[str, str]]:
     index = table.index(target)
     names = [table.partition, table.sort]
     if index is not None:
-        names = [*index.partition.split(","), *(index.sort or "").split(",")]
+        names = [*index.partition, *index.sort]
     return [(name, table.types.get(name, "S")) for name in names if name]
 
 

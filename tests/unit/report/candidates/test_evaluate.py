@@ -62,7 +62,7 @@ def of(value: float) -> Estimate:
 
 
 def facts_of(*shapes: RequestShape) -> Facts:
-    index = IndexFacts("byCity", "GSI", "city", None, "ALL", items=500, bytes=500 * 1_500)
+    index = IndexFacts("byCity", "GSI", ("city",), (), "ALL", items=500, bytes=500 * 1_500)
     table = TableFacts(
         name="T",
         arn="arn",

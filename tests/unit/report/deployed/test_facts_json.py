@@ -23,7 +23,7 @@ from keyhop.report.facts import (
 from keyhop.report.facts_json import source_json, source_of
 
 SHARE = Estimate(0.4, 0.32, 0.48, 60, "complement against ItemCount")
-INDEX = IndexFacts("byCity", "GSI", "city", None, "INCLUDE", 10, 100, throughput=(1, 2))
+INDEX = IndexFacts("byCity", "GSI", ("city",), (), "INCLUDE", 10, 100, throughput=(1, 2))
 FACTS: list[Any] = [
     TableFacts(
         name="Orders",

@@ -76,10 +76,10 @@ def table() -> TableFacts:
         stream="arn:aws:dynamodb:eu-west-1:111122223333:table/Orders/stream/2024-01-01T00:00:00.000",
         stream_view="NEW_AND_OLD_IMAGES",
         indexes=(
-            IndexFacts("byStatus", "GSI", "status", "sk", "ALL", 905_000_000, 1_011 * GB),
-            IndexFacts("byCity", "GSI", "city", "pk", "KEYS_ONLY", 320_000_000, 41 * GB),
-            IndexFacts("byCoupon", "GSI", "coupon", None, "INCLUDE", 1_900_000, GB // 3),
-            IndexFacts("byAmount", "LSI", "pk", "amount", "ALL", 912_400_000, 1_020 * GB),
+            IndexFacts("byStatus", "GSI", ("status",), ("sk",), "ALL", 905_000_000, 1_011 * GB),
+            IndexFacts("byCity", "GSI", ("city",), ("pk",), "KEYS_ONLY", 320_000_000, 41 * GB),
+            IndexFacts("byCoupon", "GSI", ("coupon",), (), "INCLUDE", 1_900_000, GB // 3),
+            IndexFacts("byAmount", "LSI", ("pk",), ("amount",), "ALL", 912_400_000, 1_020 * GB),
         ),
         insights=None,
     )

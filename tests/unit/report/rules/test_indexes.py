@@ -1,4 +1,4 @@
-"""A7, A9, H3, I1, I2, I3: indexes."""
+"""A7, A9, H3, I1, I2, I3, I4: indexes."""
 
 from typing import Any
 
@@ -97,24 +97,26 @@ def test_throttles_of_its_key_range_are_enough() -> None:
 
 
 def test_an_index_of_the_tables_own_partition_key_is_no_matter_of_this_rule() -> None:
-    of = facts({"indexes": (gsi(partition="pk"), lsi())})
+    of = facts({"indexes": (gsi(partition=("pk",)), lsi())})
     assert verdict("A9", of) == ("clear", "info")
 
 
 def test_many_indexes_and_two_where_one_would_do() -> None:
-    ten = tuple(gsi(f"i{n}", partition=f"a{n}") for n in range(10))
+    ten = tuple(gsi(f"i{n}", partition=(f"a{n}",)) for n in range(10))
     assert verdict("A7", facts({"indexes": ten})) == ("found", "low")
     assert verdict("A7", facts({"indexes": ten[:9]})) == ("clear", "info")
-    same = (gsi("one", sort="day"), gsi("two", sort="day"))
+    same = (gsi("one", sort=("day",)), gsi("two", sort=("day",)))
     assert verdict("A7", facts({"indexes": same})) == ("found", "low")
-    longer = (gsi("one"), gsi("two", sort="day"))
+    longer = (gsi("one"), gsi("two", sort=("day",)))
     assert verdict("A7", facts({"indexes": longer})) == ("found", "low")
-    empty = (gsi("one", items=0), gsi("two", sort="day", items=0))
+    empty = (gsi("one", items=0), gsi("two", sort=("day",), items=0))
     assert verdict("A7", facts({"indexes": empty})) == ("clear", "info")
     # Without its sort key an item is not in the longer one: they hold different items.
-    other = (gsi("one"), gsi("two", sort="day", items=9))
+    other = (gsi("one"), gsi("two", sort=("day",), items=9))
     assert verdict("A7", facts({"indexes": other})) == ("clear", "info")
-    assert verdict("A7", facts({"indexes": (gsi("one", sort="a"), gsi("two", sort="b"))})) == (
+    assert verdict(
+        "A7", facts({"indexes": (gsi("one", sort=("a",)), gsi("two", sort=("b",)))})
+    ) == (
         "clear",
         "info",
     )
@@ -226,3 +228,60 @@ def test_writes_of_indexes(index: float, table: float, expected: tuple[str, str]
     metrics = {"consumed": {("write", ""): table, ("write", NAME): index}}
     assert verdict("I3", facts(ONE, metrics=metrics)) == expected
     assert METRICS.seconds == 14 * DAY
+
+
+STATUS_AND_DATE = ("status", "placed")
+
+
+def joins(low: float, high: float | None = None, index: Any = None) -> Any:
+    """A GSI1 whose sort key joins two attributes, in a share of its items."""
+    index = index or gsi("GSI1", partition=("GSI1PK",), sort=("GSI1SK",))
+    estimate = share((low + (high or low)) / 2, low, high or low)
+    composed = {"": ((), estimate), "GSI1SK": (STATUS_AND_DATE, estimate)}
+    return facts({"indexes": (index,)}, sample={"indexes": sampled("GSI1", composed=composed)})
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.9, 1.0, "found"),
+        (0.89, 1.0, "unknown"),
+        (0.2, 0.899, "clear"),
+        (0.2, 0.9, "unknown"),
+    ],
+)
+def test_a_key_that_joins_attributes(low: float, high: float, expected: str) -> None:
+    assert verdict("I4", joins(low, high), "GSI1")[0] == expected
+
+
+def test_the_advice_names_the_attributes_of_a_new_index() -> None:
+    finding = says("I4", joins(0.95), "GSI1")
+    assert finding.summary == "GSI1: GSI1SK only joins status and placed."
+    assert finding.advice is not None
+    assert "partition key GSI1PK and the sort key status and placed" in finding.advice.steps[0]
+    both = gsi("GSI1", partition=("GSI1SK",), sort=("placed",))
+    advice = says("I4", joins(0.95, index=both), "GSI1").advice
+    assert advice is not None
+    assert advice.steps[0].startswith(
+        "Make a second index with the partition key status and placed:"
+    )
+
+
+def test_an_index_of_which_no_item_was_read_is_unknown_and_one_of_plain_attributes_clear() -> None:
+    assert verdict("I4", facts({"indexes": (gsi("GSI1"),)}, sample={}), "GSI1")[0] == "unknown"
+    assert verdict("I4", facts({"indexes": (gsi("GSI1"),)}), "GSI1")[0] == "unknown"
+    for high, expected in ((0.89, "clear"), (0.9, "unknown")):
+        none = sampled("GSI1", composed={"": ((), share(0.0, 0.0, high))})
+        read = facts({"indexes": (gsi("GSI1"),)}, sample={"indexes": none})
+        assert verdict("I4", read, "GSI1")[0] == expected
+    assert verdict("I4", facts({"indexes": ()}, sample={}))[0] == "clear"
+
+
+def test_an_index_whose_key_begins_as_another_one_replaces_it() -> None:
+    first = gsi("a", partition=("status",), sort=("placed",))
+    longer = gsi("b", partition=("status",), sort=("placed", "city"))
+    other = gsi("c", partition=("status",), sort=("city",))
+    assert verdict("A7", facts({"indexes": (first, longer)}, metrics={}))[0] == "found"
+    assert verdict("A7", facts({"indexes": (first, other)}, metrics={}))[0] == "clear"
+    fewer = gsi("b", partition=("status",), sort=("placed", "city"), items=999)
+    assert verdict("A7", facts({"indexes": (first, fewer)}, metrics={}))[0] == "clear"

@@ -33,7 +33,7 @@ from tests.unit.report.rules.world import (
 ALL = (
     [f"A{n}" for n in range(1, 20)]
     + [f"H{n}" for n in range(1, 8)]
-    + ["I1", "I2", "I3", "E1", "E2"]
+    + ["I1", "I2", "I3", "I4", "E1", "E2"]
 )
 BY_CONTROL_PLANE = {
     "A6": "there is no LSI",
@@ -49,6 +49,7 @@ BY_CONTROL_PLANE = {
     "I1": "there is no GSI",
     "I2": "there is no GSI, or it holds few attributes",
     "I3": "there is no GSI",
+    "I4": "there is no GSI",
 }
 """Rules that may be clear by the table's description alone, and why."""
 
@@ -58,7 +59,7 @@ def test_all_rules_are_there_once() -> None:
 
 
 def test_all_rules_speak_of_the_table_or_of_each_index() -> None:
-    of = facts({"indexes": (gsi("one"), gsi("two", partition="day"), lsi("three"))})
+    of = facts({"indexes": (gsi("one"), gsi("two", partition=("day",)), lsi("three"))})
     for rule in RULES:
         targets = [finding.target for finding in rule(of)]
         assert targets, rule.id
@@ -83,7 +84,7 @@ tables = st.builds(
                 gsi("a"),
                 gsi("b", items=0, bytes=0),
                 gsi("c", projection="ALL"),
-                gsi("d", partition="pk"),
+                gsi("d", partition=("pk",)),
                 lsi("e"),
                 lsi("f", bytes=0, items=0),
             ]
@@ -184,7 +185,11 @@ ORDINARY = {
         "unpadded": share(0.0, 0.0, 0.01),
         "orphans": share(0.0, 0.0, 0.01),
         "ttl": TtlFacts(*[share(0.0, 0.0, 0.01)] * 4),
-        "indexes": sampled("by-status", top_share=share(0.1, 0.05, 0.15)),
+        "indexes": sampled(
+            "by-status",
+            top_share=share(0.1, 0.05, 0.15),
+            composed={"": ((), share(0.0, 0.0, 0.01))},
+        ),
     },
     "code": {},
     "requests": {
@@ -198,7 +203,21 @@ WHOLE_TABLE = {"ttl": "expires", "indexes": (gsi(projection="ALL", bytes=3 * 10*
 SUFFICES = {
     **{
         rule: ["sample"]
-        for rule in ["A1", "A2", "A3", "A9", "A13", "A15", "A16", "A18", "A19", "I1", "E1", "E2"]
+        for rule in [
+            "A1",
+            "A2",
+            "A3",
+            "A9",
+            "A13",
+            "A15",
+            "A16",
+            "A18",
+            "A19",
+            "I1",
+            "I4",
+            "E1",
+            "E2",
+        ]
     },
     **{rule: ["stream"] for rule in ["A8", "A11", "H2", "H6", "H7"]},
     **{rule: ["metrics"] for rule in ["A4", "A12", "H1", "H3", "H4", "I2", "I3"]},

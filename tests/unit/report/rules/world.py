@@ -69,13 +69,13 @@ SOURCES: Mapping[str, Any] = {
 
 def gsi(name: str = "by-status", **other: Any) -> IndexFacts:
     """A GSI with as many items as the table."""
-    index = IndexFacts(name, "GSI", "status", None, "KEYS_ONLY", 1_000_000, 100_000_000)
+    index = IndexFacts(name, "GSI", ("status",), (), "KEYS_ONLY", 1_000_000, 100_000_000)
     return replace(index, **other)
 
 
 def lsi(name: str = "by-date", **other: Any) -> IndexFacts:
     """An LSI that is as large as the table."""
-    index = IndexFacts(name, "LSI", "pk", "date", "ALL", 1_000_000, 1_000_000_000)
+    index = IndexFacts(name, "LSI", ("pk",), ("date",), "ALL", 1_000_000, 1_000_000_000)
     return replace(index, **other)
 
 

@@ -1,6 +1,7 @@
 """What is noted of an item: never a value."""
 
 import json
+from typing import Any
 
 import pytest
 from keyhop.report.sample.rows import Looking, Observation, is_type_name
@@ -65,3 +66,41 @@ def test_names_of_type_attributes(name: str) -> None:
 @pytest.mark.parametrize("name", ["prototype", "typed", "mankind", "mime-typed"])
 def test_other_names(name: str) -> None:
     assert not is_type_name(name)
+
+
+LOOKING_AT_GSI1 = Looking(Shower("t"), NOW, "SK", indexes={"GSI1": (("GSI1PK", "GSI1SK"), 1)})
+
+
+@pytest.mark.parametrize(
+    ("key", "more", "expected"),
+    [
+        ("ACTIVE#2026-11-22T09:00", {}, ("status", "placed")),
+        ("STATUS#ACTIVE#DATE#2026-11-22T09:00", {}, ("status", "placed")),
+        ("ACTIVE_2026-11-22T09:00", {}, ("status", "placed")),
+        ("ACTIVE|17", {}, ("status", "number")),
+        ("ACTIVE", {}, ()),
+        ("STATUS#ACTIVE", {}, ()),
+        ("ACTIVE#ACTIVE", {}, ()),
+        ("ACTIVE#2026-11-23", {}, ()),
+        ("ACTIVE#2026-11-22T09:00#0042", {}, ()),
+        ("PENDING#2", {"status": {"S": "PENDING"}, "shard": {"N": "7"}}, ()),
+    ],
+)
+def test_a_key_of_an_index_that_joins_other_attributes(
+    key: str, more: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    item = {
+        "PK": {"S": "ORDER#17"},
+        "SK": {"S": "ORDER#17"},
+        "status": {"S": "ACTIVE"},
+        "placed": {"S": "2026-11-22T09:00"},
+        "number": {"N": "17"},
+        "GSI1PK": {"S": "ORDERS"},
+        "GSI1SK": {"S": key},
+        **more,
+    }
+    observation = Observation.of(item, LOOKING_AT_GSI1)
+    assert observation.composed.get("GSI1", {}).get("GSI1SK", ()) == expected
+    assert Observation.from_json(json.loads(json.dumps(observation.to_json()))) == observation
+    del item["GSI1SK"]
+    assert Observation.of(item, LOOKING_AT_GSI1).composed == {}

@@ -40,13 +40,13 @@ def test_a_table_by_its_arn_may_be_another_accounts():
 def test_indexes_have_their_keys_projection_and_status():
     facts, _, _ = look(connection(), "Orders")
     city, total = facts.indexes
-    assert (city.kind, city.partition, city.sort) == ("GSI", "city,street", "placed")
+    assert (city.kind, city.partition, city.sort) == ("GSI", ("city", "street"), ("placed",))
     assert city.projection == "INCLUDE"
     assert city.warm == (12_000, 4_000)
     assert city.throughput is None
     assert city.insights == "ENABLED"
     assert (total.kind, total.partition, total.sort, total.insights) == (
-        *("LSI", "customer", "total"),
+        *("LSI", ("customer",), ("total",)),
         None,
     )
 
