@@ -22,7 +22,6 @@ from keyhop.errors import CannotStart
 from keyhop.public.runs import Progress
 from keyhop.public.shards import RECOVERY_UNITS, ShardChange, Shards
 from keyhop.public.tables import OpenTable
-from keyhop.sharding.key.shards import SETTLE_SECONDS
 from keyhop.sharding.key.texts import BAR, ago, escaped, moment, shards_text, shown
 from keyhop.sharding.manage import KeyShards
 from keyhop.sharding.recover import LostKey
@@ -74,35 +73,29 @@ class ShardsCommand(Session):
     def _ask(self, action: str, estimate: Callable[[], Any]) -> None:
         """Ask before something is written; lost keys are shown first, also with --yes."""
         if action == "recover":
-            keys = self._show_lost(estimate())
-            act = f"recover the metadata of {counted(len(keys), 'key')}"
-            self.confirm(act, lambda: self._facts(write_units=RECOVERY_UNITS * len(keys)))
-        elif action == "add":
-            act = f"give {shown(self._key())} {shards_text(estimate().after)}"
-            self.confirm(act, lambda: self._change_facts(estimate()))
+            count = self._show_lost(estimate())
+            act = f"recover the metadata of {counted(count, 'key')}"
+            self.confirm(act, lambda: self._facts(RECOVERY_UNITS * count))
+            return
+        key = shown(self._key())
+        if action == "add":
+            act = f"give {key} {shards_text(estimate().after)}"
         else:
-            act = f"drain {shown(self._key())} to {shards_text(self.options.shards)}"
-            self.confirm(act, lambda: self._change_facts(estimate()))
+            act = f"drain {key} to {shards_text(self.options.shards)}"
+        self.confirm(act, lambda: self._change_facts(estimate()))
 
     def _change_facts(self, change: ShardChange) -> Facts:
-        if change.action == "add":
-            return self._facts(write_units=change.write_units)
-        return self._facts(change.items, change.read_units, change.write_units, change.is_least)
+        return self._facts(change.write_units, change if change.action == "drain" else None)
 
-    def _facts(
-        self,
-        items: int | None = None,
-        read_units: float = 0.0,
-        write_units: float = 0.0,
-        is_least: bool = False,
-    ) -> Facts:
-        """Return the metadata table and an estimate; without `items`, of the metadata alone."""
-        prices, about = self.connection.prices, "more than" if is_least else "about"
-        metadata = escaped(self.shards.metadata)
+    def _facts(self, write_units: float, drain: ShardChange | None = None) -> Facts:
+        """Return the metadata table, and the estimate of a drain or of writes to that table."""
+        prices, metadata = self.connection.prices, escaped(self.shards.metadata)
+        about, alone, read_units = "about", f", into {metadata} alone", 0.0
         yield "metadata", f"{metadata}, {self.shards.metadata_reason}"
-        alone = f", into {metadata} alone" if items is None else ""
-        if items is not None:
-            yield "moves", f"{about} {counted(items, 'item')}"
+        if drain is not None:
+            about, alone = "more than" if drain.is_least else "about", ""
+            read_units = drain.read_units
+            yield "moves", f"{about} {counted(drain.items, 'item')}"
             yield "reads", f"{about} {read_units:,.0f} RRU"
         yield "writes", f"{about} {write_units:,.0f} WRU{alone}"
         dollars = prices.dollars(read_units, write_units)
@@ -160,27 +153,22 @@ class ShardsCommand(Session):
 
     def recover(self) -> int:
         options = self.options
-        found = self.shards.recover(
-            None if options.key is None else self._key(),
-            with_gaps=options.with_gaps,
-            dry_run=options.dry_run,
-        )
+        key = None if options.key is None else self._key()
+        found = self.shards.recover(key, with_gaps=options.with_gaps, dry_run=options.dry_run)
         if options.dry_run:
             self.say(f"metadata: {escaped(self.shards.metadata)}, {self.shards.metadata_reason}")
-        keys = self._wanted(found)
+        keys = [lost for lost in found if options.with_gaps or not lost.has_gaps]
         if options.dry_run or not keys:  # otherwise they were shown before the question
             self._show_lost(found)
         if keys or not is_text(options.format):
             records = [lost.to_json() for lost in keys]
-            put_out(options.format, records, lambda: "\n".join(map(recovered_text, keys)))
+            put_out(options.format, records, lambda: "\n".join(lost.to_text() for lost in keys))
         return FAILED if any(lost.error is not None for lost in keys) else DONE
 
-    def _wanted(self, found: Sequence[LostKey]) -> Sequence[LostKey]:
-        return [lost for lost in found if self.options.with_gaps or not lost.has_gaps]
-
-    def _show_lost(self, found: Sequence[LostKey]) -> Sequence[LostKey]:
-        """Show what is lost, and return what is to be recovered."""
-        keys = self._wanted(found)
+    def _show_lost(self, found: Sequence[LostKey]) -> int:
+        """Show what is lost, and return how many keys are to be recovered."""
+        keys = [lost for lost in found if self.options.with_gaps or not lost.has_gaps]
+        left_out = [] if self.options.with_gaps else [lost for lost in found if lost.has_gaps]
         if not keys:
             metadata = escaped(self.shards.metadata)
             self.say(f"{metadata} lacks nothing: no key has items in shards beyond it.")
@@ -189,14 +177,14 @@ class ShardsCommand(Session):
             self.say(f"  {shown(lost.key)}: {shards_text(lost.shards)}; there is {known}")
         if len(keys) > MOST_SHOWN:
             self.say(f"  and {len(keys) - MOST_SHOWN:,} more")
-        if left_out := len(found) - len(keys):
-            gaps = [lost for lost in found if lost.has_gaps][:MOST_SHOWN]
+        if left_out:
+            names = ", ".join(shown(lost.key) for lost in left_out[:MOST_SHOWN])
             self.say(
-                f"Left out: {counted(left_out, 'key')} with nothing in some shards before the last "
-                f"({', '.join(shown(lost.key) for lost in gaps)}), as ordinary keys look that end "
-                "in a number: --with-gaps recovers them, too, and --key one of them."
+                f"Left out: {counted(len(left_out), 'key')} with nothing in some shards before the "
+                f"last ({names}), as ordinary keys look that end in a number: --with-gaps recovers "
+                "them, too, and --key one of them."
             )
-        return keys
+        return len(keys)
 
     def _key(self) -> str | bytes:
         """Return KEY as a value of the partition key; raise CannotStart."""
@@ -213,16 +201,6 @@ class ShardsCommand(Session):
             return content if is_binary else content.decode()
         except UnicodeDecodeError as error:
             raise CannotStart("KEY is not UTF-8, as a string partition key must be.") from error
-
-
-def recovered_text(lost: LostKey) -> str:
-    """Return what became of a lost key."""
-    key, shards = shown(lost.key), shards_text(lost.shards)
-    if lost.error is not None:
-        return f"{key}: not recovered: {lost.error}"
-    if lost.recovered:
-        return f"{key}: readers read {shards} now; writers use them after {SETTLE_SECONDS:g} s."
-    return f"{key}: would have {shards}."
 
 
 def keys_table(keys: Sequence[KeyShards]) -> Table:

@@ -8,8 +8,8 @@ from functools import partial
 from threading import Event
 from typing import Any, Literal, TypeVar
 
-from keyhop.checks import Must, whole
 from keyhop.checks import shown as value_shown
+from keyhop.checks import whole
 from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
@@ -65,8 +65,6 @@ RECOVERY_UNITS = 2.0
 MOVE_UNITS = 4
 """Write units for each KB of an item that is moved: a put and a delete, in a transaction."""
 
-_COUNT = Must(whole(1, MOST_SHARDS - 1), f"a whole number from 1 to {MOST_SHARDS - 1}")
-
 
 @dataclass(frozen=True, slots=True)
 class ShardChange:
@@ -80,9 +78,9 @@ class ShardChange:
         dry_run: Whether nothing was changed; the figures are then expected ones.
         before, after: The number of shards.
         items: The number of items that were moved.
-        read_units, write_units, dollars: What was spent.
         is_least: Whether the figures are lower bounds, because a shard is larger than the page of
             it that was read for the estimate.
+        read_units, write_units, dollars: What was spent.
         seconds: The duration of the change.
     """
 
@@ -92,10 +90,10 @@ class ShardChange:
     before: int
     after: int
     items: int = 0
+    is_least: bool = False
     read_units: float = 0.0
     write_units: float = 0.0
     dollars: float = 0.0
-    is_least: bool = False
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -166,13 +164,15 @@ class Shards:
             NotPermitted: One of them may not be read.
             CannotStart: The table cannot be sharded, or this is not its metadata table.
         """
-        self._opened = opened = open_table(table, session, endpoint_url, 0, patience)
-        connection, space = opened.connection, opened.table.space
-        self._schema = schema_of(space, opened.table.name, separator)
+        if placement not in (None, "random", "calculated"):
+            raise CannotStart(f"placement is {placement!r}; it must be 'random' or 'calculated'.")
+        opened = open_table(table, session, endpoint_url, 0, patience)
+        self._connection, self._described = connection, described = opened.connection, opened.table
+        self._schema = schema_of(described.space, described.name, separator)
         outputs = {} if stack is None else find_outputs(stack, connection.endpoint)[0]
-        self.metadata, self.metadata_reason = _metadata_of(opened.table, metadata, stack, outputs)
+        self.metadata, self.metadata_reason = _metadata_of(described, metadata, stack, outputs)
         try:
-            check_is_metadata(connection, self.metadata, space)
+            check_is_metadata(connection, self.metadata, described.space)
         except TableNotFound as error:
             if metadata is not None:
                 raise
@@ -180,9 +180,7 @@ class Shards:
                 f"{error} It would be the shard-metadata table ({self.metadata_reason}): give "
                 "--metadata with its name, or --stack with the name of the deployment that has it."
             ) from error
-        self._placement = None
-        if placement is not None:
-            self._placement = Placement(placement == "calculated", hash, append_only)
+        self._placement = placement and Placement(placement == "calculated", hash, append_only)
         self._patience = patience
         self._progress = progress or (lambda progress: None)
         self._approve = approve or (lambda action, estimate: None)
@@ -191,7 +189,7 @@ class Shards:
         self._stop = stop or Event()
 
     def __repr__(self) -> str:
-        return f"<keyhop.Shards of {self._opened.table.bare_name}, by the table {self.metadata}>"
+        return f"<keyhop.Shards of {self._described.bare_name}, by the table {self.metadata}>"
 
     def list(self, *, all: bool = False) -> tuple[KeyShards, ...]:
         """Return the keys with more than one shard, those with the most shards first.
@@ -205,7 +203,8 @@ class Shards:
             keys = []
             for key in list_keys(self._table_to_read()):
                 self._check_stop()
-                if all or _is_changed(key.shards):
+                is_steady = key.shards.phase is Phase.STEADY
+                if all or not is_steady or max(key.shards.number, key.shards.readable) > 1:
                     keys.append(key)
         return tuple(sorted(keys, key=lambda key: (-key.shards.number, shown(key.key))))
 
@@ -243,7 +242,8 @@ class Shards:
                 _check_is_not_drained(key, before)
             check_maximum(number, count, MOST_SHARDS)
             table = self._agreed(before)
-            plan = self._change("add", key, number, number + count, write_units=ADD_UNITS)
+            cost = self._cost(0.0, ADD_UNITS)
+            plan = ShardChange("add", key, True, number, number + count, **cost)
             if dry_run:
                 return plan
             self._approve("add", lambda: plan)
@@ -277,12 +277,10 @@ class Shards:
         with self._explaining():
             before = self._get(key).shards
             table = self._agreed(before)
-            unchanged = self._change("drain", key, before.number, before.number)
             if before.phase not in DRAINING and before.number <= shards:
-                self._say(
-                    f"{shown(key)} has {shards_text(before.number)}: there is nothing to drain."
-                )
-                return replace(unchanged, dry_run=dry_run)
+                count = shards_text(before.number)
+                self._say(f"{shown(key)} has {count}: there is nothing to drain.")
+                return ShardChange("drain", key, dry_run, before.number, before.number)
             if before.phase in DRAINING and before.number != shards:
                 raise CannotStart(
                     f"{shown(key)} is being drained to {shards_text(before.number)}: go on with "
@@ -316,7 +314,7 @@ class Shards:
                     f"{shards_text(before.number)}; keyhop shards add gives it more."
                 )
             self._say(f"{shown(key)}: {shards.phase}: {phase_text(shards)}.")
-            change = self._change("call off", key, before.number, shards.number)
+            change = ShardChange("call off", key, False, before.number, shards.number)
             return self._done(change, table, began, shards.number)
 
     def recover(
@@ -365,8 +363,8 @@ class Shards:
         self._wait_until(table.metadata.settle, "nobody goes by what was lost")
         lost_keys = LostKeys(table.schema, known)
         with opened_job(
-            self._opened.connection,
-            keys_request(self._opened.table.name),
+            self._connection,
+            keys_request(self._described.name),
             tasks_of(),
             None,
             resume=False,
@@ -375,7 +373,7 @@ class Shards:
         ) as job:
             if (approve := self._approve_reads) is not None:
                 job.approve = lambda job, ahead: approve(ahead, job.request.max_read_units)
-            job.prepare(self._opened.table)
+            job.prepare(self._described)
             job.begin()
             progress = partial(progress_of, job)
             self._progress(progress())
@@ -384,7 +382,7 @@ class Shards:
                     raise Stopped
             finally:
                 self._progress(progress(is_over=True))
-        units, prices = job.reader.usage.read_units, self._opened.connection.prices
+        units, prices = job.reader.usage.read_units, self._connection.prices
         self._say(
             f"{counted(job.group.keys, 'physical key')} read, for {units:,.1f} RRU: "
             f"${prices.dollars(units):,.6f} ({prices.on_demand})"
@@ -442,16 +440,8 @@ class Shards:
         look = look_at_shard(table, typed(key), last)
         items = look.items * (last - shards)
         item_units = MOVE_UNITS * max(1, math.ceil(look.size / max(1, look.items) / 1024))
-        return self._change(
-            "drain",
-            key,
-            before.number,
-            shards,
-            items,
-            read_units=look.size * (last - shards) / BLOCK_BYTES,
-            write_units=float(items * item_units),
-            is_least=not look.whole,
-        )
+        cost = self._cost(look.size * (last - shards) / BLOCK_BYTES, float(items * item_units))
+        return ShardChange("drain", key, True, last, shards, items, not look.whole, **cost)
 
     def _drained(
         self, table: ShardedTable, key: str | bytes, before: Metadata, shards: int
@@ -466,15 +456,9 @@ class Shards:
 
         def show(seconds: float = 0.0, is_over: bool = False) -> None:
             usage = table.usage
-            units, throttles = (usage.read_units, usage.write_units), usage.throttles.total()
+            spent = usage.read_units, usage.write_units, usage.throttles.total()
             self._progress(
-                Progress(
-                    *(0, None, 0.0, 0, 0, *units, throttles),
-                    moved=moves,
-                    seconds=seconds,
-                    activity=phase.value,
-                    is_over=is_over,
-                )
+                Progress(0, None, 0.0, 0, 0, *spent, 0, is_over, phase.value, moves, seconds)
             )
 
         try:
@@ -495,32 +479,21 @@ class Shards:
                 self._wait(step.seconds if step.action is Next.WAIT else 0.0, show)
         finally:
             show(is_over=True)
-        change = self._change("drain", key, before.number, shards, moves)
+        last = max(before.number, before.readable)
+        change = ShardChange("drain", key, False, last, shards, moves)
         return self._done(change, table, began, step.shards.number)
 
-    def _change(
-        self,
-        action: str,
-        key: str | bytes,
-        before: int,
-        after: int,
-        items: int = 0,
-        read_units: float = 0.0,
-        write_units: float = 0.0,
-        is_least: bool = False,
-    ) -> ShardChange:
-        """Return the estimate of a change."""
-        dollars = self._opened.connection.prices.dollars(read_units, write_units)
-        units = (read_units, write_units, dollars)
-        return ShardChange(action, key, True, before, after, items, *units, is_least)
+    def _cost(self, read_units: float, write_units: float) -> dict[str, Any]:
+        dollars = self._connection.prices.dollars(read_units, write_units)
+        return {"read_units": read_units, "write_units": write_units, "dollars": dollars}
 
     def _done(
         self, change: ShardChange, table: ShardedTable, began: float, after: int
     ) -> ShardChange:
         """Return a change that was made, with what it has cost."""
-        units = table.usage.read_units, table.usage.write_units
-        paid = self._change(change.action, change.key, change.before, after, change.items, *units)
-        return replace(paid, dry_run=False, seconds=self._clock.monotonic() - began)
+        cost = self._cost(table.usage.read_units, table.usage.write_units)
+        seconds = self._clock.monotonic() - began
+        return replace(change, dry_run=False, after=after, seconds=seconds, **cost)
 
     def _wait_until(self, seconds: float, what: str) -> None:
         self._say(f"waiting {seconds:.1f} s until {what}")
@@ -540,12 +513,12 @@ class Shards:
             raise Stopped
 
     def _explaining(self) -> AbstractContextManager[None]:
-        return explaining(self._opened.connection.endpoint, "DynamoDB", self.metadata)
+        return explaining(self._connection.endpoint, "DynamoDB", self.metadata)
 
     def _table(self, placement: Placement, separator: str) -> ShardedTable:
         """Return the table with a placement that all its users share."""
         return ShardedTable(
-            self._opened.table.name,
+            self._described.name,
             metadata=self.metadata,
             placement="calculated" if placement.calculated else "random",
             hash=placement.hash,
@@ -553,8 +526,8 @@ class Shards:
             separator=separator,
             policy=Policy(most=MOST_SHARDS),  # what a person asks for is not the policy's to refuse
             patience=self._patience,
-            endpoint=self._opened.connection.endpoint,
-            client=self._opened.connection.client,
+            endpoint=self._connection.endpoint,
+            client=self._connection.client,
             clock=self._clock,
         )
 
@@ -637,8 +610,11 @@ def _metadata_of(
 
 
 def _check(name: str, count: int) -> None:
-    if not _COUNT.check(count):
-        raise CannotStart(f"{name} must be {_COUNT.be}, not {value_shown(count)}.")
+    maximum = MOST_SHARDS - 1
+    if not whole(1, maximum)(count):
+        raise CannotStart(
+            f"{name} must be a whole number from 1 to {maximum}, not {value_shown(count)}."
+        )
 
 
 def _check_is_not_drained(key: str | bytes, shards: Metadata) -> None:
@@ -647,8 +623,3 @@ def _check_is_not_drained(key: str | bytes, shards: Metadata) -> None:
             f"{shown(key)} is being drained ({shards.phase}): let that end, or end it with keyhop "
             "shards drain --call-off."
         )
-
-
-def _is_changed(shards: Metadata) -> bool:
-    """Return whether a key has, or had until now, more than one shard."""
-    return shards.number > 1 or shards.readable > 1 or shards.phase is not Phase.STEADY

@@ -18,8 +18,8 @@ from keyhop.sharding.io.items import typed
 from keyhop.sharding.key.counting import TOKENS
 from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.schema import Schema
-from keyhop.sharding.key.shards import GROWING_FROM, PASSING
-from keyhop.sharding.key.texts import typed_json
+from keyhop.sharding.key.shards import GROWING_FROM, PASSING, SETTLE_SECONDS
+from keyhop.sharding.key.texts import shards_text, shown, typed_json
 from keyhop.sharding.logical_keys import KnownShards
 from keyhop.sharding.manage import TooEarly
 from keyhop.sharding.store.metadata import KeyMetadata
@@ -54,6 +54,15 @@ class LostKey:
         """Return it as `keyhop shards recover --format typed-json` prints it."""
         names = ("shards", "known", "recovered", "error")
         return {"key": typed_json(self.key), **{name: getattr(self, name) for name in names}}
+
+    def to_text(self) -> str:
+        """Return for a person what became of the key."""
+        key, shards = shown(self.key), shards_text(self.shards)
+        if self.error is not None:
+            return f"{key}: not recovered: {self.error}"
+        if self.recovered:
+            return f"{key}: readers read {shards} now; writers use them after {SETTLE_SECONDS:g} s."
+        return f"{key}: would have {shards}."
 
 
 class LostKeys:
