@@ -1,4 +1,4 @@
-"""The example of docs/python.md runs as it is."""
+"""The examples of docs/python.md run as they are."""
 
 import re
 from pathlib import Path
@@ -8,11 +8,14 @@ import pytest
 
 from testing.databases import Database
 from testing.servers import LOCAL_CREDENTIALS, ROOT
+from tests.integration.sharding_command.test_shards import Place, clock
+
+__all__ = ["clock"]
 
 TEXT = (ROOT / "docs" / "python.md").read_text()
 
 
-def test_the_example_runs(
+def test_the_examples_run(
     strict: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     expected = strict.collections("Orders", [3] * 20)
@@ -20,10 +23,14 @@ def test_the_example_runs(
     monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT)
+    place = Place(strict, "Audit")
+    place.write("/f.txt", 1)
+    place.set("/f.txt", number=4, writable=4, readable=4, last_updated=1_000_000)
+    example = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT))
     exec(compile(example, "docs/python.md", "exec"), {})
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
+    assert place.shards("/f.txt").writable == 7
 
 
 def test_each_public_function_and_class_is_named() -> None:

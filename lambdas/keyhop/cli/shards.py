@@ -10,13 +10,13 @@ from keyhop.sharding.key.names import MOST_SHARDS
 
 option = in_section("This action")
 choosing = in_section("How writers choose shards, in a table to which nobody has written yet")
-metadata = together(
-    option(
-        "--metadata NAME",
-        help="the table's shard-metadata table (default: what the outputs of --stack say, else "
-        "TABLE-shards)",
-    ),
-    shared.place("--stack NAME", help="the deployment whose outputs name the shard-metadata table"),
+metadata = option(
+    "--metadata NAME",
+    help="the table's shard-metadata table (default: what the outputs of --stack say, else "
+    "TABLE-shards)",
+)
+stack = shared.place(
+    "--stack NAME", help="the deployment whose outputs name the shard-metadata table"
 )
 key = together(
     argument("key", help="the logical key: /f.txt, not /f.txt_3"),
@@ -37,6 +37,7 @@ some_shards = whole(1, MOST_SHARDS - 1)
 
 @click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
 @shared.everywhere
+@stack
 def shards(**_: Any) -> None:
     """Look at, add, drain or recover the shards of a table's hot keys.
 
@@ -65,7 +66,8 @@ def action(name: str, *options: Decorator) -> Decorator:
     """An action with these options and those of all actions."""
     command = shards.command(name, cls=shared.Command)
     return together(
-        command, shared.table, *options, metadata, shared.format_, shared.quiet, shared.where
+        *(command, shared.table, *options, metadata),
+        *(shared.format_, shared.quiet, shared.where, stack),
     )
 
 

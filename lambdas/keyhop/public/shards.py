@@ -155,7 +155,7 @@ class Shards:
             approve: Is called before anything is written, except by `call_off`, with the action and
                 a function that estimates it. An exception that it raises ends the call.
             approve_reads: Is called before `recover` lists the keys; see `approve` of `list_keys`.
-            say: Is called with messages for a person, such as what is waited for.
+            say: Is called with messages for a person, such as the reason of a wait.
             stop: An event that ends calls, with the exception Stopped, when it is set. Several
                 objects may share it: a call never sets it.
 
@@ -265,7 +265,7 @@ class Shards:
         gets no new shards; if it becomes hot, its writers call the drain off.
 
         Args:
-            shards: How many are to be left.
+            shards: How many the key keeps.
             dry_run: Only estimate the cost, by the first page of the last shard.
 
         Raises:
@@ -320,11 +320,11 @@ class Shards:
     def recover(
         self, key: str | bytes | None = None, *, with_gaps: bool = False, dry_run: bool = False
     ) -> tuple[LostKey, ...]:
-        """Make the shard metadata anew that was deleted, from the keys of the table.
+        """Restore shard metadata that was deleted, from the keys of the table.
 
         It lists the table's keys, as `list_keys` does and for that price. A key whose metadata is
         gone, or has fewer shards than have items, gets as many as the greatest number that one of
-        its physical keys ends in. Writers and readers go on meanwhile.
+        its physical keys ends in. Writers and readers continue in the meantime.
 
         Args:
             key: Only this logical key: each of 1,000 possible shards is looked at.
