@@ -5,12 +5,11 @@ from pathlib import Path
 
 import keyhop
 import pytest
+from keyhop.dynamodb.endpoint import Endpoint
 
 from testing.databases import Database
 from testing.servers import LOCAL_CREDENTIALS, ROOT
-from tests.integration.sharding_command.test_shards import Place, clock
-
-__all__ = ["clock"]
+from tests.docs.world import Time
 
 TEXT = (ROOT / "docs" / "python.md").read_text()
 
@@ -23,14 +22,18 @@ def test_the_examples_run(
     monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    place = Place(strict, "Audit")
-    place.write("/f.txt", 1)
-    place.set("/f.txt", number=4, writable=4, readable=4, last_updated=1_000_000)
+    monkeypatch.setattr(keyhop.Shards, "_clock", Time())
+    strict.create("Audit", ("path", "S"), ("at", "S"))
+    strict.create("Audit-shards", ("path", "S"), None)
+    table = keyhop.ShardedTable(
+        "Audit", metadata="Audit-shards", endpoint=Endpoint(url=strict.url), clock=Time()
+    )
+    table.put_item(Item={"path": "/f.txt", "at": "2026-11-21"})
     example = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT))
     exec(compile(example, "docs/python.md", "exec"), {})
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
-    assert place.shards("/f.txt").writable == 7
+    assert keyhop.Shards("Audit").show("/f.txt").shards.writable == 4
 
 
 def test_each_public_function_and_class_is_named() -> None:

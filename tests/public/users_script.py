@@ -36,5 +36,10 @@ def reads(sharded: keyhop.ShardedTable) -> int:
     return keyhop.ShardedCounter(sharded).value("/f.txt")
 
 
+def spread(shards: keyhop.Shards, key: str) -> float:
+    plan = shards.drain(key, shards.show(key).would_do or 1, dry_run=True)
+    return plan.dollars
+
+
 if __name__ == "__main__":
     sys.exit(main(*sys.argv[1:]))
