@@ -48,7 +48,7 @@ class ShardsCommand(Session):
     def __init__(self, options: Options, stop: Stop, status: StatusLine) -> None:
         super().__init__(options, stop)
         self.status, self.say = status, status.say
-        self._shown = JobProgress(status)
+        self._shown: JobProgress | None = None
         names = ("placement", "hash", "append_only", "separator")
         with suggesting(self.connection, options.metadata or f"{options.table}-shards"):
             self.shards = Shards(
@@ -64,8 +64,12 @@ class ShardsCommand(Session):
             )
 
     def _show(self, progress: Progress) -> None:
-        if progress.is_over or progress.activity == "reading":
+        if progress.activity == "reading":
+            self._shown = self._shown or JobProgress(self.status)
             self._shown.update(progress)
+            return
+        if progress.is_over:
+            self.status.end()
             return
         wait = f"; {progress.seconds:.0f} s until the next step" if progress.seconds > 1 else ""
         self.status.now("", f"  {progress.activity}: {counted(progress.moved, 'item')} moved{wait}")
