@@ -99,6 +99,15 @@ class ShardedTables(Construct):
                 self.functions["ProposeDrains"].function_name,
                 "Invoked with {} it says which keys have more shards than they need",
             ),
+            *(
+                (
+                    f"ShardMetadata{number}",
+                    f"{table.name} {table.sharding.metadata}",
+                    "A sharded table, and its shard-metadata table",
+                )
+                for number, table in enumerate(self._tables, 1)
+                if table.sharding
+            ),
         ]
 
     def _metadata_table(self, sharding: Sharding) -> dynamodb.Table:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.cli.shards_actions import history_chart
 from keyhop.clock import Clock, SystemClock
 from keyhop.errors import KeyhopError
 from keyhop.sharding.key.shards import Phase, Shards
+from keyhop.sharding.key.texts import history_chart
 from keyhop.sharding.table import ShardedTable
 from rich.console import Console
 

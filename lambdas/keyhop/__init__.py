@@ -19,9 +19,12 @@ if TYPE_CHECKING:
         list_keys,
     )
     from keyhop.public.runs import Progress
+    from keyhop.public.shards import ShardChange, Shards
     from keyhop.rekey.routing.router import Router
     from keyhop.sharding.calendar_table import CalendarTable
     from keyhop.sharding.counter import ShardedCounter
+    from keyhop.sharding.manage import KeyShards
+    from keyhop.sharding.recover import LostKey
     from keyhop.sharding.table import ItemTable, ShardedTable
 
 __version__ = "0.1.0"
@@ -31,14 +34,18 @@ __all__ = [
     "IndexStatus",
     "ItemTable",
     "KeyIndex",
+    "KeyShards",
     "KeyhopError",
     "Keys",
     "KeysEstimate",
     "KeysSummary",
+    "LostKey",
     "Progress",
     "Router",
+    "ShardChange",
     "ShardedCounter",
     "ShardedTable",
+    "Shards",
     "errors",
     "estimate_keys",
     "list_keys",
@@ -49,14 +56,18 @@ _MODULES = {
     "IndexStatus": "keyhop.public.key_index",
     "ItemTable": "keyhop.sharding.table",
     "KeyIndex": "keyhop.public.key_index",
+    "KeyShards": "keyhop.sharding.manage",
     "KeyhopError": "keyhop.errors",
     "Keys": "keyhop.public.key_list",
     "KeysEstimate": "keyhop.public.key_list",
     "KeysSummary": "keyhop.public.key_list",
+    "LostKey": "keyhop.sharding.recover",
     "Progress": "keyhop.public.runs",
     "Router": "keyhop.rekey.routing.router",
+    "ShardChange": "keyhop.public.shards",
     "ShardedCounter": "keyhop.sharding.counter",
     "ShardedTable": "keyhop.sharding.table",
+    "Shards": "keyhop.public.shards",
     "estimate_keys": "keyhop.public.key_list",
     "list_keys": "keyhop.public.key_list",
 }

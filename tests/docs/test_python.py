@@ -1,18 +1,20 @@
-"""The example of docs/python.md runs as it is."""
+"""The examples of docs/python.md run as they are."""
 
 import re
 from pathlib import Path
 
 import keyhop
 import pytest
+from keyhop.dynamodb.endpoint import Endpoint
 
 from testing.databases import Database
 from testing.servers import LOCAL_CREDENTIALS, ROOT
+from tests.docs.world import Time
 
 TEXT = (ROOT / "docs" / "python.md").read_text()
 
 
-def test_the_example_runs(
+def test_the_examples_run(
     strict: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     expected = strict.collections("Orders", [3] * 20)
@@ -20,10 +22,18 @@ def test_the_example_runs(
     monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT)
+    monkeypatch.setattr(keyhop.Shards, "_clock", Time())
+    strict.create("Audit", ("path", "S"), ("at", "S"))
+    strict.create("Audit-shards", ("path", "S"), None)
+    table = keyhop.ShardedTable(
+        "Audit", metadata="Audit-shards", endpoint=Endpoint(url=strict.url), clock=Time()
+    )
+    table.put_item(Item={"path": "/f.txt", "at": "2026-11-21"})
+    example = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT))
     exec(compile(example, "docs/python.md", "exec"), {})
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
+    assert keyhop.Shards("Audit").show("/f.txt").shards.writable == 4
 
 
 def test_each_public_function_and_class_is_named() -> None:

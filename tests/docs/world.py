@@ -15,8 +15,8 @@ import click
 import pytest
 from keyhop.cli.main import command, main
 from keyhop.cli.rekey_pair import PairCommand
-from keyhop.cli.shards_actions import ShardsCommand
 from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.public.shards import Shards
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.manage import add_shards
 from keyhop.sharding.table import ShardedTable
@@ -123,9 +123,7 @@ def at_home(folder: Path, **environment: str) -> Iterator[Run]:
         patch.setenv("XDG_STATE_HOME", str(folder / ".local" / "state"))
         patch.setenv("COLUMNS", "100")
         patch.chdir(folder)
-        clock = Time()
-        patch.setattr(ShardsCommand, "clock", clock)
-        patch.setattr(ShardsCommand, "wait", lambda self, seconds: clock.sleep(seconds))
+        patch.setattr(Shards, "_clock", Time())
         patch.setattr(PairCommand, "tasks", staticmethod(at_once))
 
         def keyhop(arguments: list[str], apart: bool) -> Ended:

@@ -4,6 +4,7 @@ from contextlib import closing
 from typing import Any
 
 import boto3
+import keyhop
 import pytest
 from boto3.dynamodb.conditions import Attr
 
@@ -33,6 +34,26 @@ def test_it_is_that_of_the_given_session(
     session = boto3.Session(**LOCAL_CREDENTIALS)
     exceptions = session.client("dynamodb").exceptions
     check_class(exceptions, Place(dynamodb, table_name), endpoint=None, session=session)
+
+
+def test_counters_and_calendars_refuse_as_their_table_does(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
+    session = boto3.Session(**LOCAL_CREDENTIALS)
+    exceptions = session.client("dynamodb").exceptions
+    place = Place(dynamodb, table_name)
+    with closing(place.table(endpoint=None, session=session)) as table:
+        day = keyhop.CalendarTable(table, bucket="day")
+        with pytest.raises(exceptions.ConditionalCheckFailedException):
+            day.put_item(
+                Item={"path": "/f", "at": "2027-01-15T00:00:00Z"},
+                ConditionExpression=Attr("at").eq("c"),
+            )
+        counter = keyhop.ShardedCounter(table)
+        dynamodb.client.delete_table(TableName=table_name)
+        with pytest.raises(exceptions.ResourceNotFoundException):
+            counter.add("/n")
 
 
 def test_it_is_that_of_the_given_client(dynamodb: Database, table_name: str) -> None:

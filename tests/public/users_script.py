@@ -56,5 +56,10 @@ def closes(mine: "Table", sharded: keyhop.ShardedTable) -> list[object]:
     return [close(mine, "a"), close(sharded, "b")]
 
 
+def spread(shards: keyhop.Shards, key: str) -> float:
+    plan = shards.drain(key, shards.show(key).would_do or 1, dry_run=True)
+    return plan.dollars
+
+
 if __name__ == "__main__":
     sys.exit(main(*sys.argv[1:]))

@@ -236,10 +236,10 @@ def test_what_all_commands_take_stands_before_them_or_after(
 
 
 def test_what_a_command_does_not_take_is_refused_before_it_too() -> None:
-    result = keyhop("--stack", "Keyhop", "shards", "list", "T", "--metadata", "M")
+    result = keyhop("--endpoint-url", "http://127.0.0.1:1", "runs", "list")
     assert result.status == 2
-    assert "keyhop shards list: No such option" in result.err
-    assert "--stack" in result.err
+    assert "keyhop runs list: No such option" in result.err
+    assert "--endpoint-url" in result.err
 
 
 def test_the_endpoint_may_be_given_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

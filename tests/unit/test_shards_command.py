@@ -1,35 +1,14 @@
-"""What `keyhop shards` prints, and how it reads its arguments; no database."""
+"""What `keyhop shards` prints about a key, and how it reads its flags; no database."""
 
-import argparse
-import io
 import json
-import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from keyhop.cli import progress, shards_actions
-from keyhop.cli.output import encodable
+from keyhop import KeyShards
+from keyhop.cli import progress
 from keyhop.cli.progress import StatusLine
-from keyhop.cli.session import Stop
-from keyhop.cli.shards_actions import (
-    ShardsCommand,
-    escaped,
-    history_chart,
-    key_json,
-    keys_table,
-    phase_text,
-    show_text,
-    shown,
-)
-from keyhop.dynamodb.schema import KeyAttribute
-from keyhop.errors import CannotStart
-from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.placement import Placement
-from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
-from keyhop.sharding.manage import KeyShards
-from rich.console import Console
 
 from testing.databases import keyhop
 
@@ -38,33 +17,34 @@ T0 = 1_795_000_000
 GROWN = Shards(
     8, T0 + 86_400, ((T0, 1), (T0 + 8, 2), (T0 + 20, 16), (T0 + 86_400, 8)), 8, 8, Phase.STEADY
 )
+BAR = "\u2587"
 
 
-def test_keys_are_shown_without_what_a_terminal_would_obey() -> None:
-    assert shown({"S": NASTY}) == r"\x1b[31m/f\n.txt\u202e[bold]\\\x9b"
-    assert shown({"S": "/päth/日本/🔑"}) == "/päth/日本/🔑"
-    assert shown({"B": b"\xff\x00"}) == "/wA="
-    assert escaped("\\n") != escaped("\n"), "two keys look the same"
+def chart(shards: Shards, now: float, *bar: str) -> list[str]:
+    """The lines of the history of a key."""
+    text = KeyShards("/f", shards, {}, read_at=now).to_text(*bar)
+    return text.split("are kept)\n")[1].splitlines()
 
 
-def test_the_table_takes_no_key_for_markup() -> None:
-    one = KeyShards("[red]x[/red]", GROWN, {}, 2, "quiet")
-    out = io.StringIO()
-    keys = [replace(one, key=key) for key in ("[red]x[/red]", ":smile: [/]", NASTY)]
-    table = keys_table(keys, T0 + 90_000)
-    Console(file=out, width=200, markup=False, highlight=False, emoji=False).print(table)
-    text = out.getvalue()
-    assert "[red]x[/red]" in text
-    assert ":smile: [/]" in text
-    assert not {"\x1b", "\u202e", "\u009b"} & set(text)
-    assert "8  steady  2026-11-" in text
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        (NASTY, r"\x1b[31m/f\n.txt\u202e[bold]\\\x9b"),
+        ("/päth/日本/🔑", "/päth/日本/🔑"),
+        (b"\xff\x00", "/wA="),
+        ("\\n", r"\\n"),
+        ("\n", r"\n"),
+    ],
+)
+def test_keys_are_shown_without_what_a_terminal_would_obey(key: str | bytes, shown: str) -> None:
+    assert KeyShards(key, GROWN, {}).to_text().splitlines()[0] == f"{shown}: 8 shards"
 
 
-@pytest.mark.parametrize("bar", [shards_actions.BAR, "#"])
+@pytest.mark.parametrize("bar", [BAR, "#"])
 def test_the_history_is_a_chart_of_steps(bar: str) -> None:
-    lines = history_chart(GROWN, T0 + 90_000, bar)
+    lines = chart(GROWN, T0 + 90_000, bar)
     assert [line.count(bar) for line in lines] == [1, 2, 16, 8]
-    assert lines[0].split()[1:] == ["11:06:40", "1", bar, "for", "8", "s"] or "for 8 s" in lines[0]
+    assert "for 8 s" in lines[0]
     assert "for 12 s" in lines[1]
     assert lines[3].endswith("for 60 min until now")
     assert len({line.index("for ") for line in lines}) == 1, "the columns do not line up"
@@ -72,30 +52,31 @@ def test_the_history_is_a_chart_of_steps(bar: str) -> None:
 
 def test_a_chart_of_many_shards_stays_narrow_and_of_no_history_has_one_step() -> None:
     many = Shards(1000, T0, ((T0 - 9, 1), (T0, 1000)), 1, 1000, Phase.ANNOUNCED)
-    assert max(map(len, history_chart(many, T0 + 1))) < 90
-    assert history_chart(many, T0 + 1)[0].count(shards_actions.BAR) == 1
-    (line,) = history_chart(Shards(3, T0, (), 3, 3), T0 - 50)
-    assert line.count(shards_actions.BAR) == 3
+    assert max(map(len, chart(many, T0 + 1))) < 94
+    assert chart(many, T0 + 1)[0].count(BAR) == 1
+    (line,) = chart(Shards(3, T0, (), 3, 3), T0 - 50)
+    assert line.count(BAR) == 3
     assert "for 0 s" in line, "a clock that is behind"
-    assert "epoch" in history_chart(Shards(1, 10**18, (), 1, 1), T0)[0]
+    assert "epoch" in chart(Shards(1, 10**18, (), 1, 1), T0)[0]
 
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_every_phase_is_explained(phase: Phase) -> None:
-    told = phase_text(Shards(2, T0, (), 2, 5, phase))
-    assert len(told) > 20
+    shards = Shards(2, T0, ((T0, 2),), 2, 5, phase)
+    key = KeyShards(NASTY, shards, {T0 // 60: 120.0}, 1, "quiet", T0 + 3_600)
+    text = key.to_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("  phase "))
+    explained = line.removeprefix(f"  phase      {phase}: ")
+    assert len(explained) > 20
     if phase in DRAINING - {Phase.CLOSING}:
-        assert "shards 3 to 5" in told
-    one = KeyShards(NASTY, Shards(2, T0, ((T0, 2),), 2, 5, phase), {T0 // 60: 120.0}, 1, "quiet")
-    text = show_text(one, T0 + 3_600)
-    assert f"phase      {phase}: {told}" in text
+        assert "shards 3 to 5" in explained
     assert "would do   1 shard: quiet" in text
     assert "2.0 write units a second" in text
     assert not {"\x1b", "\u202e"} & set(text)
 
 
 def test_what_programs_get() -> None:
-    told = key_json(KeyShards(b"\xff", GROWN, {5: 2.0}, 2, "quiet"))
+    told = KeyShards(b"\xff", GROWN, {5: 2.0}, 2, "quiet").to_json()
     assert told["key"] == {"B": "/w=="}
     assert (told["shards"], told["would_do"], told["traffic"]) == (8, 2, {"5": 2.0})
     assert told["history"][-1] == {"at": T0 + 86_400, "shards": 8}
@@ -112,47 +93,17 @@ def test_the_placement_is_taken_from_the_metadata(
     assert Placement.parse(placement.text("--")) == (placement, "--")
 
 
-def test_a_placement_of_a_later_version_is_refused() -> None:
-    with pytest.raises(CannotStart, match="'by moonlight _', which this version does not know"):
-        ShardsCommand.agreed(
-            ShardsCommand.__new__(ShardsCommand), replace(GROWN, placement="by moonlight _")
-        )
-
-
-def parsed(type_: str, text: str, base64: bool = False):
-    table = ShardsCommand.__new__(ShardsCommand)
-    table.options = argparse.Namespace(key=text, base64=base64)
-    attribute = KeyAttribute("p", type_)  # type: ignore[arg-type]
-    table.schema = Schema("t", attribute, KeyAttribute("s", "S"), Names(attribute.type))
-    return table.key()
-
-
-def test_keys_as_they_are_given() -> None:
-    assert parsed("S", "/f.txt") == {"S": "/f.txt"}
-    assert parsed("S", "L2YKLnR4dA==", base64=True) == {"S": "/f\n.txt"}
-    assert parsed("B", "/wA=", base64=True) == {"B": b"\xff\x00"}
-    wrong = [("B", "/f", False), ("B", "?", True), ("S", "/w==", True), ("S", "", False)]
-    for type_, text, base64 in [
-        *wrong,
-        ("S", "x" * 2048, False),
-        ("S", "\udcff", False),
-        ("S", "!keyhop-total", False),
-    ]:
-        with pytest.raises(CannotStart):
-            parsed(type_, text, base64)
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["--quiet"], "Missing command"),
         (["list"], "TABLE"),
-        (["list", "T"], "--metadata"),
         (["show", "T", "--metadata", "m"], "KEY"),
         (["add", "T", "k", "--metadata", "m", "--count", "0"], "whole number from 1 to 999"),
         (["drain", "T", "k", "--metadata", "m"], "give either --shards M or --call-off"),
         (["drain", "T", "k", "--metadata", "m", "--shards", "0"], "whole number from 1"),
         (["drain", "T", "k", "--metadata", "m", "--shards", "1", "--call-off"], "give either"),
+        (["drain", "T", "k", "--call-off", "--dry-run"], "--call-off has no --dry-run"),
     ],
 )
 def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:
@@ -184,23 +135,3 @@ def test_the_teller_repeats_itself_only_now_and_then(
     quiet.now("a", "no")
     quiet.say("no")
     assert capsys.readouterr().err == "1\n3\n4\n"
-
-
-def test_a_chart_for_a_terminal_without_unicode(monkeypatch: pytest.MonkeyPatch) -> None:
-    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", ascii_only)
-    assert shards_actions._bar() == "#"
-    assert encodable("ä") == "\\xe4"
-
-
-def test_an_interrupted_wait_ends_at_once() -> None:
-    from threading import Event
-
-    from keyhop.dynamodb.requester import Stopped
-
-    table = ShardsCommand.__new__(ShardsCommand)
-    table.stop = Stop(Event())
-    table.wait(0)
-    table.stop.event.set()
-    with pytest.raises(Stopped):
-        table.wait(1_000)

@@ -10,12 +10,20 @@ from keyhop.sharding.key.names import MOST_SHARDS
 
 option = in_section("This action")
 choosing = in_section("How writers choose shards, in a table to which nobody has written yet")
-metadata = option("--metadata NAME", help="the table's shard-metadata table", required=True)
+metadata = option(
+    "--metadata NAME",
+    help="the table's shard-metadata table (default: what the outputs of --stack say, else "
+    "TABLE-shards)",
+)
+stack = shared.place(
+    "--stack NAME", help="the deployment whose outputs name the shard-metadata table"
+)
 key = together(
     argument("key", help="the logical key: /f.txt, not /f.txt_3"),
     option("--base64", help="KEY is base64; a binary partition key needs it"),
 )
 changing = together(
+    option("--dry-run", "-n", help="only show what it would do"),
     choosing("--placement", type=click.Choice(("random", "calculated"))),
     choosing(
         "--hash", help="(default: jump)", type=click.Choice(("jump", "modulo")), default="jump"
@@ -29,22 +37,24 @@ some_shards = whole(1, MOST_SHARDS - 1)
 
 @click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
 @shared.everywhere
+@stack
 def shards(**_: Any) -> None:
     """Look at, add, drain or recover the shards of a table's hot keys.
 
     \b
-    examples, with M for the shard-metadata table of the table Audit:
-      keyhop shards list Audit --metadata M                  those with several
-      keyhop shards list Audit --metadata M --all -f json    all, for programs
-      keyhop shards show Audit /f.txt --metadata M           one, with a chart
-      keyhop shards show Audit AP8= --base64 --metadata M    a binary key
-      keyhop shards add Audit /f.txt --count 3 --metadata M
-      keyhop shards drain Audit /f.txt --shards 2 --metadata M
+    examples:
+      keyhop shards list Audit                    those with several shards
+      keyhop shards list Audit --all -f json      all, for programs
+      keyhop shards show Audit /f.txt             one, with a chart
+      keyhop shards show Audit AP8= --base64      a binary key
+      keyhop shards add Audit /f.txt --count 3
+      keyhop shards drain Audit /f.txt --shards 2
 
     A logical key of a sharded table (/f.txt) is spread over physical keys (/f.txt_1, /f.txt_2,
     ...). How many there are is in the table's shard-metadata table, an item for each logical key.
-    Writers add shards by themselves when the service says that a key is hot; here you look, add
-    some before a rush, and take some away after it. KEY is always the logical key.
+    That is --metadata, or what the outputs of --stack name, or TABLE-shards. Writers add shards by
+    themselves when the service says that a key is hot; here you look, add some before a rush, and
+    take some away after it. KEY is always the logical key.
 
     exit status: 0 done, 2 error, 130 interrupted, 143 terminated. add and drain can be started
     again after an interruption: they go on with what the metadata says. Readers and writers go on
@@ -56,7 +66,8 @@ def action(name: str, *options: Decorator) -> Decorator:
     """An action with these options and those of all actions."""
     command = shards.command(name, cls=shared.Command)
     return together(
-        command, shared.table, *options, metadata, shared.format_, shared.quiet, shared.where
+        *(command, shared.table, *options, metadata),
+        *(shared.format_, shared.quiet, shared.where, stack),
     )
 
 
@@ -65,9 +76,9 @@ def list_(**options: Any) -> None:
     """List the keys with more than one shard, and how many would do.
 
     \b
-    examples, with M for the shard-metadata table:
-      keyhop shards list Audit --metadata M              keys with several shards
-      keyhop shards list Audit --metadata M --all        all keys
+    examples:
+      keyhop shards list Audit              keys with several shards
+      keyhop shards list Audit --all        all keys
 
     Reads the whole metadata table: a read unit for each 4 KB.
     """
@@ -78,9 +89,9 @@ def show(**options: Any) -> None:
     """Show one key's shard metadata, with its history as a chart.
 
     \b
-    examples, with M for the shard-metadata table:
-      keyhop shards show Audit /f.txt --metadata M
-      keyhop shards show Audit AP8= --base64 --metadata M      a binary key
+    examples:
+      keyhop shards show Audit /f.txt
+      keyhop shards show Audit AP8= --base64      a binary key
     """
 
 
@@ -100,9 +111,10 @@ def add(**options: Any) -> None:
     """Add shards to a key.
 
     \b
-    examples, with M for the shard-metadata table:
-      keyhop shards add Audit /f.txt --count 3 --metadata M
-      keyhop shards add Audit /f.txt --metadata M -y --no-wait   in a script
+    examples:
+      keyhop shards add Audit /f.txt --count 3
+      keyhop shards add Audit /f.txt -y --no-wait     in a script
+      keyhop shards add Audit /f.txt --stack Keyhop   of a deployment
 
     Readers read the new shards at once; writers use them after settle_seconds, when every reader
     knows. A key that was never written to is registered.
@@ -119,13 +131,14 @@ def add(**options: Any) -> None:
     ),
     changing,
 )
-def drain(shards: int | None, call_off: bool, **options: Any) -> None:
+def drain(shards: int | None, call_off: bool, dry_run: bool, **options: Any) -> None:
     """Move the items off a key's last shards, and stop reading those.
 
     \b
-    examples, with M for the shard-metadata table:
-      keyhop shards drain Audit /f.txt --shards 2 --metadata M
-      keyhop shards drain Audit /f.txt --call-off --metadata M
+    examples:
+      keyhop shards drain Audit /f.txt --shards 2 --dry-run   what would it cost?
+      keyhop shards drain Audit /f.txt --shards 2
+      keyhop shards drain Audit /f.txt --call-off             does not ask
 
     Each item that is moved costs four write units for each KB. Every step waits for settle_seconds,
     so a drain takes at least four times that. While it is under way the key gets no new shards; if
@@ -133,6 +146,11 @@ def drain(shards: int | None, call_off: bool, **options: Any) -> None:
     """
     if (shards is None) is not call_off:
         raise click.UsageError("give either --shards M or --call-off", click.get_current_context())
+    if call_off and dry_run:
+        raise click.UsageError(
+            "--call-off has no --dry-run: nothing is moved, and the command does not ask",
+            click.get_current_context(),
+        )
 
 
 @action(
@@ -143,17 +161,16 @@ def drain(shards: int | None, call_off: bool, **options: Any) -> None:
         "--with-gaps",
         help="also keys of which some shards hold nothing, as ordinary keys look that end in _3",
     ),
-    option("--dry-run", "-n", help="only say what would be recovered"),
     changing,
 )
 def recover(**options: Any) -> None:
     """Make the shard metadata anew that was deleted, from the table's keys.
 
     \b
-    examples, with M for the shard-metadata table:
-      keyhop shards recover Audit --metadata M --dry-run
-      keyhop shards recover Audit --metadata M
-      keyhop shards recover Audit --metadata M --key /f.txt
+    examples:
+      keyhop shards recover Audit --dry-run
+      keyhop shards recover Audit
+      keyhop shards recover Audit --key /f.txt
 
     A key whose metadata is gone, or knows of fewer shards than have items, gets as many as the
     greatest number that one of its physical keys ends in. It reads the metadata table, waits for

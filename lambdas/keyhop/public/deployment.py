@@ -20,6 +20,10 @@ MACHINE = "StateMachineArn"
 FAILURE_QUEUE = "FailureQueueUrl"
 """The output of a deployment with a key index: the queue of what its keeper gave up on."""
 
+SHARD_METADATA = "ShardMetadata"
+"""How the outputs of a deployment with sharded tables begin: in each are the name of a table, and
+that of its shard-metadata table."""
+
 ClientOf = Callable[[str], Any]
 """Makes a client by the name of its service."""
 
@@ -71,9 +75,9 @@ def _other_stacks(name: str, cloudformation: Any) -> str:
 
 
 @contextmanager
-def explaining(endpoint: Endpoint) -> Iterator[None]:
+def explaining(endpoint: Endpoint, service: str = "AWS", table: str = "") -> Iterator[None]:
     """Turn what boto3 raises into errors that a user can act on."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise explained(error, endpoint, service="AWS") from error
+        raise explained(error, endpoint, table, service=service) from error

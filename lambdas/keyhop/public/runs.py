@@ -63,7 +63,9 @@ class Progress:
         read_units, write_units: What was spent so far.
         throttles: How often the service throttled.
         sentinels: How many sentinels of a key index were put or deleted.
-        activity: What the run does, in a word.
+        activity: What the run does, in a word; the phase of a drain.
+        moved: How many items a drain has moved.
+        seconds: How long a drain waits until its next step.
         is_over: Whether this is the last report of the run, whatever became of it.
     """
 
@@ -78,6 +80,8 @@ class Progress:
     sentinels: int = 0
     is_over: bool = False
     activity: str = "reading"
+    moved: int = 0
+    seconds: float = 0.0
 
 
 def progress_of(job: LocalJob, is_over: bool = False, activity: str = "reading") -> Progress:

@@ -7,15 +7,19 @@ metadata.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
-from keyhop.dynamodb.values import TypedValue
+from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.errors import CannotStart
+from keyhop.sharding.io.items import typed
 from keyhop.sharding.key.counting import TOKENS
-from keyhop.sharding.key.names import MOST_SHARDS, Names
-from keyhop.sharding.key.shards import GROWING_FROM, PASSING
+from keyhop.sharding.key.names import MOST_SHARDS
+from keyhop.sharding.key.schema import Schema
+from keyhop.sharding.key.shards import GROWING_FROM, PASSING, SETTLE_SECONDS
+from keyhop.sharding.key.texts import shards_text, shown, typed_json
 from keyhop.sharding.logical_keys import KnownShards
 from keyhop.sharding.manage import TooEarly
 from keyhop.sharding.store.metadata import KeyMetadata
@@ -25,22 +29,49 @@ from keyhop.sharding.table import ShardedTable
 
 @dataclass(frozen=True, slots=True)
 class LostKey:
-    """A key with items in shards that its metadata does not have (`known` is its count, 0 for
-    none): the last one, and their number, except the first.
+    """A key with items in shards that its metadata does not have. `repr` does not show the key.
+
+    Attributes:
+        key: A str or bytes.
+        shards: The last shard with items.
+        seen: How many of the shards after the first have items.
+        known: The shards that the metadata has; 0 if there is none.
+        has_gaps: Whether one of the shards before the last is empty, as of an ordinary key whose
+            name ends in a number.
+        recovered: Whether the metadata was recovered.
+        error: Why that was not possible.
     """
 
-    key: TypedValue
+    key: Any = field(repr=False)
     shards: int
     seen: int
     known: int
+    has_gaps: bool = False
+    recovered: bool = False
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `keyhop shards recover --format typed-json` prints it."""
+        names = ("shards", "known", "recovered", "error")
+        return {"key": typed_json(self.key), **{name: getattr(self, name) for name in names}}
+
+    def to_text(self) -> str:
+        """Return for a person what became of the key."""
+        key, shards = shown(self.key), shards_text(self.shards)
+        if self.error is not None:
+            return f"{key}: not recovered: {self.error}"
+        if self.recovered:
+            return f"{key}: readers read {shards} now; writers use them after {SETTLE_SECONDS:g} s."
+        return f"{key}: would have {shards}."
 
 
 class LostKeys:
     """Collects all physical keys of a table, each once, and stores the lost ones on disk."""
 
-    def __init__(self, names: Names, known: KnownShards) -> None:
+    def __init__(self, schema: Schema, known: KnownShards) -> None:
         """Initialize; `known` must be read before the physical keys, or new keys count as lost."""
-        self._names = names
+        self._partition = schema.partition.name
+        self._names = schema.names
         self._known = known
         self._lock = Lock()
         self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None)
@@ -48,8 +79,9 @@ class LostKeys:
         self._db.execute("CREATE TABLE lost (key BLOB PRIMARY KEY, shards, seen) WITHOUT ROWID")
         self._db.execute("BEGIN")
 
-    def take(self, physical: Iterable[TypedValue]) -> None:
-        parsed = map(self._names.parsed, physical)
+    def write(self, segment: int, keys: Sequence[Key]) -> int:
+        """Take physical keys, as the output of a run."""
+        parsed = (self._names.parsed(key[self._partition]) for key in keys)
         shards = [
             (_content(pair[0]), pair[1]) for pair in parsed if pair is not None and pair[1] > 1
         ]
@@ -59,13 +91,18 @@ class LostKeys:
                 "shards = max(shards, excluded.shards), seen = seen + 1",
                 shards,
             )
+        return len(keys)
+
+    def close(self) -> tuple[()]:
+        """Return the parts that were written: there are none."""
+        return ()
 
     def all(self) -> Iterator[LostKey]:
         for content, shards, used in self._db.execute("SELECT * FROM lost"):
             type_ = self._names.type
-            key: TypedValue = {type_: content if type_ == "B" else content.decode()}
-            known_count = self._known.most(key)
-            is_ours = content.endswith(TOKENS.encode()) or key == total_key(type_)
+            key = content if type_ == "B" else content.decode()
+            known_count = self._known.most({type_: key})
+            is_ours = content.endswith(TOKENS.encode()) or {type_: key} == total_key(type_)
             if shards > known_count and not is_ours:
                 yield LostKey(key, shards, used, known_count)
 
@@ -77,13 +114,14 @@ def _content(key: TypedValue) -> bytes:
 
 def has_gaps(table: ShardedTable, lost: LostKey) -> bool:
     """Return whether a shard before the last is empty; this reads the first shard."""
-    return lost.seen < lost.shards - 1 or not table.metadata.holds(lost.key, range(1, 2))
+    return lost.seen < lost.shards - 1 or not table.metadata.holds(typed(lost.key), range(1, 2))
 
 
-def look_at_all_shards(table: ShardedTable, key: TypedValue) -> LostKey | None:
+def look_at_all_shards(table: ShardedTable, key: str | bytes) -> LostKey | None:
     """Return a key's shards with items, if any, by MOST_SHARDS requests without its metadata."""
-    used = [n for n in range(1, MOST_SHARDS + 1) if table.metadata.holds(key, range(n, n + 1))]
-    record = table.metadata.found(key)
+    logical = typed(key)
+    used = [n for n in range(1, MOST_SHARDS + 1) if table.metadata.holds(logical, range(n, n + 1))]
+    record = table.metadata.found(logical)
     if not used:
         return None
     readable = 0 if record is None else record.shards.readable

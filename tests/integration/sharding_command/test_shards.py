@@ -1,28 +1,31 @@
 """`keyhop shards` on a table of the library, on DynamoDB Local."""
 
 import base64
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pytest
-from keyhop.cli import shards_actions
-from keyhop.cli.shards_actions import ShardsCommand
+from keyhop.cli.main import main
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.requester import Stopped
+from keyhop.public import shards as public_shards
+from keyhop.public.shards import Shards
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.key.shards import Phase, from_item, to_item
 from keyhop.sharding.table import ShardedTable
+from keyhop.wording import counted
 
 from testing.databases import Database, Result, keyhop
 from testing.servers import ROOT
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
 
-NASTY = "/evil\x1b[2J[red]\n_3"
+NASTY = "/evil\x1b[2J[red]:key:[/]\n_3"
 
 
 class Time:
@@ -45,14 +48,7 @@ class Time:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     """The time of the command, and of the tables of a test: nothing waits in earnest."""
     clock = Time()
-
-    def wait(self: ShardsCommand, seconds: float) -> None:
-        clock.now += max(0.05, seconds)
-        if self.stop.event.is_set():
-            raise Stopped
-
-    monkeypatch.setattr(ShardsCommand, "clock", clock)
-    monkeypatch.setattr(ShardsCommand, "wait", wait)
+    monkeypatch.setattr(Shards, "_clock", clock)
     return clock
 
 
@@ -72,7 +68,7 @@ class Place:
         return ShardedTable(
             self.name,
             metadata=self.metadata,
-            clock=ShardsCommand.clock,
+            clock=Shards._clock,
             endpoint=Endpoint(url=self.database.url),
             **more,
         )
@@ -129,7 +125,7 @@ def test_list(place: Place) -> None:
     text = place.run("list").out.decode()
     assert [line.split()[0] for line in text.splitlines()[1:]] == [
         "/hot",
-        r"/evil\x1b[2J[red]\n_3",
+        r"/evil\x1b[2J[red]:key:[/]\n_3",
     ]
     assert " 4  steady  1970-01-12 13:46:44" in text
     assert "\x1b" not in text
@@ -188,6 +184,47 @@ def test_a_binary_key_is_given_in_base64(dynamodb: Database, table_name: str) ->
     assert "give KEY in base64, with --base64" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        (["L2YKLnR4dA==", "--base64"], r"no shard metadata of /f\n.txt: nothing was written"),
+        (["?", "--base64"], "KEY ? is not base64"),
+        (["/w==", "--base64"], "KEY is not UTF-8"),
+    ],
+)
+def test_keys_as_they_are_given(place: Place, key: list[str], says: str) -> None:
+    result = place.run("show", *key)
+    assert (result.status, says in result.err) == (2, True)
+
+
+def test_a_chart_for_a_terminal_without_unicode(place: Place) -> None:
+    at_all(place, "/hot", 4)
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    with redirect_stdout(ascii_only):
+        assert (
+            main(["shards", "show", place.name, "/hot", "--endpoint-url", place.database.url]) == 0
+        )
+    ascii_only.seek(0)
+    assert ascii_only.read().splitlines()[-1].count("#") == 4
+
+
+def test_a_dry_run_says_what_would_be_done_and_which_metadata_table_is_used(place: Place) -> None:
+    at_all(place, "/f", 3)
+    before = place.shards("/f")
+    for action, more, after in (("add", (), 4), ("drain", ("--shards", "1"), 1)):
+        text = place.run(action, "/f", *more, "--dry-run").out.decode()
+        assert text.startswith(f"/f would have {counted(after, 'shard')}; now 3\n")
+        assert f"  metadata  {place.metadata}, as given\n" in text
+        told = json.loads(place.run(action, "/f", *more, "--dry-run", "-f", "json").out)
+        assert (told["dry_run"], told["before"], told["after"]) == (True, 3, after)
+    assert "about " in text
+    assert place.shards("/f") == before
+    usual = keyhop("shards", "list", place.name, "--endpoint-url", place.database.url)
+    assert "/f" in usual.out.decode()
+    told = json.loads(place.run("drain", "/f", "--shards", "1", "-f", "json").out)
+    assert (told["key"], told["dry_run"], told["after"]) == ("/f", False, 1)
+
+
 def test_add(place: Place) -> None:
     place.write("/f", 40)
     result = place.run("add", "/f", "--count", "3")
@@ -218,7 +255,7 @@ def test_add_without_waiting(place: Place, clock: Time) -> None:
 def test_two_who_add_at_the_same_moment_add_once(place: Place, monkeypatch) -> None:
     """Both want 3 shards instead of 1: the one that is late finds them there."""
     at_all(place, "/f", 1)
-    add_shards = shards_actions.add_shards
+    add_shards = public_shards.add_shards
     others: list[Result] = []
 
     def late(*arguments):
@@ -227,7 +264,7 @@ def test_two_who_add_at_the_same_moment_add_once(place: Place, monkeypatch) -> N
             others.append(place.run("add", "/f", "--count", "2", "--no-wait"))
         return add_shards(*arguments)
 
-    monkeypatch.setattr(shards_actions, "add_shards", late)
+    monkeypatch.setattr(public_shards, "add_shards", late)
     assert place.run("add", "/f", "--count", "2").status == 0
     assert others[1].status == 0
     assert place.shards("/f").number == 3
@@ -286,11 +323,11 @@ def test_drain(place: Place, more: dict) -> None:
     assert [item["n"] for item in found] == list(range(60))
 
 
-def test_a_drain_that_is_called_off(place: Place) -> None:
+def test_a_drain_that_is_called_off(place: Place, clock: Time) -> None:
     at_all(place, "/f", 4)
     drain = Drain(place.table())
     while drain.step("/f", shards=1).shards.phase is not Phase.CLOSING:
-        ShardsCommand.clock.sleep(5.0)
+        clock.sleep(5.0)
     refused = place.run("add", "/f")
     assert refused.status == 2
     assert "is being drained (closing)" in refused.err
@@ -339,22 +376,6 @@ def test_an_interrupted_drain_goes_on_when_it_is_started_again(
     slow.set("/f", settle=5.0, last_updated=1_000_009)
     assert slow.run("drain", "/f", "--shards", "1").status == 0
     assert slow.shards("/f").readable == 1
-
-
-def test_an_add_that_is_interrupted_has_added(place: Place, monkeypatch) -> None:
-    """The wait can be interrupted: the shards are there, and the next writer passes the phase."""
-    at_all(place, "/f", 2)
-    place.set("/f", settle=60.0)
-
-    def interrupted(self: ShardsCommand, seconds: float) -> None:
-        if place.shards("/f").phase is Phase.ANNOUNCED:
-            raise Stopped
-        ShardsCommand.clock.sleep(seconds)
-
-    monkeypatch.setattr(ShardsCommand, "wait", interrupted)
-    result = place.run("add", "/f")
-    assert result.status == 130
-    assert place.shards("/f").phase is Phase.ANNOUNCED
 
 
 def test_tables_that_cannot_be_sharded_or_are_not_there(

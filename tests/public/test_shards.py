@@ -1,0 +1,266 @@
+"""`keyhop.Shards`, as a Python program calls it; its time goes on only when it waits."""
+
+import json
+from threading import Event
+from typing import Any
+
+import boto3
+import keyhop
+import pytest
+from keyhop.dynamodb.requester import Stopped
+from keyhop.public import deployment
+from keyhop.sharding.drain import Drain
+from keyhop.sharding.key.shards import Phase
+
+from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS
+from testing.simulation.service import failure
+from testing.standin.server import StandIn
+from tests.integration.sharding_command.test_recover import lose
+from tests.integration.sharding_command.test_shards import Place, Time, at_all, clock
+
+__all__ = ["clock"]
+
+
+@pytest.fixture
+def place(dynamodb: Database, table_name: str) -> Place:
+    return Place(dynamodb, table_name)
+
+
+def shards_of(place: Place, **more: Any) -> keyhop.Shards:
+    return keyhop.Shards(place.name, endpoint_url=place.database.url, **more)
+
+
+def test_add_list_show_and_drain(place: Place) -> None:
+    place.write("/f", 40)
+    at_all(place, "/g", 2)
+    seen: list[keyhop.Progress] = []
+    said: list[str] = []
+    asked: list[tuple[str, Any]] = []
+    shards = shards_of(
+        place,
+        progress=seen.append,
+        say=said.append,
+        approve=lambda action, estimate: asked.append((action, estimate())),
+    )
+    plan = shards.add("/f", 3, dry_run=True)
+    assert (plan.dry_run, plan.before, plan.after, asked) == (True, 1, 4, [])
+    assert shards.show("/f").shards.number == 1
+    added = shards.add("/f", 3)
+    assert (added.action, added.dry_run, added.before, added.after) == ("add", False, 1, 4)
+    assert (asked, seen) == ([("add", plan)], [])
+    assert 0 < added.write_units <= plan.write_units
+    assert "Writers use 4 shards of /f now." in said
+    assert shards.show("/f").shards.writable == 4
+    assert [key.key for key in shards.list()] == ["/f", "/g"]
+    place.write("/f", 40)
+    plan = shards.drain("/f", 2, dry_run=True)
+    assert (plan.after, plan.is_least, plan.items > 0) == (2, False, True)
+    assert plan.write_units >= 4 * plan.items
+    drained = shards.drain("/f", 2)
+    assert (drained.before, drained.after, drained.items > 0) == (4, 2, True)
+    assert asked[1:] == [("drain", plan)]
+    assert drained.dollars > 0
+    assert drained.seconds >= 20
+    assert {"closing", "fenced", "moved"} <= {progress.activity for progress in seen}
+    assert max(progress.seconds for progress in seen) == 5.0
+    assert (seen[-1].is_over, seen[-1].moved) == (True, drained.items)
+    assert shards.drain("/f", 2).items == 0
+    assert len(asked) == 2
+    items = place.table().query("/f", consistent=True)
+    assert [int(item["n"]) for item in items] == list(range(40))
+
+
+def test_results_show_keys_to_programs_but_not_in_repr(place: Place) -> None:
+    at_all(place, "/secret", 3)
+    shards = shards_of(place)
+    lose(place, "/secret")
+    (lost,) = shards.recover(dry_run=True)
+    shards.recover()
+    plan = shards.drain("/secret", 1, dry_run=True)
+    for result in (shards, shards.show("/secret"), lost, plan):
+        assert "secret" not in repr(result)
+    for told in (shards.show("/secret").to_json(), lost.to_json(), plan.to_json()):
+        assert json.loads(json.dumps(told))["key"] == {"S": "/secret"}
+    assert shards.show("/secret").to_text().startswith("/secret: 3 shards\n")
+
+
+def test_binary_keys_are_bytes(dynamodb: Database, table_name: str) -> None:
+    place = Place(dynamodb, table_name, "B")
+    place.write(b"\xff\x00", 1)
+    shards = shards_of(place)
+    shards.add(b"\xff\x00")
+    (key,) = shards.list()
+    assert (type(key.key), key.key) == (bytes, b"\xff\x00")
+    assert key.to_json()["key"] == {"B": "/wA="}
+
+
+def test_boto3s_table_sends_the_requests(place: Place) -> None:
+    at_all(place, "/f", 2)
+    resource = boto3.resource("dynamodb", endpoint_url=place.database.url, **LOCAL_CREDENTIALS)
+    shards = keyhop.Shards(resource.Table(place.name))
+    assert shards.add("/f").after == 3
+    assert shards.drain("/f", 1).after == 1
+    lose(place, "/f")
+    assert shards.recover() == ()
+
+
+def test_a_drain_is_called_off(place: Place, clock: Time) -> None:
+    at_all(place, "/f", 4)
+    drain = Drain(place.table())
+    while drain.step("/f", shards=1).shards.phase is not Phase.CLOSING:
+        clock.sleep(5.0)
+    shards = shards_of(place, approve=lambda action, estimate: pytest.fail("it asks"))
+    for dry_run in (True, False):
+        with pytest.raises(keyhop.errors.CannotStart, match="is being drained"):
+            shards.add("/f", dry_run=dry_run)
+    with pytest.raises(keyhop.errors.CannotStart, match="is being drained to 1 shard"):
+        shards.drain("/f", 2)
+    assert shards.call_off("/f").after == 4
+    with pytest.raises(keyhop.errors.CannotStart, match="No drain"):
+        shards.call_off("/f")
+
+
+def test_recover(place: Place) -> None:
+    at_all(place, "/a", 2)
+    lose(place, "/a")
+    item = {"path": {"S": "/photo_3"}, "at": {"S": "a"}}
+    place.database.client.put_item(TableName=place.name, Item=item)
+    asked: list[str] = []
+    seen: list[keyhop.Progress] = []
+    shards = shards_of(
+        place, approve=lambda action, estimate: asked.append(action), progress=seen.append
+    )
+    found = shards.recover(dry_run=True)
+    assert [(lost.key, lost.shards, lost.has_gaps) for lost in found] == [
+        ("/a", 2, False),
+        ("/photo", 3, True),
+    ]
+    assert not any(lost.recovered for lost in found)
+    assert asked == []
+    assert seen[-1].is_over
+    assert [lost.recovered for lost in shards.recover()] == [True, False]
+    assert [lost.key for lost in shards.recover()] == ["/photo"]
+    assert asked == ["recover"], "nothing is written for keys that are left out"
+    assert [lost.recovered for lost in shards.recover("/photo")] == [True]
+    assert shards.recover(with_gaps=True) == ()
+
+
+@pytest.mark.parametrize("action", ["add", "drain", "recover"])
+def test_an_exception_of_approve_ends_a_call_before_it_writes(place: Place, action: str) -> None:
+    at_all(place, "/f", 3)
+    at_all(place, "/lost", 3)
+    lose(place, "/lost")
+    before = place.database.client.scan(TableName=place.metadata)["Items"]
+
+    class Refusal(Exception):
+        pass
+
+    def refuse(action: str, estimate: Any) -> None:
+        raise Refusal
+
+    shards = shards_of(place, approve=refuse)
+    arguments = {"add": ("/f", 1), "drain": ("/f", 1), "recover": ()}[action]
+    with pytest.raises(Refusal):
+        getattr(shards, action)(*arguments)
+    assert place.database.client.scan(TableName=place.metadata)["Items"] == before
+
+
+def test_an_addition_that_is_stopped_has_added(place: Place, clock: Time) -> None:
+    """The wait can be stopped: the shards are there, and the next writer passes the phase."""
+    at_all(place, "/f", 2)
+    stop = Event()
+
+    def say(text: str) -> None:
+        if text.endswith("until writers use them"):
+            stop.set()
+
+    with pytest.raises(Stopped):
+        shards_of(place, stop=stop, say=say).add("/f")
+    assert place.shards("/f").phase is Phase.ANNOUNCED
+    assert shards_of(place).add("/f").after == 4
+
+
+def test_the_metadata_table_is_given_or_has_its_usual_name(place: Place) -> None:
+    place.write("/f", 1)
+    usual = shards_of(place)
+    assert (usual.metadata, usual.metadata_reason) == (place.metadata, "its usual name")
+    other = f"{place.name}-other"
+    place.database.create(other, ("path", "S"), None)
+    given = shards_of(place, metadata=other)
+    assert (given.metadata, given.metadata_reason) == (other, "as given")
+    assert (len(usual.list(all=True)), given.list(all=True)) == (1, ())
+    place.database.client.delete_table(TableName=place.metadata)
+    with pytest.raises(keyhop.errors.TableNotFound, match=r"its usual name\): give --metadata"):
+        shards_of(place)
+
+
+class Formation:
+    """CloudFormation with the stacks K and Old; Old is of an earlier version."""
+
+    def __init__(self, outputs: dict[str, str]) -> None:
+        self._outputs = {"K": {"ResultsBucketName": "results", **outputs}}
+        self._outputs["Old"] = {"ResultsBucketName": "results"}
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
+        outputs = self._outputs[StackName].items()
+        return {
+            "Stacks": [
+                {"Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs]}
+            ]
+        }
+
+
+def test_the_outputs_of_a_stack_name_the_metadata_table(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = f"{place.name}-other"
+    place.database.create(other, ("path", "S"), None)
+    outputs = {"ShardMetadata1": "Another Meta", "ShardMetadata2": f"{place.name} {other}"}
+    monkeypatch.setattr(deployment, "aws_client", lambda *_, **__: Formation(outputs))
+    shards = shards_of(place, stack="K")
+    assert (shards.metadata, shards.metadata_reason) == (other, "by the outputs of stack K")
+    assert shards_of(place, stack="K", metadata=place.metadata).metadata == place.metadata
+    shards = shards_of(place, stack="Old")
+    assert shards.metadata == place.metadata
+    assert "because stack Old names none" in shards.metadata_reason
+
+
+def test_a_metadata_table_that_may_not_be_read_is_an_error(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    place = Place(strict, table_name)
+
+    def fault(operation: str, request: Any) -> None:
+        if operation == "DescribeTable" and request["TableName"] == place.metadata:
+            raise failure("AccessDeniedException", "no way")
+
+    stand_in.fault = fault
+    allow = f"allow dynamodb:DescribeTable on table '{place.metadata}'"
+    with pytest.raises(keyhop.errors.NotPermitted, match=allow):
+        shards_of(place)
+
+
+@pytest.mark.parametrize(
+    ("key", "count", "says"),
+    [
+        ("/f", 0, "count must be a whole number from 1 to 999, not 0"),
+        ("/f", 1.5, "count must be"),
+        ("/f", 999, "The key has 2 shards, and 1,000 are the most allowed"),
+        ("", 1, "must have 1 to"),
+        ("x" * 2048, 1, "must have 1 to"),
+        (b"/f", 1, "must be a text"),
+        ("!keyhop-total", 1, "is about all of them"),
+    ],
+)
+def test_wrong_arguments_are_refused(place: Place, key: Any, count: Any, says: str) -> None:
+    at_all(place, "/f", 2)
+    with pytest.raises(keyhop.errors.CannotStart, match=says):
+        shards_of(place).add(key, count, dry_run=True)
+
+
+def test_a_placement_of_a_later_version_is_refused(place: Place) -> None:
+    at_all(place, "/f", 2)
+    place.set("/f", placement="by moonlight _")
+    with pytest.raises(keyhop.errors.CannotStart, match="this version does not know"):
+        shards_of(place).add("/f")
