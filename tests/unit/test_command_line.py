@@ -80,7 +80,7 @@ def test_threads_are_given_by_the_flag() -> None:
 
 
 def test_an_empty_value_is_a_value() -> None:
-    assert (parsed("--report", "").report, parsed().report) == ("", None)
+    assert (parsed("--summary", "").summary, parsed().summary) == ("", None)
 
 
 @pytest.mark.parametrize("names", COMMANDS)
@@ -214,7 +214,7 @@ def test_help_of_what_there_is_not_is_told() -> None:
     assert "keyhop index: No such command 'bild'. Did you mean 'build'?" in result.err
 
 
-PLACE = ("--region", "eu-west-1", "--profile", "p", "--format", "jsonl", "-q")
+PLACE = ("--region", "eu-west-1", "--profile", "p", "--format", "typed-json", "-q")
 
 
 @pytest.mark.parametrize("before", range(3))

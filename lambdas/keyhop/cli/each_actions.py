@@ -15,7 +15,7 @@ from keyhop import __version__
 from keyhop.checks import check_characters
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import aligned, check_report_path, put_out
+from keyhop.cli.output import aligned, put_out
 from keyhop.cli.session import Facts, Session, place, stop_on_signals
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
@@ -57,7 +57,6 @@ _FIELDS = {one.name for one in fields(EachInput)}
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
-    check_report_path(options.report)
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: the directory of the run to go on with.")
     values = _asked(options)

@@ -86,7 +86,9 @@ folding = in_section("Logical keys, of a table with sharded keys")
     help="afterwards read this share of the table (0 to 1) by plain Scans, and compare",
     type=shared.share,
 )
-@shared.reporting
+@shared.format_
+@output("--summary FILE", help="write the summary to FILE as JSON")
+@shared.quiet
 @shared.where
 @shared.stack
 def run(**options: Any) -> None:

@@ -11,12 +11,12 @@ from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import (
     aligned,
-    check_report_path,
+    check_summary_path,
     columns,
     folded,
     put_out,
     width_of,
-    write_report,
+    write_summary,
 )
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, stop_on_signals
@@ -42,22 +42,22 @@ def run(options: Options) -> int:
 
 def _check(options: Options) -> None:
     """Raise CannotStart for flags that are wrong or exclude each other, by their names."""
-    for name in ("output", "report", "separator", "metadata"):
+    for name in ("output", "summary", "separator", "metadata"):
         if getattr(options, name) == "":
             raise CannotStart(f"{flag(name)} is empty: give it a value, or leave the flag out.")
     if sys.stdout is None and not options.output:
         raise CannotStart("Standard output is closed: open it, or write to files with --output.")
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: only a run in a directory can be resumed.")
-    if options.dry_run and (options.output or options.verify or options.report):
+    if options.dry_run and (options.output or options.verify or options.summary):
         raise CannotStart(
-            "--dry-run only estimates: it goes without --output, --report and --verify."
+            "--dry-run only estimates: it goes without --output, --summary and --verify."
         )
     flags = ("table", "index", "method", "accept", "logical", "separator", "metadata", "dry_run")
     values = {name: getattr(options, name) for name in flags}
     for sentence in KeysInput(**values, verify_share=options.verify).contradictions(flag):
         raise CannotStart(f"{sentence}.")
-    check_report_path(options.report)
+    check_summary_path(options.summary)
 
 
 class KeysCommand(Session):
@@ -112,7 +112,7 @@ class KeysCommand(Session):
     def _tell_it_is_finished(self, keys: Keys) -> int:
         """Report the finished run of a directory."""
         report, directory = keys.summary.to_json(), self.options.output
-        write_report(self.options.report, {**report, "error": None})
+        write_summary(self.options.summary, {**report, "error": None})
         self.say(
             f"{directory} holds a finished run of {report['table']}: "
             f"{counted(report['keys'], 'key')}. "
@@ -148,7 +148,7 @@ class KeysCommand(Session):
         if not options.quiet and (status == DONE or report["requests"]):
             text = "\n".join(summary_lines(report))
             print(folded(text, width_of(sys.stderr)), file=sys.stderr)
-        write_report(options.report, report)
+        write_summary(options.summary, report)
         return status
 
     def _resume_hint(self, report: Mapping[str, Any]) -> str:
@@ -226,7 +226,7 @@ def _headline(estimate: Estimate) -> str:
 
 
 def summary_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Return the --report of `keyhop keys` for a person."""
+    """Return the --summary of `keyhop keys` for a person."""
     name = f"{report['table']}/{report['index']}" if report["index"] else report["table"]
     so_far = "" if report["finished"] else " so far"
     seconds = report["seconds"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.options import Options
-from keyhop.cli.output import aligned, check_report_path
+from keyhop.cli.output import aligned
 from keyhop.cli.progress import StatusLine
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.session import ASK_ABOVE, Facts, stop_on_signals
@@ -37,7 +37,6 @@ Given = tuple[str, KeyType | None] | None
 
 def run(options: Options) -> int:
     """Run one action on a pair of tables; return its exit status."""
-    check_report_path(options.report)
     action = ACTIONS.get(options.action)
     if action is None:
         from keyhop.cli import rekey_runs  # with what copies, compares and cuts over

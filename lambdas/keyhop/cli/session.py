@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.cli.exit_status import INTERRUPTED, SENTENCE, TERMINATED
 from keyhop.cli.options import Options
-from keyhop.cli.output import aligned, is_text, put_out, write_report
+from keyhop.cli.output import aligned, is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.dynamodb.client import Connection, DynamoDB, connect
 from keyhop.dynamodb.endpoint import Endpoint
@@ -119,9 +119,8 @@ class Session:
         text: Callable[[], str],
         rows: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Write the report and print the result; its text is a summary, which --quiet omits."""
+        """Print the result; its text is a summary, which --quiet omits."""
         options = self.options
-        write_report(options.report, report)
         if not options.quiet or not is_text(options.format):
             put_out(options.format, report, text, rows)
 

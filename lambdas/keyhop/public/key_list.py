@@ -249,7 +249,7 @@ class KeysSummary:
         return cls(**{name: report[name] for name in names}, _report=report)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures, as `keyhop keys --report FILE` writes them."""
+        """Return all figures, as `keyhop keys --summary FILE` writes them."""
         return dict(self._report)
 
 

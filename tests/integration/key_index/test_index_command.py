@@ -32,7 +32,7 @@ def test_build_read_break_audit_remove(
     filled(dynamodb, table_name, type_)
     before = list(scanned(dynamodb, table_name))
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    status, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    status, built = report_of(dynamodb, "build", table_name)
     assert (status, built["build"]["put"], built["audit"]["drift"]) == (0, 60, 0)
     assert built["audit"]["collections"] == 60
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
@@ -52,11 +52,11 @@ def test_build_read_break_audit_remove(
     dynamodb.client.put_item(TableName=table_name, Item=sentinel.item_of(alone))
     missing_and_surplus = drift(dynamodb, table_name, sentinel)
     assert [len(names) for names in missing_and_surplus] == [1, 1]
-    status, looked = report_of(dynamodb, "verify", table_name, tmp_path / "r", "--no-repair")
+    status, looked = report_of(dynamodb, "verify", table_name, "--no-repair")
     assert (status, looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 1, 0)
     assert drift(dynamodb, table_name, sentinel) == missing_and_surplus
     assert len(looked["examples"]["missing"]) == 1
-    status, repaired = report_of(dynamodb, "verify", table_name, tmp_path / "r")
+    status, repaired = report_of(dynamodb, "verify", table_name)
     assert (status, repaired["drift"], repaired["repaired"]) == (3, 2, 2)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
     assert index(dynamodb, "verify", table_name).status == 0
@@ -74,7 +74,7 @@ def test_a_build_that_is_repeated_writes_nothing(
 ) -> None:
     dynamodb.collections(table_name, [1, 5, 20] * 30)
     assert index(dynamodb, "build", table_name).status == 0
-    status, again = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    status, again = report_of(dynamodb, "build", table_name)
     assert (status, again["build"]["put"], again["build"]["write_units"]) == (0, 0, 0)
 
 
@@ -204,17 +204,17 @@ def test_a_refused_build_names_what_stands_in_its_way(
     mine = [{"pk": {"S": f"k{n}"}, "sk": LEAST_SORT_KEY["S"]} for n in range(100, 112)]
     dynamodb.fill(table_name, mine)
     monkeypatch.setattr("keyhop.key_index.life_cycle.check_items", lambda *_: None)
-    refused = index(dynamodb, "build", table_name, "--report", str(tmp_path / "r"))
+    refused = index(dynamodb, "build", table_name, "--format", "typed-json")
     brief = index(dynamodb, "build", table_name)
     assert (refused.status, brief.status) == (2, 2)
     assert "12 collections have an item of yours" in refused.err
     assert "audit.json" not in refused.err
-    report = json.loads((tmp_path / "r").read_bytes())
+    report = json.loads(refused.out)
     assert {key["pk"]["S"] for key in report["examples"]["occupied"]} == {
         item["pk"]["S"] for item in mine
     }
     assert brief.err.count("'pk'") == 10
-    assert "and 2 more, which --report names" in brief.err
+    assert "and 2 more; --format json names all" in brief.err
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,9 @@ def test_a_plan_says_what_a_build_costs_and_writes_nothing(
     dynamodb: Database, table_name: str, tmp_path: Path
 ) -> None:
     dynamodb.collections(table_name, [3] * 200, filling=200)
-    status, told = report_of(dynamodb, "build", table_name, tmp_path / "p", "--dry-run")
+    status, told = report_of(dynamodb, "build", table_name, "--dry-run")
     assert status == 0
-    _, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    _, built = report_of(dynamodb, "build", table_name)
     assert told["keys"]["exact"]
     assert told["write_units"] == 2 * 200
     written = sum(built[part]["put"] for part in ("build", "audit"))
