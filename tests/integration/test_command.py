@@ -39,6 +39,11 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--colour"], "No such option '--colour'"),
         (["keys", "T", "--resume"], "--resume needs --output"),
         (["keys", "T", "--dry-run", "--output", "x"], "--dry-run only estimates"),
+        (["keys", "T", "--limit", "0"], "'0' is not a whole number from 1"),
+        (["keys", "T", "--limit", "1", "--output", "x"], "--limit does not work with --output"),
+        (["keys", "T", "--limit", "1", "--count"], "--limit does not work with --count"),
+        (["keys", "T", "--count", "-o", "x"], "--count does not work with --output"),
+        (["keys", "T", "--count", "--dry-run"], "--count does not work with --dry-run"),
         (["keys", "T", "--verify", "0.1", "--index", "i"], "--verify does not work with --index"),
         (
             ["keys", "T", "--summary", "/nonexistent/r.json"],
@@ -126,6 +131,29 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     for word in ("--max-read-rate", "--resume", "examples:", "exit status", "KEYHOP_DEBUG"):
         assert word in text
     assert keyhop("--version").out.decode().strip() == f"keyhop {__version__}"
+
+
+def test_a_few_keys_are_printed(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    expected = strict.collections(table_name, [3] * 3_000, filling=500)
+    path = tmp_path / "summary.json"
+    result = strict.keys(table_name, "--limit", "7", "--summary", str(path))
+    assert (result.status, len(result.lines)) == (0, 7)
+    assert {key["pk"]["S"] for key in result.keys} <= expected
+    assert f"7 keys of {table_name} so far" in result.err
+    assert json.loads(path.read_bytes())["keys"] == 7
+    assert stand_in.requests["Scan"] < 200
+    assert len(strict.keys(table_name, "--limit", "5000").lines) == 3_000
+
+
+def test_the_number_of_keys_is_printed(database: Database, table_name: str) -> None:
+    database.collections(table_name, [3] * 1_200)
+    where = ("keys", table_name, "--endpoint-url", database.url, "--count", "--quiet")
+    assert keyhop(*where).out == b"1200\n"
+    assert json.loads(keyhop(*where, "--format", "json").out) == {"keys": 1200}
+    spent = keyhop(*where, "--max-read-units", "5")
+    assert (spent.status, spent.out) == (4, b"")
 
 
 def test_the_report(database: Database, table_name: str, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str,
     """But those which only share a name: what they are of differs."""
     own = {"--dry-run", "--output", "--resume", "--separator", "--metadata", "--logical", "--stack"}
     own |= {"--max-cost", "--max-read-units", "--queue", "--accept", "--dry-run", "--show-keys"}
-    own |= {"--accept"}
+    own |= {"--limit", "--count"}
     for option in COMMANDS[names].params:
         for other in (one for each in COMMANDS.values() for one in each.params):
             a_page = "html" in f"{getattr(option, 'help', '')}{getattr(other, 'help', '')}"

@@ -49,6 +49,10 @@ def _check(options: Options) -> None:
         raise CannotStart("Standard output is closed: open it, or write to files with --output.")
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: only a run in a directory can be resumed.")
+    some = next((name for name in ("limit", "count") if getattr(options, name)), None)
+    for name in ("count", "output", "verify", "dry_run"):
+        if some is not None and name != some and getattr(options, name):
+            raise CannotStart(f"--{some} does not work with {flag(name)}: leave one of them out.")
     if options.dry_run and (options.output or options.verify or options.summary):
         raise CannotStart(
             "--dry-run only estimates: it goes without --output, --summary and --verify."
@@ -96,12 +100,14 @@ class KeysCommand(Session):
     def list_keys(self) -> int:
         """List the keys, and return the exit status."""
         options = self.options
-        names = ("method", "accept", "logical", "separator", "metadata", "processes", "max_cost")
+        names = ("method", "accept", "logical", "separator", "metadata", "max_cost")
         with StatusLine(options.quiet) as status:
             shown = JobProgress(status)
             with list_keys(
                 OpenTable(self.connection, self.table),
                 **self._arguments(*names, "output", "resume", "verify"),
+                limit=options.limit,
+                processes=options.processes or (1 if options.limit else None),
                 format=options.format,
                 progress=shown.update,
                 approve=lambda ahead, maximum: self.ask_about_cost(keys.title, maximum, ahead),
@@ -124,7 +130,7 @@ class KeysCommand(Session):
         """Do the work, then report it, whatever happened; return the exit status."""
         options, status, message = self.options, DONE, None
         try:
-            if options.output:
+            if options.output or options.count:
                 keys.run()
             else:
                 keys.write_to(sys.stdout.buffer)
@@ -145,6 +151,8 @@ class KeysCommand(Session):
         report["error"] = message
         if status == DONE and report.get("verify", {}).get("missing"):
             status = KEYS_MISSING
+        if options.count and report["finished"]:
+            put_out(options.format, {"keys": report["keys"]}, lambda: f"{report['keys']}")
         if not options.quiet and (status == DONE or report["requests"]):
             text = "\n".join(summary_lines(report))
             print(folded(text, width_of(sys.stderr)), file=sys.stderr)
