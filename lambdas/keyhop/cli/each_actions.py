@@ -20,7 +20,6 @@ from keyhop.cli.session import Facts, Session, place, stop_on_signals
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import look_up
 from keyhop.each.effect import Effect
 from keyhop.each.outcomes import CHANGED, LIMITS, PUT, per_key
 from keyhop.each.outcomes import FAILED as KEY_FAILED
@@ -119,7 +118,7 @@ class EachCommand(Session):
     _effect: Effect
 
     def __init__(self, options: Options, values: EachInput, request: Request) -> None:
-        super().__init__(options, table_of=partial(look_up, patience=options.give_up_after))
+        super().__init__(options)
         self._asked, self._request = values, request
         self._began = time.monotonic()
         self._listed: dict[str, Any] | None = None  # The manifest of the list, if it is made here.

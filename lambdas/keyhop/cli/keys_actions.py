@@ -21,7 +21,6 @@ from keyhop.cli.output import (
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, stop_on_signals
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
 from keyhop.jobs.estimate import Estimate
 from keyhop.keys.request import KeysInput
@@ -68,8 +67,7 @@ class KeysCommand(Session):
     """The keys of a table, listed to standard output or to files, or an estimate."""
 
     def __init__(self, options: Options) -> None:
-        look = partial(look_up, patience=options.give_up_after)
-        super().__init__(options, table_of=look, threads=options.threads or 0)
+        super().__init__(options, threads=options.threads or 0)
 
     def _arguments(self, *names: str) -> dict[str, Any]:
         """Return the flags with these names, and those of each call, as arguments."""

@@ -34,6 +34,7 @@ from keyhop.jobs.task import Tasks
 from keyhop.public.deployment import BUCKET, find_outputs
 from keyhop.public.runs import opened_job, progress_of
 from keyhop.public.tables import CONNECTIONS, IndexRecord
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 
 Facts = Iterable[tuple[str, str]]
@@ -237,7 +238,9 @@ class Session:
 def connection_of(options: Options, threads: int = 0) -> Connection:
     """Connect to the place that the options name, with connections for so many threads."""
     endpoint = Endpoint(options.region, options.profile, options.endpoint_url, options.role_arn)
-    return connect(endpoint, max(CONNECTIONS, threads), os.environ.get(VARIABLE))
+    patience = getattr(options, "give_up_after", DEFAULT_PATIENCE_SECONDS)
+    own_prices = os.environ.get(VARIABLE)
+    return connect(endpoint, max(CONNECTIONS, threads), own_prices, give_up_after=patience)
 
 
 @contextmanager
