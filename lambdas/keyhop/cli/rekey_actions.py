@@ -48,25 +48,23 @@ def run(options: Options) -> int:
 
 
 def throttle(command: PairCommand) -> int:
-    """Set the rate of the copy."""
+    """Set the rate of the copy, or pause it for a rate of 0."""
     rate = command.options.rate
-    act = f"hold the copy of {command.table.name} under {rate:g} write units a second"
-    return _tell_pace(command, act, {"rate": rate or None, "paused": rate == 0})
+    return _tell_pace(command, rate=rate, paused=False) if rate else pause(command)
 
 
 def pause(command: PairCommand) -> int:
     """Stop the copy for a while."""
-    return _tell_pace(command, f"let the copy of {command.table.name} stand", {"paused": True})
+    return _tell_pace(command, paused=True)
 
 
 def resume(command: PairCommand) -> int:
-    """Continue the copy."""
-    return _tell_pace(command, f"let the copy of {command.table.name} go on", {"paused": False})
+    """Continue the copy at the last rate."""
+    return _tell_pace(command, paused=False)
 
 
-def _tell_pace(command: PairCommand, act: str, more: Mapping[str, Any]) -> int:
+def _tell_pace(command: PairCommand, **more: Any) -> int:
     side = command.side()
-    command.confirm(act)
     side.tell(THROTTLE, {"rate": None, "paused": False, **(side.told(THROTTLE) or {}), **more})
     return command.put_out_status(side)
 

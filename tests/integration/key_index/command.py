@@ -20,7 +20,7 @@ SORT_KEYS: dict[str, list[Any]] = {
 }
 
 
-ANYWAY = ("--method", "index", "--accept", "stale-index")
+STALE = ("--method", "index", "--accept", "stale-index")
 """Where no keeper follows the table."""
 
 

@@ -17,7 +17,7 @@ from testing.keepers import FakeLambda
 from testing.key_index_tables import drift, scanned, table_of
 from testing.marks import prove
 from tests.integration.key_index.command import (
-    ANYWAY,
+    STALE,
     filled,
     index,
     keys_from,
@@ -38,7 +38,7 @@ def test_build_read_break_audit_remove(
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
 
     _, by_hops = keys_from(dynamodb, table_name, "--method", "skip")
-    read, by_index = keys_from(dynamodb, table_name, *ANYWAY)
+    read, by_index = keys_from(dynamodb, table_name, *STALE)
     assert by_hops == by_index
     assert len(read.keys) == 60
     by_auto, keys = keys_from(dynamodb, table_name)
@@ -94,7 +94,7 @@ def test_a_users_items_are_never_changed(dynamodb: Database, table_name: str) ->
     audit = index(dynamodb, "verify", table_name)
     assert audit.status == 3
     assert b"an item of yours" in audit.out
-    _, keys = keys_from(dynamodb, table_name, *ANYWAY)
+    _, keys = keys_from(dynamodb, table_name, *STALE)
     assert len(keys) == 21, "the marked item is no sentinel, and its collection has one by now"
     assert index(dynamodb, "remove", table_name).status == 0
     after = list(scanned(dynamodb, table_name))
@@ -113,7 +113,7 @@ def test_a_place_that_is_taken_is_refused(dynamodb: Database, table_name: str) -
     other = index(dynamodb, "build", table_name, "--sentinel", "!another")
     assert other.status == 0
     assert {item["sk"]["S"] for item in scanned(dynamodb, table_name)} == {"!keyhop", "!another"}
-    assert len(keys_from(dynamodb, table_name, *ANYWAY)[1]) == 1
+    assert len(keys_from(dynamodb, table_name, *STALE)[1]) == 1
 
 
 @pytest.mark.parametrize("more", [("--stack", "None such"), ("--stack", "")])
@@ -182,7 +182,7 @@ def test_a_removal_goes_on_where_it_was_interrupted(dynamodb: Database, table_na
     assert index(dynamodb, "remove", table_name).status == 0
     assert registry.entry().sentinel is None
     assert index(dynamodb, "build", table_name, "--sentinel", "#x").status == 0
-    assert len(keys_from(dynamodb, table_name, *ANYWAY)[1]) == 20
+    assert len(keys_from(dynamodb, table_name, *STALE)[1]) == 20
 
 
 def test_items_with_the_marker_attribute_are_refused(dynamodb: Database, table_name: str) -> None:
@@ -255,7 +255,7 @@ def test_rows_at_another_place_are_not_an_empty_list(
     dynamodb.collections(table_name, [2] * 5)
     assert index(dynamodb, "build", table_name, "--sentinel", "!other").status == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of somebody else"))
-    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *ANYWAY)
+    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *STALE)
     assert read.status == 2
     assert "none with the sentinels' sort key" in read.err
 
@@ -275,7 +275,7 @@ def test_without_an_index_there_is_nothing_to_do(
     refused = index(dynamodb, action, table_name)
     assert refused.status == 2
     assert advice in refused.err
-    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *ANYWAY)
+    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *STALE)
     assert (read.status, read.out) == (2, b"")
 
 
