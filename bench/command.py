@@ -81,7 +81,7 @@ def measure(
     with stub(stub_cores, **settings) as table, tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         process = subprocess.Popen(
-            keyhop(table.url, "--report", str(report), *flags),
+            keyhop(table.url, "--summary", str(report), *flags),
             env=environment(library),
             cwd=folder,
             stdout=subprocess.DEVNULL,

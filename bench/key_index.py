@@ -112,12 +112,13 @@ def _load(database: Database) -> None:
     )
     database.create(ALONE, **STREAM)
     _write(database, ALONE, puts("k", "000000")(BACKLOG))
-    _command(database, "index", "build", ALONE, "--max-write-rate", "100000")
+    _command(database, "index", "build", ALONE, "--yes", "--max-write-rate", "100000")
 
 
-def _command(database: Database, *arguments: str) -> None:
+def _command(database: Database, *arguments: str) -> bytes:
     ended = keyhop(*arguments, "--endpoint-url", database.url, "--quiet")
     assert ended.status == 0, ended.err
+    return ended.out
 
 
 def _write(database: Database, table: str, requests: Iterable[dict[str, Any]]) -> None:
@@ -145,15 +146,17 @@ def _build(cloud: Cloud) -> dict[str, Any]:
 
 def _readings(database: Database, folder: Path) -> Iterator[dict[str, Any]]:
     """What the keys of one table cost by each method, and an audit."""
-    report = folder / "report.json"
+    summary = folder / "summary.json"
+    keys_of = ("keys", DEPLOYED, "--summary", str(summary), "--method")
+    verify = ("index", "verify", DEPLOYED, "--yes", "--format", "json")
     for way, arguments in (
-        ("key index (`--method index`)", ("keys", DEPLOYED, "--method", "index")),
-        ("skip-scan (`--method skip`)", ("keys", DEPLOYED, "--method", "skip")),
-        ("full scan (`--method scan`)", ("keys", DEPLOYED, "--method", "scan")),
-        ("audit (`keyhop index verify`)", ("index", "verify", DEPLOYED, "--grace", "0")),
+        ("key index (`--method index`)", (*keys_of, "index")),
+        ("skip-scan (`--method skip`)", (*keys_of, "skip")),
+        ("full scan (`--method scan`)", (*keys_of, "scan")),
+        ("audit (`keyhop index verify`)", (*verify, "--grace", "0")),
     ):
-        _command(database, *arguments, "--report", str(report))
-        told = json.loads(report.read_text())
+        out = _command(database, *arguments)
+        told = json.loads(summary.read_text() if arguments[0] == "keys" else out)
         keys = told.get("keys", told.get("collections"))
         assert keys == KEYS
         yield {"way": way, **told, "keys": keys}

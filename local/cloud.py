@@ -179,10 +179,13 @@ class Cloud:
         """Run `cdk destroy` for the last deployment; raise Failed."""
         self._cdk("destroy", "--force", "--app", str(self._assembly))
 
-    def keyhop(self, words: Sequence[str], folder: Path = ROOT) -> int:
-        """Run `keyhop` in a folder, as a user of this cloud would; return its exit status."""
+    def keyhop(self, words: Sequence[str], folder: Path = ROOT, output: Any = None) -> int:
+        """Run `keyhop` in a folder, as a user of this cloud would; return its exit status.
+
+        `output` is a file for what it prints; by default it prints to the terminal.
+        """
         command = [sys.executable, "-m", "keyhop", *words]
-        with child(command, folder, {**os.environ, **self.exports}, None) as process:
+        with child(command, folder, {**os.environ, **self.exports}, output) as process:
             return int(process.wait())
 
     @property

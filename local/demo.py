@@ -235,14 +235,16 @@ def show_each(cloud: Cloud, keys: int) -> list[str]:
             (["--undo", "feature"], folder / "feature" / UNDO),
         ):
             console.print(f"$ keyhop each {BY_ROUTE} {' '.join(words)}", markup=False)
-            report = ("--report", "report.json")
+            command = ["each", BY_ROUTE, *words, *place, "--format", "json"]
+            report = folder / "report.json"
             try:
-                _run(cloud, ["each", BY_ROUTE, *words, *place, *report], folder)
+                with report.open("wb") as output:
+                    _run(cloud, command, folder, output)
             except Failed:  # the folder, and all evidence in it, is about to be deleted
-                for line in _outcomes_of(run):
+                for line in (*report.read_text().splitlines(), *_outcomes_of(run)):
                     console.print(line, markup=False)
                 raise
-            reports.append(json.loads((folder / "report.json").read_bytes()))
+            reports.append(json.loads(report.read_bytes()))
     for report in reports:
         outcomes = ", ".join(f"{count:,} {name}" for name, count in report["outcomes"].items())
         console.print(
@@ -332,9 +334,9 @@ def _keyhop_run(cloud: Cloud, table: str, name: str, *flags: str) -> dict[str, A
     return dict(ended.output)
 
 
-def _run(cloud: Cloud, words: list[str], folder: Path = ROOT) -> None:
+def _run(cloud: Cloud, words: list[str], folder: Path = ROOT, output: Any = None) -> None:
     """Run `keyhop` in a folder, as a user would. Raises Failed."""
-    if status := cloud.keyhop(words, folder):
+    if status := cloud.keyhop(words, folder, output):
         raise Failed(f"keyhop {words[0]} has ended with status {status}.")
 
 

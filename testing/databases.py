@@ -86,7 +86,7 @@ class Result:
 
     @property
     def keys(self) -> list[Key]:
-        """The keys of a jsonl output."""
+        """The keys of an output in typed JSON."""
         return [from_json(json.loads(line)) for line in self.lines]
 
 
@@ -168,13 +168,14 @@ class Database:
         return {f"{name}{number}" for number in range(len(sizes))}
 
     def keys(self, table: str, *arguments: str) -> Result:
-        """`keyhop keys` on a table, as jsonl."""
-        return keyhop("keys", table, "--endpoint-url", self.url, "--format", "jsonl", *arguments)
+        """`keyhop keys` on a table, in typed JSON."""
+        where = ("--endpoint-url", self.url, "--format", "typed-json")
+        return keyhop("keys", table, *where, *arguments)
 
     def report(self, table: str, folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """The status of `keys`, and its --report with the keys themselves as `out`."""
+        """The status of `keys`, and its --summary with the keys themselves as `out`."""
         path = folder / "report.json"
-        result = self.keys(table, "--report", str(path), *arguments)
+        result = self.keys(table, "--summary", str(path), *arguments)
         return result.status, json.loads(path.read_bytes()) | {"out": result.keys}
 
 

@@ -158,7 +158,7 @@ def test_the_type_of_a_key_is_looked_up_by_name(database: Database, table_name: 
         assert "scan: an index has no promised order" in locally.err
 
 
-@pytest.mark.parametrize("format_", ["text", "json", "typed-json", "jsonl", "csv"])
+@pytest.mark.parametrize("format_", ["text", "json", "typed-json", "csv"])
 def test_every_key_is_printed_once_in_every_format(
     database: Database, table_name: str, format_: str
 ) -> None:

@@ -39,11 +39,19 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--colour"], "No such option '--colour'"),
         (["keys", "T", "--resume"], "--resume needs --output"),
         (["keys", "T", "--dry-run", "--output", "x"], "--dry-run only estimates"),
+        (["keys", "T", "--limit", "0"], "'0' is not a whole number from 1"),
+        (["keys", "T", "--limit", "1", "--output", "x"], "--limit does not work with --output"),
+        (["keys", "T", "--limit", "1", "--count"], "--limit does not work with --count"),
+        (["keys", "T", "--count", "-o", "x"], "--count does not work with --output"),
+        (["keys", "T", "--count", "--dry-run"], "--count does not work with --dry-run"),
         (["keys", "T", "--verify", "0.1", "--index", "i"], "--verify does not work with --index"),
-        (["keys", "T", "--report", "/nonexistent/r.json"], "/nonexistent/r.json cannot be written"),
-        (["keys", "T", "--report", "/"], "cannot be written"),
+        (
+            ["keys", "T", "--summary", "/nonexistent/r.json"],
+            "/nonexistent/r.json cannot be written",
+        ),
+        (["keys", "T", "--summary", "/"], "cannot be written"),
         (["keys", "T", "--output", ""], "--output is empty"),
-        (["keys", "T", "--report", ""], "--report is empty"),
+        (["keys", "T", "--summary", ""], "--summary is empty"),
         (["keys", "T", "--max-read-rate", "1e-11"], "less than 0.01 units a second"),
         (["keys", "T", "--endpoint-url", "nonsense"], "is not an http"),
         (["keys", "T", "--endpoint-url", "http://127.0.0.1:80x"], "is not an http"),
@@ -125,10 +133,33 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert keyhop("--version").out.decode().strip() == f"keyhop {__version__}"
 
 
+def test_a_few_keys_are_printed(
+    strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
+) -> None:
+    expected = strict.collections(table_name, [3] * 3_000, filling=500)
+    path = tmp_path / "summary.json"
+    result = strict.keys(table_name, "--limit", "7", "--summary", str(path))
+    assert (result.status, len(result.lines)) == (0, 7)
+    assert {key["pk"]["S"] for key in result.keys} <= expected
+    assert f"7 keys of {table_name} so far" in result.err
+    assert json.loads(path.read_bytes())["keys"] == 7
+    assert stand_in.requests["Scan"] < 200
+    assert len(strict.keys(table_name, "--limit", "5000").lines) == 3_000
+
+
+def test_the_number_of_keys_is_printed(database: Database, table_name: str) -> None:
+    database.collections(table_name, [3] * 1_200)
+    where = ("keys", table_name, "--endpoint-url", database.url, "--count", "--quiet")
+    assert keyhop(*where).out == b"1200\n"
+    assert json.loads(keyhop(*where, "--format", "json").out) == {"keys": 1200}
+    spent = keyhop(*where, "--max-read-units", "5")
+    assert (spent.status, spent.out) == (4, b"")
+
+
 def test_the_report(database: Database, table_name: str, tmp_path: Path) -> None:
     database.collections(table_name, [1, 5, 30] * 40, filling=500)
     path = tmp_path / "report.json"
-    result = database.keys(table_name, "--report", str(path), "--segments", "6")
+    result = database.keys(table_name, "--summary", str(path), "--segments", "6")
     report = json.loads(path.read_bytes())
     assert report["table"] == table_name
     assert report["method"] == "skip"
@@ -179,7 +210,7 @@ def test_a_plan_states_what_it_cost_and_is_close(
     assert told["keys"]["low"] <= 600 * 2
     assert told["keys"]["high"] >= 600 / 2
     path = tmp_path / "report.json"
-    database.keys(table_name, "--report", str(path))
+    database.keys(table_name, "--summary", str(path))
     spent = json.loads(path.read_bytes())["read_units"]
     assert told["methods"]["skip"]["read_units"]["low"] <= 2 * spent
     assert told["methods"]["skip"]["read_units"]["high"] >= spent / 2
@@ -253,7 +284,7 @@ def test_a_plan_of_small_collections_is_close(
 ) -> None:
     strict.collections(table_name, [items] * (12_000 // items), filling=250)
     report = tmp_path / "report.json"
-    assert strict.keys(table_name, "--report", str(report)).status == 0
+    assert strict.keys(table_name, "--summary", str(report)).status == 0
     spent = json.loads(report.read_bytes())["read_units"]
     units = strict_plan(strict, table_name)["methods"]["skip"]["read_units"]
     assert units["low"] / 1.15 <= spent <= units["high"] * 1.15
@@ -274,7 +305,7 @@ def test_ctrl_c_ends_a_plan(
     assert (result.status, result.err) == (130, "")
 
 
-def test_a_report_can_go_to_a_pipe(strict: Database, table_name: str, tmp_path: Path) -> None:
+def test_a_summary_can_go_to_a_pipe(strict: Database, table_name: str, tmp_path: Path) -> None:
     """It is written into, not replaced by a file."""
     strict.collections(table_name, [2] * 5)
     pipe = tmp_path / "pipe"
@@ -282,16 +313,16 @@ def test_a_report_can_go_to_a_pipe(strict: Database, table_name: str, tmp_path: 
     came: list[str] = []
     reading = threading.Thread(target=lambda: came.append(pipe.read_text()))
     reading.start()
-    assert strict.keys(table_name, "--report", str(pipe)).status == 0
+    assert strict.keys(table_name, "--summary", str(pipe)).status == 0
     reading.join()
     assert json.loads(came[0])["keys"] == 5
     assert pipe.is_fifo()
 
 
-def test_a_report_follows_a_link(strict: Database, table_name: str, tmp_path: Path) -> None:
+def test_a_summary_follows_a_link(strict: Database, table_name: str, tmp_path: Path) -> None:
     strict.collections(table_name, [2] * 5)
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    assert strict.keys(table_name, "--report", str(tmp_path / "link")).status == 0
+    assert strict.keys(table_name, "--summary", str(tmp_path / "link")).status == 0
     assert (tmp_path / "link").is_symlink()
     assert json.loads((tmp_path / "target").read_bytes())["keys"] == 5
 
@@ -342,7 +373,7 @@ def test_an_error_on_the_way_leaves_a_report(
 
     stand_in.fault = fault
     report = tmp_path / "report.json"
-    result = strict.keys(table_name, "--report", str(report))
+    result = strict.keys(table_name, "--summary", str(report))
     assert result.status == 2
     said = json.loads(report.read_bytes())
     assert said["requests"] == 40
@@ -356,6 +387,6 @@ def test_a_stale_item_count_does_not_make_a_large_table_serial(
     strict.collections(table_name, [1] * 12_000, filling=100)
     stand_in.service.tables[table_name].reported = (900, 90_000)
     report = tmp_path / "report.json"
-    assert strict.keys(table_name, "--report", str(report)).status == 0
+    assert strict.keys(table_name, "--summary", str(report)).status == 0
     assert json.loads(report.read_bytes())["segments"] >= 8
     assert json.loads(report.read_bytes())["keys"] == 12_000

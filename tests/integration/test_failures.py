@@ -3,12 +3,13 @@
 import itertools
 import json
 import math
+import threading
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import SLOWEST, Budget
@@ -20,7 +21,7 @@ from keyhop.jobs.pages import TablePages
 from keyhop.jobs.worker import Slice
 from keyhop.scan.reader import PageReader
 
-from testing.databases import Database
+from testing.databases import Database, keyhop
 from testing.partitions import ALL_REASONS
 from testing.servers import local_client
 from testing.simulation.service import failure
@@ -184,27 +185,107 @@ def test_patience_ends_and_the_run_can_be_resumed(
 
 
 def test_waiting_for_the_rate_is_not_taken_for_failure() -> None:
-    """Patience runs from the first failure after a success, not from the last success."""
-    throttled = ClientError({"Error": {"Code": "ThrottlingException"}}, "Scan")
-    answers: list[dict | ClientError] = []
-
-    class Client:
-        def call(self, operation, **parameters):
-            answer = answers.pop(0)
-            if isinstance(answer, ClientError):
-                raise answer
-            return answer
-
-    failures_at = iter((10_000.0, 10_299.0, 20_000.0, 20_299.0, 20_300.0))
-    requester = Requester(
-        Client(), "Orders", clock=lambda: next(failures_at), pause=lambda seconds: None
-    )
-    answers += [{}, throttled, throttled, {}]
-    assert (requester.call("scan"), requester.call("scan")) == ({}, {})
-    answers += [throttled] * 4
+    """Patience runs from the first failed request after a success, not from the last success."""
+    service = TimedService()
+    requester = Requester(service, "Orders", clock=service.clock, pause=lambda seconds: None)
+    service.answers = [(0, {}), (10_000, THROTTLED), (10_299, THROTTLED), (10_300, {})]
+    requester.call("scan")
+    service.now = 10_000
+    requester.call("scan")
+    service.now = 20_000
+    service.answers = [(moment, THROTTLED) for moment in (20_000, 20_299, 20_300, 20_301)]
     with pytest.raises(GaveUp):
         requester.call("scan")
-    assert len(answers) == 1
+    assert len(service.answers) == 1
+
+
+THROTTLED = ClientError({"Error": {"Code": "ThrottlingException"}}, "Scan")
+
+
+class TimedService:
+    """A service that gives each answer at a fixed time of a clock that it has."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.answers: list[tuple[float, dict | Exception]] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def call(self, operation, **parameters):
+        self.now, answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_the_time_of_a_request_that_hangs_is_part_of_the_patience() -> None:
+    service = TimedService()
+    service.answers = [(21, ReadTimeoutError(endpoint_url="http://x"))] * 2
+    requester = Requester(service, "Orders", clock=service.clock, patience=20)
+    with pytest.raises(GaveUp):
+        requester.call("scan")
+    assert len(service.answers) == 1
+
+
+def test_no_wait_is_longer_than_the_patience_that_is_left() -> None:
+    now = 0.0
+
+    class Throttling:
+        def call(self, operation, **parameters):
+            raise THROTTLED
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    for _ in range(20):
+        began = now
+        requester = Requester(Throttling(), "T", clock=lambda: now, patience=20, pause=pause)
+        with pytest.raises(GaveUp):
+            requester.call("scan")
+        assert now - began == pytest.approx(20)
+
+
+@pytest.mark.parametrize("command", [["keys"], ["each", "--delete", "--item", "sk=a", "--yes"]])
+@pytest.mark.parametrize("requests", [0, 5])
+def test_a_command_gives_up_on_a_service_that_hangs(
+    strict: Database, stand_in: StandIn, table_name: str, command: list[str], requests: int
+) -> None:
+    """A request hangs for 30 seconds otherwise, and is repeated."""
+    _ends_soon(strict, stand_in, table_name, command, requests)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("command", [["report"], ["index", "build", "--yes"]])
+@pytest.mark.parametrize("requests", [0, 5])
+def test_a_report_and_a_build_give_up_too(
+    strict: Database, stand_in: StandIn, table_name: str, command: list[str], requests: int
+) -> None:
+    _ends_soon(strict, stand_in, table_name, command, requests)
+
+
+def _ends_soon(
+    strict: Database, stand_in: StandIn, table: str, command: list[str], requests: int
+) -> None:
+    """Assert that the command ends when all but the first requests hang."""
+    strict.collections(table, [2] * 600, filling=500)
+    count, is_over = itertools.count(1), threading.Event()
+
+    def fault(operation: str, request) -> None:
+        if next(count) > requests:
+            is_over.wait()
+            raise Hangup
+
+    stand_in.fault = fault
+    began = time.monotonic()
+    where = ("--endpoint-url", strict.url, "--give-up-after", "1")
+    try:
+        result = keyhop(*command, table, *where)
+    finally:
+        is_over.set()
+    assert result.status == 2
+    assert time.monotonic() - began < 20
 
 
 def test_a_first_contact_that_fails_is_told_at_once() -> None:

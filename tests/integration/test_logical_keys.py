@@ -100,7 +100,7 @@ def test_keys_in_files_and_what_the_manifest_says(
     expected = Counter(sharded(strict, table_name))
     where = tmp_path / "run"
     report = tmp_path / "r.json"
-    options = ("--logical", "--segments", "9", "--output", str(where), "--report", str(report))
+    options = ("--logical", "--segments", "9", "--output", str(where), "--summary", str(report))
     result = strict.keys(table_name, *options)
     assert (result.status, result.out) == (0, b"")
     assert in_files(where) == expected
@@ -120,7 +120,7 @@ def test_a_run_without_logical_is_as_it_was(
     strict: Database, table_name: str, tmp_path: Path
 ) -> None:
     sharded(strict, table_name)
-    result = strict.keys(table_name, "--output", str(tmp_path), "--report", str(tmp_path / "r"))
+    result = strict.keys(table_name, "--output", str(tmp_path), "--summary", str(tmp_path / "r"))
     assert result.status == 0
     for name in ("run.json", "manifest.json", "r"):
         assert not {"fold", "logical"} & set(json.loads((tmp_path / name).read_bytes()))

@@ -173,7 +173,7 @@ def test_killed_at_random_moments_and_resumed_until_done(
     chance = random.Random(17)
     path = tmp_path / "out"
     command = [sys.executable, "-m", "keyhop", "keys", table_name]
-    command += ["--endpoint-url", dynamodb.url, "--format", "jsonl"]
+    command += ["--endpoint-url", dynamodb.url, "--format", "typed-json"]
     command += ["--output", str(path), "--quiet"]
     for kill in range(kills):
         before = len(list(path.glob("commits/*")))
@@ -212,7 +212,7 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(
 
     stand_in.fault = fault
     arguments = ("--output", str(path), "--segments", "9")
-    result = strict.keys(table_name, *arguments, "--report", str(tmp_path / "r.json"))
+    result = strict.keys(table_name, *arguments, "--summary", str(tmp_path / "r.json"))
     stand_in.fault = lambda operation, request: None
     assert result.status == status
     assert "Interrupted. Continue with --output" in result.err
@@ -262,7 +262,11 @@ def test_a_directory_that_holds_something_else_is_refused(
     assert database.keys(other, "--output", str(unfinished), "--max-read-units", "0.4").status == 4
     cases["add --resume"] = (other, unfinished, ())
     cases["holds a run of another table"] = (table_name, unfinished, ("--resume",))
-    cases["was begun with --format jsonl"] = (other, unfinished, ("--resume", "--format", "csv"))
+    cases["was begun with --format typed-json"] = (
+        other,
+        unfinished,
+        ("--resume", "--format", "csv"),
+    )
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.txt").write_text("mine")

@@ -33,7 +33,15 @@ def test_ctrl_c_does_not_wait_for_an_answer_and_loses_no_more_than_that(
     where = ("--output", str(path), "--segments", "9")
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "testing.patient", "keys", table_name, "--format", "jsonl"),
+            *(
+                sys.executable,
+                "-m",
+                "testing.patient",
+                "keys",
+                table_name,
+                "--format",
+                "typed-json",
+            ),
             *("--endpoint-url", strict.url, *where),
         ],
         cwd=ROOT,

@@ -24,7 +24,7 @@ SHARE = ("--verify", "1")
 
 def report_of(database: Database, table: str, tmp_path: Path, *arguments: str) -> tuple[int, dict]:
     path = tmp_path / "report.json"
-    result = database.keys(table, "--report", str(path), *arguments)
+    result = database.keys(table, "--summary", str(path), *arguments)
     return result.status, json.loads(path.read_bytes())["verify"] | {"err": result.err}
 
 

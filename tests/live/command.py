@@ -32,8 +32,8 @@ def keyhop_keys(table: Fixture, index: str | None) -> str:
     with tempfile.TemporaryDirectory(prefix="keyhop-live-") as folder:
         report = Path(folder) / "report.json"
         arguments = [
-            *("keys", table.name, "--format", "jsonl", "--segments", str(SEGMENTS), "--quiet"),
-            *("--report", str(report)),
+            *("keys", table.name, "--format", "typed-json", "--segments", str(SEGMENTS), "--quiet"),
+            *("--summary", str(report)),
             *(("--index", index) if index else ()),
         ]
         # A process of its own: in this one its handling of Ctrl-C would be in the suite's way.

@@ -150,6 +150,27 @@ def test_a_limit_ends_the_list(
     assert len(list(listed(strict, table_name, limit=4_000))) == 3_000
 
 
+def test_a_limit_ends_what_is_written(
+    strict: Database, stand_in: StandIn, table_name: str, no_thread_is_left: None
+) -> None:
+    expected = strict.collections(table_name, [3] * 3_000, filling=500)
+    out = io.BytesIO()
+    summary = listed(strict, table_name, limit=7, format="csv").write_to(out)
+    header, *keys = out.getvalue().decode().splitlines()
+    assert (header, len(set(keys)), set(keys) <= expected) == ("pk", 7, True)
+    assert (summary.keys, summary.finished) == (7, False)
+    assert stand_in.requests["Scan"] < 200
+    with pytest.raises(keyhop.errors.CannotStart, match="run reads all keys: leave limit out"):
+        listed(strict, table_name, limit=7).run()
+
+
+def test_run_counts_logical_keys(strict: Database, table_name: str) -> None:
+    strict.create(table_name)
+    keys = [f"a_{shard}" for shard in range(1, 8)] + ["b"]
+    strict.fill(table_name, ({"pk": {"S": key}, "sk": {"S": "1"}} for key in keys))
+    assert listed(strict, table_name, logical=True).run().keys == 2
+
+
 def test_an_abandoned_iterator_stops_its_threads(
     strict: Database, stand_in: StandIn, table_name: str, no_thread_is_left: None
 ) -> None:

@@ -15,12 +15,11 @@ from keyhop import __version__
 from keyhop.checks import check_characters
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import aligned, check_report_path, put_out
+from keyhop.cli.output import aligned, put_out
 from keyhop.cli.session import Facts, Session, place, stop_on_signals
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import look_up
 from keyhop.each.effect import Effect
 from keyhop.each.outcomes import CHANGED, LIMITS, PUT, per_key
 from keyhop.each.outcomes import FAILED as KEY_FAILED
@@ -57,7 +56,6 @@ _FIELDS = {one.name for one in fields(EachInput)}
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
-    check_report_path(options.report)
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: the directory of the run to go on with.")
     values = _asked(options)
@@ -120,7 +118,7 @@ class EachCommand(Session):
     _effect: Effect
 
     def __init__(self, options: Options, values: EachInput, request: Request) -> None:
-        super().__init__(options, table_of=partial(look_up, patience=options.give_up_after))
+        super().__init__(options)
         self._asked, self._request = values, request
         self._began = time.monotonic()
         self._listed: dict[str, Any] | None = None  # The manifest of the list, if it is made here.

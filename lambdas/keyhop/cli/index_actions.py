@@ -6,7 +6,7 @@ from typing import Any
 
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.options import Options
-from keyhop.cli.output import check_report_path, put_out, write_report
+from keyhop.cli.output import is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, Stop, stop_on_signals
 from keyhop.errors import CannotStart
@@ -27,7 +27,6 @@ WRITES = {
 
 def run(options: Options) -> int:
     """Run one action on the key index of a table, and return its exit status."""
-    check_report_path(options.report)
     if getattr(options, "resume", False) and options.output:
         check_is_begun(Path(options.output))
     with stop_on_signals("Start the same command again.") as stop:
@@ -82,10 +81,10 @@ class IndexCommand(Session):
         """Name the collections that prevent a build, because somebody must correct them."""
         for kind, keys in self.index.blocking.get("examples", {}).items():
             self.say(f"  {kind:9} {'; '.join(map(str, keys[:EXAMPLES]))}")
-            if len(keys) > EXAMPLES and not self.options.report:
-                self.say(f"            and {len(keys) - EXAMPLES:,} more, which --report names")
-        if self.index.blocking:
-            write_report(self.options.report, self.index.blocking)
+            if len(keys) > EXAMPLES and is_text(self.options.format):
+                self.say(f"            and {len(keys) - EXAMPLES:,} more; --format json names all")
+        if self.index.blocking and not is_text(self.options.format):
+            put_out(self.options.format, self.index.blocking, str)
 
     def verify(self) -> int:
         repair, grace = not self.options.no_repair, self.options.grace
@@ -129,5 +128,4 @@ class IndexCommand(Session):
 
     def _print(self, result: IndexResult | IndexStatus) -> None:
         """Print what somebody asks for, also with --quiet."""
-        write_report(self.options.report, result.to_json())
         put_out(self.options.format, result.to_json(), result.to_text)

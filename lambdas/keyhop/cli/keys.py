@@ -59,6 +59,7 @@ folding = in_section("Logical keys, of a table with sharded keys")
     help="the same in dollars of reads, at the prices that --dry-run names",
     type=shared.positive,
 )
+@limit("--limit N", help="print at most N keys, then stop reading", type=whole(1, 10**9))
 @shared.give_up_after
 @shared.yes
 @folding(
@@ -86,7 +87,10 @@ folding = in_section("Logical keys, of a table with sharded keys")
     help="afterwards read this share of the table (0 to 1) by plain Scans, and compare",
     type=shared.share,
 )
-@shared.reporting
+@shared.format_
+@output("--count", help="print the number of keys only")
+@output("--summary FILE", help="write the summary to FILE as JSON")
+@shared.quiet
 @shared.where
 @shared.stack
 def run(**options: Any) -> None:
@@ -97,6 +101,8 @@ def run(**options: Any) -> None:
       keyhop keys Orders --dry-run               what would it cost?
       keyhop keys Orders                         print the keys
       keyhop keys Orders --format json           one object a line: {"pk": "a"}
+      keyhop keys Orders --limit 3               some of them
+      keyhop keys Orders --count                 how many?
       keyhop keys Orders -o keys                 into files, which a crash spares
       keyhop keys Orders -o keys --resume        ... go on after an interruption
       keyhop keys Orders -o keys --verify 0.01   ... check 1 % by a plain Scan

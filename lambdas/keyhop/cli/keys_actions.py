@@ -11,17 +11,16 @@ from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import (
     aligned,
-    check_report_path,
+    check_summary_path,
     columns,
     folded,
     put_out,
     width_of,
-    write_report,
+    write_summary,
 )
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, stop_on_signals
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.tables import look_up
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
 from keyhop.jobs.estimate import Estimate
 from keyhop.keys.request import KeysInput
@@ -42,30 +41,33 @@ def run(options: Options) -> int:
 
 def _check(options: Options) -> None:
     """Raise CannotStart for flags that are wrong or exclude each other, by their names."""
-    for name in ("output", "report", "separator", "metadata"):
+    for name in ("output", "summary", "separator", "metadata"):
         if getattr(options, name) == "":
             raise CannotStart(f"{flag(name)} is empty: give it a value, or leave the flag out.")
     if sys.stdout is None and not options.output:
         raise CannotStart("Standard output is closed: open it, or write to files with --output.")
     if options.resume and not options.output:
         raise CannotStart("--resume needs --output DIR: only a run in a directory can be resumed.")
-    if options.dry_run and (options.output or options.verify or options.report):
+    some = next((name for name in ("limit", "count") if getattr(options, name)), None)
+    for name in ("count", "output", "verify", "dry_run"):
+        if some is not None and name != some and getattr(options, name):
+            raise CannotStart(f"--{some} does not work with {flag(name)}: leave one of them out.")
+    if options.dry_run and (options.output or options.verify or options.summary):
         raise CannotStart(
-            "--dry-run only estimates: it goes without --output, --report and --verify."
+            "--dry-run only estimates: it goes without --output, --summary and --verify."
         )
     flags = ("table", "index", "method", "accept", "logical", "separator", "metadata", "dry_run")
     values = {name: getattr(options, name) for name in flags}
     for sentence in KeysInput(**values, verify_share=options.verify).contradictions(flag):
         raise CannotStart(f"{sentence}.")
-    check_report_path(options.report)
+    check_summary_path(options.summary)
 
 
 class KeysCommand(Session):
     """The keys of a table, listed to standard output or to files, or an estimate."""
 
     def __init__(self, options: Options) -> None:
-        look = partial(look_up, patience=options.give_up_after)
-        super().__init__(options, table_of=look, threads=options.threads or 0)
+        super().__init__(options, threads=options.threads or 0)
 
     def _arguments(self, *names: str) -> dict[str, Any]:
         """Return the flags with these names, and those of each call, as arguments."""
@@ -96,12 +98,14 @@ class KeysCommand(Session):
     def list_keys(self) -> int:
         """List the keys, and return the exit status."""
         options = self.options
-        names = ("method", "accept", "logical", "separator", "metadata", "processes", "max_cost")
+        names = ("method", "accept", "logical", "separator", "metadata", "max_cost")
         with StatusLine(options.quiet) as status:
             shown = JobProgress(status)
             with list_keys(
                 OpenTable(self.connection, self.table),
                 **self._arguments(*names, "output", "resume", "verify"),
+                limit=options.limit,
+                processes=options.processes or (1 if options.limit else None),
                 format=options.format,
                 progress=shown.update,
                 approve=lambda ahead, maximum: self.ask_about_cost(keys.title, maximum, ahead),
@@ -112,7 +116,7 @@ class KeysCommand(Session):
     def _tell_it_is_finished(self, keys: Keys) -> int:
         """Report the finished run of a directory."""
         report, directory = keys.summary.to_json(), self.options.output
-        write_report(self.options.report, {**report, "error": None})
+        write_summary(self.options.summary, {**report, "error": None})
         self.say(
             f"{directory} holds a finished run of {report['table']}: "
             f"{counted(report['keys'], 'key')}. "
@@ -124,7 +128,7 @@ class KeysCommand(Session):
         """Do the work, then report it, whatever happened; return the exit status."""
         options, status, message = self.options, DONE, None
         try:
-            if options.output:
+            if options.output or options.count:
                 keys.run()
             else:
                 keys.write_to(sys.stdout.buffer)
@@ -145,10 +149,12 @@ class KeysCommand(Session):
         report["error"] = message
         if status == DONE and report.get("verify", {}).get("missing"):
             status = KEYS_MISSING
+        if options.count and report["finished"]:
+            put_out(options.format, {"keys": report["keys"]}, lambda: f"{report['keys']}")
         if not options.quiet and (status == DONE or report["requests"]):
             text = "\n".join(summary_lines(report))
             print(folded(text, width_of(sys.stderr)), file=sys.stderr)
-        write_report(options.report, report)
+        write_summary(options.summary, report)
         return status
 
     def _resume_hint(self, report: Mapping[str, Any]) -> str:
@@ -226,7 +232,7 @@ def _headline(estimate: Estimate) -> str:
 
 
 def summary_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Return the --report of `keyhop keys` for a person."""
+    """Return the --summary of `keyhop keys` for a person."""
     name = f"{report['table']}/{report['index']}" if report["index"] else report["table"]
     so_far = "" if report["finished"] else " so far"
     seconds = report["seconds"]

@@ -20,6 +20,7 @@ from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 
 FORMATS = ("text", "json", "csv", "typed-json")
+"""The formats of results, which are the same for all commands (output.put_out)."""
 
 LEAST_RATE = 0.01
 """One page of 0.5 read units every 50 seconds."""
@@ -156,15 +157,6 @@ class Command(Sections):
         return actions.run(Options(action=check.__name__, **ctx.params))
 
 
-class Formats(click.Choice):  # type: ignore[type-arg]  # no type takes one before click 8.2
-    """The formats of results, which are the same for all commands (output.put_out)."""
-
-    def convert(self, value: Any, *where: Any) -> str:
-        """Return the format; `jsonl` is the former name of typed-json."""
-        format_: str = super().convert("typed-json" if value == "jsonl" else value, *where)
-        return format_
-
-
 def together(*decorators: Decorator) -> Decorator:
     """Combine decorators; the help lists their options in this order."""
 
@@ -281,11 +273,9 @@ format_ = output(
     "--format FORMAT",
     "-f",
     help='text (default); json: {"pk": "a"}; typed-json: {"pk": {"S": "a"}}; csv: with a header',
-    type=Formats(FORMATS),
+    type=click.Choice(FORMATS),
 )
-reporting = together(
-    format_, output("--report FILE", help="write the result to FILE as JSON"), quiet
-)
+reporting = together(format_, quiet)
 
 place = in_section("Where the table is")
 where = together(
@@ -307,5 +297,5 @@ stack = place(
     help="the deployment whose record of the key index counts, by its stack (default: the record "
     "of this machine)",
 )
-everywhere = together(format_, quiet, where)
+everywhere = together(reporting, where)
 """The options of every command, which are allowed before a command, too."""

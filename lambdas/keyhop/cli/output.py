@@ -1,4 +1,4 @@
-"""The result of a command on standard output and in the --report file.
+"""The result of a command on standard output, and the --summary file of `keyhop keys`.
 
 A result is text for a person, JSON or CSV for a program, in the same form for all commands:
 
@@ -172,22 +172,22 @@ def _flat(record: Record, before: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{before}{name}", "" if value is None else value
 
 
-def check_report_path(path: str | None) -> None:
-    """Raise CannotStart if the --report file could not be written."""
+def check_summary_path(path: str | None) -> None:
+    """Raise CannotStart if the --summary file could not be written."""
     if not path:
         return
     folder = Path(path).resolve().parent
     if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise CannotStart(
-            f"--report {path} cannot be written: choose a file in a directory of yours."
+            f"--summary {path} cannot be written: choose a file in a directory of yours."
         )
 
 
-def write_report(path: str | None, report: Mapping[str, Any]) -> None:
-    """Write the --report file, if there is one: a file atomically, a pipe directly."""
+def write_summary(path: str | None, summary: Mapping[str, Any]) -> None:
+    """Write the --summary file, if there is one: a file atomically, a pipe directly."""
     if not path:
         return
-    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, limit, number, output, together
+from keyhop.rekey.pace import NO_LIMIT
 from keyhop.rekey.request import SHARDS, STRAGGLERS, UNMAPPED
 
 SHOW_KEYS = ("full", "digest")
@@ -70,7 +71,15 @@ def show_keys(help: str) -> Decorator:
 
 
 percent = number("a percentage, from 0 to 100", lambda value: 0 <= value <= 100)
-units_a_second = number("a number of write units a second, 0 or more", lambda value: value >= 0)
+units_a_second = number(
+    "a number of write units a second, 0 or more, or none", lambda value: 0 <= value < math.inf
+)
+
+
+def copy_rate(text: str) -> float | str:
+    """Return a rate, or NO_LIMIT."""
+    return text if text == NO_LIMIT else units_a_second(text)
+
 
 days = number("a number of days, 0 or more", lambda value: 0 <= value < math.inf)
 
@@ -257,8 +266,11 @@ def start(**options: Any) -> None:
 
 
 @action(
-    shared.yes,
-    argument=argument("rate", help="write units a second; 0 to stand", type=units_a_second),
+    argument=argument(
+        "rate",
+        help=f"write units a second; 0 as pause does; {NO_LIMIT} for no limit",
+        type=copy_rate,
+    ),
 )
 def throttle(**options: Any) -> None:
     """Hold the copy under so many write units a second, from now on.
@@ -266,13 +278,13 @@ def throttle(**options: Any) -> None:
     \b
     examples:
       keyhop rekey throttle Orders 500 --to New
-      keyhop rekey throttle Orders 0 --to New          stand still
+      keyhop rekey throttle Orders none --to New       without a limit
 
-    The copy of live writes is never slowed.
+    The copy of live writes is never slowed. It does not ask.
     """
 
 
-@action(shared.yes)
+@action()
 def pause(**options: Any) -> None:
     """Let the copy stand still; live writes are followed on.
 
@@ -283,9 +295,9 @@ def pause(**options: Any) -> None:
     """
 
 
-@action(shared.yes)
+@action()
 def resume(**options: Any) -> None:
-    """Let the copy go on after a pause.
+    """Let the copy go on after a pause, at the last rate.
 
     \b
     examples:

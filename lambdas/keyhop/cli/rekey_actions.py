@@ -9,7 +9,7 @@ from typing import Any
 
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
 from keyhop.cli.options import Options
-from keyhop.cli.output import aligned, check_report_path
+from keyhop.cli.output import aligned
 from keyhop.cli.progress import StatusLine
 from keyhop.cli.rekey_pair import PairCommand
 from keyhop.cli.session import ASK_ABOVE, Facts, stop_on_signals
@@ -37,7 +37,6 @@ Given = tuple[str, KeyType | None] | None
 
 def run(options: Options) -> int:
     """Run one action on a pair of tables; return its exit status."""
-    check_report_path(options.report)
     action = ACTIONS.get(options.action)
     if action is None:
         from keyhop.cli import rekey_runs  # with what copies, compares and cuts over
@@ -49,25 +48,23 @@ def run(options: Options) -> int:
 
 
 def throttle(command: PairCommand) -> int:
-    """Set the rate of the copy."""
+    """Set the rate of the copy, or pause it for a rate of 0."""
     rate = command.options.rate
-    act = f"hold the copy of {command.table.name} under {rate:g} write units a second"
-    return _tell_pace(command, act, {"rate": rate or None, "paused": rate == 0})
+    return _tell_pace(command, rate=rate, paused=False) if rate else pause(command)
 
 
 def pause(command: PairCommand) -> int:
     """Stop the copy for a while."""
-    return _tell_pace(command, f"let the copy of {command.table.name} stand", {"paused": True})
+    return _tell_pace(command, paused=True)
 
 
 def resume(command: PairCommand) -> int:
-    """Continue the copy."""
-    return _tell_pace(command, f"let the copy of {command.table.name} go on", {"paused": False})
+    """Continue the copy at the last rate."""
+    return _tell_pace(command, paused=False)
 
 
-def _tell_pace(command: PairCommand, act: str, more: Mapping[str, Any]) -> int:
+def _tell_pace(command: PairCommand, **more: Any) -> int:
     side = command.side()
-    command.confirm(act)
     side.tell(THROTTLE, {"rate": None, "paused": False, **(side.told(THROTTLE) or {}), **more})
     return command.put_out_status(side)
 

@@ -13,7 +13,7 @@ from keyhop.dynamodb.values import to_json
 from keyhop.jobs.formats import json_text
 from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import Control, Stage, other_side
-from keyhop.rekey.pace import BACKFILL, THROTTLE
+from keyhop.rekey.pace import BACKFILL, NO_LIMIT, THROTTLE
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import DEPLOYMENT, VERIFIED
 from keyhop.rekey.standing import Standing
@@ -204,7 +204,8 @@ def _copied(standing: Standing) -> str:
         return ""
     pace = standing.figure(THROTTLE)
     if copy.get("ended") is None:
-        rate = f", under {pace['rate']:g} WRU a second" if pace.get("rate") else ""
+        limit = pace.get("rate")
+        rate = f", under {limit:g} WRU a second" if limit not in (None, NO_LIMIT) else ""
         return f"run {copy['run']}{', paused' if pace.get('paused') else rate}"
     counts = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in copy["counts"].items())
     return f"finished: {counts}"

@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.cli.exit_status import INTERRUPTED, SENTENCE, TERMINATED
 from keyhop.cli.options import Options
-from keyhop.cli.output import aligned, is_text, put_out, write_report
+from keyhop.cli.output import aligned, is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.dynamodb.client import Connection, DynamoDB, connect
 from keyhop.dynamodb.endpoint import Endpoint
@@ -34,6 +34,7 @@ from keyhop.jobs.task import Tasks
 from keyhop.public.deployment import BUCKET, find_outputs
 from keyhop.public.runs import opened_job, progress_of
 from keyhop.public.tables import CONNECTIONS, IndexRecord
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 
 Facts = Iterable[tuple[str, str]]
@@ -119,9 +120,8 @@ class Session:
         text: Callable[[], str],
         rows: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Write the report and print the result; its text is a summary, which --quiet omits."""
+        """Print the result; its text is a summary, which --quiet omits."""
         options = self.options
-        write_report(options.report, report)
         if not options.quiet or not is_text(options.format):
             put_out(options.format, report, text, rows)
 
@@ -238,7 +238,9 @@ class Session:
 def connection_of(options: Options, threads: int = 0) -> Connection:
     """Connect to the place that the options name, with connections for so many threads."""
     endpoint = Endpoint(options.region, options.profile, options.endpoint_url, options.role_arn)
-    return connect(endpoint, max(CONNECTIONS, threads), os.environ.get(VARIABLE))
+    patience = getattr(options, "give_up_after", DEFAULT_PATIENCE_SECONDS)
+    own_prices = os.environ.get(VARIABLE)
+    return connect(endpoint, max(CONNECTIONS, threads), own_prices, give_up_after=patience)
 
 
 @contextmanager

@@ -27,10 +27,12 @@ from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.transport import USER_AGENT, Client, connections_to
 from keyhop.dynamodb.units import US_EAST_1, Prices
 from keyhop.errors import CannotStart
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 
 LOCAL_REGION = "us-east-1"
 CONNECT_SECONDS = 5
 READ_SECONDS = 30
+LEAST_READ_SECONDS = 1.0
 
 
 class DynamoDB(Protocol):
@@ -42,12 +44,17 @@ class DynamoDB(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client, where it talks to, for messages, and what units cost there."""
+    """A client, where it talks to, for messages, and what units cost there.
+
+    Attributes:
+        patience: The seconds for which a request about a table as a whole is repeated at most.
+    """
 
     client: DynamoDB
     endpoint: Endpoint = Endpoint()
     clock: Callable[[], float] = time.monotonic
     prices: Prices = US_EAST_1
+    patience: float = DEFAULT_PATIENCE_SECONDS
 
 
 def connect(
@@ -55,14 +62,22 @@ def connect(
     connections: int = 16,
     own_prices: str | None = None,
     patience: float | None = None,
+    give_up_after: float = DEFAULT_PATIENCE_SECONDS,
 ) -> Connection:
     """Return a connection with a pool of `connections`; raise CannotStart or NoCredentials.
 
-    own_prices: see Prices.of. patience: see dynamodb_client.
+    Args:
+        own_prices: See Prices.of.
+        patience: See dynamodb_client. By default it is a third of `give_up_after`, so that a last
+            attempt ends soon after that time, and no more than usual.
+        give_up_after: The patience of the connection.
     """
+    if patience is None and give_up_after < 3 * READ_SECONDS:
+        patience = max(LEAST_READ_SECONDS, give_up_after / 3)
     client = dynamodb_client(endpoint, connections, patience=patience)
     prices = Prices.of(client.region, own_prices)
-    return Connection(client, replace(endpoint, region=client.region), prices=prices)
+    own_endpoint = replace(endpoint, region=client.region)
+    return Connection(client, own_endpoint, prices=prices, patience=give_up_after)
 
 
 def dynamodb_client(
@@ -70,12 +85,13 @@ def dynamodb_client(
 ) -> Client:
     """Make a tuned client with a pool of `connections`, before the threads that share it.
 
-    patience: seconds for a connection, and for an answer; None: as usual.
+    patience: seconds for an answer, and at most for a connection; None: as usual.
     A loopback endpoint needs no credentials and no region: stand-ins are used if there are none.
     Raises CannotStart or NoCredentials.
     """
     if endpoint.url is not None and not _is_http(endpoint.url):
         raise CannotStart(f"--endpoint-url {endpoint.url} is not an http:// or https:// address.")
+    times = (min(CONNECT_SECONDS, patience or CONNECT_SECONDS), patience or READ_SECONDS)
     try:
         session = _session(endpoint)
         if session is not endpoint.session:
@@ -93,8 +109,8 @@ def dynamodb_client(
                 user_agent=USER_AGENT,
                 max_pool_connections=connections,
                 tcp_keepalive=True,
-                connect_timeout=patience or CONNECT_SECONDS,
-                read_timeout=patience or READ_SECONDS,
+                connect_timeout=times[0],
+                read_timeout=times[1],
             )
 
         credentials = session.get_credentials()
@@ -109,7 +125,6 @@ def dynamodb_client(
             client = Client(region, make)
         if credentials is not None:
             bundle = session.get_config_variable("ca_bundle")
-            times = (patience or CONNECT_SECONDS, patience or READ_SECONDS)
             client.send_by(connections_to(url, bundle, *times), credentials)
         return client
     except (BotoCoreError, ValueError) as error:

@@ -5,6 +5,7 @@ requests about single items for a job: its writes are held back to a rate, and i
 strongly consistent.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -81,6 +82,7 @@ class Requester:
     on_throttle: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic
     _failing_since: float | None = None
+    _succeeded_at: float = -math.inf
 
     def once(
         self, operation: str, least_units: float = 0.0, **parameters: Any
@@ -90,13 +92,16 @@ class Requester:
         `least_units` is the minimum that the service charges; local databases report less. Errors
         are those of boto3's client.
         """
+        began = self.clock()
         try:
             answer = send(self.client, operation, parameters)
-        except ClientError as error:
-            if is_refused(error):
-                self._failing_since = None
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and is_refused(error):
+                self._succeed()
+            elif self._failing_since is None:
+                self._failing_since = max(began, self._succeeded_at)
             raise
-        self._failing_since = None
+        self._succeed()
         units = max(least_units, units_of(answer))
         self.usage.count_answer(units, operation in WRITES)
         return answer, units
@@ -124,7 +129,7 @@ class Requester:
                 ),
                 longest=self.longest_wait,
                 failed=self._failed,
-                sleep=pause or self.pause,
+                sleep=lambda seconds: (pause or self.pause)(min(seconds, self._remaining())),
             )
         except (ClientError, BotoCoreError) as error:
             if is_refused(error):
@@ -133,6 +138,14 @@ class Requester:
 
     def explained(self, error: Exception) -> KeyhopError:
         return explained(error, self.endpoint, self.table, self.arn, self.service)
+
+    def _succeed(self) -> None:
+        self._failing_since, self._succeeded_at = None, self.clock()
+
+    def _remaining(self) -> float:
+        """Return the seconds until the requester gives up if nothing succeeds."""
+        since = self._failing_since
+        return self.patience if since is None else max(0.0, since + self.patience - self.clock())
 
     def _failed(self, error: BaseException) -> None:
         self.usage.count(retries=1)

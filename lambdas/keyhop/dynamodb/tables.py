@@ -242,19 +242,21 @@ def ask(
 ) -> dict[str, Any]:
     """Send a request about a table as a whole, and repeat it if that can help.
 
-    Throttling and 5xx are retried for `patience` seconds. A missing answer is retried only a few
-    times, because a wrong endpoint should be reported at once.
+    Throttling and 5xx are retried for `patience` seconds, or for that of the connection if it is
+    less. A missing answer is retried only a few times, because a wrong endpoint should be reported
+    at once.
 
     Raises:
         ClientError: The service refuses the request for now (NOT_NOW).
         KeyhopError: The service refuses the request (see `explained`).
     """
-    began = connection.clock()
+    ends_at = connection.clock() + min(patience, connection.patience)
 
     def is_enough(error: BaseException, attempts: int) -> bool:
-        if isinstance(error, ClientError):
-            return connection.clock() - began >= patience
-        return attempts >= FIRST_CONTACT_ATTEMPTS
+        is_answered = isinstance(error, ClientError)
+        return connection.clock() >= ends_at or (
+            not is_answered and attempts >= FIRST_CONTACT_ATTEMPTS
+        )
 
     try:
         return repeat(

@@ -205,6 +205,8 @@ def _check_same_settings(
             how = f"without {setting}"
             if of_run[name]:
                 how = f"with {setting} {of_run[name]}, not {value}"
+            if name == "format" and place.prefix:  # the command has another name for this one
+                how = how.replace("jsonl", "typed-json")
             raise RunConflict(f"{place.run} was begun {how}: leave it out.")
 
 

@@ -56,7 +56,8 @@ MOST_DEATHS = 3
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
-Connect = Callable[[Endpoint, int], Connection]
+Connect = Callable[..., Connection]
+"""Connects as dynamodb.client.connect does."""
 
 
 class Started(Protocol):
@@ -416,7 +417,8 @@ class _Assigned:
         journal = Journal(Directory(assignment.path))
         plan = journal.plan()
         assert plan is not None
-        connection = connect(assignment.endpoint, assignment.threads)
+        patience = assignment.patience
+        connection = connect(assignment.endpoint, assignment.threads, give_up_after=patience)
         task, source = begun_task(tasks, plan, connection)
         budget = Budget(assignment.max_read_rate, assignment.may_read)
         self._reader = reader = PageReader(

@@ -128,7 +128,7 @@ def list_keys(
             "auto" chooses, and `summary.reason` says why.
         accept: "stale-index", with method "index": read the key index even if it may be out of
             date.
-        limit: End after this number of keys.
+        limit: End after this number of keys, in an iteration and in `write_to`.
         typed: Yield each key as a dict of JSON values with types, such as {"pk": {"S": "a"}}.
             Otherwise a key is a str, a Decimal or bytes.
         logical: List logical keys: "/f.txt" once for "/f.txt_1", "/f.txt_2", and so on.
@@ -249,7 +249,7 @@ class KeysSummary:
         return cls(**{name: report[name] for name in names}, _report=report)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures, as `keyhop keys --report FILE` writes them."""
+        """Return all figures, as `keyhop keys --summary FILE` writes them."""
         return dict(self._report)
 
 
@@ -323,19 +323,33 @@ class Keys(Iterator[Any]):
         return self._feed.take()
 
     def write_to(self, stream: IO[bytes]) -> KeysSummary:
-        """Write all keys to a binary stream, in the format of `list_keys`, and return the summary.
+        """Write keys to a binary stream, in the format of `list_keys`, and return the summary.
 
-        This is the fastest way to print keys. It works in the calling thread.
+        This is the fastest way to print all keys. It works in the calling thread. With a limit it
+        iterates.
         """
-        return self._run(partial(ByteSink, stream))
+        if self._limit is None:
+            return self._run(partial(ByteSink, stream))
+        with self:
+            batch = [*self._batch] or self._next_batch()
+            if batch is not None or self._listing.is_finished:
+                plan = self._listing.job.plan
+                encoder = Encoder(plan.format, plan.space)
+                stream.write(encoder.header())
+            while batch is not None:
+                stream.write(encoder.encode(batch))
+                stream.flush()
+                self._count += len(batch)
+                batch = self._next_batch() if self._count < self._limit else None
+        return self.summary
 
     def run(self) -> KeysSummary:
         """Read all keys without yielding them: into `output`, or only to count them."""
+        if self._limit is not None:
+            raise CannotStart("run reads all keys: leave limit out, or iterate.")
         return self._run(None)
 
     def _run(self, sink_of: SinkOf | None) -> KeysSummary:
-        if self._limit is not None:
-            raise CannotStart("limit is for an iteration: leave it out.")
         self._end.detach()
         self._listing.run(sink_of)
         return self.summary
@@ -343,7 +357,8 @@ class Keys(Iterator[Any]):
     @property
     def summary(self) -> KeysSummary:
         """The figures so far; they are complete after the last key."""
-        return KeysSummary.of(self._listing.report())
+        report = self._listing.report()
+        return KeysSummary.of(report if self._limit is None else {**report, "keys": self._count})
 
     @property
     def was_finished(self) -> bool:
@@ -479,6 +494,8 @@ class Listing:
         self.was_run = True
         self._format = format_
         began = time.monotonic()
+        if sink_of is None and self._fold is not None and not self._keeps:
+            sink_of = KeySink  # it folds keys, and passes none on
         try:
             if self.stored is not None:
                 self._show_stored(sink_of)

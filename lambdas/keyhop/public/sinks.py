@@ -24,7 +24,10 @@ MOST_WAITING = 8
 
 
 class KeySink:
-    """Receives the keys of a listing, folds them, and passes each on once (jobs.worker.Output)."""
+    """Receives the keys of a listing, folds them, and passes each on once (jobs.worker.Output).
+
+    The subclasses say to where; this class only counts the keys.
+    """
 
     def __init__(self, encoder: Encoder, fold: Fold | None = None) -> None:
         self.physical = self.folded = self.passed = 0
@@ -74,11 +77,9 @@ class KeySink:
 
     def put(self, keys: Sequence[Key]) -> None:
         """Pass keys on."""
-        raise NotImplementedError
 
     def put_held(self, held: SpooledTemporaryFile[bytes]) -> None:
         """Pass on the encoded keys in a file."""
-        raise NotImplementedError
 
 
 class ByteSink(KeySink):

@@ -60,7 +60,10 @@ def open_table(
         region = None if session is not None else table_region(table)
         core = getattr(session, "_session", session)
         endpoint = Endpoint(region, url=url, session=core)
-        connection = connect(endpoint, max(CONNECTIONS, threads), os.environ.get(VARIABLE))
+        own_prices = os.environ.get(VARIABLE)
+        connection = connect(
+            endpoint, max(CONNECTIONS, threads), own_prices, give_up_after=patience
+        )
         return OpenTable(connection, look_up(connection, table, patience))
     client = getattr(getattr(table, "meta", None), "client", None)
     name = getattr(table, "name", None)

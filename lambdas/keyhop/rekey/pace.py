@@ -2,7 +2,8 @@
 
 The side table holds these figures:
 
-    throttle     {"rate": write units a second of all workers, or null, "paused": true or false}
+    throttle     {"rate": write units a second of all workers, null as the run was started, or
+                 "none" for no limit, "paused": true or false}
     backfill     {"run", "started", "began", "ended": null while it is running, "counts"}
     unmappable   {"count", "examples": [{"key": a digest, "why"}], "at", "run"}: the result of the
                  last backfill, or of the last verify of everything
@@ -10,12 +11,15 @@ The side table holds these figures:
 All times are seconds since 1970.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 THROTTLE, BACKFILL, UNMAPPABLE = "throttle", "backfill", "unmappable"
 """Names of figures (side/table.SideTable.tell)."""
+
+NO_LIMIT = "none"
 
 SLOWS_AT_SECONDS = 30.0
 """Above this lag the backfill slows down, and more so for a larger lag."""
@@ -47,6 +51,8 @@ class Pace:
 def pace_of(throttle: Mapping[str, Any] | None, lag: Mapping[str, Any] | None, now: float) -> Pace:
     """Return the pace that the figures of the side table allow at `now`, in seconds since 1970."""
     rate = None if throttle is None else throttle.get("rate")
+    if rate == NO_LIMIT:
+        rate = math.inf
     if throttle is not None and throttle.get("paused"):
         return Pace(rate, 0.0, "paused by hand")
     seconds = 0.0 if lag is None or now - lag["at"] > OLD_LAG_SECONDS else float(lag["seconds"])

@@ -55,6 +55,7 @@ def sample(
         connection,
         journal or Journal(Memory()),
         stop=stop or Event(),
+        patience=connection.patience,
         usage=usage or Usage(),
     )
     job.prepare(table)

@@ -75,7 +75,8 @@ def look_again(
         raise BrokenPromise(f"{plan.title} is not the table that was sampled: start a new report.")
     units = plan.options["units"]
     budget = Budget(max_read_rate, None if units is None else max(0.0, units - facts.rru))
-    reader = PageReader(connection, source, budget, stop=stop or Event())
+    patience = connection.patience
+    reader = PageReader(connection, source, budget, patience=patience, stop=stop or Event())
     try:
         return _looked_again(reader, journal, plan, manifest, facts, candidates)
     finally:

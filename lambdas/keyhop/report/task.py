@@ -58,6 +58,9 @@ MOST_NOTED = 1_000
 SAMPLE = "sample"
 """The field of a manifest with the facts of the data."""
 
+TTL_PATIENCE_SECONDS = 5.0
+"""The sample can do without the attribute of time to live."""
+
 
 OursOf = Callable[[Table], Sequence[Key]]
 """Returns the attributes that identify items of Keyhop in a table."""
@@ -173,7 +176,9 @@ class ReportTask(Task):
     def _ttl_of(self, table: Table) -> str | None:
         """Return the attribute of time to live; None if it is off or cannot be read."""
         try:
-            answer = ask_of_table(self._connection, table.name, "describe_time_to_live")
+            answer = ask_of_table(
+                self._connection, table.name, "describe_time_to_live", TTL_PATIENCE_SECONDS
+            )
         except KeyhopError:
             return None
         description = answer.get("TimeToLiveDescription", {})

@@ -66,7 +66,6 @@ def index_command(database: Database) -> dict[str, Any]:
     database.collections("ByHand", [1, 6, 2] * 10)
     found = {}
     with somewhere() as (folder, _):
-        report = folder / "report.json"
         for name, *arguments in (
             ("plan", "build", "--dry-run"),
             ("build", "build"),
@@ -78,17 +77,16 @@ def index_command(database: Database) -> dict[str, Any]:
         ):
             if name == "look":
                 harm(database, "ByHand")
-            where = ("--endpoint-url", database.url, "--report", str(report), "--quiet")
+            where = ("--endpoint-url", database.url, "--format", "typed-json", "--quiet")
             if name in ("build", "audit", "remove"):
                 where = (*where, "--yes")
             result = keyhop("index", arguments[0], "ByHand", *arguments[1:], *where)
-            told = json.loads(report.read_text()) if report.exists() else None
+            told = json.loads(result.out) if result.out else None
             found[name] = {
                 "status": result.status,
                 "report": shape([told]) if name == "plan" else normal(told),
                 "state": files_in(folder / "state"),
             }
-            report.unlink(missing_ok=True)
     return found
 
 

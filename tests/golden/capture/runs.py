@@ -20,12 +20,12 @@ RUNS: dict[str, tuple[str, ...]] = {
 
 
 def command_runs() -> dict[str, Any]:
-    """What `keyhop keys Orders --output DIR --report FILE` leaves behind."""
+    """What `keyhop keys Orders --output DIR --summary FILE` leaves behind."""
     found = {}
     with somewhere() as (folder, _), stand_in() as database:
         for name, arguments in RUNS.items():
             path, report = folder / name, folder / "report.json"
-            where = ("--output", str(path), "--report", str(report))
+            where = ("--output", str(path), "--summary", str(report))
             how = ("--segments", "4", "--threads", "1")
             result = database.keys("Orders", *where, *how, *arguments)
             told = json.loads(report.read_text().replace(str(folder), "<place>"))

@@ -24,7 +24,7 @@ def test_kill_9_and_resume(dynamodb: Database, table_name: str, tmp_path: Path) 
         table_name,
         ({"pk": {"S": f"k{number}"}, "sk": {"S": "#feature"}} for number in range(THEIRS)),
     )
-    item, run, report = tmp_path / "item.json", tmp_path / "run", tmp_path / "report.json"
+    item, run = tmp_path / "item.json", tmp_path / "run"
     item.write_text(json.dumps({"sk": "#feature", "run": "${run}"}))
     where = (table_name, "--endpoint-url", dynamodb.url, "-o", str(run), "--yes")
     begin = ("--put", str(item))
@@ -44,9 +44,9 @@ def test_kill_9_and_resume(dynamodb: Database, table_name: str, tmp_path: Path) 
         finally:
             process.kill()
             process.wait()
-    result = keyhop("each", *where, *FAST, "--resume", "--report", str(report))
+    result = keyhop("each", *where, *FAST, "--resume", "--format", "json")
     assert result.status == 0, result.err
-    told = json.loads(report.read_bytes())
+    told = json.loads(result.out)
     assert told["outcomes"] == {"put": KEYS - THEIRS, "there": THEIRS}
     assert put() == KEYS - THEIRS
     result = keyhop("each", table_name, "--endpoint-url", dynamodb.url, "--undo", str(run), "--yes")

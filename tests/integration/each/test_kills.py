@@ -49,7 +49,7 @@ class Killed:
 class Runs:
     def __init__(self, database: Database, table: str, path: Path) -> None:
         self.database, self.table, self.path = database, table, path
-        listed = database.keys(table, "-o", str(path / "list"), "--segments", "9", "-f", "jsonl")
+        listed = database.keys(table, "-o", str(path / "list"), "--segments", "9")
         assert listed.status == 0
 
     def job(self, effect: Any, over: str, folder: str, resume: bool, killed: Killed | None):

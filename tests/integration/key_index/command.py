@@ -20,7 +20,7 @@ SORT_KEYS: dict[str, list[Any]] = {
 }
 
 
-ANYWAY = ("--method", "index", "--accept", "stale-index")
+STALE = ("--method", "index", "--accept", "stale-index")
 """Where no keeper follows the table."""
 
 
@@ -30,7 +30,7 @@ def index(database: Database, action: str, table: str, *more: str) -> Result:
 
 
 def keys_from(database: Database, table: str, *more: str) -> tuple[Result, set[str]]:
-    place = ("--endpoint-url", database.url, "--format", "jsonl")
+    place = ("--endpoint-url", database.url, "--format", "typed-json")
     result = keyhop("keys", table, *place, *more)
     return result, {json.dumps(key, default=repr, sort_keys=True) for key in result.keys}
 
@@ -49,9 +49,9 @@ def filled(database: Database, table: str, type_: str, keys: int = 60) -> None:
     )
 
 
-def report_of(database: Database, action: str, table: str, path: Path, *more: str) -> Any:
-    result = index(database, action, table, "--report", str(path), *more)
-    return result.status, json.loads(path.read_bytes())
+def report_of(database: Database, action: str, table: str, *more: str) -> Any:
+    result = index(database, action, table, "--format", "typed-json", *more)
+    return result.status, json.loads(result.out)
 
 
 class Stacks:

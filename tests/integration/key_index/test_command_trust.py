@@ -198,7 +198,7 @@ def test_a_run_that_begins_anew_asks_before_it_reads_the_table(
     monkeypatch.setattr(LocalJob, "work", spoiled)
     report = tmp_path / "report.json"
     command = ("keys", table_name, "--endpoint-url", dynamodb.url, *stack)
-    refused = keyhop(*command, "--report", str(report))
+    refused = keyhop(*command, "--summary", str(report))
     assert (refused.status, refused.out) == (2, b""), refused.err
     assert "The keys are found without it." in refused.err
     assert f"whether to read {table_name} for more than $1: add --yes." in refused.err

@@ -70,7 +70,7 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
     refused = index(dynamodb, "build", table_name, *where)
     assert (refused.status, "add --resume" in refused.err) == (2, True)
     more = (*where, "--resume")
-    status, built = report_of(dynamodb, "build", table_name, tmp_path / "r", *more)
+    status, built = report_of(dynamodb, "build", table_name, *more)
     assert (status, built["audit"]["drift"]) == (0, 0)
     assert built["build"]["collections"] == built["audit"]["collections"] == len(expected)
     for walk in ("build", "audit"):
@@ -100,7 +100,7 @@ def test_what_an_interrupted_audit_has_repaired_is_in_its_report(
     more = (*where, "--resume")
     refused = index(dynamodb, "verify", table_name, *more, "--no-repair")
     assert (refused.status, "begun without --no-repair" in refused.err) == (2, True)
-    status, audit = report_of(dynamodb, "verify", table_name, tmp_path / "r", *more)
+    status, audit = report_of(dynamodb, "verify", table_name, *more)
     assert (status, audit["missing"], audit["repaired"], audit["put"]) == (3, 9, 9, 9)
     assert audit["collections"] == 30
 
@@ -116,7 +116,7 @@ def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
     dynamodb.client.delete_item(TableName=table_name, Key=key)
     attach(dynamodb, table_name, lambdas)
     more = ("--grace", "0.4", "--output", str(tmp_path / "walks"), "--stack", "Keyhop")
-    status, audit = report_of(dynamodb, "verify", table_name, tmp_path / "r", *more)
+    status, audit = report_of(dynamodb, "verify", table_name, *more)
     assert (status, audit["missing"], audit["repaired"]) == (3, 1, 1)
     assert len(list((tmp_path / "walks" / "audit" / "commits").iterdir())) == 1
 

@@ -17,7 +17,7 @@ from testing.keepers import FakeLambda
 from testing.key_index_tables import drift, scanned, table_of
 from testing.marks import prove
 from tests.integration.key_index.command import (
-    ANYWAY,
+    STALE,
     filled,
     index,
     keys_from,
@@ -32,13 +32,13 @@ def test_build_read_break_audit_remove(
     filled(dynamodb, table_name, type_)
     before = list(scanned(dynamodb, table_name))
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    status, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    status, built = report_of(dynamodb, "build", table_name)
     assert (status, built["build"]["put"], built["audit"]["drift"]) == (0, 60, 0)
     assert built["audit"]["collections"] == 60
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
 
     _, by_hops = keys_from(dynamodb, table_name, "--method", "skip")
-    read, by_index = keys_from(dynamodb, table_name, *ANYWAY)
+    read, by_index = keys_from(dynamodb, table_name, *STALE)
     assert by_hops == by_index
     assert len(read.keys) == 60
     by_auto, keys = keys_from(dynamodb, table_name)
@@ -52,11 +52,11 @@ def test_build_read_break_audit_remove(
     dynamodb.client.put_item(TableName=table_name, Item=sentinel.item_of(alone))
     missing_and_surplus = drift(dynamodb, table_name, sentinel)
     assert [len(names) for names in missing_and_surplus] == [1, 1]
-    status, looked = report_of(dynamodb, "verify", table_name, tmp_path / "r", "--no-repair")
+    status, looked = report_of(dynamodb, "verify", table_name, "--no-repair")
     assert (status, looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 1, 0)
     assert drift(dynamodb, table_name, sentinel) == missing_and_surplus
     assert len(looked["examples"]["missing"]) == 1
-    status, repaired = report_of(dynamodb, "verify", table_name, tmp_path / "r")
+    status, repaired = report_of(dynamodb, "verify", table_name)
     assert (status, repaired["drift"], repaired["repaired"]) == (3, 2, 2)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
     assert index(dynamodb, "verify", table_name).status == 0
@@ -74,7 +74,7 @@ def test_a_build_that_is_repeated_writes_nothing(
 ) -> None:
     dynamodb.collections(table_name, [1, 5, 20] * 30)
     assert index(dynamodb, "build", table_name).status == 0
-    status, again = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    status, again = report_of(dynamodb, "build", table_name)
     assert (status, again["build"]["put"], again["build"]["write_units"]) == (0, 0, 0)
 
 
@@ -94,7 +94,7 @@ def test_a_users_items_are_never_changed(dynamodb: Database, table_name: str) ->
     audit = index(dynamodb, "verify", table_name)
     assert audit.status == 3
     assert b"an item of yours" in audit.out
-    _, keys = keys_from(dynamodb, table_name, *ANYWAY)
+    _, keys = keys_from(dynamodb, table_name, *STALE)
     assert len(keys) == 21, "the marked item is no sentinel, and its collection has one by now"
     assert index(dynamodb, "remove", table_name).status == 0
     after = list(scanned(dynamodb, table_name))
@@ -113,7 +113,7 @@ def test_a_place_that_is_taken_is_refused(dynamodb: Database, table_name: str) -
     other = index(dynamodb, "build", table_name, "--sentinel", "!another")
     assert other.status == 0
     assert {item["sk"]["S"] for item in scanned(dynamodb, table_name)} == {"!keyhop", "!another"}
-    assert len(keys_from(dynamodb, table_name, *ANYWAY)[1]) == 1
+    assert len(keys_from(dynamodb, table_name, *STALE)[1]) == 1
 
 
 @pytest.mark.parametrize("more", [("--stack", "None such"), ("--stack", "")])
@@ -182,7 +182,7 @@ def test_a_removal_goes_on_where_it_was_interrupted(dynamodb: Database, table_na
     assert index(dynamodb, "remove", table_name).status == 0
     assert registry.entry().sentinel is None
     assert index(dynamodb, "build", table_name, "--sentinel", "#x").status == 0
-    assert len(keys_from(dynamodb, table_name, *ANYWAY)[1]) == 20
+    assert len(keys_from(dynamodb, table_name, *STALE)[1]) == 20
 
 
 def test_items_with_the_marker_attribute_are_refused(dynamodb: Database, table_name: str) -> None:
@@ -204,17 +204,17 @@ def test_a_refused_build_names_what_stands_in_its_way(
     mine = [{"pk": {"S": f"k{n}"}, "sk": LEAST_SORT_KEY["S"]} for n in range(100, 112)]
     dynamodb.fill(table_name, mine)
     monkeypatch.setattr("keyhop.key_index.life_cycle.check_items", lambda *_: None)
-    refused = index(dynamodb, "build", table_name, "--report", str(tmp_path / "r"))
+    refused = index(dynamodb, "build", table_name, "--format", "typed-json")
     brief = index(dynamodb, "build", table_name)
     assert (refused.status, brief.status) == (2, 2)
     assert "12 collections have an item of yours" in refused.err
     assert "audit.json" not in refused.err
-    report = json.loads((tmp_path / "r").read_bytes())
+    report = json.loads(refused.out)
     assert {key["pk"]["S"] for key in report["examples"]["occupied"]} == {
         item["pk"]["S"] for item in mine
     }
     assert brief.err.count("'pk'") == 10
-    assert "and 2 more, which --report names" in brief.err
+    assert "and 2 more; --format json names all" in brief.err
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_rows_at_another_place_are_not_an_empty_list(
     dynamodb.collections(table_name, [2] * 5)
     assert index(dynamodb, "build", table_name, "--sentinel", "!other").status == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of somebody else"))
-    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *ANYWAY)
+    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *STALE)
     assert read.status == 2
     assert "none with the sentinels' sort key" in read.err
 
@@ -275,7 +275,7 @@ def test_without_an_index_there_is_nothing_to_do(
     refused = index(dynamodb, action, table_name)
     assert refused.status == 2
     assert advice in refused.err
-    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *ANYWAY)
+    read = keyhop("keys", table_name, "--endpoint-url", dynamodb.url, *STALE)
     assert (read.status, read.out) == (2, b"")
 
 
@@ -301,9 +301,9 @@ def test_a_plan_says_what_a_build_costs_and_writes_nothing(
     dynamodb: Database, table_name: str, tmp_path: Path
 ) -> None:
     dynamodb.collections(table_name, [3] * 200, filling=200)
-    status, told = report_of(dynamodb, "build", table_name, tmp_path / "p", "--dry-run")
+    status, told = report_of(dynamodb, "build", table_name, "--dry-run")
     assert status == 0
-    _, built = report_of(dynamodb, "build", table_name, tmp_path / "r")
+    _, built = report_of(dynamodb, "build", table_name)
     assert told["keys"]["exact"]
     assert told["write_units"] == 2 * 200
     written = sum(built[part]["put"] for part in ("build", "audit"))

@@ -22,6 +22,8 @@ items:
   set: {day: "{day}", order: "{customer}#{order}"}
 """
 
+NEVER_ASK = ("status", "throttle", "pause", "resume")
+
 
 @dataclass
 class Pairs:
@@ -33,8 +35,8 @@ class Pairs:
 
     def rekey(self, action: str, *arguments: Any, yes: bool = True) -> Result:
         told = [str(one) for one in arguments]
-        numbers = [one for one in told[:1] if one[:1].isdigit()]
-        asked = [] if not yes or action == "status" else ["--yes"]
+        numbers = [one for one in told[:1] if one[:1].isdigit() or one == "none"]
+        asked = [] if not yes or action in NEVER_ASK else ["--yes"]
         return keyhop(
             "rekey",
             action,

@@ -171,6 +171,17 @@ def test_what_cannot_be_backfilled_is_refused_by_name(
         backfill(RekeyTables(dynamodb, rekey.pair.__class__("x", table_name, {}), rekey.side))
 
 
+def test_the_limit_of_the_copy_can_be_removed(
+    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+) -> None:
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number) for number in range(10))
+    rekey.side.tell("throttle", {"rate": "none", "paused": False})
+    job = backfill(rekey)
+    assert job.work()
+    assert job.task._destination._writes.budget.max_rate == float("inf")
+
+
 def test_a_pause_is_kept_until_it_is_over(
     dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
 ) -> None:

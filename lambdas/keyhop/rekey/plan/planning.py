@@ -206,7 +206,7 @@ class Planning:
     def _reader(self, table: Table, max_units: float | None) -> PageReader:
         source = replace(table.source(), whole=True)
         budget = Budget(max_rate=self.max_read_rate, max_units=max_units)
-        return PageReader(self.connection, source, budget)
+        return PageReader(self.connection, source, budget, patience=self.connection.patience)
 
     def _indexes(self, table: Table) -> dict[str, list[str]]:
         entries = table.description.get("GlobalSecondaryIndexes", ())

@@ -15,7 +15,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "dynamodb:DescribeTimeToLive": (TABLE_ARN,),
     "dynamodb:DescribeContributorInsights": (TABLE_ARN, INDEX_ARN),
 }
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 5.0
 """The patience for requests that the report can do without."""
 
 T = TypeVar("T")
