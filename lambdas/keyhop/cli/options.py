@@ -15,15 +15,13 @@ import click
 from click.core import ParameterSource, augment_usage_errors
 
 from keyhop.cli.exit_status import raise_at_interrupt
+from keyhop.cli.settings import LEAST_RATE, settings
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 
 FORMATS = ("text", "json", "csv", "typed-json")
 """The formats of results, which are the same for all commands (output.put_out)."""
-
-LEAST_RATE = 0.01
-"""One page of 0.5 read units every 50 seconds."""
 
 FLAGS = {"verify_share": "--verify", "candidates": "--candidate"}
 """The flags whose names differ from those of the fields of inputs."""
@@ -142,11 +140,29 @@ class Command(Sections):
     """A command whose action is in another module."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does; an option before the command must be an option of the command."""
-        for name in ctx.default_map or ():
-            if name not in {parameter.name for parameter in self.params}:
+        """Parse as click does; an option before the command must be an option of the command.
+
+        A setting counts where there is no option.
+        """
+        names = {parameter.name for parameter in self.params}
+        before = ctx.default_map or {}
+        for name in before:
+            if name not in names:
                 raise click.NoSuchOption(f"--{name.replace('_', '-')}", ctx=ctx)
-        return super().parse_args(ctx, args)
+        only_helps = ctx.resilient_parsing or not {"-h", "--help"}.isdisjoint(args)
+        usable = {
+            name: setting
+            for name, setting in ({} if only_helps else settings()).items()
+            if name in names and name not in before
+        }
+        ctx.default_map = {**{name: usable[name].value for name in usable}, **before}
+        rest = super().parse_args(ctx, args)
+        ctx.obj = {
+            name: setting.source
+            for name, setting in usable.items()
+            if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+        }
+        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run index_actions.run, which is imported now, for what index.build has checked."""
@@ -154,7 +170,7 @@ class Command(Sections):
         check: Any = self.callback
         actions = import_module(f"{check.__module__}_actions")
         raise_at_interrupt()
-        return actions.run(Options(action=check.__name__, **ctx.params))
+        return actions.run(Options(action=check.__name__, settings=ctx.obj, **ctx.params))
 
 
 def together(*decorators: Decorator) -> Decorator:

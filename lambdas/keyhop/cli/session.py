@@ -21,6 +21,7 @@ from keyhop.cli.exit_status import INTERRUPTED, SENTENCE, TERMINATED
 from keyhop.cli.options import Options
 from keyhop.cli.output import aligned, is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
+from keyhop.cli.settings import sources_text
 from keyhop.dynamodb.client import Connection, DynamoDB, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
@@ -92,6 +93,8 @@ class Session:
             self.table = table_of(self.connection, options.table)
         self.say = StatusLine(getattr(options, "quiet", True)).say
         self._waited_for = ""
+        if used := getattr(options, "settings", None):
+            self.say(sources_text(used))
 
     @cached_property
     def key_index(self) -> IndexRecord:
