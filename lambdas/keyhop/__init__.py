@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from keyhop import errors
     from keyhop.errors import KeyhopError
+    from keyhop.public.examination import Examination, examine
     from keyhop.public.key_index import IndexResult, IndexStatus, KeyIndex
     from keyhop.public.key_list import (
         Keys,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     )
     from keyhop.public.runs import Progress
     from keyhop.rekey.routing.router import Router
+    from keyhop.report.findings import Finding
     from keyhop.sharding.calendar_table import CalendarTable
     from keyhop.sharding.counter import ShardedCounter
     from keyhop.sharding.table import ShardedTable
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "CalendarTable",
+    "Examination",
+    "Finding",
     "IndexResult",
     "IndexStatus",
     "KeyIndex",
@@ -40,10 +44,13 @@ __all__ = [
     "ShardedTable",
     "errors",
     "estimate_keys",
+    "examine",
     "list_keys",
 ]
 _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
+    "Examination": "keyhop.public.examination",
+    "Finding": "keyhop.report.findings",
     "IndexResult": "keyhop.public.key_index",
     "IndexStatus": "keyhop.public.key_index",
     "KeyIndex": "keyhop.public.key_index",
@@ -56,6 +63,7 @@ _MODULES = {
     "ShardedCounter": "keyhop.sharding.counter",
     "ShardedTable": "keyhop.sharding.table",
     "estimate_keys": "keyhop.public.key_list",
+    "examine": "keyhop.public.examination",
     "list_keys": "keyhop.public.key_list",
 }
 """The module of each public name; `errors` is a module itself."""

@@ -1,4 +1,4 @@
-"""The example of docs/python.md runs as it is."""
+"""The examples of docs/python.md run as they are, one after the other."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from testing.servers import LOCAL_CREDENTIALS, ROOT
 TEXT = (ROOT / "docs" / "python.md").read_text()
 
 
-def test_the_example_runs(
+def test_the_examples_run(
     strict: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     expected = strict.collections("Orders", [3] * 20)
@@ -20,8 +20,8 @@ def test_the_example_runs(
     monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT)
-    exec(compile(example, "docs/python.md", "exec"), {})
+    examples = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT))
+    exec(compile(examples, "docs/python.md", "exec"), {})
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
 

@@ -15,6 +15,7 @@ from keyhop.jobs.request import Request
 from keyhop.report.facts import SampleFacts
 from keyhop.report.second_look import look_again
 from keyhop.report.task import OursOf, ReportTask
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.storage.store import Memory
 
 
@@ -27,6 +28,7 @@ def sample(
     ours_of: OursOf = lambda table: (),
     journal: Journal | None = None,
     stop: Event | None = None,
+    patience: float = DEFAULT_PATIENCE_SECONDS,
     usage: Usage | None = None,
     idle: Callable[[], None] = lambda: None,
 ) -> SampleFacts:
@@ -38,6 +40,7 @@ def sample(
         ours_of: Returns the attributes that identify items of Keyhop in a table.
         journal: The journal from which a stopped run can resume; None to leave nothing behind.
         stop: Set to stop the sample.
+        patience: See LocalJob.
         usage: Receives the use of capacity.
         idle: Called while threads work.
 
@@ -55,6 +58,7 @@ def sample(
         connection,
         journal or Journal(Memory()),
         stop=stop or Event(),
+        patience=patience,
         usage=usage or Usage(),
     )
     job.prepare(table)
