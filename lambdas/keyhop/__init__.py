@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from keyhop import errors
     from keyhop.errors import KeyhopError
+    from keyhop.public.examination import Examination, examine
     from keyhop.public.key_index import IndexResult, IndexStatus, KeyIndex
     from keyhop.public.key_list import (
         Keys,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from keyhop.public.runs import Progress
     from keyhop.public.shards import ShardChange, Shards
     from keyhop.rekey.routing.router import Router
+    from keyhop.report.findings import Finding
     from keyhop.sharding.calendar_table import CalendarTable
     from keyhop.sharding.counter import ShardedCounter
     from keyhop.sharding.manage import KeyShards
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "CalendarTable",
+    "Examination",
+    "Finding",
     "IndexResult",
     "IndexStatus",
     "ItemTable",
@@ -48,10 +52,13 @@ __all__ = [
     "Shards",
     "errors",
     "estimate_keys",
+    "examine",
     "list_keys",
 ]
 _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
+    "Examination": "keyhop.public.examination",
+    "Finding": "keyhop.report.findings",
     "IndexResult": "keyhop.public.key_index",
     "IndexStatus": "keyhop.public.key_index",
     "ItemTable": "keyhop.sharding.table",
@@ -69,6 +76,7 @@ _MODULES = {
     "ShardedTable": "keyhop.sharding.table",
     "Shards": "keyhop.public.shards",
     "estimate_keys": "keyhop.public.key_list",
+    "examine": "keyhop.public.examination",
     "list_keys": "keyhop.public.key_list",
 }
 """The module of each public name; `errors` is a module itself."""

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run as they are."""
+"""The examples of docs/python.md run as they are, one after the other."""
 
 import re
 from pathlib import Path
@@ -29,8 +29,8 @@ def test_the_examples_run(
         "Audit", metadata="Audit-shards", endpoint=Endpoint(url=strict.url), clock=Time()
     )
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21"})
-    example = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT))
-    exec(compile(example, "docs/python.md", "exec"), {})
+    examples = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT))
+    exec(compile(examples, "docs/python.md", "exec"), {})
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
     assert keyhop.Shards("Audit").show("/f.txt").shards.writable == 4

@@ -41,6 +41,7 @@ def seconds(text: str) -> float:
     short_help="Say what is wrong with a table's keys, and what to do.",
 )
 @shared.table
+@reading("--dry-run", "-n", help="read no data; print what the sample may cost")
 @reading(
     "--exhaustive",
     help="look at every partition key, not at a sample; asks before it costs more than a little",
@@ -75,6 +76,11 @@ def seconds(text: str) -> float:
 @limit(
     "--max-read-units RRU",
     help=f"the sample reads no more than this (default {DEFAULT_UNITS:,.0f})",
+    type=positive,
+)
+@limit(
+    "--max-cost DOLLARS",
+    help="the same in dollars of reads; with --exhaustive, refuse or end above it, with status 4",
     type=positive,
 )
 @shared.max_read_rate
@@ -112,6 +118,7 @@ def run(**options: Any) -> None:
     \b
     examples:
       keyhop report Orders                       a sample of 3,000 RRU: $0.0004
+      keyhop report Orders --dry-run             what would it cost?
       keyhop report Orders -o report             the page: report/report.html
       keyhop report Orders --stream 15m          who is written most
       keyhop report Orders --code src --requests requests.jsonl
@@ -121,6 +128,6 @@ def run(**options: Any) -> None:
     Each rule says found, clear or unknown: clear only where what was read excludes it, unknown with
     the price of knowing. What it means and how it is known: docs/report.md.
 
-    exit status: 0 done, 2 error, 5 a finding as severe as --fail-on, 6 something is unknown and
-    --strict was given, 130 interrupted, 143 terminated.
+    exit status: 0 done, 2 error, 4 --max-cost, 5 a finding as severe as --fail-on, 6 something is
+    unknown and --strict was given, 130 interrupted, 143 terminated.
     """

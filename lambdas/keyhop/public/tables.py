@@ -4,7 +4,7 @@ import os
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from keyhop.dynamodb.client import Connection, aws_client, connect
 from keyhop.dynamodb.endpoint import Endpoint
@@ -34,6 +34,13 @@ class OpenTable:
     table: Table
 
 
+class NamedTable(NamedTuple):
+    """The name of a table, and the connection to it."""
+
+    connection: Connection
+    name: str
+
+
 def open_table(
     table: Any,
     session: Any = None,
@@ -55,16 +62,32 @@ def open_table(
     """
     if isinstance(table, OpenTable):
         return table
+    connection, name = name_table(table, session, endpoint_url, threads, patience)
+    return OpenTable(connection, look_up(connection, name, patience))
+
+
+def name_table(
+    table: Any,
+    session: Any = None,
+    endpoint_url: str | None = None,
+    threads: int = 0,
+    patience: float = DEFAULT_PATIENCE_SECONDS,
+) -> NamedTable:
+    """Connect to a table without a request; see `open_table`. A NamedTable is returned as it is."""
+    if isinstance(table, NamedTable):
+        return table
     if isinstance(table, str) and table:
         url = endpoint_url or next(filter(None, map(os.environ.get, ADDRESSES)), None)
         region = None if session is not None else table_region(table)
         core = getattr(session, "_session", session)
         endpoint = Endpoint(region, url=url, session=core)
-        own_prices = os.environ.get(VARIABLE)
         connection = connect(
-            endpoint, max(CONNECTIONS, threads), own_prices, give_up_after=patience
+            endpoint,
+            max(CONNECTIONS, threads),
+            os.environ.get(VARIABLE),
+            give_up_after=patience,
         )
-        return OpenTable(connection, look_up(connection, table, patience))
+        return NamedTable(connection, table)
     client = getattr(getattr(table, "meta", None), "client", None)
     name = getattr(table, "name", None)
     if client is None or not isinstance(name, str):
@@ -76,8 +99,8 @@ def open_table(
     if endpoint.is_of_aws:
         endpoint = Endpoint(meta.region_name)
     prices = Prices.of(meta.region_name, os.environ.get(VARIABLE))
-    connection = Connection(_ClientOfTable(client), endpoint, prices=prices)
-    return OpenTable(connection, look_up(connection, name, patience))
+    connection = Connection(_ClientOfTable(client), endpoint, prices=prices, patience=patience)
+    return NamedTable(connection, name)
 
 
 class _ClientOfTable:

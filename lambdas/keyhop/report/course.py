@@ -109,6 +109,25 @@ class Course:
             return Absent("the data was not read", remedy, self.wishes.read_units or 0.0)
         return why_not(metrics, self.at, THROTTLED in self.wishes.accept)
 
+    def price(self) -> dict[str, Any]:
+        """Return the maximum cost of the sample, as an execution's estimate has it.
+
+        If every partition key is read, it follows from the table's size; it is None while the
+        service does not know that.
+        """
+        table, prices, units = self.facts, self.connection.prices, self.wishes.read_units
+        if self.wishes.control_plane_only:
+            units = 0.0
+        elif units is None and table.items:
+            units = max(table.bytes / 8192, table.items * 0.5 if table.sort else 0.0)
+        return {
+            "table": self.wishes.table,
+            "read_units": units,
+            "dollars": None if units is None else prices.dollars(units, 0.0),
+            "items": table.items,
+            "bytes": table.bytes,
+        }
+
     def places(self) -> Places:
         """Return a finder of the hash places of keys, which reads data.
 

@@ -5,7 +5,7 @@ suppressed or too small never leads to `clear`, but to `unknown` with the price 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Status = Literal["found", "clear", "unknown"]
@@ -118,8 +118,8 @@ class Finding:
     status: Status
     severity: Severity
     target: str
-    summary: str
-    evidence: tuple[Evidence, ...] = ()
+    summary: str = field(repr=False)  # It and the evidence may hold keys.
+    evidence: tuple[Evidence, ...] = field(default=(), repr=False)
     advice: Advice | None = None
     price: Price | None = None
 

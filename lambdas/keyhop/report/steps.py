@@ -111,7 +111,7 @@ class Steps:
         course = self._course()
         table = course.begin()
         if self.wishes.dry_run:
-            return {"dryRun": True, "estimate": self._estimate(table)}
+            return {"dryRun": True, "estimate": course.price()}
         self._keep("table", table, course)
         metrics = course.metrics()
         self._keep("metrics", metrics, course)
@@ -235,20 +235,6 @@ class Steps:
         if before["table"]["name"] != table_name(self.table):
             raise RunConflict(f"The report in the run {run!r} is on another table.")
         return before
-
-    def _estimate(self, table: TableFacts) -> State:
-        """Return the maximum cost of the report."""
-        prices = self.connection.prices
-        units = self.wishes.read_units
-        if self.wishes.control_plane_only:
-            units = 0.0
-        return {
-            "table": self.table,
-            "read_units": units,
-            "dollars": None if units is None else prices.dollars(units, 0.0),
-            "items": table.items,
-            "bytes": table.bytes,
-        }
 
     def _course(self, state: State | None = None) -> Course:
         """Return the course of the report.
