@@ -40,17 +40,17 @@ def index(**_: Any) -> None:
     examples:
       keyhop index build Orders --dry-run         what would it cost?
       keyhop index build Orders                   add it, put sentinels, verify
-      keyhop index status Orders                  is it to be believed?
+      keyhop index status Orders                  does keyhop keys use it?
       keyhop keys Orders --method index           read the keys from it
-      keyhop index verify Orders --no-repair       is it true? Only look
-      keyhop index verify Orders                   ... and repair
-      keyhop index redrive Orders --stack K     after failures of the keeper
+      keyhop index verify Orders --no-repair      only compare
+      keyhop index verify Orders                  compare and repair
+      keyhop index redrive Orders --stack Keyhop  after failures of the keeper
       keyhop index remove Orders                  delete sentinels and index
 
     A key index is a list of the partition keys that is always there. It holds one tiny item, a
-    sentinel, for each key; reading it costs 0.5 read units for each 4 KB of keys. It stays true
+    sentinel, for each key; reading it costs 0.5 read units for each 4 KB of keys. It stays correct
     only while a keeper follows the table's stream: deploy one with keyIndex (docs/key-index.md).
-    Without a keeper it is as true as its last verification.
+    Without a keeper it is only as correct as its last verification.
 
     exit status: 0 done, 2 error, 3 verify found drift, 130 interrupted, 143 terminated. Each
     command can be started again after an interruption. Reports name up to ten keys of each kind of
@@ -88,12 +88,12 @@ def build(**options: Any) -> None:
     writing,
 )
 def verify(**options: Any) -> None:
-    """Compare the index with the table; repair what is wrong.
+    """Compare the index with the table, and repair the differences.
 
     \b
     examples:
-      keyhop index verify Orders --no-repair         is it true? Only look
-      keyhop index verify Orders                     asks, then repairs too
+      keyhop index verify Orders --no-repair        only compares
+      keyhop index verify Orders                    asks, then repairs too
     """
 
 
@@ -144,7 +144,7 @@ def status(**options: Any) -> None:
     ),
 )
 def redrive(**options: Any) -> None:
-    """Repair what the keeper's failure queue tells of.
+    """Retry the records in the keeper's failure queue.
 
     \b
     examples:

@@ -51,7 +51,7 @@ def command(**_: Any) -> None:
       keyhop keys Orders             list them
       keyhop help index build        each command has its own help, with examples
 
-    The options below may stand before a command or after it.
+    The options below can be given before a command or after it.
     """
 
 

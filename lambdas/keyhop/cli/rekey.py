@@ -197,7 +197,7 @@ def action(*options: Decorator, argument: Decorator | None = None) -> Decorator:
     show_keys("of ten items, before and after: full (default on a terminal), or digest"),
 )
 def plan(**options: Any) -> None:
-    """Say what would become of the items, what it would cost, and whether an index would do.
+    """Try the template on a sample: the new keys, the costs, and whether an index would do.
 
     \b
     examples:
@@ -226,7 +226,7 @@ def plan(**options: Any) -> None:
     shared.yes,
 )
 def create(**options: Any) -> None:
-    """Create the new table as the old one is, and the side table; turn on what is needed.
+    """Create the new table with the old one's settings, and the side table.
 
     \b
     examples:
@@ -252,7 +252,7 @@ def create(**options: Any) -> None:
     working,
 )
 def start(**options: Any) -> None:
-    """Begin to follow the old table's writes, then copy what is there.
+    """Begin to follow the old table's writes, then copy its items.
 
     \b
     examples:
@@ -261,7 +261,7 @@ def start(**options: Any) -> None:
       keyhop rekey start Orders --to New -o copy --resume
 
     With --stack the functions of a deployment follow the table, and copy it. Without it this
-    process copies alone, and nothing follows: writes to TABLE meanwhile are missed until verify.
+    process copies alone, and nothing follows: writes to TABLE are missed until verify.
     """
 
 
@@ -364,19 +364,19 @@ def cutover(**options: Any) -> None:
       keyhop rekey cutover Orders --to New
       keyhop rekey rollback Orders --to New             ... and back
 
-    All gates must be open. If a step fails before the turn, the old table serves on by itself.
+    All gates must be open. If a step fails before the turn, the old table goes on serving.
     """
 
 
 @action(shared.yes)
 def redrive(**options: Any) -> None:
-    """Work again what the functions gave up: the messages of their failure queue.
+    """Retry the records in the failure queue of the deployment's functions.
 
     \b
     examples:
       keyhop rekey redrive Orders --to New --stack Keyhop
 
-    What is settled leaves the queue; doing it late, or twice, does no harm.
+    Records that were settled leave the queue. A late or repeated retry does no harm.
     """
 
 
@@ -392,7 +392,7 @@ def rollback(**options: Any) -> None:
 
     \b
     examples:
-      keyhop rekey rollback Orders --to New --dry-run  what would be lost?
+      keyhop rekey rollback Orders --to New --dry-run  which writes would be lost?
       keyhop rekey rollback Orders --to New
       keyhop rekey rollback Orders --to New --freeze-limit 20
 
@@ -418,7 +418,7 @@ def rollback(**options: Any) -> None:
     shared.yes,
 )
 def complete(**options: Any) -> None:
-    """End it after a cutover: remove all that is Keyhop's. There is no way back then.
+    """End the re-key after a cutover, for good, and remove everything that Keyhop made.
 
     \b
     examples:
@@ -434,7 +434,7 @@ def complete(**options: Any) -> None:
     shared.yes,
 )
 def cancel(**options: Any) -> None:
-    """End it before a cutover: all as it was before create.
+    """End the re-key before a cutover, and leave everything as it was before create.
 
     \b
     examples:
@@ -447,7 +447,7 @@ def cancel(**options: Any) -> None:
     show_keys("full: name some of the items that collide, and of the stragglers"),
 )
 def status(**options: Any) -> None:
-    """Show how far it is, what stands in its way, and what to do next.
+    """Show the progress of the re-key, its problems, and what to do next.
 
     \b
     examples:

@@ -112,8 +112,8 @@ def seconds(text: str) -> float:
 @shared.where
 @shared.stack
 def run(**options: Any) -> None:
-    """Say what is right or wrong with a live table's keys, with evidence, what to do, and what that
-    would cost. It reads a sample, and writes nothing.
+    """Report the problems of a live table's keys, with evidence, advice and its costs. It reads a
+    sample, and writes nothing.
 
     \b
     examples:

@@ -164,7 +164,7 @@ def drain(shards: int | None, call_off: bool, dry_run: bool, **options: Any) -> 
     changing,
 )
 def recover(**options: Any) -> None:
-    """Make the shard metadata anew that was deleted, from the table's keys.
+    """Rebuild deleted shard metadata from the table's keys.
 
     \b
     examples:
@@ -175,5 +175,5 @@ def recover(**options: Any) -> None:
     A key whose metadata is gone, or knows of fewer shards than have items, gets as many as the
     greatest number that one of its physical keys ends in. It reads the metadata table, waits for
     settle_seconds, and lists the table's keys, as keyhop keys does and for that price. Writers and
-    readers go on meanwhile. To go on after an interruption, start it again.
+    readers can continue. After an interruption, start it again.
     """

@@ -48,7 +48,7 @@ class Examination:
     Attributes:
         table, arn: The table's name and ARN.
         dry_run: Whether none of the table's data was read; the figures are then expected ones.
-        read_units, dollars: What was spent on requests, or the maximum price of the sample. None if
+        read_units, dollars: The costs of the requests, or the maximum price of the sample. None if
             nobody can know it before, because the service does not know the table's size yet.
         findings: The results of all rules: found, clear or unknown. Empty after a dry run.
         changes: The changes since the baseline; None without one.
@@ -134,7 +134,7 @@ def examine(
     approve: Callable[[Examination], None] | None = None,
     stop: Event | None = None,
 ) -> Examination:
-    """Report what is right or wrong with a table's keys, what to do, and what that would cost.
+    """Report the problems of a table's keys, with advice and its costs.
 
     This reads a sample of the table, and writes nothing.
 
@@ -177,12 +177,12 @@ def examine(
     Raises:
         CannotStart: An argument is wrong.
         TableNotFound: The table does not exist.
-        BaselineUnreadable: The baseline is no report on this table.
+        BaselineUnreadable: The baseline is not a report on this table.
         KeyhopError: See keyhop.errors.
     """
-    given = locals()
+    arguments = locals()
     for name, must in _requirements().items():
-        value = given.get(name)
+        value = arguments.get(name)
         if value is not None and not must.check(list(value) if must.read is tuple else value):
             raise CannotStart(f"{name} must be {must.be}, not {shown(value)}.")
     named = name_table(table, session, endpoint_url, patience=patience)
@@ -192,7 +192,7 @@ def examine(
         table=named.name,
         candidates=tuple(candidates),
         accept=tuple(accept),
-        **{name: given[name] for name in (*names, *more)},
+        **{name: arguments[name] for name in (*names, *more)},
     )
     for sentence in settings.contradictions(str):
         raise CannotStart(f"{sentence}.")
@@ -364,7 +364,7 @@ class _Examining:
 
 
 def _own_reads(baseline: Mapping[str, Any]) -> Own:
-    """Return the reads of an earlier report, which are no traffic of the application."""
+    """Return the reads of an earlier report, which are not traffic of the application."""
     try:
         return Own.of_report(baseline)
     except (KeyError, TypeError, ValueError) as error:

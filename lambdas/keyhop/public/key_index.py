@@ -80,8 +80,8 @@ class IndexResult:
         collections: The number of partition keys.
         missing, surplus, occupied: The drift that a verification found: keys without a sentinel,
             sentinels without a key, and items of yours in the place of a sentinel.
-        repaired: How much of it was put right.
-        read_units, write_units, dollars: What was spent on requests of DynamoDB.
+        repaired: How much of it was repaired.
+        read_units, write_units, dollars: The costs of the requests of DynamoDB.
         notes: Sentences for a person, such as what the service refused.
     """
 
@@ -195,7 +195,7 @@ class KeyIndex:
                 thread.
             approve: Is called before anything is written, with the action and a function that
                 estimates it. An exception that it raises ends the call.
-            say: Is called with messages for a person, such as what is waited for.
+            say: Is called with messages for a person, such as the reason of a wait.
             stop: An event that ends calls, with the exception Stopped, when it is set. Several
                 objects may share it: a call never sets it.
 
@@ -287,7 +287,7 @@ class KeyIndex:
         output: str | Path | None = None,
         resume: bool = False,
     ) -> IndexResult:
-        """Compare the index with the table, and repair what is wrong.
+        """Compare the index with the table, and repair the differences.
 
         Args:
             repair: Put missing sentinels, and delete surplus ones; otherwise only look.
@@ -446,9 +446,9 @@ class KeyIndex:
         **more: Any,
     ) -> "_Action":
         """Return an action with checked arguments."""
-        given = {"max_write_rate": max_write_rate, "max_read_rate": max_read_rate, **more}
+        arguments = {"max_write_rate": max_write_rate, "max_read_rate": max_read_rate, **more}
         for name, must in _ARGUMENTS.items():
-            value = given.get(name)
+            value = arguments.get(name)
             if value is not None and not must.check(value):
                 raise CannotStart(f"{name} must be {must.be}, not {shown(value)}.")
         if resume and output is None:
@@ -456,7 +456,7 @@ class KeyIndex:
         path = None if output is None else Path(output)
         if path is not None and resume:
             check_is_begun(path)
-        order = order_type(table=self._opened.table.name, dry_run=dry_run, **given)
+        order = order_type(table=self._opened.table.name, dry_run=dry_run, **arguments)
         return _Action(self, self._opened, order, path, resume)
 
 
@@ -626,7 +626,7 @@ class _Action:
         )
 
     def _wait(self, says: str) -> None:
-        """Say once what is waited for, and wait until the next look. Raise Stopped."""
+        """Say the reason of a wait once, and wait until the next look. Raise Stopped."""
         if says != self._waited_for:
             self._index._say(f"{says} ...")
             self._waited_for = says

@@ -165,10 +165,10 @@ def list_keys(
         RunConflict: The directory has another run.
         KeyhopError: See keyhop.errors.
     """
-    given = locals()
+    arguments = locals()
     for name, must in _ARGUMENTS.items():
-        if given[name] is not None and not must.check(given[name]):
-            raise CannotStart(f"{name} must be {must.be}, not {value_shown(given[name])}.")
+        if arguments[name] is not None and not must.check(arguments[name]):
+            raise CannotStart(f"{name} must be {must.be}, not {value_shown(arguments[name])}.")
     if resume and output is None:
         raise CannotStart("resume needs output: only a run in a directory can be resumed.")
     if output == "":
@@ -224,7 +224,7 @@ class KeysSummary:
 
     Attributes:
         keys: The number of keys.
-        read_units, requests, dollars: What was spent on reads.
+        read_units, requests, dollars: The costs of the reads.
         method, reason: How keys are found, and why in this way.
         seconds: The duration of reading.
         finished: Whether all keys were listed.
@@ -487,7 +487,7 @@ class Listing:
             format_: What the sink encodes keys in; by default, the format of the run.
 
         Raises:
-            BudgetSpent, GaveUp and others: See keyhop.errors. What was read is in `report`.
+            BudgetSpent, GaveUp and others: See keyhop.errors. `report` has the keys that were read.
         """
         if self.was_run:
             raise CannotStart("The keys were listed already: begin another list.")

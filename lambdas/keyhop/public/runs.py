@@ -30,7 +30,7 @@ LOOK_SECONDS = 0.1
 
 
 class OwnStop(Event):
-    """The event that stops one call: set by itself, or when the caller's event is set.
+    """The event that stops one call. It is set by `set`, and when the caller's event is set.
 
     It never sets the caller's event, which may belong to several calls.
     """
@@ -46,8 +46,8 @@ class OwnStop(Event):
         if self._of_caller is None:
             return super().wait(timeout)
         until = math.inf if timeout is None else time.monotonic() + timeout
-        while not self.is_set() and (left := until - time.monotonic()) > 0:
-            super().wait(min(left, LOOK_SECONDS))
+        while not self.is_set() and (seconds := until - time.monotonic()) > 0:
+            super().wait(min(seconds, LOOK_SECONDS))
         return self.is_set()
 
 
@@ -60,7 +60,7 @@ class Progress:
         expected: The approximate number of keys; None if it is unknown.
         share: The share of the run that is done, from 0 to 1, as an estimate.
         segments, segments_done: The parts of the run, and how many of them have ended.
-        read_units, write_units: What was spent so far.
+        read_units, write_units: The costs so far.
         throttles: How often the service throttled.
         sentinels: How many sentinels of a key index were put or deleted.
         activity: What the run does, in a word; the phase of a drain.

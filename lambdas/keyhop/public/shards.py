@@ -80,7 +80,7 @@ class ShardChange:
         items: The number of items that were moved.
         is_least: Whether the figures are lower bounds, because a shard is larger than the page of
             it that was read for the estimate.
-        read_units, write_units, dollars: What was spent.
+        read_units, write_units, dollars: The costs.
         seconds: The duration of the change.
     """
 
@@ -293,7 +293,7 @@ class Shards:
             return self._drained(table, key, before, shards)
 
     def call_off(self, key: str | bytes) -> ShardChange:
-        """End a drain that is under way, and use all shards again. What was moved stays there.
+        """End a drain that is under way, and use all shards again. Moved items stay where they are.
 
         Raises:
             CannotStart: No drain of the key is under way.
@@ -342,18 +342,18 @@ class Shards:
         with self._explaining():
             table = self._agreed(None)
             if key is None:
-                found = self._find_lost_keys(table)
+                lost_keys = self._find_lost_keys(table)
             else:
                 self._logical(key)
                 lost = look_at_all_shards(table, key)
-                found = () if lost is None or lost.shards <= lost.known else (lost,)
-            if not dry_run and any(with_gaps or not lost.has_gaps for lost in found):
-                self._approve("recover", lambda: found)
-                found = tuple(
+                lost_keys = () if lost is None or lost.shards <= lost.known else (lost,)
+            if not dry_run and any(with_gaps or not lost.has_gaps for lost in lost_keys):
+                self._approve("recover", lambda: lost_keys)
+                lost_keys = tuple(
                     self._recovered(table, lost) if with_gaps or not lost.has_gaps else lost
-                    for lost in found
+                    for lost in lost_keys
                 )
-            return found
+            return lost_keys
 
     def _find_lost_keys(self, table: ShardedTable) -> tuple[LostKey, ...]:
         """List all partition keys in a run that keeps no files, and return those that are lost."""
@@ -553,11 +553,11 @@ class Shards:
         return KeyShards.judged(logical, from_item(item), traffic_of(item), self._clock.time())
 
     def _get(self, key: str | bytes) -> KeyShards:
-        """Return the same; raise CannotStart if there is no metadata."""
+        """Return the metadata of a key, or raise CannotStart if it has none."""
         logical = self._logical(key)
-        found = self._find(logical)
-        if found is not None:
-            return found
+        metadata = self._find(logical)
+        if metadata is not None:
+            return metadata
         hint = ""
         parsed = self._schema.names.parsed(logical)
         if parsed is not None and (spread := self._find(parsed[0])) is not None:
@@ -578,7 +578,7 @@ class Shards:
             text = self._table_to_read().metadata.item.placement()
         if text is None:
             placements = (key.shards.placement for key in list_keys(self._table_to_read()))
-            text = next((known for known in placements if known is not None), None)
+            text = next(filter(None, placements), None)
         if text is not None:
             try:
                 return self._table(*Placement.parse(text))

@@ -64,7 +64,7 @@ class KeySink:
         self._held = held
 
     def release(self) -> None:
-        """Pass on what was held back."""
+        """Pass on the keys that were held back."""
         if self._held is not None:
             self._held.seek(0)
             self.put_held(self._held)
