@@ -83,46 +83,49 @@ def _recall(exponent: float) -> list[float]:
 
 INTRODUCTION = """# Statistics of the key report
 
-What a report says of a table it says by a sample, with an interval at 95 %. Here is how each figure
-is made, and how often its interval held the truth over tables that are known. The methods are in
-`keyhop/report/statistics`, the tables and the sampler in `testing/report_population.py`.
-Made by `python -m bench.report_statistics`; seeds are fixed. Nothing here was measured on AWS.
+A report estimates the figures of a table by a sample, each with a 95 % interval. This page says how
+each figure is made, and how often its interval held the true value on known tables. The methods are
+in `keyhop/report/statistics`, the tables and the sampler in `testing/report_population.py`. Made by
+`python -m bench.report_statistics`; seeds are fixed. Nothing here was measured on AWS.
 
 ## How each figure is made
 
-- **Distinct keys.** Whole random segments of about 8 keys: a Poisson count, so Garwood's limits,
-  wider if segments differ more than that, narrower by the part of the table that was read.
-- **Items per collection.** Of collections that were cut, windows measure the length. Quantiles have
-  the limits of order statistics, at least a factor of 1.25 where lengths were measured. What
-  measuring adds to the spread is taken out by the pooled error of the windows. A quantile with
-  fewer than 10 sampled collections beyond it is not given.
+- **Distinct keys.** The sample counts the keys of whole random segments of about 8 keys. The counts
+  are Poisson, so the interval has Garwood's limits. It is wider if segments differ more than that,
+  and narrower by the part of the table that was read.
+- **Items per collection.** If a collection was not read to its end, windows measure its length.
+  Quantiles have the limits of order statistics, at least a factor of 1.25 where lengths were
+  measured. The pooled error of the windows is subtracted from the spread. A quantile with fewer
+  than 10 sampled collections beyond it is not given.
 - **Length of one collection.** 1 read unit for both ends, 1 for each window: a page before and a
-  page after a random place of the sort keys, read as numbers. An item stands for 1/(chance that a
-  window meets it). Windows come one from each of as many equal parts. Sort keys that are no numbers
-  give "unknown, at least n". Tags are hopped over, 1 read unit each.
-- **Share in giants.** What keys x mean length leave of ItemCount. Thresholds are steps of 1, 2, 5:
-  the data do not choose them. Nothing is said where one collection is more than 6 % of the mass
-  below. `unseen` is the share above the largest sampled collection; `giants` the share above the
-  highest threshold that can be spoken of. Writes since ItemCount was refreshed widen both.
-- **The largest collections.** Items of random segments of an index with an unrelated key meet a
-  collection as often as it has items. Clopper and Pearson's limits for the effective number of
-  draws, by how clusters differ. Without such a source there is no list: uniform samples find none.
-- **Shares of items, sizes.** Weighted by 1/chance; the jackknife by collection gives the effective
-  number of draws, Clopper and Pearson's limits the interval; sizes by Woodruff's method.
-- **Items that nobody stands for.** ItemCount less what the items that were read stand for, as a
-  share. All of them might have an attribute, or none, so it widens both ends of each share of
-  items. By Markov's inequality a share p of the items is larger than 1/p of DescribeTable's mean
-  at most.
+  page after a random place of the sort keys, read as numbers. An item represents 1/(chance that a
+  window meets it) items. There is one window in each of several equal parts. Sort keys that are not
+  numbers give "unknown, at least n". Tags are skipped, for 1 read unit each.
+- **Share in giants.** This is ItemCount less keys x mean length. Thresholds are steps of 1, 2, 5,
+  so the data do not choose them. There is no estimate where one collection is more than 6 % of the
+  mass below. `unseen` is the share above the largest sampled collection, and `giants` the share
+  above the highest threshold with an estimate. Writes since ItemCount was refreshed widen both.
+- **The largest collections.** Random segments of an index with an unrelated key contain items of a
+  collection in proportion to its size. The limits are Clopper and Pearson's, for the effective
+  number of draws, which depends on the differences between clusters. Without such an index the
+  report lists no collections, because uniform samples do not find them.
+- **Shares of items, sizes.** Items are weighted by 1/chance. The jackknife by collection gives the
+  effective number of draws, and Clopper and Pearson's limits the interval. Sizes use Woodruff's
+  method.
+- **Items that the sample does not represent.** This is ItemCount less the items that the sample
+  represents, as a share. All of them might have an attribute, or none, so it widens both ends of
+  each share of items. By Markov's inequality a share p of the items is larger than 1/p of
+  DescribeTable's mean at most.
 - **Bytes of a collection.** Its length times the mean of its items that were read, unless
   DescribeTable's size of the whole table refutes that: then times the mean of all items. The high
   end is the size of the whole table, as the items that were not read may be the large ones.
-- **Gini, Lorenz.** The sampled collections and the number of keys against ItemCount; what was not
-  seen is the last step of the curve. Bootstrap.
+- **Gini, Lorenz.** The curve has the sampled collections and the number of keys against ItemCount;
+  the unseen items are its last step. The interval is a bootstrap.
 - **Order.** Kendall's tau-b with Fieller's interval, Spearman's rho with Bonett and Wright's.
 - **Hash place.** A Scan refuses a start key of another segment: 12 bits by 12 requests.
 - **Replay.** A bucket for each key, 1,000 write units a second and 300 seconds saved. The high end
-  takes partitions that had saved one second only. No split is reckoned with. Tests hold it within
-  5 points of the partition model, with times of whole seconds as streams have them.
+  takes partitions that had saved one second only. No split is reckoned with. Tests hold it within 5
+  points of the partition model, with times of whole seconds as streams have them.
 """
 
 LIMITS = """## Where a figure of the table does not hold, or is silence
