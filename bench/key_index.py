@@ -138,19 +138,19 @@ def _build(cloud: Cloud) -> dict[str, Any]:
     given = {"table": DEPLOYED, "maxWriteRate": 100_000, "maxConcurrency": 2, "graceSeconds": 0}
     ended = machine.follow(machine.start(given), LONGEST_SECONDS)
     assert ended.status == "SUCCEEDED", ended
-    assert ended.output["audit"]["drift"] == 0
+    assert ended.output["verification"]["drift"] == 0
     built: dict[str, Any] = ended.output
     return built
 
 
 def _readings(database: Database, folder: Path) -> Iterator[dict[str, Any]]:
-    """What the keys of one table cost by each method, and an audit."""
+    """What the keys of one table cost by each method, and a verification."""
     report = folder / "report.json"
     for way, arguments in (
         ("key index (`--method index`)", ("keys", DEPLOYED, "--method", "index")),
         ("skip-scan (`--method skip`)", ("keys", DEPLOYED, "--method", "skip")),
         ("full scan (`--method scan`)", ("keys", DEPLOYED, "--method", "scan")),
-        ("audit (`keyhop index verify`)", ("index", "verify", DEPLOYED, "--grace", "0")),
+        ("verification (`keyhop index verify`)", ("index", "verify", DEPLOYED, "--grace", "0")),
     ):
         _command(database, *arguments, "--report", str(report))
         told = json.loads(report.read_text())
