@@ -4,7 +4,7 @@ KeyhopError
 ├── CannotStart            the request cannot be done like this; nothing has been read
 │   ├── TableNotFound
 │   ├── IndexNotFound
-│   ├── IndexBusy          another process builds, audits or removes the key index
+│   ├── IndexBusy          another process builds, verifies or removes the key index
 │   ├── InvalidInput       the input has unknown, missing or wrong values
 │   ├── BaselineUnreadable the older report cannot be compared
 │   └── RunConflict        the output already holds another run, or a finished one

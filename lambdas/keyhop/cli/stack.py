@@ -40,7 +40,7 @@ MACHINES = {
     FOR_EACH_KEY: "ForEachKeyArn",
     "ReportKeys": "ReportKeysArn",
     "BuildKeyIndex": "BuildKeyIndexArn",
-    "AuditKeyIndex": "AuditKeyIndexArn",
+    "VerifyKeyIndex": "VerifyKeyIndexArn",
     "RemoveKeyIndex": "RemoveKeyIndexArn",
     "DrainShards": "DrainShardsArn",
     "RekeyBackfill": "RekeyBackfillArn",
