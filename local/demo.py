@@ -18,7 +18,6 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from keyhop.cli.stack import ENUMERATE_KEYS, Stack
 from keyhop.dynamodb.requester import Requester
 from keyhop.dynamodb.units import BLOCK_BYTES, ON_DEMAND, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.each.outcomes import ERROR, OUTCOME
@@ -33,6 +32,7 @@ from keyhop.jobs.layout import (
 )
 from keyhop.jobs.price import FunctionSize, run_cost
 from keyhop.jobs.request import Request, wishes_of_fleet
+from keyhop.public.deployment import Deployment, OpenStack
 from keyhop.scan.statistics import Forecast
 from keyhop.storage.local import UNDO, Directory
 from rich.console import Console
@@ -329,10 +329,7 @@ def _keyhop_run(cloud: Cloud, table: str, name: str, *flags: str) -> dict[str, A
     words = ["run", table, "--follow", "--name", name, *flags]
     console.print(f"\n$ keyhop {' '.join(words)}", markup=False)
     _run(cloud, words)
-    executions = _stack(cloud).executions(ENUMERATE_KEYS)
-    ended = executions.look(executions.arn(name))
-    assert ended is not None
-    return dict(ended.output)
+    return dict(_deployment(cloud).show(name).output)
 
 
 def _run(cloud: Cloud, words: list[str], folder: Path = ROOT, output: Any = None) -> None:
@@ -343,16 +340,16 @@ def _run(cloud: Cloud, words: list[str], folder: Path = ROOT, output: Any = None
 
 def _build(cloud: Cloud) -> dict[str, Any]:
     """The output of BuildKeyIndex; raises Failed."""
-    executions = _stack(cloud).executions("BuildKeyIndex")
+    deployment = _deployment(cloud)
     with console.status("BuildKeyIndex is at work ..."):
-        ended = executions.follow(executions.start(BUILD))
+        ended = deployment.follow(deployment.start(BUILD, machine="BuildKeyIndex"))
     if not ended.has_succeeded:
         raise Failed(f"{ended.status}: {ended.error}: {ended.cause}")
     return dict(ended.output)
 
 
-def _stack(cloud: Cloud) -> Stack:
-    return Stack("Keyhop", cloud.outputs, cloud.client)
+def _deployment(cloud: Cloud) -> Deployment:
+    return Deployment(OpenStack("Keyhop", cloud.outputs, cloud.client))
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.cli.stack import Execution
-from keyhop.cli.stack import Executions as OfMachine
+from keyhop.public.deployment import Executions as OfMachine
+from keyhop.public.deployment import Run, start_execution
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Executions:
 
     def start(self, given: Any, name: str | None = None) -> str:
         """Start one with an input; returns its ARN."""
-        return self.of.start(given, name)
+        return start_execution(self.states, self.state_machine, given, name, self.of.endpoint)
 
-    def follow(self, execution: str, seconds: float) -> Execution:
+    def follow(self, execution: str, seconds: float) -> Run:
         """Wait until it ends, at most so long (TimeoutError)."""
         deadline = time.monotonic() + seconds
 
-        def look(seen: Execution) -> None:
+        def look(seen: Run) -> None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{execution} did not end within {seconds:g} seconds")
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from keyhop import errors
     from keyhop.errors import KeyhopError
+    from keyhop.public.deployment import Deployment, FetchedKeys, Run, RunProgress
     from keyhop.public.examination import Examination, examine
     from keyhop.public.key_index import IndexResult, IndexStatus, KeyIndex
     from keyhop.public.key_list import (
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "CalendarTable",
+    "Deployment",
     "Examination",
+    "FetchedKeys",
     "Finding",
     "IndexResult",
     "IndexStatus",
@@ -46,6 +49,8 @@ __all__ = [
     "LostKey",
     "Progress",
     "Router",
+    "Run",
+    "RunProgress",
     "ShardChange",
     "ShardedCounter",
     "ShardedTable",
@@ -57,7 +62,9 @@ __all__ = [
 ]
 _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
+    "Deployment": "keyhop.public.deployment",
     "Examination": "keyhop.public.examination",
+    "FetchedKeys": "keyhop.public.deployment",
     "Finding": "keyhop.report.findings",
     "IndexResult": "keyhop.public.key_index",
     "IndexStatus": "keyhop.public.key_index",
@@ -71,6 +78,8 @@ _MODULES = {
     "LostKey": "keyhop.sharding.recover",
     "Progress": "keyhop.public.runs",
     "Router": "keyhop.rekey.routing.router",
+    "Run": "keyhop.public.deployment",
+    "RunProgress": "keyhop.public.deployment",
     "ShardChange": "keyhop.public.shards",
     "ShardedCounter": "keyhop.sharding.counter",
     "ShardedTable": "keyhop.sharding.table",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keyhop.cli.stack import MACHINES as STACK_MACHINES
-from keyhop.cli.stack import NOT_STOPPED
+from keyhop.public.deployment import MACHINES as STACK_MACHINES
+from keyhop.public.deployment import NOT_STOPPED
 
 from testing.iam.simulator import Call
 from testing.servers import ROOT

@@ -6,16 +6,25 @@ from pathlib import Path
 import keyhop
 import pytest
 from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.public import deployment
 
 from testing.databases import Database
+from testing.s3 import MemoryS3
 from testing.servers import LOCAL_CREDENTIALS, ROOT
 from tests.docs.world import Time
+from tests.machine import Machine
+from tests.step_functions import StepFunctions, stack_of
 
 TEXT = (ROOT / "docs" / "python.md").read_text()
 
 
 def test_the_examples_run(
-    strict: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    strict: Database,
+    s3: MemoryS3,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
 ) -> None:
     expected = strict.collections("Orders", [3] * 20)
     monkeypatch.setenv("AWS_ENDPOINT_URL", strict.url)
@@ -23,6 +32,9 @@ def test_the_examples_run(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(keyhop.Shards, "_clock", Time())
+    machine = Machine(DeploymentSettings(Runs(s3, "results"), ["Orders"]))
+    stack = stack_of(machine, StepFunctions(machine))
+    monkeypatch.setattr(deployment, "open_stack", lambda name, endpoint: stack)
     strict.create("Audit", ("path", "S"), ("at", "S"))
     strict.create("Audit-shards", ("path", "S"), None)
     table = keyhop.ShardedTable(
@@ -33,6 +45,7 @@ def test_the_examples_run(
     exec(compile(examples, "docs/python.md", "exec"), {})
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
+    assert (tmp_path / "fetched" / "manifest.json").exists()
     assert keyhop.Shards("Audit").show("/f.txt").shards.writable == 4
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.cli.stack import Execution
+from keyhop.public.deployment import Run
 from keyhop.rekey.pair import SIDE_SUFFIX
 
 from infra.functions import SERVICE
@@ -74,9 +74,7 @@ class Deployed:
     database: Database
     names: set[str] = field(default_factory=set)
 
-    def run(
-        self, given: Any, name: str | None = None, seconds: float = LONGEST_SECONDS
-    ) -> Execution:
+    def run(self, given: Any, name: str | None = None, seconds: float = LONGEST_SECONDS) -> Run:
         """Start an execution and wait for its end."""
         return self.executions.follow(self.executions.start(given, name), seconds)
 

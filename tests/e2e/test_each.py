@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from keyhop.cli.stack import Execution
+from keyhop.public.deployment import Run
 
 from testing.databases import keyhop
 from testing.executions import Executions
@@ -102,7 +102,7 @@ def test_killed_it_is_gone_on_with_and_undone(
     started = machine.start({"table": TABLE, **given}, "each-killed")
     worker = busy_worker("Keyhop-EachKey")
     os.kill(worker, signal.SIGKILL)
-    ended: Execution = machine.follow(started, LONGEST_SECONDS)
+    ended: Run = machine.follow(started, LONGEST_SECONDS)
     if ended.status != "SUCCEEDED":
         assert '"resume": "each-killed"' in str(ended.cause)
         assert '"undo": "each-killed"' in str(ended.cause)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.cli.stack import Execution
 from keyhop.key_index.sentinel import Sentinel
+from keyhop.public.deployment import Run
 
 from local.stream_bridge import Record, StreamBridge, bridge_for
 from testing.databases import Result, keyhop
@@ -36,7 +36,7 @@ def own_state(deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(name, value)
 
 
-def run(deployed: Deployed, action: str, table: str, **given: Any) -> Execution:
+def run(deployed: Deployed, action: str, table: str, **given: Any) -> Run:
     """An execution of BuildKeyIndex, VerifyKeyIndex or RemoveKeyIndex, to its end."""
     arn = deployed.cloud.outputs[f"{action.capitalize()}KeyIndexArn"]
     machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
@@ -49,7 +49,7 @@ def done(deployed: Deployed, action: str, table: str, **given: Any) -> Any:
     return ended.output
 
 
-def reason_of(deployed: Deployed, ended: Execution) -> str:
+def reason_of(deployed: Deployed, ended: Run) -> str:
     """Why the run reads what it reads."""
     key = f"runs/{ended.output['run']}/run.json"
     s3, bucket = deployed.executions.s3, deployed.executions.bucket

@@ -9,11 +9,11 @@ from threading import Event
 from typing import Any
 
 import pytest
-from keyhop.cli.stack import Execution
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import StepResult
 from keyhop.dynamodb.values import Item
+from keyhop.public.deployment import Run
 from keyhop.rekey.life_cycle.create import Creation, Starting
 from keyhop.rekey.life_cycle.end import Ending
 from keyhop.rekey.pair import Pair
@@ -63,7 +63,7 @@ def until_done(step: Callable[[], StepResult]) -> None:
     raise TimeoutError(found.says)
 
 
-def ended(deployed: Deployed, name: str, **given: Any) -> Execution:
+def ended(deployed: Deployed, name: str, **given: Any) -> Run:
     """An execution of one of the three machines."""
     arn = deployed.cloud.outputs[f"{name}Arn"]
     machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from keyhop.cli.stack import Execution
 from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.public.deployment import Run
 from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
@@ -72,7 +72,7 @@ def invoke(deployed: Deployed, function: str, event: Any) -> Any:
     return json.loads(answer["Payload"].read())
 
 
-def drain(deployed: Deployed, given: Any) -> Execution:
+def drain(deployed: Deployed, given: Any) -> Run:
     arn = deployed.cloud.outputs["DrainShardsArn"]
     machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
     return machine.follow(machine.start(given), LONGEST_SECONDS)

@@ -67,6 +67,6 @@ def test_an_interrupt_in_a_command_is_one_sentence(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keyhop.cli.fleet_actions.run", interrupted)
+    monkeypatch.setattr("keyhop.cli.runs_actions.run", interrupted)
     assert main(["runs", "list"]) == 130
     assert capsys.readouterr().err == "keyhop: Interrupted.\n"

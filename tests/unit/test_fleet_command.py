@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +11,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from keyhop.checks import names_of
-from keyhop.cli.fleet_actions import _input as input_of
-from keyhop.cli.fleet_actions import advised, command_of, console_url, run_json, run_lines
 from keyhop.cli.main import command
 from keyhop.cli.options import Options
-from keyhop.cli.stack import Execution, Executions, Stack, find_stack
+from keyhop.cli.runs_actions import _input as input_of
+from keyhop.cli.runs_actions import command_of, follow, run_json, run_lines
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import (
     AwsRefused,
@@ -26,8 +26,18 @@ from keyhop.errors import (
 )
 from keyhop.keys.request import KeysInput
 from keyhop.public import deployment as stacks
+from keyhop.public.deployment import (
+    Deployment,
+    Executions,
+    OpenStack,
+    Run,
+    RunProgress,
+    open_stack,
+    start_execution,
+)
 
 MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:Keyhop-EnumerateKeys"
+CUTOVER = MACHINE.replace("EnumerateKeys", "RekeyCutOver")
 ARN = MACHINE.replace(":stateMachine:", ":execution:") + ":first"
 BEGAN = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 FULL = {
@@ -93,7 +103,7 @@ class States:
 
     def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
         told = next(self.told)
-        if isinstance(told, Exception):
+        if isinstance(told, BaseException):
             raise told
         return {
             "executionArn": executionArn,
@@ -121,36 +131,44 @@ def executions(*told: Any, **more: Any) -> Executions:
     return Executions(States(*told, **more), MACHINE)
 
 
-class Storeless:
-    """A client that is not to be asked."""
+class Clients:
+    """The clients of a deployment: Step Functions, and S3 without a run."""
+
+    def __init__(self, *told: Any) -> None:
+        self.states = States(*told)
 
     def __call__(self, service: str) -> Any:
-        return SimpleNamespace(get_object=self.refuse)
+        return {"stepfunctions": self.states}.get(service) or SimpleNamespace(
+            get_object=self.refuse
+        )
 
     def refuse(self, **asked: Any) -> Any:
         raise refusal("NoSuchKey", "GetObject")
 
 
-STACK = Stack("Keyhop", {"ResultsBucketName": "results", "StateMachineArn": MACHINE}, Storeless())
+def stack(*told: Any) -> OpenStack:
+    machines = {"StateMachineArn": MACHINE, "RekeyCutOverArn": CUTOVER}
+    return OpenStack("Keyhop", {"ResultsBucketName": "results", **machines}, Clients(*told))
+
+
+def running(arn: str = ARN) -> Run:
+    run = executions({}).describe(arn)
+    assert run is not None
+    return run
 
 
 def test_ctrl_c_ends_the_showing_and_says_how_to_come_back(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def interrupt(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    assert STACK.follow(executions({}), ARN, wait=interrupt) is None
+    assert follow(stack({}, KeyboardInterrupt()), running(), quiet=False) is None
     assert "The run goes on" in (err := capsys.readouterr().err)
     assert "keyhop runs show first --follow" in err
     assert "To stop it: keyhop runs stop first\n" in err
 
 
 def test_a_run_that_is_going_on_is_stopped() -> None:
-    running = executions({}, "stop", {"status": "ABORTED", "stopDate": BEGAN})
-    execution = running.look(ARN)
-    assert execution is not None
-    assert running.stop(execution).status == "ABORTED"
+    told = {}, "stop", {"status": "ABORTED", "stopDate": BEGAN}
+    assert Deployment(stack(*told)).stop("first").status == "ABORTED"
 
 
 @pytest.mark.parametrize(
@@ -161,38 +179,28 @@ def test_a_run_that_is_going_on_is_stopped() -> None:
     ],
 )
 def test_a_run_that_has_ended_is_not_stopped(told: list[Any]) -> None:
-    ended = executions(*told)
-    execution = ended.look(ARN)
-    assert execution is not None
     with pytest.raises(RunConflict, match=r"'first' has ended already.*keyhop runs show first"):
-        ended.stop(execution)
+        Deployment(stack(*told)).stop("first")
 
 
 def test_a_cutover_is_not_stopped_while_writes_may_wait(capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupt(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    cutover = ARN.replace("EnumerateKeys", "RekeyCutOver")
-    execution = executions({}).look(cutover)
-    assert execution is not None
+    cutover = running(ARN.replace("EnumerateKeys", "RekeyCutOver"))
     with pytest.raises(RunConflict, match="abort a cutover with keyhop rekey rollback"):
-        executions().stop(execution)
-    assert STACK.follow(executions({}), cutover, wait=interrupt) is None
+        Deployment(stack({})).stop(cutover)
+    assert follow(stack({}, KeyboardInterrupt()), cutover, quiet=False) is None
     assert "runs stop" not in capsys.readouterr().err
 
 
 def test_a_stop_that_is_not_permitted_is_refused_in_a_sentence() -> None:
-    refused = executions({}, refusal("AccessDeniedException", "StopExecution"))
-    execution = refused.look(ARN)
-    assert execution is not None
+    refused = stack({}, refusal("AccessDeniedException", "StopExecution"))
     with pytest.raises(NotPermitted):
-        refused.stop(execution)
+        Deployment(refused).stop("first")
 
 
 def test_what_ends_the_showing_says_that_the_run_goes_on() -> None:
     gone = EndpointConnectionError(endpoint_url="https://states")
     with pytest.raises(KeyhopError, match="The run goes on: keyhop runs show first --follow"):
-        STACK.follow(executions({}, gone), ARN, wait=lambda seconds: None)
+        follow(stack({}, gone), running(), quiet=True)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +234,7 @@ def test_a_long_run_is_looked_at_less_often(url: str, first: float) -> None:
 )
 def test_a_refused_start_is_told(error: Exception, expected: type[Exception], says: str) -> None:
     with pytest.raises(expected, match=says):
-        executions(error).start({"table": "Orders"}, "first")
+        start_execution(States(error), MACHINE, {"table": "Orders"}, "first", Endpoint())
 
 
 class CloudFormation:
@@ -272,31 +280,48 @@ def test_a_stack_that_is_not_there_is_told_with_those_that_are(
 ) -> None:
     monkeypatch.setattr(stacks, "aws_client", CloudFormation(*there, may_list=may_list))
     with pytest.raises(CannotStart, match=rf"no stack 'Keyhop' in region eu-west-1: .*{says}"):
-        find_stack("Keyhop", Endpoint())
+        open_stack("Keyhop", Endpoint())
 
 
 def test_a_stack_of_something_else_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "aws_client", CloudFormation("Other", "Keyhop"))
-    assert find_stack("Keyhop", Endpoint()).bucket == "results"
+    assert open_stack("Keyhop", Endpoint()).outputs["ResultsBucketName"] == "results"
     with pytest.raises(CannotStart, match=r"Stack 'Other' \(CREATE_COMPLETE\) has no output"):
-        find_stack("Other", Endpoint())
+        open_stack("Other", Endpoint())
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "x" * 81, "", "a\x1b[2J"])
 def test_what_cannot_name_a_run_is_refused_before_a_call(name: str) -> None:
     with pytest.raises(CannotStart, match="is not the name of a run"):
-        STACK.find(name)
+        Deployment(stack()).show(name)
 
 
-def failed(cause: str = "", **more: Any) -> Execution:
+def failed(cause: str = "", **more: Any) -> Run:
     told = {"status": "FAILED", "stopDate": BEGAN + timedelta(minutes=5), "cause": cause, **more}
-    (found,) = (executions(told).look(ARN),)
+    found = executions(told).describe(ARN)
     assert found is not None
     return found
 
 
-def lines_of(execution: Execution, progress: Any = None) -> list[str]:
-    return [*run_lines(run_json(execution, "s3://results/runs/first/", progress))]
+def lines_of(run: Run) -> list[str]:
+    return [*run_lines(run_json(run))]
+
+
+def half_done(run: Run, **more: Any) -> Run:
+    progress = RunProgress(
+        keys=1,
+        expected=None,
+        share=0.5,
+        segments=2,
+        segments_done=1,
+        read_units=0.5,
+        write_units=0.0,
+        throttles=0,
+        requests=1,
+        prices="today",
+        **more,
+    )
+    return replace(run, progress=progress)
 
 
 def test_a_failed_run_is_shown_with_the_commands_that_go_on() -> None:
@@ -311,10 +336,7 @@ def test_a_failed_run_is_shown_with_the_commands_that_go_on() -> None:
 
 
 def test_a_run_that_was_stopped_goes_on_by_its_name() -> None:
-    progress = {"share": 0.5, "ended": 1, "segments": 2, "keys": 1, "requests": 1}
-    shown = lines_of(
-        failed(status="ABORTED"), {**progress, "read_units": 0.5, "dollars": 0.0, "prices": "today"}
-    )
+    shown = lines_of(half_done(failed(status="ABORTED")))
     assert shown[0] == "first: EnumerateKeys of Orders, stopped after 5 min"
     assert "  done      50%: 1 of 2 segments, 1 key" in shown
     assert "  go on by  keyhop run Orders --resume first" in shown
@@ -325,19 +347,9 @@ def test_a_run_that_was_stopped_goes_on_by_its_name() -> None:
 )
 def test_a_failed_execution_that_no_command_starts_goes_on_by_the_aws_cli(cause: str) -> None:
     machine = MACHINE.replace("EnumerateKeys", "ForEachKey")
-    (found,) = (
-        executions(
-            {
-                "executionArn": ARN.replace("EnumerateKeys", "ForEachKey"),
-                "status": "FAILED" if cause else "ABORTED",
-                "stopDate": BEGAN + timedelta(minutes=5),
-                "cause": cause,
-            }
-        ).look(ARN),
-    )
-    assert found is not None
-    progress = {"share": 0.5, "ended": 1, "segments": 2, "keys": 1, "requests": 1}
-    shown = lines_of(found, {**progress, "read_units": 0.5, "dollars": 0.0, "prices": "today"})
+    status = "FAILED" if cause else "ABORTED"
+    arn = ARN.replace("EnumerateKeys", "ForEachKey")
+    shown = lines_of(half_done(failed(cause, status=status, executionArn=arn)))
     assert shown[0].startswith("first: ForEachKey of Orders, ")
     (line,) = (one for one in shown if one.startswith("  go on by  "))
     *start, given = shlex.split(line.removeprefix("  go on by  "))
@@ -352,7 +364,7 @@ def test_text_of_others_brings_no_escape_codes_and_no_lines_of_its_own() -> None
     shown = "\n".join(lines_of(failed(cause, error="Odd\x07")))
     assert "\x1b" not in shown
     assert "\x07" not in shown
-    assert advised("start again with [1]") is None
+    assert failed("start again with [1]").next_input is None
     assert "'a?[2J; rm -rf ~'" in shown, "one word, for a shell"
 
 
@@ -365,15 +377,14 @@ def test_text_of_others_brings_no_escape_codes_and_no_lines_of_its_own() -> None
     ],
 )
 def test_the_console_is_that_of_the_partition(partition: str, host: str) -> None:
-    assert console_url(ARN.replace("arn:aws:", f"arn:{partition}:")).startswith(f"https://{host}/")
+    run = running(ARN.replace("arn:aws:", f"arn:{partition}:"))
+    assert run.console.startswith(f"https://{host}/")
 
 
 def test_a_run_that_works_is_shown_with_its_rate_and_what_is_left() -> None:
     began = datetime.now(UTC) - timedelta(minutes=10)
-    running = executions({"startDate": began}).look(ARN)
-    assert running is not None
-    progress = {"share": 0.5, "ended": 5, "segments": 10, "keys": 7, "requests": 9}
-    shown = lines_of(running, {**progress, "read_units": 600.0, "dollars": 0.0, "prices": "today"})
+    run = half_done(replace(running(), started=began), read_rate=1.0, seconds_left=600.0)
+    shown = lines_of(run)
     assert shown[0] == "first: EnumerateKeys of Orders, running for 10 min"
     assert "  rate      1.0 RRU/s, about 10 min left" in shown
     assert not [line for line in shown if "go on by" in line]

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import shell_complete
 
 from keyhop import __version__
-from keyhop.cli import each, fleet, index, keys, rekey, report, shards
+from keyhop.cli import each, index, keys, rekey, report, runs, shards
 from keyhop.cli import options as shared
 from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED, SENTENCE
 from keyhop.errors import BudgetSpent, CannotStart, KeyhopError
@@ -29,8 +29,8 @@ SHELLS = ("bash", "zsh", "fish")
         shards.shards,
         report.run,
         rekey.rekey,
-        fleet.run,
-        fleet.runs,
+        runs.run,
+        runs.runs,
     ],
     context_settings={
         "help_option_names": ["-h", "--help"],

@@ -10,11 +10,12 @@ from typing import Any
 from keyhop.cli.exit_status import DONE, INTERRUPTED
 from keyhop.cli.options import Options
 from keyhop.cli.output import is_text, printable, put_out
-from keyhop.cli.stack import MACHINES, Beside, Stack, find_stack, new_name
+from keyhop.cli.runs_actions import Beside, exit_status_of, follow, put_out_start
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.errors import CannotStart
+from keyhop.public.deployment import Deployment, open_stack
 from keyhop.rekey.cutover.deployed import Deployed
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.worker.mapping import SETTINGS
@@ -32,7 +33,7 @@ class RekeyStack:
     def __init__(self, name: str, endpoint: Endpoint, options: Options) -> None:
         self.name = name
         self._options = options
-        self._stack: Stack = find_stack(name, endpoint)
+        self._stack = open_stack(name, endpoint)
         if FUNCTION not in self._stack.outputs:
             raise CannotStart(
                 f"The stack {name!r} re-keys no tables: name the pair in the field rekey of its "
@@ -65,19 +66,14 @@ class RekeyStack:
         `end` turns its output into an exit status and lines.
         """
         options, stack = self._options, self._stack
-        if MACHINES[machine] not in stack.outputs:
-            raise CannotStart(
-                f"The stack {self.name!r} has no {machine}: deploy this version of Keyhop."
-            )
-        executions = stack.executions(machine)
-        arn = executions.start(given, new_name(options.to))
+        run = Deployment(stack).start(given, machine=machine)
         if not options.follow:
-            stack.put_out_start(options, arn)
+            put_out_start(options, stack, run)
             return DONE
-        ended = stack.follow(executions, arn, options.quiet, beside=beside)
+        ended = follow(stack, run, options.quiet, beside)
         if ended is None:
             return INTERRUPTED
-        status, lines = end(ended.output) if ended.has_succeeded else (ended.exit_status, ())
+        status, lines = end(ended.output) if ended.has_succeeded else (exit_status_of(ended), ())
         report = {"run": ended.name, "status": ended.status}
         if ended.output is not None:
             report["result"] = ended.output

@@ -275,7 +275,7 @@ def serves_line(pair: Pair, control: Mapping[str, Any], pause: float | None) -> 
 
 
 class Stages:
-    """The stages of a change that is under way, for Stack.follow: the kind, and a line."""
+    """The stages of a change that is under way, for runs_actions.follow: the kind, and a line."""
 
     def __init__(self, pair: Pair, look: Callable[[], Control], clock: Callable[[], float]) -> None:
         self._pair = pair

@@ -34,7 +34,7 @@ from keyhop.errors import (
 )
 from keyhop.jobs.estimate import Start, ahead, estimate, of_the_rest
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
-from keyhop.jobs.journal import STALE_INDEX, Commit, Journal, RunPlan, Totals, needs_memory
+from keyhop.jobs.journal import ANEW, STALE_INDEX, Commit, Journal, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import (
     DEFAULT_UNITS,
     Method,
@@ -62,8 +62,6 @@ CONNECTIONS = 16
 LEAST_LOOK_UNITS = 50.0
 LOOK_SECONDS = 120.0
 LEAST_PART_AFTER_LOOK = 0.2
-ANEW = "-anew"
-"""The suffix of the name of a run that replaces one whose key index was not trusted."""
 
 PARTS = "parts.json"
 LINKS = "links/parts.txt"

@@ -45,6 +45,8 @@ MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 STALE_INDEX = "stale-index.json"
 """Why a worker could not read the key index that the run reads."""
+ANEW = "-anew"
+"""The suffix of the name of a run that replaces one whose key index was not trusted."""
 MOST_WAITING_BYTES = 4 << 20
 WAITING_BYTES_PER_BUCKET = 128 << 10
 MOST_WAITING_FOR_BUCKETS = 128 << 20

@@ -41,6 +41,9 @@ RUN_ID = re.compile(r"(?!\.+$)[^\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]{
 """The names of executions, which are the names of runs. A name of dots only is refused, because it
 would lead out of the folder of the run."""
 
+DEFAULT_STACK = "Keyhop"
+"""The name of a deployment's stack, unless it has another."""
+
 LEAST_RATE = 1.0
 """Read units a second: two pages of 0.5."""
 

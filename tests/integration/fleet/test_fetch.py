@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from keyhop.cli.exit_status import DONE
-from keyhop.cli.fetch import fetch
-from keyhop.cli.fleet_actions import fetch as fetch_command
 from keyhop.cli.options import Options
-from keyhop.cli.stack import Stack
+from keyhop.cli.runs_actions import fetch as fetch_command
 from keyhop.dynamodb.requester import Stopped
 from keyhop.errors import BrokenPromise, CannotStart, KeyhopError, RunConflict
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.keys.task import listed
+from keyhop.public.deployment import OpenStack
+from keyhop.public.fetch import copy_run
 from keyhop.storage.local import Directory
 
 from testing.databases import Database, keyhop
@@ -41,7 +41,7 @@ def run(machine: Machine, keys: set[str], table_name: str) -> Journal:
 
 
 def take(run: Journal, path: Path, stop: Event | None = None) -> dict[str, Any]:
-    return fetch(run, path, stop or Event(), lambda done, total: None)
+    return copy_run(run, path, stop or Event(), lambda progress: None)
 
 
 def found(path: Path) -> Counter[str]:
@@ -216,14 +216,14 @@ def options(run: str, directory: str, format_: str | None = None) -> Options:
 
 
 @pytest.fixture
-def stack(machine: Machine) -> Stack:
+def stack(machine: Machine) -> OpenStack:
     outputs = {"ResultsBucketName": machine.runs.bucket, "StateMachineArn": "arn:aws:states:::x"}
     clients = {"s3": machine.runs.s3, "stepfunctions": Nobody()}
-    return Stack("Keyhop", outputs, clients.__getitem__)
+    return OpenStack("Keyhop", outputs, clients.__getitem__)
 
 
 def test_keys_are_printed_and_a_result_is_told(
-    run: Journal, stack: Stack, keys: set[str], tmp_path: Path, capsysbinary: Any
+    run: Journal, stack: OpenStack, keys: set[str], tmp_path: Path, capsysbinary: Any
 ) -> None:
     assert fetch_command(options("run", "-"), lambda: stack) == DONE
     assert Counter(capsysbinary.readouterr().out.decode().split()) == Counter(keys)
@@ -236,7 +236,7 @@ def test_keys_are_printed_and_a_result_is_told(
 
 
 def test_a_run_that_is_not_finished_or_not_there_is_told(
-    machine: Machine, stack: Stack, keys: set[str], table_name: str, tmp_path: Path
+    machine: Machine, stack: OpenStack, keys: set[str], table_name: str, tmp_path: Path
 ) -> None:
     machine.plan({"table": table_name}, machine.execution("begun"))
     for name in ("begun", "never", "..", "a/b"):

@@ -5,12 +5,12 @@ from threading import Lock
 from typing import Any
 
 import pytest
-from keyhop.cli.stack import WatchedRun
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.errors import CannotStart, TooExpensive
 from keyhop.jobs.fleet import scan_segments
 from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.public.deployment import WatchedRun
 from keyhop.rekey.backfill import COPIED, THERE, BackfillTask, Copier
 
 from testing.databases import Database

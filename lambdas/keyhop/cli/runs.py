@@ -1,4 +1,4 @@
-"""`keyhop run` and `keyhop runs ACTION`: the flags; what they do is in fleet_actions.py."""
+"""`keyhop run` and `keyhop runs ACTION`: the flags; what they do is in runs_actions.py."""
 
 import copy
 from typing import Any
@@ -9,8 +9,8 @@ from keyhop.cli import keys
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, whole
 from keyhop.jobs.layout import MOST_CONCURRENCY
+from keyhop.jobs.request import DEFAULT_STACK
 
-DEFAULT_STACK = "Keyhop"
 MOST_LISTED = 1000
 PLACE = "Where the deployment is"
 

@@ -5,32 +5,33 @@ to the bucket cannot have a file written elsewhere. The manifest is copied last.
 same command continues; it checks existing files by SHA-256, and copies damaged ones again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import IO, Any
 
 from keyhop.dynamodb.requester import Stopped
-from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, RunConflict, StoreUnavailable
-from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal, Part, RunPlan
+from keyhop.jobs.formats import Encoder
+from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal, Part
 from keyhop.jobs.lifecycle import sum_up
-from keyhop.jobs.pages import KEYS_AT_ONCE
 from keyhop.keys.task import FOLDER
+from keyhop.public.key_list import FORMATS
+from keyhop.public.runs import Progress
+from keyhop.public.sinks import ByteSink, KeySink
 from keyhop.retries import repeat
 from keyhop.storage.local import Directory
 
 FILES_AT_ONCE = 8
 MOST_ATTEMPTS = 5
-Look = Callable[[int, int], None]
-"""Receives the number of bytes that are copied, and the total."""
+Report = Callable[[Progress], None]
 
 
-def fetch(remote: Journal, path: Path, stop: Event, look: Look) -> dict[str, Any]:
+def copy_run(remote: Journal, path: Path, stop: Event, report: Report) -> dict[str, Any]:
     """Copy a finished run, and return its manifest. Raise KeyhopError, or Stopped."""
     manifest = _manifest(remote)
     with _opened(path, remote) as local:
@@ -43,7 +44,7 @@ def fetch(remote: Journal, path: Path, stop: Event, look: Look) -> dict[str, Any
         names = {copy.folder + part.name for copy, part in parts}
         if strange := {part["name"] for part in manifest["parts"]} - names:
             raise _no_part(min(strange))
-        _take_parts(parts, look)
+        _take_parts(parts, report)
         for copy in copies:
             if plan := copy.local.plan():
                 sum_up(copy.local, plan)
@@ -51,16 +52,20 @@ def fetch(remote: Journal, path: Path, stop: Event, look: Look) -> dict[str, Any
     return manifest
 
 
-def keys_of(remote: Journal, plan: RunPlan) -> Iterator[Sequence[Key]]:
-    """Return the keys of a finished run in batches, without writing files."""
-    _manifest(remote)
+def write_keys(remote: Journal, stream: IO[bytes], format_: str, stop: Event) -> dict[str, Any]:
+    """Write the keys of a finished run to a stream, and return its manifest. Raise Stopped."""
+    manifest, plan = _manifest(remote), remote.plan()
+    assert plan is not None
     nested = remote.within(FOLDER)
     journal = remote if nested.plan() is None else nested
+    sink = ByteSink(stream, Encoder(FORMATS[format_], plan.space))
+    sink.begin()
     for commit in journal.commits_of(sorted(journal.commit_files())):
         for part in commit.parts:
-            keys = (key for _, key in journal.keys(plan, part))
-            while batch := list(islice(keys, KEYS_AT_ONCE)):
-                yield batch
+            if stop.is_set():
+                raise Stopped
+            KeySink.show(sink, journal, plan, [part])  # in another format than that of the part
+    return manifest
 
 
 def _manifest(remote: Journal) -> dict[str, Any]:
@@ -135,18 +140,20 @@ class _Copy:
                     raise _no_part(part.name)
                 yield self, part
 
-    def take_part(self, part: Part, written: Callable[[int], None]) -> None:
-        """Copy a part, unless it is complete; begin again when a response breaks off."""
+    def take_part(self, part: Part) -> int:
+        """Copy a part, unless it is complete; begin again when a response breaks off.
+
+        Return its size.
+        """
         with suppress(BrokenPromise):
             self.local.check_content([part])
-            written(part.size)
-            return
+            return part.size
         repeat(
             lambda: self._write(part),
             lambda error: isinstance(error, StoreUnavailable),
             is_enough=lambda error, attempts: attempts >= MOST_ATTEMPTS,
         )
-        written(part.size)
+        return part.size
 
     def _write(self, part: Part) -> None:
         store = self.local.store
@@ -161,15 +168,17 @@ class _Copy:
             file.close()
 
 
-def _take_parts(parts: list[tuple[_Copy, Part]], look: Look) -> None:
-    total = sum(part.size for _, part in parts)
-    copied = 0
+def _take_parts(parts: list[tuple[_Copy, Part]], report: Report) -> None:
+    total = max(1, sum(part.size for _, part in parts))
 
-    def written(size: int) -> None:
-        nonlocal copied
-        copied += size
+    def progress(ended: int, copied: int, is_over: bool = False) -> Progress:
+        share = copied / total
+        return Progress(
+            *(0, None, share, len(parts), ended, 0.0, 0.0, 0), activity="fetching", is_over=is_over
+        )
 
     with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
-        copies = pool.map(lambda pair: pair[0].take_part(pair[1], written), parts)
-        for _ in copies:
-            look(copied, total)
+        sizes = pool.map(lambda pair: pair[0].take_part(pair[1]), parts)
+        for ended, copied in enumerate(accumulate(sizes), 1):
+            report(progress(ended, copied))
+    report(progress(len(parts), total, is_over=True))

@@ -1,0 +1,412 @@
+"""What `keyhop runs` does: call keyhop.Deployment, and print runs and keys."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from keyhop.checks import camel, read
+from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
+from keyhop.cli.options import Options, flag
+from keyhop.cli.output import aligned, columns, cost_facts, is_text, printable, put_out
+from keyhop.cli.progress import StatusLine, progress_text
+from keyhop.cli.session import stop_on_signals
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.errors import KeyhopError
+from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.keys.request import KeysInput
+from keyhop.public.deployment import (
+    ENUMERATE_KEYS,
+    NOT_STOPPED,
+    Deployment,
+    OpenStack,
+    Run,
+    RunProgress,
+    open_stack,
+)
+from keyhop.public.runs import Progress
+from keyhop.wording import counted, duration
+
+STATES = {
+    "RUNNING": "running",
+    "PENDING_REDRIVE": "to be gone on with",
+    "SUCCEEDED": "finished",
+    "FAILED": "failed",
+    "TIMED_OUT": "timed out",
+    "ABORTED": "stopped",
+}
+STATUSES = {"BudgetSpent": BUDGET_SPENT, "KeysMissing": KEYS_MISSING}
+"""Exit statuses of failed runs, by their errors."""
+
+WORDS = {
+    ENUMERATE_KEYS: ("planning", "reading", "reading", "key"),
+    "ForEachKey": ("planning", "working", "working", "key"),
+    "RekeyBackfill": ("planning", "copying", "copying", "item"),
+    "RekeyVerify": (
+        "planning; within 12 s of a copy it waits until nothing of that is under way",
+        "comparing",
+        "looking at what differs",
+        "item",
+    ),
+}
+"""Of the state machines whose runs are in the bucket: what they are doing before a run is planned,
+while it reads, and when everything is read; and the noun for what they count.
+"""
+
+FLAGS = {"dryRun": "--dry-run", "verifyShare": "--verify", "fileFormat": "--file-format"}
+"""The flags whose names differ from those of the fields of an input."""
+
+Beside = Callable[[], tuple[str, Sequence[str]]]
+"""Returns more to show of a run: its kind (another kind is shown at once), and parts."""
+
+
+def run(options: Options) -> int:
+    """Run one of the commands, and return its exit status."""
+    endpoint = Endpoint(options.region, options.profile, None, options.role_arn)
+    actions = {"run": start, "list_runs": list_runs, "show": show, "fetch": fetch, "stop": stop}
+    return actions[options.action](options, lambda: open_stack(options.stack, endpoint))
+
+
+def start(options: Options, opened: Callable[[], OpenStack]) -> int:
+    """`keyhop run`: start an execution of EnumerateKeys."""
+    values = _input(options)
+    stack = opened()
+    run = Deployment(stack).start(values, name=options.name)
+    if not (options.follow or options.dry_run):
+        put_out_start(options, stack, run)
+        return DONE
+    if not options.dry_run and is_text(options.format):
+        print(run.name, flush=True)
+    ended = follow(stack, run, options.quiet)
+    if ended is None:
+        return INTERRUPTED
+    if options.dry_run and ended.has_succeeded:
+        put_out(options.format, ended.output, lambda: "\n".join(plan_lines(ended.output)))
+        return DONE
+    if not is_text(options.format):
+        put_out(options.format, run_json(ended, stack.name), str)
+    elif not options.quiet or not ended.has_succeeded:
+        print(*run_lines(run_json(ended, stack.name)), sep="\n", file=sys.stderr)
+    return exit_status_of(ended)
+
+
+def list_runs(options: Options, opened: Callable[[], OpenStack]) -> int:
+    """`keyhop runs list`: list the latest runs."""
+    rows = [run_row(run) for run in Deployment(opened()).list(options.table, options.limit)]
+    put_out(options.format, rows, lambda: "\n".join(rows_lines(rows, datetime.now(UTC))))
+    return DONE
+
+
+def show(options: Options, opened: Callable[[], OpenStack]) -> int:
+    """`keyhop runs show`: show a run."""
+    stack = opened()
+    run: Run | None = Deployment(stack).show(options.run)
+    if run is not None and options.follow and not run.is_over:
+        run = follow(stack, run, options.quiet)
+    if run is None:
+        return INTERRUPTED
+    _put_out_run(options, stack, run)
+    return exit_status_of(run) if options.follow else DONE
+
+
+def fetch(options: Options, opened: Callable[[], OpenStack]) -> int:
+    """`keyhop runs fetch`: copy or print the keys of a run."""
+    stack = opened()
+    with stop_on_signals("Start the same command again: it goes on.") as stop:
+        if options.directory == "-":
+            deployment = Deployment(stack, stop=stop.event)
+            deployment.fetch(options.run, sys.stdout.buffer, format=options.format or "text")
+            return DONE
+        with StatusLine(options.quiet) as status:
+
+            def look(progress: Progress) -> None:
+                parts = counted(progress.segments, "part")
+                text = f"fetching, {progress.segments_done:,} of {parts}"
+                status.now("fetching", text, progress.share)
+
+            deployment = Deployment(stack, progress=look, stop=stop.event)
+            fetched = deployment.fetch(options.run, options.directory)
+        report = {
+            "run": fetched.run,
+            "directory": options.directory,
+            "keys": fetched.keys,
+            "parts": fetched.parts,
+            "bytes": fetched.bytes,
+        }
+        keys, parts = counted(fetched.keys, "key"), counted(fetched.parts, "part")
+        text = f"{keys} of {printable(fetched.table)} in {options.directory}, {parts}"
+        put_out(options.format, report, lambda: text)
+        return DONE
+    return stop.status
+
+
+def stop(options: Options, opened: Callable[[], OpenStack]) -> int:
+    """`keyhop runs stop`: stop a run, and show it with the command that continues it."""
+    stack = opened()
+    _put_out_run(options, stack, Deployment(stack).stop(options.run))
+    return DONE
+
+
+def follow(
+    stack: OpenStack, run: Run, quiet: bool, beside: Beside = lambda: ("", ())
+) -> Run | None:
+    """Show the progress of a run until it ends; None if Ctrl-C has ended the showing.
+
+    Raises:
+        KeyhopError: For example, the network is gone. The run goes on all the same.
+    """
+    try:
+        with StatusLine(quiet) as status:
+            look = partial(_show_progress, status, run.machine, beside)
+            return Deployment(stack, progress=look).follow(run)
+    except KeyboardInterrupt:
+        stop = f". To stop it: {command(stack.name, 'stop', run.name)}"
+        print(
+            f"keyhop: The run goes on without you. To come back: {_return_command(stack, run)}"
+            f"{stop * (run.machine not in NOT_STOPPED)}",
+            file=sys.stderr,
+        )
+        return None
+    except KeyhopError as error:
+        raise type(error)(f"{error} The run goes on: {_return_command(stack, run)}") from error
+
+
+def _show_progress(status: StatusLine, machine: str, beside: Beside, progress: Progress) -> None:
+    kind: str = ""
+    more: Sequence[str] = ()
+    with suppress(KeyhopError):  # The run does not depend on its display.
+        kind, more = beside()
+    if machine not in WORDS or not isinstance(progress, RunProgress):
+        status.now(kind or progress.activity, more or f"{machine}: at work")
+        return
+    planning, reading, ending, what = WORDS[machine]
+    if not progress.segments:
+        status.now("planning", planning, 0.0)
+        return
+    parts = progress_text(
+        progress.keys,
+        progress.read_units,
+        progress.read_rate or 0.0,
+        (progress.segments_done, progress.segments),
+        progress.seconds_left,
+        progress.throttles,
+        state=reading if progress.activity == "reading" else ending,
+        writes=progress.write_units,
+        write_rate=progress.write_rate or 0.0,
+        what=what,
+    )
+    status.now("", [*parts[:2], *more, *parts[2:]], progress.share)
+
+
+def exit_status_of(run: Run) -> int:
+    """Return the exit status of a command that has waited for the end of a run."""
+    return DONE if run.has_succeeded else STATUSES.get(run.error, FAILED)
+
+
+def put_out_start(options: Options, stack: OpenStack, run: Run) -> None:
+    """Print the name of a run that has started."""
+    put_out(options.format, {"run": run.run_id, "execution": run.execution}, lambda: run.name)
+    sys.stdout.flush()
+    if not options.quiet:
+        print(f"keyhop: Started. To follow it: {_return_command(stack, run)}", file=sys.stderr)
+
+
+def _return_command(stack: OpenStack, run: Run) -> str:
+    return command(stack.name, "show", run.name, "--follow")
+
+
+def command(stack: str, action: str, *words: str) -> str:
+    """Return a command about a run, with its stack unless that is the default."""
+    return shlex.join(["keyhop", "runs", action, *words, *_stack_flag(stack)])
+
+
+def _stack_flag(stack: str) -> Sequence[str]:
+    return () if stack == DEFAULT_STACK else ("--stack", stack)
+
+
+def _put_out_run(options: Options, stack: OpenStack, run: Run) -> None:
+    values = run_json(run, stack.name)
+    put_out(options.format, values, lambda: "\n".join(run_lines(values)))
+
+
+def run_json(run: Run, stack: str = DEFAULT_STACK) -> dict[str, Any]:
+    """Return a run, with the commands that continue it."""
+    return {**run.to_json(), "go_on": _how_to_go_on(run, stack)}
+
+
+def _input(options: Options) -> dict[str, Any]:
+    """Return the input of EnumerateKeys for the flags; raise InvalidInput if it is wrong."""
+    flags = vars(options) | {"verify_share": options.verify, "accept": [*options.accept]}
+    values = {
+        camel(field.name): flags[field.name]
+        for field in fields(KeysInput)
+        if flags.get(field.name, field.default) not in (field.default, [])
+    }
+    read(KeysInput, values, KeysInput.LIKE).request(flag, values)
+    return values
+
+
+def command_of(values: Mapping[str, Any], stack: str = DEFAULT_STACK) -> str:
+    """Return the `keyhop run` for an execution's input."""
+    words = ["keyhop", "run", str(values.get("table", ""))]
+    for name, value in values.items():
+        if name in ("table", "scheduled") or value in (None, False):
+            continue
+        flag = FLAGS.get(name) or "--" + "".join(
+            f"-{c.lower()}" if c.isupper() else c for c in name
+        )
+        if value is True:
+            words.append(flag)
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            words += [flag, f"{item:.15g}" if isinstance(item, (int, float)) else str(item)]
+    return shlex.join([*words, *_stack_flag(stack)])
+
+
+def _how_to_go_on(run: Run, stack: str) -> list[str]:
+    """Return commands, of which one suffices. Only EnumerateKeys has a command of Keyhop's own."""
+    values = run.next_input
+    if values is None:
+        return []
+    commands = []
+    if run.machine == ENUMERATE_KEYS:
+        commands.append(command_of(values, stack))
+    else:
+        start = "aws stepfunctions start-execution --state-machine-arn"
+        machine = run.execution.rpartition(":")[0].replace(":execution:", ":stateMachine:")
+        commands.append(f"{start} {machine} --input {shlex.quote(json.dumps(values))}")
+    if run.redrivable:
+        redrive = "aws stepfunctions redrive-execution --execution-arn"
+        commands.append(f"{redrive} {run.execution}")
+    return commands
+
+
+def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
+    """Return a run, as run_json has it, for people."""
+    state = STATES.get(run["status"], run["status"])
+    name = run["execution"].rpartition(":")[2]
+    how_long = f"{'after' if run['ended'] else 'for'} {duration(run['seconds'])}"
+    yield f"{printable(name)}: {run['machine']} of {printable(run['table'])}, {state} {how_long}"
+    if run["run"] != name:
+        yield from _lines(("run", printable(run["run"])))
+    result, progress = run["result"], run["progress"]
+    if isinstance(result, Mapping) and "keys" in result and "manifest" in result:
+        yield from _lines(*_result_facts(result))
+    elif result is not None:
+        yield json.dumps(result, indent=2)
+    elif progress is not None:
+        yield from _lines(*_progress_facts(progress))
+    if run["cause"] or run["error"]:
+        yield f"  {printable(run['error'] or 'error')}: {printable(run['cause'] or '')}"
+    yield from _lines(
+        *zip(("go on by", "or"), map(printable, run["go_on"]), strict=False),
+        ("files", run["files"]),
+        ("console", run["console"]),
+    )
+
+
+def _lines(*facts: tuple[str, str]) -> Iterator[str]:
+    return aligned(facts, "  ", 9)
+
+
+def _progress_facts(progress: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    segments = counted(progress["segments"], "segment")
+    ended = f"{progress['share']:.0%}: {progress['ended']:,} of {segments}"
+    yield "done", f"{ended}, {counted(progress['keys'], 'key')}"
+    requests = counted(progress["requests"], "request")
+    cost = f"${progress['dollars']:.6f} ({progress['prices']})"
+    yield "read", f"{progress['read_units']:,.1f} RRU in {requests}: {cost}"
+    if progress["seconds_left"] is not None:
+        remaining = duration(progress["seconds_left"])
+        yield "rate", f"{progress['read_units_per_second']:,.1f} RRU/s, about {remaining} left"
+
+
+def _result_facts(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the output of EnumerateKeys, for people."""
+    segments = result["segments"]
+    yield "keys", f"{result['keys']:,}"
+    yield "method", result["method"]
+    requests = counted(result["requests"], "request")
+    yield "read", f"{result['read_units']:,.1f} RRU in {requests}"
+    yield from cost_facts(result["cost"])
+    yield (
+        "segments",
+        f"{segments['total']:,}, of {segments['mean_keys']:,.1f} keys, "
+        f"{segments['most_keys']:,} in the largest",
+    )
+    yield "manifest", result["manifest"]
+    if "verify" in result:
+        check = result["verify"]
+        checked = f"{counted(check['segments'], 'segment')} with {counted(check['keys'], 'key')}"
+        yield (
+            "checked",
+            f"{checked}: missing {check['missing']:,}, surplus {check['surplus']:,}; "
+            f"{check['read_units']:,.1f} RRU",
+        )
+
+
+def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Return the output of EnumerateKeys with dryRun, for people."""
+    keys, spent = plan["keys"], plan["spent"]
+    name = f"{plan['table']}/{plan['index']}" if plan["index"] else plan["table"]
+    high = "" if keys["high"] is None else f" to {keys['high']:,}"
+    yield (
+        f"{name} has about {counted(keys['estimate'], 'distinct partition key')} "
+        f"(95% interval {keys['low']:,}{high})."
+    )
+    yield from _lines(*_plan_facts(plan))
+    yield f"  this plan read {spent['read_units']:,.1f} RRU: ${spent['dollars']:.6f}"
+
+
+def _plan_facts(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "method", f"{plan['method']}: {plan['reason']}"
+    spread = f"{counted(plan['segments'], 'segment')} in {counted(plan['groups'], 'group')}"
+    yield "spread", f"{spread}, {counted(plan['workers'], 'worker')} at once"
+    if (way := plan["methods"].get(plan["method"])) is not None:
+        yield (
+            "would be",
+            f"{way['read_units']['estimate']:,.1f} RRU in "
+            f"{counted(way['requests'], 'request')}, in about {duration(way['seconds'])}",
+        )
+    yield from cost_facts(plan["cost"])
+
+
+def run_row(run: Run) -> dict[str, Any]:
+    """Return one row of `keyhop runs list`."""
+    output = run.output if isinstance(run.output, Mapping) else {}
+    cost = output.get("cost")
+    keys = output.get("keys")
+    values = run.to_json()
+    return {
+        "run": run.name,
+        **{name: values[name] for name in ("machine", "table", "status")},
+        "keys": keys if isinstance(keys, int) else None,
+        "dollars": cost.get("total") if isinstance(cost, Mapping) else None,
+        **{name: values[name] for name in ("started", "seconds", "error")},
+    }
+
+
+def rows_lines(rows: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[str]:
+    """Return the rows of `keyhop runs list` for people."""
+    table = [("run", "what", "table", "state", "keys", "cost", "began", "took")]
+    for row in rows:
+        age = now - datetime.fromisoformat(row["started"])
+        state = STATES.get(row["status"], row["status"])
+        table.append(
+            (
+                printable(row["run"]),
+                row["machine"],
+                printable(row["table"]),
+                f"{state}: {printable(row['error'])}" if row["error"] else state,
+                "" if row["keys"] is None else f"{row['keys']:,}",
+                "" if row["dollars"] is None else f"${row['dollars']:.4f}",
+                f"{duration(age.total_seconds())} ago",
+                duration(row["seconds"]),
+            )
+        )
+    return columns(table)
