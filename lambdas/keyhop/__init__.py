@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from keyhop import errors
     from keyhop.errors import KeyhopError
+    from keyhop.public.each import EachResult, for_each_key
     from keyhop.public.examination import Examination, examine
     from keyhop.public.key_index import IndexResult, IndexStatus, KeyIndex
     from keyhop.public.key_list import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "CalendarTable",
+    "EachResult",
     "Examination",
     "Finding",
     "IndexResult",
@@ -53,10 +55,12 @@ __all__ = [
     "errors",
     "estimate_keys",
     "examine",
+    "for_each_key",
     "list_keys",
 ]
 _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
+    "EachResult": "keyhop.public.each",
     "Examination": "keyhop.public.examination",
     "Finding": "keyhop.report.findings",
     "IndexResult": "keyhop.public.key_index",
@@ -77,6 +81,7 @@ _MODULES = {
     "Shards": "keyhop.public.shards",
     "estimate_keys": "keyhop.public.key_list",
     "examine": "keyhop.public.examination",
+    "for_each_key": "keyhop.public.each",
     "list_keys": "keyhop.public.key_list",
 }
 """The module of each public name; `errors` is a module itself."""
