@@ -45,7 +45,7 @@ _ARGUMENTS = (
 )
 """The flags that are arguments of keyhop.for_each_key."""
 
-_FIELDS = {one.name for one in fields(EachInput)}
+_FIELDS = {field.name for field in fields(EachInput)}
 
 
 def run(options: Options) -> int:
@@ -75,12 +75,10 @@ def _checked_arguments(options: Options) -> dict[str, Any]:
             values[name] = _json(values[name], f"--{name}")
     if options.item is not None:
         values["item"] = _item(options.item)
-    given = {name: value for name, value in values.items() if name in _FIELDS}
-    given |= {
-        "delete": options.delete or None,
-        "resume": options.output if options.resume else None,
-    }
-    EachInput(table=options.table, **given).request(flag, {})
+    settings = {name: value for name, value in values.items() if name in _FIELDS}
+    settings["delete"] = options.delete or None
+    settings["resume"] = options.output if options.resume else None
+    EachInput(table=options.table, **settings).request(flag, {})
     return values
 
 
