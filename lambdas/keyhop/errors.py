@@ -29,8 +29,20 @@ KeyhopError
                            could lose keys
 """
 
+from typing import TYPE_CHECKING
 
-class KeyhopError(Exception): ...
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class KeyhopError(Exception):
+    """An error that a user can see.
+
+    Attributes:
+        result: The figures so far, if it has ended a call of `for_each_key` whose action had begun.
+    """
+
+    result: "Any" = None
 
 
 class CannotStart(KeyhopError): ...
