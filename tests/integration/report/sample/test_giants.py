@@ -67,4 +67,6 @@ def test_an_index_of_one_key_is_no_source_and_its_key_is_told(
     assert facts.biased == ()
     share = facts.indexes["by-day"].top_share
     assert share is not None
-    assert share.low > 0.9
+    assert share.value == 1.0
+    # By how many windows the random segments have: .87 to .99 in 80 samples.
+    assert share.low > 0.8
