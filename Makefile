@@ -6,7 +6,7 @@ STEP := sh local/step.sh
 CODE := PYTHONPATH=.:lambdas
 export PYTHONUNBUFFERED = 1
 
-.PHONY: help demo report-demo rekey-demo laptop local audit-log test prove prove-long live lint format pictures schemas sessions \
+.PHONY: help demo report-demo rekey-demo laptop local audit-log test prove prove-long live lint format docs pictures schemas sessions \
 	dist lowest template bench setup clean
 
 help:
@@ -19,8 +19,9 @@ help:
 	@echo "make test      run the tests, on this machine alone: under ten minutes"
 	@echo "make prove     the deployed stack, interleavings, new examples, long chaos: up to an hour"
 	@echo "make prove-long  what takes longer still, before a change of a protocol is done"
-	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see docs/deploy.md"
+	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see docs/how-to/deploy.md"
 	@echo "make lint      ruff, mypy, who may import whom, and the templates' validators"
+	@echo "make docs      build the documents as a site with search, into out/site"
 	@echo "make pictures  draw the pictures of docs/ that are drawn from what there is"
 	@echo "make schemas   write docs/schemas from the code"
 	@echo "make dist      build the wheel into dist: the command, the library, the constructs"
@@ -82,10 +83,15 @@ lint: .venv/.ready .cache/lint/.ready
 	$(BIN)/python -m tests.lint.write .cache/lint/templates
 	.cache/lint/venv/bin/cfn-lint --config-file tests/lint/cfnlintrc.yaml -- .cache/lint/templates/*.template.json
 	.cache/lint/node_modules/.bin/asl-validator $$(printf -- '--json-path %s ' .cache/lint/templates/*.asl.json)
+	@$(MAKE) -s --no-print-directory docs
 
 format: .venv/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# A link to a page or a heading that does not exist fails this.
+docs: .venv/.ready .cache/docs/.ready
+	@$(CODE) $(BIN)/python docs/site.py .cache/docs/bin/zensical
 
 # The others are drawn by hand; tests/docs/test_pictures.py compares them with what there is.
 pictures: setup .venv/.bench-ready
@@ -174,6 +180,12 @@ node_modules/.ready: package.json package-lock.json .npmrc local/require.sh
 	@$(STEP) "cfn-lint and asl-validator, into .cache" sh -c '$(PYTHON) -m venv --clear .cache/lint/venv \
 		&& .cache/lint/venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r \
 		tests/lint/requirements.txt && npm --prefix .cache/lint ci --silent'
+	@touch $@
+
+.cache/docs/.ready: docs/requirements.txt local/require.sh
+	@sh local/require.sh python
+	@$(STEP) "the generator of the site, into .cache" sh -c '$(PYTHON) -m venv --clear .cache/docs \
+		&& .cache/docs/bin/pip install --quiet --disable-pip-version-check --no-deps -r docs/requirements.txt'
 	@touch $@
 
 .cache/lowest/.ready: requirements-lowest.txt local/require.sh

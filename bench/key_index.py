@@ -1,9 +1,9 @@
 """The key index: what its keeper sustains and adds to users' writes, and what reading it costs.
 
-`python -m bench.key_index` measures for a minute or two and writes docs/benchmark-key-index.md;
-`make bench` does so too. A keeper is measured twice: in this process (`keep` on records that were
-read from DynamoDB Local's stream before), and deployed to the laptop cloud behind its mapping. What
-it spends is what it counts itself.
+`python -m bench.key_index` measures for a minute or two and writes
+docs/internals/benchmark-key-index.md; `make bench` does so too. A keeper is measured twice: in this
+process (`keep` on records that were read from DynamoDB Local's stream before), and deployed to the
+laptop cloud behind its mapping. What it spends is what it counts itself.
 """
 
 import json

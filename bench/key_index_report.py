@@ -1,4 +1,4 @@
-"""The figures of the key index, as docs/benchmark-key-index.md."""
+"""The figures of the key index, as docs/internals/benchmark-key-index.md."""
 
 import os
 import platform
@@ -17,11 +17,11 @@ from bench.markdown import markdown
 from bench.report import DOCS
 from local.stream_bridge import IDLE_SECONDS
 
-REPORT = DOCS / "benchmark-key-index.md"
+REPORT = DOCS / "internals" / "benchmark-key-index.md"
 
 
 def write_report(results: dict[str, Any]) -> None:
-    """Write docs/benchmark-key-index.md."""
+    """Write docs/internals/benchmark-key-index.md."""
     REPORT.write_text("\n".join(_lines(results)) + "\n")
 
 

@@ -1,7 +1,8 @@
 """How long a verification takes to repair a destination, beside the copy of the same items.
 
 `python -m bench.repair` does both on DynamoDB Local, one after the other, in rounds of their own
-tables; what counts is the ratio of each round. `--write` also writes docs/benchmark-repair.md.
+tables; what counts is the ratio of each round. `--write` also writes
+docs/internals/benchmark-repair.md.
 """
 
 import argparse
@@ -37,7 +38,7 @@ ITEMS, ITEM_BYTES, ROUNDS = 100_000, 1_000, 1
 MOST_TIMES = 2.0
 """A repair may take so many times as long as the copy of the same items."""
 
-PAGE = ROOT / "docs" / "benchmark-repair.md"
+PAGE = ROOT / "docs" / "internals" / "benchmark-repair.md"
 
 
 @dataclass(frozen=True, slots=True)

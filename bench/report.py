@@ -1,4 +1,4 @@
-"""The benchmark's results: docs/benchmark.md, with a plot, and docs/benchmark.json."""
+"""The benchmark's results: docs/internals/benchmark.md, with a plot, and docs/benchmark.json."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ def write_report(results: dict[str, Any]) -> None:
     """Write the figures and the document; the plot is of the simulator's, see `plot`."""
     DOCS.mkdir(exist_ok=True)
     (DOCS / "benchmark.json").write_text(json.dumps(results, indent=1) + "\n")
-    (DOCS / "benchmark.md").write_text("\n".join(_lines(results)) + "\n")
+    (DOCS / "internals" / "benchmark.md").write_text("\n".join(_lines(results)) + "\n")
 
 
 def _lines(results: dict[str, Any]) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
         f"others', as local databases say). CPU is the client's; memory its peak, Python included."
     )
     yield ""
-    yield "![Read units per key and cost against the optimum](benchmark.svg)"
+    yield "![Read units per key and cost against the optimum](../benchmark.svg)"
     yield from ("", "## Speed", "")
     yield from speed_lines(results)
     for name, rows in results["databases"].items():

@@ -1,7 +1,7 @@
 """What the statistics of the key report reach over simulated tables.
 
 `python -m bench.report_statistics` measures for some minutes and writes docs/report-statistics.json
-and docs/report-statistics.md. Seeds are fixed: the figures are the same on any machine.
+and docs/internals/report-statistics.md. Seeds are fixed: the figures are the same on any machine.
 """
 
 import json
@@ -16,7 +16,7 @@ from testing.report_densities import DENSITIES, ratios
 from testing.report_population import MAKERS
 
 FIGURES = DOCS / "report-statistics.json"
-REPORT = DOCS / "report-statistics.md"
+REPORT = DOCS / "internals" / "report-statistics.md"
 
 RUNS = {300: 200, 3_000: 200, 30_000: 10}
 GINI_RUNS = {300: 40, 3_000: 10}

@@ -1,7 +1,7 @@
 """`make bench`: Keyhop beside the published ways, in one run. Writes docs/benchmark.{md,json,svg}.
 
-The key index and write sharding have documents of their own, docs/benchmark-key-index.md
-(key_index.py) and docs/benchmark-sharding.md (sharding.py).
+The key index and write sharding have documents of their own, docs/internals/benchmark-key-index.md
+(key_index.py) and docs/internals/benchmark-sharding.md (sharding.py).
 
 Three parts: real requests to DynamoDB Local and dynalite; the simulator at the scale of the cost
 model, against the offline optimum; the client's speed, CPU and memory against a stub (speed.py).

@@ -1,8 +1,8 @@
 """Write sharding: what it adds to a write and to a read, and how soon it takes up a burst.
 
-`python -m bench.sharding` measures for some minutes and writes docs/benchmark-sharding.md; `make
-bench` does so too. Requests, units and shards are nearly the same on any machine; CPU and latency
-are ratios within the run.
+`python -m bench.sharding` measures for some minutes and writes
+docs/internals/benchmark-sharding.md; `make bench` does so too. Requests, units and shards are
+nearly the same on any machine; CPU and latency are ratios within the run.
 """
 
 import os
@@ -26,7 +26,7 @@ from bench.sharding_reads import Read
 from bench.sharding_writes import Cost
 from testing.servers import dynamodb_local
 
-REPORT = DOCS / "benchmark-sharding.md"
+REPORT = DOCS / "internals" / "benchmark-sharding.md"
 MILLION = 1_000_000
 
 
@@ -51,7 +51,7 @@ def measure() -> dict[str, Any]:
 
 
 def write_report(results: dict[str, Any]) -> None:
-    """Write docs/benchmark-sharding.md."""
+    """Write docs/internals/benchmark-sharding.md."""
     REPORT.write_text("\n".join(_lines(results)) + "\n")
 
 

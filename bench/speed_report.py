@@ -1,4 +1,4 @@
-"""The part of docs/benchmark.md about speed, from what bench/speed.py has measured."""
+"""The part of docs/internals/benchmark.md about speed, from what bench/speed.py has measured."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,7 +30,7 @@ def speed_lines(results: dict[str, Any]) -> Iterator[str]:
         f"Before: commit {speed['base']}, in the same run. Each figure by itself: `python -m "
         "bench.command` (the command against the stub), `bench.start`, `bench.concurrency`, "
         "`bench.in_flight`, `bench.rates`. How long 2,000,000 keys take one function, by the model "
-        "of costs, is in [costs](costs.md)."
+        "of costs, is in [costs](../reference/costs.md)."
     )
     yield ""
     yield from markdown(
@@ -73,7 +73,7 @@ def speed_lines(results: dict[str, Any]) -> Iterator[str]:
         "",
         "Where the CPU of a run goes (`python -m bench.profile`, by cProfile):",
         "",
-        "![CPU of a run by parts](profile.svg)",
+        "![CPU of a run by parts](../profile.svg)",
     )
 
 

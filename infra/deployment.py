@@ -51,7 +51,8 @@ class KeyEnumeration(Construct):
             runs and key-index must not contain anything else.
         packages: A layer with the packages of lambdas/requirements.txt; by default pip makes one at
             synth.
-        network: A VPC for the functions (docs/constructs.md has the endpoints that they need).
+        network: A VPC for the functions (docs/how-to/constructs.md has the endpoints that they
+            need).
         config: All settings at once, as in app.py.
         settings: Other settings of keyhop.json, as worker_memory_mb=2048. All names begin with
             stack_name, by default the stack's; rekey has the pairs of tables, as

@@ -15,7 +15,7 @@ from testing.report_corpus.run import Result, run
 from testing.report_corpus.tables.all import every
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-JSON, PAGE = DOCS / "report-corpus.json", DOCS / "report-corpus.md"
+JSON, PAGE = DOCS / "report-corpus.json", DOCS / "internals" / "report-corpus.md"
 
 
 def main() -> int:

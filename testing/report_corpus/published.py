@@ -32,7 +32,7 @@ nothing.
 
 
 def page(figures: Mapping[str, Any], wrong: Sequence[Mapping[str, str]]) -> str:
-    """docs/report-corpus.md, of what is in report-corpus.json."""
+    """docs/internals/report-corpus.md, of what is in report-corpus.json."""
     rows = figures["rules"]
     total = {
         name: sum(row[name] for row in rows.values()) for name in ("planted", "found", "false")

@@ -1,4 +1,4 @@
-"""The pages that people read: README.md and docs/*.md, as texts."""
+"""The pages that people read, README.md and those below docs, as texts."""
 
 import re
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from testing.servers import ROOT
 
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
 def name_of(page: Path) -> str:
-    """As shown by a test: docs/runs.md."""
+    """As shown by a test: docs/how-to/runs.md."""
     return str(page.relative_to(ROOT))
 
 

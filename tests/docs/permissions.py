@@ -1,4 +1,4 @@
-"""docs/permissions.md: policies made of recorded calls, and the functions' rights of the template.
+"""permissions.md: policies made of recorded calls, and the functions' rights of the template.
 
 In the page, `<!-- policy: NAME -->` stands before the block that is made, `<!-- functions -->`
 before the table. Calls of commands and of the library are recorded while the documents' sessions
@@ -22,7 +22,7 @@ from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import ACCOUNT, REGION, states_arn
 from tests.infra.unrecorded import ALL_FUNCTIONS, MACHINES, elsewhere
 
-PAGE = ROOT / "docs" / "permissions.md"
+PAGE = ROOT / "docs" / "reference" / "permissions.md"
 CALLS = ("calls.json", "calls_of_stacks.json")
 POLICY = re.compile(
     r"(?s)(?<=<!-- policy: )(?P<name>[\w ]+)(?P<head> -->\n\n```json\n).*?(?=```\n)"

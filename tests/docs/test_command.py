@@ -1,4 +1,4 @@
-"""docs/command.md names what there is to be given, and nothing else."""
+"""docs/reference/command.md names what there is to be given, and nothing else."""
 
 import re
 
@@ -8,7 +8,7 @@ from keyhop.cli.main import command
 
 from testing.servers import ROOT
 
-PAGE = (ROOT / "docs" / "command.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "command.md").read_text()
 
 
 def options(group: click.Command) -> set[str]:

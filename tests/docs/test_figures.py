@@ -14,8 +14,8 @@ from keyhop.scan.statistics import Forecast
 
 from testing.servers import ROOT
 
-COSTS = (ROOT / "docs" / "costs.md").read_text()
-RUNS = (ROOT / "docs" / "runs.md").read_text()
+COSTS = (ROOT / "docs" / "reference" / "costs.md").read_text()
+RUNS = (ROOT / "docs" / "how-to" / "runs.md").read_text()
 WORKER = FunctionSize(1769, "arm64")
 REQUESTS_OF_A_WORKER = 1 / CPU_SECONDS
 
@@ -59,7 +59,7 @@ def test_the_price_of_a_run_is_what_the_formulas_say(keys: float) -> None:
 
 
 def test_the_formulas_are_those_of_the_code() -> None:
-    """A run of one group by hand, by the words of docs/costs.md."""
+    """A run of one group by hand, by the words of docs/reference/costs.md."""
     told = run_cost(WORKER, 1_000_000, 100.0, 1, 1, 3)
     assert told["dynamodb"] == pytest.approx(0.125)
     assert told["lambda"] == pytest.approx(100 * 1769 / 1024 * 0.0000133334 + 0.2e-6)
@@ -72,7 +72,7 @@ def test_the_formulas_are_those_of_the_code() -> None:
 
 def test_the_line_of_progress_is_the_commands() -> None:
     shown = ", ".join(progress_text(658, 351.0, 69.0, (30, 64), 6.0, 0))
-    assert f"\n{shown}\n" in (ROOT / "docs" / "command.md").read_text()
+    assert f"\n{shown}\n" in (ROOT / "docs" / "reference" / "command.md").read_text()
 
 
 def test_the_input_table_names_every_field() -> None:

@@ -1,4 +1,4 @@
-"""docs/key-patterns.md: its examples run, in order, and show what they say."""
+"""docs/how-to/key-patterns.md: its examples run, in order, and show what they say."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from moto import mock_aws
 from testing.servers import LOCAL_CREDENTIALS
 from tests.docs.pages import ROOT, anchors
 
-PAGE = "docs/key-patterns.md"
+PAGE = "docs/how-to/key-patterns.md"
 TEXT = (ROOT / PAGE).read_text()
 SECTIONS = dict(re.findall(r"(?ms)^## (P\d+)\n(.*?)(?=^## |\Z)", TEXT))
 BEGINNING = TEXT.partition("\n## ")[0]

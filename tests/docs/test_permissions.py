@@ -1,4 +1,4 @@
-"""docs/permissions.md is what is made of the recorded calls, and of the template."""
+"""docs/reference/permissions.md is what is made of the recorded calls, and of the template."""
 
 import json
 import re

@@ -59,7 +59,7 @@ def test_no_way_is_better_than_the_least_possible() -> None:
 @pytest.mark.parametrize("picture", sorted(DOCS.glob("*.svg")), ids=lambda path: path.name)
 def test_a_picture_needs_nothing_from_elsewhere_and_is_shown(picture: Path) -> None:
     assert not re.search(r"(href|src|url)\W+https?:", picture.read_text())
-    pages = [ROOT / "README.md", *DOCS.glob("*.md")]
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
     assert any(f"{picture.name})" in page.read_text() for page in pages)
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run as they are, one after the other."""
+"""The examples of docs/reference/python.md run as they are, one after the other."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.docs.world import Time
 from tests.machine import Machine
 from tests.step_functions import StepFunctions, stack_of
 
-TEXT = (ROOT / "docs" / "python.md").read_text()
+TEXT = (ROOT / "docs" / "reference" / "python.md").read_text()
 
 
 def test_the_examples_run(
@@ -42,7 +42,7 @@ def test_the_examples_run(
     )
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21"})
     examples = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT))
-    exec(compile(examples, "docs/python.md", "exec"), {})
+    exec(compile(examples, "docs/reference/python.md", "exec"), {})
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
     assert (tmp_path / "fetched" / "manifest.json").exists()

@@ -1,4 +1,4 @@
-"""README.md is one screen or two, and its status is that of docs/claims.md."""
+"""README.md is one screen or two, and its status is that of docs/internals/claims.md."""
 
 import re
 from collections import Counter

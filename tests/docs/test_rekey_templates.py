@@ -1,4 +1,4 @@
-"""docs/rekey-templates.md: its template makes what it says, so does each of its filters."""
+"""rekey-templates.md: its template makes what it says, so does each of its filters."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from keyhop.rekey.template.load import load
 from tests.docs.pages import ROOT
 from tests.unit.rekey.templates import keys
 
-TEXT = (ROOT / "docs" / "rekey-templates.md").read_text()
+TEXT = (ROOT / "docs" / "reference" / "rekey-templates.md").read_text()
 FILTERS = re.findall(r"(?m)^\| `(\{.*?\})` \| `(.*?)` \| `(.*?)` \| (yes|no) \|$", TEXT)
 
 

@@ -1,4 +1,4 @@
-"""docs/report-sources.md: its example samples requests, and its templates are templates."""
+"""report-sources.md: its example samples requests, and its templates are templates."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from moto import mock_aws
 from testing.servers import LOCAL_CREDENTIALS
 from tests.docs.pages import ROOT
 
-TEXT = (ROOT / "docs" / "report-sources.md").read_text()
+TEXT = (ROOT / "docs" / "reference" / "report-sources.md").read_text()
 
 
 def test_the_example_samples_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

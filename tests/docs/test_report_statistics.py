@@ -1,4 +1,4 @@
-"""docs/report-statistics.md is what was measured, and what was measured reaches the bars."""
+"""report-statistics.md is what was measured, and what was measured reaches the bars."""
 
 import json
 

@@ -34,7 +34,7 @@ NOT_PLAYED: dict[str, str] = {
 }
 """Commands of ```console aws, by their words: why no laptop plays them."""
 
-SHORT = ("README.md", "docs/sharding.md")
+SHORT = ("README.md", "docs/how-to/sharding.md")
 """Pages that `make test` plays, too."""
 
 PLAYED = [

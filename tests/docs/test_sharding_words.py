@@ -1,4 +1,4 @@
-"""docs/sharding-boto3.md: each parameter of boto3 has a row, which says what the code does."""
+"""sharding-boto3.md: each parameter of boto3 has a row, which says what the code does."""
 
 import inspect
 import re
@@ -14,7 +14,7 @@ from keyhop.sharding.table import ShardedTable
 
 from tests.docs.pages import ROOT
 
-PAGE = (ROOT / "docs" / "sharding-boto3.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "sharding-boto3.md").read_text()
 CALLS = ("put_item", "get_item", "update_item", "delete_item", "query", "batch_get_item")
 
 

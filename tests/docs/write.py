@@ -1,4 +1,4 @@
-"""Writes what commands print now into the documents, and docs/permissions.md: `make sessions`.
+"""Writes what commands print now into the documents, and permissions.md: `make sessions`.
 
 With --stack also those that need the deployed stack, on a laptop cloud; else these stay.
 """

@@ -1,4 +1,4 @@
-"""The examples of docs/sharding-patterns.md, on DynamoDB Local."""
+"""The examples of docs/how-to/sharding-patterns.md, on DynamoDB Local."""
 
 from datetime import datetime
 
@@ -61,5 +61,5 @@ def test_leaderboard(dynamodb: Database, table_name: str) -> None:
 
 @pytest.mark.parametrize("name", ["page_views", "sensor_log", "leaderboard"])
 def test_the_page_links_each(name: str) -> None:
-    page = (ROOT / "docs" / "sharding-patterns.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "sharding-patterns.md").read_text()
     assert f"../examples/patterns/{name}.py" in page

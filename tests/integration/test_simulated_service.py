@@ -8,7 +8,8 @@ and stream records are compared whole. These differences are accepted:
 - The message of a ValidationException is not compared: no code of Keyhop reads it, and DynamoDB
   Local words many of them in another way than the service.
 - DynamoDB Local reports 0 consumed units for a Query or a Scan that reads nothing. The service, and
-  so the simulation, reports half a unit, or one if the read is consistent (docs/claims.md).
+  so the simulation, reports half a unit, or one if the read is consistent
+  (docs/internals/claims.md).
 - DynamoDB Local charges nothing for a key of a BatchGetItem that has no item. The service charges
   as for an item of up to 4 KB (Developer Guide, "Capacity unit consumption for reads"). So the
   units are compared if all keys have items.

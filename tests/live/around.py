@@ -57,7 +57,7 @@ def large_part(runs: Runs, table: Fixture, made: list[str]) -> str:
 
 
 def athena(runs: Runs, outputs: Mapping[str, str], made: list[str], wide: Fixture) -> str:
-    """The query of docs/runs.md, counted; and of a run that there is not."""
+    """The query of docs/how-to/runs.md, counted; and of a run that there is not."""
     if not made:
         large_part(runs, wide, made)
     run, keys = made[0], len(wide.keys)
@@ -146,7 +146,7 @@ def check_destroy(
     life: Life,
     report: Report,
 ) -> None:
-    """What docs/deploy.md says of taking it away, and what the stack refuses before. runs_of: makes
+    """What deploy.md says of taking it away, and what the stack refuses before. runs_of: makes
     the runs of a new deployment. life: of a table that may have a key index.
     """
     report.check("update-refused", lambda: update_refused(stack, tables, life))

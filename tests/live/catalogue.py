@@ -1,4 +1,4 @@
-"""The checks by name: docs/claims.md names them, and a complete start of the suite has them all.
+"""The checks by name: claims.md names them, and a complete start of the suite has them all.
 
 A check may be made several times, on several tables. One that needs what a laptop has not (ways.py)
 is skipped there, by name and with the reason.

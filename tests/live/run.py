@@ -4,7 +4,7 @@ It makes tables of its own, asks the service what Keyhop relies on, deploys a st
 (KeyhopLive, with logLevel ERROR), runs `keyhop keys`, the state machines and the functions on them,
 destroys the stack, deploys it again, and removes everything in the end, also after Ctrl-C and after
 a failure: only what it made, by tag and identity. It says first what it will do and what that
-costs, and asks. The checks have names, which docs/claims.md uses. Settings come from the
+costs, and asks. The checks have names, which docs/internals/claims.md uses. Settings come from the
 environment, or as flags:
 
   TABLE_PREFIX=mine-     begins the names of its tables; required

@@ -1,4 +1,4 @@
-"""docs/claims.md: every claim says how it is known, and its names are those of the live checks."""
+"""claims.md: every claim says how it is known, and its names are those of the live checks."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pytest
 from testing.servers import ROOT
 from tests.live.catalogue import CHECKS
 
-CLAIMS = ROOT / "docs" / "claims.md"
+CLAIMS = ROOT / "docs" / "internals" / "claims.md"
 KINDS = {"live", "oracle", "documentation", "assumption"}
 
 

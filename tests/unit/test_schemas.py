@@ -18,7 +18,7 @@ from keyhop.keys.request import KeysInput
 from testing.schemas.catalogue import EXCHANGES, FOLDER, files
 from testing.schemas.watch import faults, input_of
 
-RUNS = (FOLDER.parent / "runs.md").read_text()
+RUNS = (FOLDER.parent / "how-to" / "runs.md").read_text()
 """Inputs of the README, and outputs of the machines and functions, as of that commit."""
 
 CHECKS: dict[str, Callable[[Any], Any]] = {

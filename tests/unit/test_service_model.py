@@ -1,7 +1,7 @@
 """Keyhop's lists of what DynamoDB offers are those of the installed botocore.
 
 If an upgrade of boto3 breaks a test here, the service has something new. Read what it is, decide
-what each part of Keyhop does about it (docs/limits.md), and then add it to the list.
+what each part of Keyhop does about it (docs/reference/limits.md), and then add it to the list.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ UpdateContributorInsights UpdateItem UpdateTable UpdateTimeToLive
 """Operations that Keyhop requests, or has the router guard, or shows as a command."""
 
 BULK = "StartBulkPutItems DescribeBulkOperation ListBulkOperations CancelBulkOperation"
-"""Bulk puts from S3: see docs/limits.md."""
+"""Bulk puts from S3: see docs/reference/limits.md."""
 
 ELSEWHERE = """
 BatchExecuteStatement ExecuteStatement ExecuteTransaction SearchVectors

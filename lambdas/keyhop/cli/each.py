@@ -93,7 +93,7 @@ def run(**options: Any) -> None:
       keyhop each Orders --invoke my-function --batch 50  batches to a function
 
     The item is JSON, plain or DynamoDB's typed form; its texts may hold ${key}, ${run}, ${now} and
-    ${first.NAME} (docs/each.md). It is never put over another one, and never creates an item
+    ${first.NAME} (docs/how-to/each.md). It is never put over another one, and never creates an item
     collection. The run's directory holds keys, and what became of each.
 
     exit status: 0 done, 2 error, 3 some keys failed or were changed since, 4 --max-write-units or

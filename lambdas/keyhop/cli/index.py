@@ -49,8 +49,8 @@ def index(**_: Any) -> None:
 
     A key index is a list of the partition keys that is always there. It holds one tiny item, a
     sentinel, for each key; reading it costs 0.5 read units for each 4 KB of keys. It stays correct
-    only while a keeper follows the table's stream: deploy one with keyIndex (docs/key-index.md).
-    Without a keeper it is only as correct as its last verification.
+    only while a keeper follows the table's stream: deploy one with keyIndex
+    (docs/how-to/key-index.md). Without a keeper it is only as correct as its last verification.
 
     exit status: 0 done, 2 error, 3 verify found drift, 130 interrupted, 143 terminated. Each
     command can be started again after an interruption. Reports name up to ten keys of each kind of

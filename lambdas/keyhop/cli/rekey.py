@@ -89,7 +89,7 @@ freeze = number("a number of seconds, from 6 to 20", lambda value: 6 <= value <=
 designing = together(
     option(
         "--template FILE",
-        help="how items are mapped, as YAML or JSON (docs/rekey-templates.md)",
+        help="how items are mapped, as YAML or JSON (docs/reference/rekey-templates.md)",
         required=True,
     ),
     option(
@@ -159,7 +159,7 @@ def rekey(**_: Any) -> None:
 
     TABLE is the table as it is, NEW the one under the other key. Until cutover TABLE serves, and
     nothing is changed in it; after it NEW serves, TABLE is kept true, and rollback goes back. What
-    is seen in each phase, what to do, and until when one can go back: docs/rekey.md.
+    is seen in each phase, what to do, and until when one can go back: docs/how-to/rekey.md.
 
     exit status: 0 done, 2 error, 3 plan has found something in the way, verify a difference, or a
     gate is shut, 130 interrupted, 143 terminated. Each command can be started again.

@@ -126,7 +126,7 @@ def run(**options: Any) -> None:
       keyhop report Orders --fail-on high --baseline report/report.json
 
     Each rule says found, clear or unknown: clear only where what was read excludes it, unknown with
-    the price of knowing. What it means and how it is known: docs/report.md.
+    the price of knowing. What it means and how it is known: docs/how-to/report.md.
 
     exit status: 0 done, 2 error, 4 --max-cost, 5 a finding as severe as --fail-on, 6 something is
     unknown and --strict was given, 130 interrupted, 143 terminated.

@@ -2,7 +2,7 @@
 
 The low-level client, tuned: no parameter validation (Keyhop builds the parameters), one attempt
 (Keyhop retries itself, so that it sees each throttle), a fixed user agent; and the many requests
-about items take a shorter way (transport.py). The figures are in docs/benchmark.md.
+about items take a shorter way (transport.py). The figures are in docs/internals/benchmark.md.
 """
 
 import os

@@ -63,7 +63,7 @@ ROW_BYTES = 100.0
 """The assumed size of a row of an index, until the service has counted the rows (six hours)."""
 
 MORE_THAN_A_SCAN = 1.1
-"""The maximum that a skip-scan reads, as a multiple of a full scan (docs/limits.md)."""
+"""The maximum that a skip-scan reads, as a multiple of a full scan (docs/reference/limits.md)."""
 
 SEGMENTS_TO_GO_BY = 10
 """The finished segments that predict the cost of the remaining ones, within SPREAD."""

@@ -1,9 +1,9 @@
 """The files of a run: what they hold, how they are written and read, and what they add up to. Pure.
 
-docs/architecture.md lists the files. The creation of its commit *commits* a slice. A slice that
-runs again, runs twice at once or is killed creates no commit, or it loses the race for it. Then its
-parts do not count, and the winner's checkpoint is valid. So every key is in exactly one part that
-counts.
+docs/internals/architecture.md lists the files. The creation of its commit *commits* a slice. A
+slice that runs again, runs twice at once or is killed creates no commit, or it loses the race for
+it. Then its parts do not count, and the winner's checkpoint is valid. So every key is in exactly
+one part that counts.
 """
 
 import gzip

@@ -63,7 +63,7 @@ We measured 264 microseconds, with slices over hops to a stub in C at 3 ms, on 2
 """
 
 CPU_SECONDS_PER_BYTE = 1.2e-8
-"""The CPU time for all items of a page without hops: 12 ms for 1 MB (docs/benchmark.md)."""
+"""The CPU time for all items of a page without hops: 12 ms for 1 MB (benchmark.md)."""
 
 MOST_CONCURRENCY = 10_000
 """The maximum number of children that a distributed map runs at once (Step Functions' quota)."""

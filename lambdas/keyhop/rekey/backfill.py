@@ -5,7 +5,8 @@ was killed. If it has another owner, the source item is recorded as a claim befo
 as done. The worker of the stream settles these claims.
 
 After the puts of a page, the backfill reads their source items a second time, and claims each place
-that its item has left. Before that, a kill leaves the place to verify (docs/rekey-protocol.md).
+that its item has left. Before that, a kill leaves the place to verify
+(docs/internals/rekey-protocol.md).
 """
 
 import math

@@ -9,9 +9,9 @@ Clients of the router rely on it while their lease lasts. The worker reads it be
     turned    the other table is now the serving one; reads go to it, writes wait
     open      again; a change from source to destination is a cutover, the reverse a rollback
 
-docs/rekey-protocol.md explains when a change enters its next stage, aborts, leases, and why there
-is a fence. No event source mapping is switched to stop a direction, which would take the service up
-to a minute. Instead, each batch records that it has started, and then reads this item.
+docs/internals/rekey-protocol.md explains when a change enters its next stage, aborts, leases, and
+why there is a fence. No event source mapping is switched to stop a direction, which would take the
+service up to a minute. Instead, each batch records that it has started, and then reads this item.
 """
 
 from collections.abc import Mapping
@@ -122,7 +122,7 @@ class Control:
     @property
     def settle(self) -> float:
         """Return the seconds that must pass after this stage was first seen, before the next one:
-        by then no client uses an earlier stage that matters (docs/rekey-protocol.md).
+        by then no client uses an earlier stage that matters (docs/internals/rekey-protocol.md).
         """
         lease = self.long_lease if self.stage == "closing" else SHORT_LEASE_SECONDS
         return _SETTLES[self.stage] * lease

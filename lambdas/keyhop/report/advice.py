@@ -68,7 +68,7 @@ PATTERNS: Final = {
     "P19": "Aggregates from the stream",
     "P20": "Sharded counter",
 }
-"""The key patterns by number; docs/key-patterns.md explains each under the anchor #p1 to #p20."""
+"""The key patterns by number; key-patterns.md explains each under the anchor #p1 to #p20."""
 
 HEADROOM = 0.5
 """The part of a shard's capacity that is kept free."""
@@ -201,8 +201,8 @@ def sharding_steps(shards: Shards) -> tuple[str, ...]:
         f"Spread the key over {counted(shards.least, 'shard')} at least; "
         f"{shards.roomy} keep half of each free ({shards.peak:,.0f} write units a second, "
         f"{PARTITION_WRITE_UNITS:,} a shard).",
-        "Let ShardedTable write and read it (docs/sharding.md): it adds shards when the service "
-        "says that a key is hot.",
+        "Let ShardedTable write and read it (docs/how-to/sharding.md): it adds shards when the "
+        "service says that a key is hot.",
     )
 
 
@@ -245,7 +245,9 @@ def bucket_steps(unit: str, peak: float | None) -> tuple[str, ...]:
             f"than {PARTITION_WRITE_UNITS:,} write units a second."
         )
     if unit != "year":
-        sentences.append("CalendarTable writes and reads such keys (docs/sharding-patterns.md).")
+        sentences.append(
+            "CalendarTable writes and reads such keys (docs/how-to/sharding-patterns.md)."
+        )
     return tuple(sentences)
 
 

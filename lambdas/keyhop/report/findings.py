@@ -72,7 +72,7 @@ class Advice:
     """The steps against a problem.
 
     Attributes:
-        patterns: P1 to P20, explained in docs/key-patterns.md.
+        patterns: P1 to P20, explained in docs/how-to/key-patterns.md.
         steps: Sentences, in order.
         command: A command to paste; "" for none.
         cost: The costs before and after.

@@ -5,7 +5,7 @@
     newest = log.query("7", between=("2026-11-01", "2026-11-22"), descending=True, limit=50)
 
 In the sharded table the item's key is "7#2026-11-21", and this key gets shards like any other
-(docs/sharding-patterns.md).
+(docs/how-to/sharding-patterns.md).
 """
 
 import base64

@@ -5,7 +5,7 @@
     views.add("/f.txt", 3, token="order-4711")  # counts once, however often it is repeated
     views.value("/f.txt", consistent=True)
 
-docs/sharding-patterns.md describes the costs and the guarantees.
+docs/how-to/sharding-patterns.md describes the costs and the guarantees.
 """
 
 from decimal import Decimal

@@ -5,8 +5,8 @@
     newest = list(table.query(key="/f.txt", descending=True, limit=50))
 
 Its methods for items have the parameters, results and errors of boto3's
-`resource("dynamodb").Table` (docs/sharding-boto3.md). In the table itself only the partition key's
-value differs: `"/f.txt_3"` for `"/f.txt"` (names.py).
+`resource("dynamodb").Table` (docs/reference/sharding-boto3.md). In the table itself only the
+partition key's value differs: `"/f.txt_3"` for `"/f.txt"` (names.py).
 """
 
 import os
@@ -78,7 +78,8 @@ class Page:
 
 class ItemTable(Protocol):
     """What boto3's Table and ShardedTable have in common, for annotations of functions that take
-    either. The parameters and results are those of boto3's Table (docs/sharding-boto3.md).
+    either. The parameters and results are those of boto3's Table
+    (docs/reference/sharding-boto3.md).
     """
 
     def put_item(
@@ -260,8 +261,9 @@ class ShardedTable:
         """Return the items of a logical key from all shards, in the order of their sort key.
 
         With boto3's parameters the result is a page, as from `Table.query`
-        (docs/sharding-boto3.md). With `key` it is a lazy iterator over all items, which reads a
-        page when it is needed. Shards are read at different times: the result is not a snapshot.
+        (docs/reference/sharding-boto3.md). With `key` it is a lazy iterator over all items, which
+        reads a page when it is needed. Shards are read at different times: the result is not a
+        snapshot.
         """
         if key is not None:
             check_words(words, Reading)

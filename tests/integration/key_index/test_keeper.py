@@ -134,7 +134,7 @@ def kept(database: Database, table: str, stream: Stream) -> dict[str, Any]:
 
 
 def test_what_a_write_costs(dynamodb: Database, table_name: str) -> None:
-    """As docs/costs.md says: a steady insert takes one read, and no write."""
+    """As docs/reference/costs.md says: a steady insert takes one read, and no write."""
     dynamodb.create(table_name, **STREAM)
     stream = Stream(dynamodb, table_name)
 

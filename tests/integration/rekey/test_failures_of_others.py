@@ -1,4 +1,4 @@
-"""What other tools lose, tried here (docs/rekey-protocol.md names the tool and the failure)."""
+"""What other tools lose, tried here (rekey-protocol.md names the tool and the failure)."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""docs/rekey-protocol.md: what would notice each failure of other tools is there, by its name."""
+"""rekey-protocol.md: what would notice each failure of other tools is there, by its name."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ import pytest
 from testing.rekey_mutants import MUTANTS
 from testing.servers import ROOT
 
-PAGE = (ROOT / "docs" / "rekey-protocol.md").read_text()
+PAGE = (ROOT / "docs" / "internals" / "rekey-protocol.md").read_text()
 SECTION = PAGE.partition("## What other tools lose")[2].partition("\n## ")[0]
 ROWS = re.findall(r"^\| (.+) \| (.+) \| (`.+) \|$", SECTION, re.MULTILINE)
 

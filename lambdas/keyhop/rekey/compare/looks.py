@@ -3,7 +3,7 @@
 The third look comes when all that existed at the second must have come through the stream, by the
 last reported lag. A place that still differs is settled for each of its owners, even if it is
 changing: settling is safe under traffic, and perhaps no record of the stream refers to its item.
-docs/rekey-protocol.md explains the counts.
+docs/internals/rekey-protocol.md explains the counts.
 """
 
 import math

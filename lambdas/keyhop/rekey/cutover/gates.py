@@ -258,5 +258,7 @@ def _clients(state: Seen) -> Gate:
         return Gate("routers", True, f"{says}; no number is expected")
     is_open = at_this == len(alive) == state.expected
     says += f", {state.expected} are expected"
-    remedy = "see that all writers use the router (docs/rekey-router.md), or give --expect"
+    remedy = (
+        "see that all writers use the router (docs/reference/rekey-router.md), or give --expect"
+    )
     return _gate("routers", is_open, says, remedy)

@@ -12,8 +12,9 @@ which *places* K of the destination an item of s may be or should be. One `Work`
     4. do not touch places outside K: they belong to another record
 
 A *claim* (place, owner, token) is remaining work: (owner, {place}), reading first, each write on
-condition of the token. docs/rekey-protocol.md explains claims, batches and waits, and why all this
-holds. Keys, places, images and tokens are opaque here: they are only compared and passed on.
+condition of the token. docs/internals/rekey-protocol.md explains claims, batches and waits, and why
+all this holds. Keys, places, images and tokens are opaque here: they are only compared and passed
+on.
 """
 
 from collections.abc import Callable, Hashable

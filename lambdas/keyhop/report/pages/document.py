@@ -78,7 +78,7 @@ class MoneyJson(TypedDict):
 class AdviceJson(TypedDict):
     """The advice for a finding."""
 
-    patterns: Annotated[list[str], "P1 to P20, as docs/key-patterns.md has them"]
+    patterns: Annotated[list[str], "P1 to P20, as docs/how-to/key-patterns.md has them"]
     steps: list[str]
     command: Annotated[str, "to paste; empty for none"]
     cost: MoneyJson | None

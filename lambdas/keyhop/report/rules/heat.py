@@ -321,7 +321,7 @@ def _counter(facts: Facts) -> Advice:
         (
             *shards,
             "Count in several items, and add them up when reading: ShardedCounter "
-            "(docs/sharding-patterns.md).",
+            "(docs/how-to/sharding-patterns.md).",
             "An add that is sent again counts twice: give it a token where that matters.",
         ),
     )

@@ -1,6 +1,6 @@
 """The parameters of boto3's requests for items: those that are supported, and the others. Pure.
 
-docs/sharding-boto3.md lists them all beside boto3's; a test compares it with this module.
+docs/reference/sharding-boto3.md lists them all beside boto3's; a test compares it with this module.
 """
 
 from collections.abc import Mapping, Sequence

@@ -8,7 +8,8 @@ Each request concerns only one item or one page. Nevertheless three guarantees h
 
 At any time all clients use the present phase or the previous one, so a step of a change is safe if
 adjacent phases in this table are compatible (Rae and others, 2013, "Online, Asynchronous Schema
-Change in F1"). docs/sharding-protocol.md explains that, growth, drains, late answers and reads.
+Change in F1"). docs/internals/sharding-protocol.md explains that, growth, drains, late answers and
+reads.
 
     phase        new items use     readers read     order        moves
     steady       writable          readable         ascending*   up, by puts

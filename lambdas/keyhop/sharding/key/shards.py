@@ -1,6 +1,6 @@
 """The shard metadata of one logical key, as a value, and its changes. Pure.
 
-docs/sharding-protocol.md describes the attributes. An item with only the published ones,
+docs/internals/sharding-protocol.md describes the attributes. An item with only the published ones,
 `number_of_shards`, `last_updated` and `shard_history`, is steady, and `number_of_shards` applies to
 all counts. Each change increases `last_updated`, on condition that it is as it was read.
 """
@@ -74,7 +74,7 @@ _FOLLOWING = {
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """The metadata of one logical key (docs/sharding-protocol.md), and its history as epoch seconds
+    """The metadata of one logical key (sharding-protocol.md), and its history as epoch seconds
     and counts, oldest first. It must be unchanged for `settle` seconds before the next change.
 
     New items are put in shards 1 to `writable`. Readers read 1 to `readable`; other shards are

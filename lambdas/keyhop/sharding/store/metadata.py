@@ -312,7 +312,7 @@ class Metadata:
         raise CannotStart(
             f"{self.schema.table} has items under a key without a shard number, which Keyhop would "
             f"not find. Write them again with accept=[{PLAIN_KEYS!r}], and delete the old ones "
-            "(docs/sharding.md, A table that already has items)."
+            "(docs/how-to/sharding.md, A table that already has items)."
         )
 
     def holds(self, logical: TypedValue, shards: range) -> bool:

@@ -35,7 +35,7 @@ def world(dynamodb_local_url: str) -> Iterator[World]:
 @pytest.mark.parametrize("name", [name if name in USUAL else prove(name) for name in BY_NAME])
 def test_a_report_finds_what_is_there_and_nothing_else(name: str, world: World) -> None:
     """Large tables are sampled: chance may leave a rule open, or find a little that is not there,
-    and docs/report-corpus.md counts how often. None is called clear of what is planted.
+    and docs/internals/report-corpus.md counts how often. None is called clear of what is planted.
     """
     case = BY_NAME[name]
     told = verdicts(case, findings_of(case, world))

@@ -1,4 +1,4 @@
-"""docs/report-sources.md names what each source needs, and nothing else."""
+"""docs/reference/report-sources.md names what each source needs, and nothing else."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from keyhop.report.sources import control_plane, insights, metrics, places, stream
 
 OF_THE_SAMPLE = {"dynamodb:Scan", "dynamodb:Query"}
-PAGE = Path(__file__).parents[4] / "docs" / "report-sources.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "report-sources.md"
 
 
 def test_the_page_names_each_action():
