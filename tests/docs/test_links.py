@@ -31,6 +31,16 @@ def test_a_link_to_nothing_is_seen(tmp_path: Path) -> None:
     assert links(page) == ["#a-run-resumed", "no.md"]
 
 
-def test_the_readme_links_every_page() -> None:
-    linked = {(README.parent / link.partition("#")[0]).resolve() for link in links(README)}
-    assert {page for page in PAGES if page != README} <= linked
+def test_every_page_is_two_clicks_from_the_readme() -> None:
+    def linked(page: Path) -> set[Path]:
+        return {(page.parent / link.partition("#")[0]).resolve() for link in links(page)}
+
+    assert set(PAGES) <= {README, *linked(README), *linked(README.parent / "docs" / "index.md")}
+
+
+def test_the_site_lists_every_page() -> None:
+    """A page that the navigation leaves out is found only by search."""
+    docs = README.parent / "docs"
+    navigation = (docs / "mkdocs.yml").read_text()
+    for page in set(PAGES) - {README}:
+        assert f": {page.relative_to(docs)}\n" in navigation, page

@@ -1,4 +1,4 @@
-"""The examples of docs/reference/python.md run as they are, one after the other."""
+"""The examples of the pages about Python run as they are, one after the other."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,28 @@ from tests.machine import Machine
 from tests.step_functions import StepFunctions, stack_of
 
 TEXT = (ROOT / "docs" / "reference" / "python.md").read_text()
+
+
+def run_examples(page: str) -> None:
+    examples = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", page))
+    exec(compile(examples, "a page about Python", "exec"), {})
+
+
+def test_the_examples_of_the_tutorial_run(
+    strict: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    expected = strict.collections("Orders", [3] * 500)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", strict.url)
+    monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    run_examples((ROOT / "docs" / "tutorials" / "python.md").read_text())
+    printed = capsys.readouterr().out
+    assert expected < set(printed.splitlines())
+    assert "stopped at the limit" in printed
 
 
 def test_the_examples_run(
@@ -41,8 +63,7 @@ def test_the_examples_run(
         "Audit", metadata="Audit-shards", endpoint=Endpoint(url=strict.url), clock=Time()
     )
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21"})
-    examples = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT))
-    exec(compile(examples, "docs/reference/python.md", "exec"), {})
+    run_examples(TEXT)
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
     assert (tmp_path / "fetched" / "manifest.json").exists()

@@ -7,7 +7,7 @@ from testing.servers import ROOT
 from tests.docs.pages import PAGES, README, prose
 from tests.unit.test_claims import claims
 
-LONGEST = 150
+LONGEST = 120
 
 
 def test_it_is_short() -> None:
