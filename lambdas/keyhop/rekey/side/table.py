@@ -85,7 +85,7 @@ class SideTable(Batches, Claims):
         except (KeyError, ValueError) as error:
             raise CannotStart(
                 f"The control item of the side table {self._table!r} was not written by Keyhop: "
-                "put back what it was (docs/how-to/rekey.md)."
+                "put back what it was (docs/reference/rekey.md)."
             ) from error
 
     def swap(self, old: Control | None, new: Control) -> bool:
