@@ -20,7 +20,7 @@ help:
 	@echo "make prove     the deployed stack, interleavings, new examples, long chaos: up to an hour"
 	@echo "make prove-long  what takes longer still, before a change of a protocol is done"
 	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see docs/deploy.md"
-	@echo "make lint      ruff, mypy, who may import whom, and the templates' validators"
+	@echo "make lint      ruff, mypy, who may import whom, the templates, the workflow"
 	@echo "make pictures  draw the pictures of docs/ that are drawn from what there is"
 	@echo "make schemas   write docs/schemas from the code"
 	@echo "make dist      build the wheel into dist: the command, the library, the constructs"
@@ -81,6 +81,7 @@ lint: .venv/.ready .cache/lint/.ready
 	$(CODE) $(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python -m tests.lint.write .cache/lint/templates
 	.cache/lint/venv/bin/cfn-lint --config-file tests/lint/cfnlintrc.yaml -- .cache/lint/templates/*.template.json
+	.cache/lint/venv/bin/zizmor --offline --quiet .github
 	.cache/lint/node_modules/.bin/asl-validator $$(printf -- '--json-path %s ' .cache/lint/templates/*.asl.json)
 
 format: .venv/.ready
@@ -171,7 +172,7 @@ node_modules/.ready: package.json package-lock.json .npmrc local/require.sh
 	@sh local/require.sh python node
 	@mkdir -p .cache/lint
 	@cp tests/lint/package.json tests/lint/package-lock.json .npmrc .cache/lint/
-	@$(STEP) "cfn-lint and asl-validator, into .cache" sh -c '$(PYTHON) -m venv --clear .cache/lint/venv \
+	@$(STEP) "cfn-lint, zizmor and asl-validator, into .cache" sh -c '$(PYTHON) -m venv --clear .cache/lint/venv \
 		&& .cache/lint/venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r \
 		tests/lint/requirements.txt && npm --prefix .cache/lint ci --silent'
 	@touch $@
