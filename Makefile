@@ -97,6 +97,8 @@ pictures: setup .venv/.bench-ready
 	$(BIN)/python docs/draw_terminal.py
 	$(CODE) $(BIN)/python docs/draw_in_flight.py
 	$(BIN)/python -m docs.draw_dashboard
+	$(BIN)/python -m local.report_demo
+	$(BIN)/python -m docs.draw_report out/report/FlightsByDate/report.json
 	$(BIN)/python -m bench.report
 
 schemas: .venv/.ready
