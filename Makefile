@@ -29,7 +29,7 @@ help:
 	@echo "  make bench       compare with the published methods; write docs/benchmark.*"
 	@echo "  make pictures    draw the pictures of the documents"
 	@echo "  make schemas     write docs/schemas; make sessions writes the shell sessions"
-	@echo "  make template    write a CloudFormation template into out/template"
+	@echo "  make template    write a CloudFormation template: BUCKET=... REGION=..."
 	@echo "  make setup       only install the tools; make clean removes them"
 	@echo "  make format      format the code"
 
@@ -122,8 +122,9 @@ lowest: dist .cache/lowest/.ready
 	@cd examples/own_stack && CDK_OUTDIR=../../.cache/lowest/cdk.out CDK_VALIDATION=false \
 		../../.cache/lowest/bin/python app.py
 
+# make template BUCKET=... REGION=... prints the commands and the link with these names.
 template: .venv/.ready
-	@$(BIN)/python -m infra.template
+	@$(BIN)/python -m infra.template $(or $(BUCKET),BUCKET) $(or $(REGION),REGION)
 
 bench: setup .venv/.bench-ready
 	$(BIN)/python -m bench.run
