@@ -1,4 +1,4 @@
-# Two commands are enough to begin with: `make demo` and `make test`. Each sets up what it needs.
+# Two commands are enough to begin with: `make demo` and `make test`. Each installs what it needs.
 SHELL := /bin/sh
 PYTHON ?= python3
 BIN := .venv/bin
@@ -10,27 +10,29 @@ export PYTHONUNBUFFERED = 1
 	dist lowest template bench setup clean
 
 help:
-	@echo "make demo      deploy to a laptop cloud, list the partition keys of real data, clean up"
-	@echo "make report-demo  reports on the flights under three keys: pages to look at, in out/report"
-	@echo "make rekey-demo  a live table under another key, and back, while it is read and written"
-	@echo "make laptop    the same, and keep it up, to start executions of your own"
-	@echo "make local     only DynamoDB Local with the demo's data, to try the command on"
-	@echo "make audit-log an example: a hot file of an audit log gets shards, every read is checked"
-	@echo "make test      run the tests, on this machine alone: under ten minutes"
-	@echo "make prove     the deployed stack, interleavings, new examples, long chaos: up to an hour"
-	@echo "make prove-long  what takes longer still, before a change of a protocol is done"
-	@echo "make live      test in your AWS account: make live TABLE_PREFIX=..., see docs/how-to/deploy.md"
-	@echo "make lint      ruff, mypy, who may import whom, and the templates' validators"
-	@echo "make docs      build the documents as a site with search, into out/site"
-	@echo "make pictures  draw the pictures of docs/ that are drawn from what there is"
-	@echo "make schemas   write docs/schemas from the code"
-	@echo "make dist      build the wheel into dist: the command, the library, the constructs"
-	@echo "make sessions  play the documents' shell sessions, and write what they print"
-	@echo "make template  write a CloudFormation template into out/template, for those without CDK"
-	@echo "make lowest    try the lowest versions of packages that the wheel accepts"
-	@echo "make bench     compare with the published ways; writes docs/benchmark.*"
-	@echo "make setup     only set up: .venv, DynamoDB Local, the node tools"
-	@echo "make clean     remove what set-up made"
+	@echo "To begin with:"
+	@echo "  make demo        deploy to a laptop cloud, list keys of real data, clean up"
+	@echo "  make local       only DynamoDB Local with the demo's data, to try the command"
+	@echo "  make test        run the tests on this machine: about ten minutes"
+	@echo "  make lint        check format, types, imports, templates and the workflow"
+	@echo "  make dist        build the wheel into dist"
+	@echo "More to see:"
+	@echo "  make laptop      the laptop cloud of the demo, kept up for your executions"
+	@echo "  make report-demo reports on flights under three keys, as pages in out/report"
+	@echo "  make rekey-demo  re-key a table under traffic, and back: two to four minutes"
+	@echo "  make audit-log   a hot file of an audit log gets shards; each read is checked"
+	@echo "For contributors (CONTRIBUTING.md):"
+	@echo "  make prove       end to end, interleavings, new examples: up to an hour"
+	@echo "  make prove-long  even longer tests, before a change of a protocol is finished"
+	@echo "  make live        test in your AWS account (docs/how-to/deploy.md)"
+	@echo "  make lowest      try the lowest versions of packages that the wheel accepts"
+	@echo "  make bench       compare with the published methods; write docs/benchmark.*"
+	@echo "  make docs        build the documents as a site with search, into out/site"
+	@echo "  make pictures    draw the pictures of the documents"
+	@echo "  make schemas     write docs/schemas; make sessions writes the shell sessions"
+	@echo "  make template    write a CloudFormation template: BUCKET=... REGION=..."
+	@echo "  make setup       only install the tools; make clean removes them"
+	@echo "  make format      format the code"
 
 demo: setup
 	$(BIN)/python -m local.demo
@@ -82,6 +84,7 @@ lint: .venv/.ready .cache/lint/.ready
 	$(CODE) $(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python -m tests.lint.write .cache/lint/templates
 	.cache/lint/venv/bin/cfn-lint --config-file tests/lint/cfnlintrc.yaml -- .cache/lint/templates/*.template.json
+	.cache/lint/venv/bin/zizmor --offline --quiet .github
 	.cache/lint/node_modules/.bin/asl-validator $$(printf -- '--json-path %s ' .cache/lint/templates/*.asl.json)
 	@$(MAKE) -s --no-print-directory docs
 
@@ -100,6 +103,8 @@ pictures: setup .venv/.bench-ready
 	$(BIN)/python docs/draw_terminal.py
 	$(CODE) $(BIN)/python docs/draw_in_flight.py
 	$(BIN)/python -m docs.draw_dashboard
+	$(BIN)/python -m local.report_demo
+	$(BIN)/python -m docs.draw_report out/report/FlightsByDate/report.json
 	$(BIN)/python -m bench.report
 
 schemas: .venv/.ready
@@ -123,8 +128,9 @@ lowest: dist .cache/lowest/.ready
 	@cd examples/own_stack && CDK_OUTDIR=../../.cache/lowest/cdk.out CDK_VALIDATION=false \
 		../../.cache/lowest/bin/python app.py
 
+# make template BUCKET=... REGION=... prints the commands and the link with these names.
 template: .venv/.ready
-	@$(BIN)/python -m infra.template
+	@$(BIN)/python -m infra.template $(or $(BUCKET),BUCKET) $(or $(REGION),REGION)
 
 bench: setup .venv/.bench-ready
 	$(BIN)/python -m bench.run
@@ -177,7 +183,7 @@ node_modules/.ready: package.json package-lock.json .npmrc local/require.sh
 	@sh local/require.sh python node
 	@mkdir -p .cache/lint
 	@cp tests/lint/package.json tests/lint/package-lock.json .npmrc .cache/lint/
-	@$(STEP) "cfn-lint and asl-validator, into .cache" sh -c '$(PYTHON) -m venv --clear .cache/lint/venv \
+	@$(STEP) "cfn-lint, zizmor and asl-validator, into .cache" sh -c '$(PYTHON) -m venv --clear .cache/lint/venv \
 		&& .cache/lint/venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r \
 		tests/lint/requirements.txt && npm --prefix .cache/lint ci --silent'
 	@touch $@

@@ -1,6 +1,7 @@
-"""The wheel's packages, and what `keyhop_cdk` (the folder infra) carries for the functions.
+"""The wheel's packages, the functions' code in `keyhop_cdk` (the folder infra), and the pages.
 
-All else about the package is in pyproject.toml.
+All else about the package is in pyproject.toml. That file cannot say this: no build backend packs a
+folder twice, the second time without a part of it.
 """
 
 import shutil
@@ -13,7 +14,7 @@ NOT_FOR_FUNCTIONS = ("cli", "__main__.py", "__pycache__", "*.egg-info")
 
 
 class WithData(build_py):
-    """Copies the functions' code and the definitions, as infra finds them in a checkout."""
+    """Copies the functions' code, the definitions and the pages, as a checkout has them."""
 
     def run(self) -> None:
         """Of the folder that is built, so that nothing of an earlier build gets into the wheel."""
@@ -25,6 +26,10 @@ class WithData(build_py):
             ignored = shutil.ignore_patterns(*NOT_FOR_FUNCTIONS)
             for folder in ("lambdas", "statemachines"):
                 shutil.copytree(folder, data / folder, ignore=ignored)
+            for page in Path("docs").rglob("*.md"):
+                copy = Path(self.build_lib) / "keyhop" / page
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(page, copy)
 
 
 setup(

@@ -20,6 +20,7 @@ from bench.command import halves
 from bench.measure import keyhop
 from bench.stub import TABLE, stub
 from testing.baselines import Reading
+from testing.dark import for_dark_pages
 from testing.servers import ROOT
 
 PICTURE = ROOT / "docs" / "profile.svg"
@@ -56,7 +57,7 @@ WIDTH, LEFT, TOP, ROW, BAR = 860, 300, 74, 30, 20
 
 def main() -> None:
     """Measure, and draw."""
-    PICTURE.write_text("\n".join(drawn(measured())) + "\n")
+    PICTURE.write_text(for_dark_pages("\n".join(drawn(measured())) + "\n"))
 
 
 def measured() -> Counter[str]:

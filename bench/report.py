@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.markdown import markdown
 from bench.speed_report import speed_lines
+from testing.dark import for_dark_pages
 from testing.servers import ROOT
 from testing.tables import TABLES
 
@@ -253,7 +254,9 @@ def plot(results: dict[str, Any]) -> None:
         axes.grid(axis="x", alpha=0.3)
         axes.set_axisbelow(True)
     figure.subplots_adjust(left=0.265, right=0.985, wspace=0.06, top=0.89, bottom=0.05)
-    figure.savefig(DOCS / "benchmark.svg", metadata={"Date": None})
+    picture = DOCS / "benchmark.svg"
+    figure.savefig(picture, metadata={"Date": None})
+    picture.write_text(for_dark_pages(picture.read_text()))
     pyplot.close(figure)
 
 

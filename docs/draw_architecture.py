@@ -16,6 +16,10 @@ from textwrap import wrap
 import grimp
 
 ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "lambdas")]
+
+from testing.dark import for_dark_pages  # noqa: E402
+
 PICTURE = ROOT / "docs" / "architecture.svg"
 WIDTH, MARGIN, GAP, ROW_GAP = 1180, 20, 16, 44
 LINE, HEAD, CHARACTER = 15, 25, 6.7
@@ -163,7 +167,7 @@ def drawn(rows: list[list[Box]], ways: list[list[Box]]) -> str:
     ]
     parts += [arrow(way, ways) for way in ways]
     parts += [package(box) for row in rows for box in row if box.name]
-    return "\n".join([*parts, "</svg>", ""])
+    return for_dark_pages("\n".join([*parts, "</svg>", ""]))
 
 
 def arrow(way: list[Box], ways: list[list[Box]]) -> str:
@@ -229,5 +233,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT), str(ROOT / "lambdas")]
     main()

@@ -26,6 +26,7 @@ from infra.monitoring import ANY_TABLE
 from infra.stack import KeyhopStack
 from local.cloud import Cloud, exit_with, laptop_cloud
 from local.laptop import load_flights
+from testing.dark import for_dark_pages
 from testing.executions import Executions
 from testing.flights import BY_AIRCRAFT
 from testing.servers import ROOT
@@ -90,7 +91,7 @@ def drawn(body: Mapping[str, Any], metrics: Metrics) -> str:
         _text(64, 22, f"{variable['defaultValue']}", 12),
         _text(200, 22, "▾", 12, GREY),
     ]
-    return "\n".join([*head, *parts, "</svg>", ""])
+    return for_dark_pages("\n".join([*head, *parts, "</svg>", ""]))
 
 
 def _has_content(widget: Mapping[str, Any], metrics: Metrics) -> bool:

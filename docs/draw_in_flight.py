@@ -13,6 +13,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "lambdas")]
 
 from keyhop.scan.in_flight import InFlight  # noqa: E402
 
+from testing.dark import for_dark_pages  # noqa: E402
 from testing.in_flight_model import Model, always, steps  # noqa: E402
 
 PICTURE = ROOT / "docs" / "in-flight.svg"
@@ -66,6 +67,7 @@ def draw() -> None:
     figure.legend(handles, names, loc="upper center", ncols=3, frameon=False)
     figure.subplots_adjust(left=0.06, right=0.99, top=0.86, bottom=0.1, wspace=0.17, hspace=0.12)
     figure.savefig(PICTURE, metadata={"Date": None})
+    PICTURE.write_text(for_dark_pages(PICTURE.read_text()))
     pyplot.close(figure)
 
 

@@ -64,7 +64,8 @@ def poster(document: Mapping[str, Any]) -> Markup:
     pictures, y = _pictures(document["pictures"], y + 18)
     parts += pictures
     words = f"Key report of {document['table'].get('name', '')}"
-    styles = tag("style", Markup(resolved(PICTURES, "light") + LETTERS))
+    dark = f"@media(prefers-color-scheme:dark){{{resolved(PICTURES, 'dark')}}}"
+    styles = tag("style", Markup(resolved(PICTURES, "light") + dark + LETTERS))
     box = f"0 0 {WIDTH} {number(y)}"
     paper = rect(0, 0, WIDTH, y, "kh-paper")
     svg = tag("svg", tag("title", words), styles, paper, parts, view_box=box, class_="kh-svg")

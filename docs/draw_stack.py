@@ -17,16 +17,22 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "lambdas")]
 
+from keyhop.rekey.pair import SIDE_SUFFIX  # noqa: E402
+
+from testing.dark import for_dark_pages  # noqa: E402
 from tests.infra.conftest import deployed, stack_of  # noqa: E402
 from tests.infra.template import BUCKET_ARN, QUEUE_ARN, Deployed  # noqa: E402
 
 PICTURE = ROOT / "docs" / "stack.svg"
 EVERY_OPTION = {
     "tables": [
-        "listed",
+        {"table": "listed", "runSchedule": "rate(1 day)"},
         {"table": "indexed", "keyIndex": True},
         {"table": "sharded", "sharding": {"partitionKey": "path"}},
+        {"table": "processed", "each": {"put": True, "update": True, "delete": True}},
+        {"table": "reported", "report": {"schedule": "rate(7 days)"}},
     ],
+    "rekey": [{"source": "source", "destination": "destination"}],
     "verifyIndexSchedule": "rate(7 days)",
     "shrinkSchedule": "rate(1 day)",
     "startDrains": True,
@@ -40,6 +46,9 @@ BANDS = {
     "Enumeration": "always",
     "KeyIndex": "for tables with keyIndex",
     "Sharding": "for tables with sharding",
+    "Each": "for tables with each",
+    "Reports": "for tables with report",
+    "Rekey": "for pairs in rekey",
 }
 """By the construct that makes a machine or a function."""
 
@@ -71,6 +80,10 @@ COLUMNS = {
     "indexed": "your tables with keyIndex",
     "sharded": "your tables with sharding",
     "metadata": "shard metadata",
+    "processed": "your tables with each",
+    "reported": "your tables with report",
+    "source": "sources in rekey",
+    "destination": "destinations, side tables",
     "runs": "results bucket: runs/",
     "index notes": "results bucket: key-index/",
     "queue": "queue of failed records",
@@ -110,6 +123,8 @@ def column_of(resource: str, action: str) -> str:
         return "index notes" if "/key-index/" in resource else "runs"
     if ":table/" in resource:
         table = resource.partition(":table/")[2].partition("/")[0]
+        if table.endswith(SIDE_SUFFIX):
+            return "destination"
         return table if table in COLUMNS else "metadata"
     raise SystemExit(f"The picture has no column for {action} on {resource}.")
 
@@ -136,18 +151,16 @@ def places_of(template: Deployed) -> dict[str, Place]:
             name = resource["Properties"][named].removeprefix(PREFIX)
             band = next(one for one in BANDS if logical.startswith(one))
             places[name] = by_id[logical] = Place(name, band, kind == MACHINE)
+    statements = {name: template.statements(name) for name in places}
     for name, place in places.items():
-        statements = template.statements(name)
-        for statement in statements:
+        for statement in statements[name]:
             if set(statement["Action"]) & {"lambda:InvokeFunction", "states:StartExecution"}:
                 for resource in statement["Resource"]:
                     started = resource.rpartition(":")[2].removeprefix(PREFIX)
                     if started != name:
                         places[started].starters.append(name)
-        if any("dynamodb:GetRecords" in one["Action"] for one in statements):
-            place.starters.append("the table's stream")
         if not place.machine:
-            place.rights = rights_of(statements)
+            place.rights = rights_of(statements[name])
     for rule in template.of_type(RULE).values():
         for one in rule["Properties"]["Targets"]:
             by_id[target(one["Arn"])].starters.append("a schedule")
@@ -158,6 +171,9 @@ def places_of(template: Deployed) -> dict[str, Place]:
             places[one].machine for one in place.starters if one in places
         ):
             place.starters.insert(0, "you")
+        reads_stream = any("dynamodb:GetRecords" in one["Action"] for one in statements[place.name])
+        if reads_stream and not any(places[one].machine for one in place.starters if one in places):
+            place.starters.append("the table's stream")
         place.starters = place.starters or ["your programs"]
     return places
 
@@ -234,7 +250,8 @@ def drawn(template: Deployed) -> str:
         parts += band_of(title, boxes, rows, top, height)
         top += height + BAND_GAP
     parts += footer(top - 14)
-    return "\n".join([*opening(top + 62), *columns(top - BAND_GAP + 8), *parts, "</svg>", ""])
+    lines = [*opening(top + 62), *columns(top - BAND_GAP + 8), *parts, "</svg>", ""]
+    return for_dark_pages("\n".join(lines))
 
 
 def opening(height: int) -> Iterator[str]:

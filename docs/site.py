@@ -2,8 +2,8 @@
 
 The pages are written for a reader of the repository, too. So they are copied, and the copies
 changed: a link to a file that is not a page becomes the file's name, and the fences of tested
-shell sessions become plain ones. Three pages are made here: what each command says with `--help`,
-the Python interface from its docstrings, and the changelog.
+shell sessions become plain ones. Two pages are made here: what each command says with `--help`,
+and the Python interface from its docstrings.
 """
 
 import os
@@ -24,6 +24,7 @@ ROOT = DOCS.parent
 OUT = ROOT / "out"
 PAGES = OUT / "pages"
 COPIED = ("*.md", "*.svg", "*.json")
+OF_THE_PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 WIDE: Any = {"terminal_width": 100, "max_content_width": 100}
 
 _FENCE = re.compile(r"^```(\w+) [^\n]+$", re.MULTILINE)
@@ -41,8 +42,9 @@ def copy() -> None:
                 target.write_text(for_site(source.read_text(), source))
             else:
                 shutil.copy(source, target)
-    changelog = ROOT / "CHANGELOG.md"
-    (PAGES / "changelog.md").write_text(for_site(changelog.read_text(), changelog))
+    for name in OF_THE_PROJECT:
+        page = ROOT / name
+        (PAGES / name.lower()).write_text(for_site(page.read_text(), page))
 
 
 def for_site(text: str, page: Path) -> str:
@@ -53,8 +55,8 @@ def for_site(text: str, page: Path) -> str:
         if ":" in path:
             return match[0]
         target = (page.parent / path).resolve()
-        if target == ROOT / "CHANGELOG.md":
-            target = DOCS / "changelog.md"
+        if target.parent == ROOT and target.name in OF_THE_PROJECT:
+            target = DOCS / target.name.lower()
         elif target == ROOT / "README.md":
             target = DOCS / "index.md"
         if not target.is_relative_to(DOCS) or target.is_dir():

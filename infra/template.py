@@ -1,7 +1,8 @@
 """The deployment as a CloudFormation template with parameters, for those without the CDK.
 
 `make template` writes into out/template two templates (one lists keys, the other builds key indexes
-as well; a stack of the first can be updated to the second), and the code that both upload from.
+as well; a stack of the first can be updated to the second), and the code of both as zip files. All
+of it is uploaded to one prefix of a bucket.
 """
 
 import json
@@ -9,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlencode
 
 from aws_cdk import App, CfnCondition, CfnParameter, CfnResource, DefaultStackSynthesizer, Fn, Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -29,6 +31,8 @@ TEMPLATES = {"keyhop": False, "keyhop-key-index": True}
 MOST_TABLES = 4
 """The number of tables that fit into the policies of a role, whatever their names."""
 OUT = ROOT / "out" / "template"
+PREFIX = "keyhop/"
+"""The default prefix of the uploaded objects."""
 TABLE_NAME = "[a-zA-Z0-9_.-]{3,255}"
 
 
@@ -49,12 +53,8 @@ class TemplateStack(Stack):
                 generate_bootstrap_version_rule=False,
             ),
         )
-        CfnParameter(
-            self, "CodeBucket", description="The bucket of this region to which code/ is uploaded"
-        )
-        CfnParameter(
-            self, "CodePrefix", default="keyhop/", description="What its objects begin with"
-        )
+        CfnParameter(self, "CodeBucket", description="The bucket of this region that has the code")
+        CfnParameter(self, "CodePrefix", default=PREFIX, description="What its objects begin with")
         tables = [
             keyhop_table(
                 dynamodb.Table.from_table_name(self, f"Named{number}", self._name(number)),
@@ -92,11 +92,16 @@ class TemplateStack(Stack):
 
 
 def write(folder: Path) -> None:
-    """Write both templates, and code/ with their assets; may raise ConfigError or LayerError."""
+    """Write both templates and the zip files of their code, and print the progress.
+
+    Raises:
+        ConfigError: A template is too large.
+        LayerError: The layer of packages could not be built.
+    """
     shutil.rmtree(folder, ignore_errors=True)
-    code = folder / "code"
-    code.mkdir(parents=True)
-    for name, with_key_index in TEMPLATES.items():
+    folder.mkdir(parents=True)
+    for number, (name, with_key_index) in enumerate(TEMPLATES.items(), 1):
+        print(f"Template {number} of {len(TEMPLATES)}: {name} ...", flush=True)
         with tempfile.TemporaryDirectory() as assembly:
             app = App(outdir=assembly, analytics_reporting=False, stack_traces=False)
             TemplateStack(app, NAME, with_key_index)
@@ -105,13 +110,30 @@ def write(folder: Path) -> None:
             (folder / f"{name}.template.json").write_text(json.dumps(template, indent=1) + "\n")
             files = json.loads((Path(assembly) / f"{NAME}.assets.json").read_text())["files"]
             for digest, file in files.items():
-                if file["source"]["packaging"] == "zip" and not (code / f"{digest}.zip").exists():
+                if file["source"]["packaging"] == "zip" and not (folder / f"{digest}.zip").exists():
                     unpacked = Path(assembly) / file["source"]["path"]
-                    shutil.make_archive(str(code / digest), "zip", unpacked)
+                    shutil.make_archive(str(folder / digest), "zip", unpacked)
 
 
-def main() -> int:
-    """Write the templates to out/template, and print the next steps."""
+def launch_link(bucket: str, region: str) -> str:
+    """Return the address of the console's page that creates a stack of the first template."""
+    name, *_ = TEMPLATES
+    query = {
+        "templateURL": f"https://{bucket}.s3.{region}.amazonaws.com/{PREFIX}{name}.template.json",
+        "stackName": NAME,
+        "param_CodeBucket": bucket,
+    }
+    console = f"https://{region}.console.aws.amazon.com/cloudformation/home?region={region}"
+    return f"{console}#/stacks/quickcreate?{urlencode(query)}"
+
+
+def main(bucket: str = "BUCKET", region: str = "REGION") -> int:
+    """Write the templates to out/template, and print the next steps.
+
+    Args:
+        bucket, region: The names in these steps.
+    """
+    print("This takes half a minute to two minutes.", flush=True)
     try:
         write(OUT)
     except (ConfigError, LayerError) as error:
@@ -119,15 +141,22 @@ def main() -> int:
         return 1
     folder = OUT.relative_to(ROOT)
     print(
-        f"""Written to {folder}. To deploy, with a bucket of yours in the same region:
+        f"""Written to {folder}. Upload it to a bucket of yours, in the region of the tables:
 
-  aws s3 cp --recursive {folder}/code s3://BUCKET/keyhop/
-  aws cloudformation deploy --stack-name {NAME} --capabilities CAPABILITY_IAM \\
-    --template-file {folder}/keyhop.template.json --s3-bucket BUCKET \\
-    --parameter-overrides CodeBucket=BUCKET Table1=Orders"""
+  aws s3 cp --recursive {folder} s3://{bucket}/{PREFIX}
+
+Then create the stack in the console, where you name the tables:
+
+  {launch_link(bucket, region)}
+
+or with a command:
+
+  aws cloudformation deploy --region {region} --stack-name {NAME} --capabilities CAPABILITY_IAM \\
+    --template-file {folder}/keyhop.template.json --s3-bucket {bucket} \\
+    --parameter-overrides CodeBucket={bucket} Table1=Orders"""
     )
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

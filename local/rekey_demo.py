@@ -28,6 +28,8 @@ from testing.flights import BY_AIRCRAFT, BY_ROUTE, create_table, flights
 from testing.key_index_tables import scanned
 from testing.servers import local_client
 
+DURATION = "two to four minutes"
+STEPS = 6
 ITEMS = 4_000
 TEMPLATE = "examples/rekey/flights-by-route.yaml"
 KEYS = ("--template", TEMPLATE, "--partition-key", "route", "--sort-key", "leaves")
@@ -53,6 +55,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 def main() -> int:
     """There and back; returns an exit status."""
+    console.print(f"This takes {DURATION}, in {STEPS} steps.")
     laps = Laps()
     with laptop_cloud() as cloud:
         items = list(islice(flights(), ITEMS))
@@ -80,8 +83,10 @@ class Laps:
     rows: list[tuple[str, float, str]] = field(default_factory=list)
 
     def end(self, what: str, waits: str = "") -> None:
-        """End a step and begin the next one."""
+        """End a step, print the progress, and begin the next step."""
         self.rows.append((what, self._so_far() - sum(row[1] for row in self.rows), waits))
+        done = f"{len(self.rows)} of {STEPS} steps done ({what})"
+        console.print(f"\n== {done}, {self._so_far():.0f} s of {DURATION} ==")
 
     def table(self) -> str:
         """All of them, and their sum."""

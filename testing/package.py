@@ -9,7 +9,7 @@ from testing.servers import ROOT
 
 SOURCES = (
     *("pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "README.md", "CHANGELOG.md"),
-    *("lambdas", "infra", "statemachines"),
+    *("docs", "lambdas", "infra", "statemachines"),
 )
 """All that it is made of; a test that copies them finds out if something is missing."""
 

@@ -1,6 +1,6 @@
 """A stack of somebody's own, with Keyhop's constructs over its table and its topic.
 
-pip install 'keyhop[cdk]'        (or the wheel of `make dist`, with [cdk] after its path)
+make dist && pip install 'dist/keyhop-0.1.0-py3-none-any.whl[cdk]'
 cd examples/own_stack && cdk deploy
 keyhop run Orders --stack Shop   (the table's own name, as DynamoDB has it)
 """

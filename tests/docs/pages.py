@@ -1,4 +1,4 @@
-"""The pages that people read, README.md and those below docs, as texts."""
+"""The pages that people read: those at the root and below docs, as texts."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 from testing.servers import ROOT
 
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+ABOUT_THE_PROJECT = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+PAGES = [README, *ABOUT_THE_PROJECT, *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^()\s]+)\)")

@@ -63,6 +63,12 @@ def test_a_picture_needs_nothing_from_elsewhere_and_is_shown(picture: Path) -> N
     assert any(f"{picture.name})" in page.read_text() for page in pages)
 
 
+@pytest.mark.parametrize("picture", sorted(DOCS.glob("*.svg")), ids=lambda path: path.name)
+def test_a_picture_suits_a_dark_page(picture: Path) -> None:
+    """A terminal is dark itself."""
+    assert "prefers-color-scheme:dark" in picture.read_text() or picture.name == "terminal.svg"
+
+
 def test_the_terminal_shows_a_plan_and_a_run() -> None:
     shown = (DOCS / "terminal.svg").read_text().replace("&#160;", " ")
     for words in ("--dry-run", "Limit=1", "ETA", "207 keys of FlightsByRoute"):

@@ -1,6 +1,8 @@
 """README.md is one screen or two, and its status is that of docs/internals/claims.md."""
 
 import re
+import subprocess
+import tomllib
 from collections import Counter
 
 from testing.servers import ROOT
@@ -32,6 +34,30 @@ def test_every_target_of_make_is_one() -> None:
     for page in PAGES:
         named = re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)
         assert set(named) <= made, page
+
+
+def test_the_help_of_make_names_every_target_and_fits_a_screen() -> None:
+    command = ["make", "--no-print-directory", "help"]
+    help_ = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = help_.stdout.splitlines()
+    assert len(lines) <= 23
+    assert max(map(len, lines)) < 80
+    text = (ROOT / "Makefile").read_text().replace("\\\n", "")
+    targets = re.search(r"^\.PHONY: help (.*)$", text, re.MULTILINE)
+    assert targets
+    assert set(targets[1].split()) == set(re.findall(r"make ([a-z-]+)", help_.stdout))
+
+
+def test_the_address_of_the_project_is_said_in_one_place() -> None:
+    """Until it is published, nobody is told to install a name that may belong to others."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    address = project["urls"]["Repository"]
+    for path in (*PAGES, *ROOT.glob("examples/**/*.py"), *ROOT.glob(".github/**/*.yml")):
+        text = path.read_text()
+        named = re.findall(r"https?://[^\s)\"'>]*keyhop[^\s)\"'>]*", text)
+        assert all(one.startswith(address) for one in named), path
+        if ".invalid/" in address:
+            assert not re.search(r"install '?keyhop", text), path
 
 
 def test_what_is_first_is_said_first() -> None:

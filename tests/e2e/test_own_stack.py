@@ -73,9 +73,8 @@ def test_the_template_is_deployed_by_two_commands_and_lists_the_keys_of_a_table_
     template.write(tmp_path)
     s3, dynamodb, stacks = (cloud.client(name) for name in ("s3", "dynamodb", "cloudformation"))
     s3.create_bucket(Bucket="their-code")
-    for path in (tmp_path / "code").iterdir():
+    for path in tmp_path.iterdir():
         s3.upload_file(str(path), "their-code", f"keyhop/{path.name}")
-    s3.upload_file(str(tmp_path / "keyhop.template.json"), "their-code", "template")  # > 51,200
     keys = (("customer", "HASH"), ("order", "RANGE"))
     dynamodb.create_table(
         TableName="Orders",
@@ -87,7 +86,7 @@ def test_the_template_is_deployed_by_two_commands_and_lists_the_keys_of_a_table_
     given = {"CodeBucket": "their-code", "Table1": "Orders"}
     stacks.create_stack(
         StackName="Templated",
-        TemplateURL=f"{cloud.url}/their-code/template",
+        TemplateURL=f"{cloud.url}/their-code/keyhop/keyhop.template.json",
         Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
         Capabilities=["CAPABILITY_IAM"],
     )

@@ -1,5 +1,6 @@
 """docs/stack.svg is drawn from the template, and shows all that is ours in it."""
 
+import re
 import runpy
 from typing import Any
 
@@ -26,6 +27,15 @@ def test_each_function_and_machine_is_in_it(drawing: dict[str, Any]) -> None:
         for resource in template.of_type(f"AWS::{kind}").values():
             name = resource["Properties"][named or "StateMachineName"].removeprefix("Keyhop-")
             assert f">{name}</text>" in picture
+
+
+def test_nothing_that_an_option_adds_is_missing() -> None:
+    """The golden templates have all options between them."""
+    picture = (ROOT / "docs" / "stack.svg").read_text()
+    templates = [path.read_text() for path in (ROOT / "tests/golden/files/templates").glob("*")]
+    named = r'"(?:FunctionName|StateMachineName)": "Keyhop-(\w+)"'
+    for name in {name for text in templates for name in re.findall(named, text)}:
+        assert f">{name}</text>" in picture
 
 
 def test_an_unknown_kind_of_resource_is_refused(drawing: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -35,8 +36,20 @@ def test_all_code_lies_beside_it_and_is_asked_for_by_parameters(written: Deploye
     ]
     assert {str(one["S3Bucket"]) for one in code} == {str({"Fn::Sub": "${CodeBucket}"})}
     keys = {one["S3Key"]["Fn::Sub"] for one in code}
-    assert keys == {f"${{CodePrefix}}{path.name}" for path in (folder / "code").iterdir()}
+    assert keys == {f"${{CodePrefix}}{path.name}" for path in folder.glob("*.zip")}
     assert len(keys) == 2
+
+
+def test_the_link_to_the_console_names_the_uploaded_template_and_the_bucket():
+    parts = urlsplit(template.launch_link("theirs", "eu-west-1"))
+    assert parts.netloc == "eu-west-1.console.aws.amazon.com"
+    page, _, query = parts.fragment.partition("?")
+    assert page == "/stacks/quickcreate"
+    assert parse_qs(query) == {
+        "templateURL": ["https://theirs.s3.eu-west-1.amazonaws.com/keyhop/keyhop.template.json"],
+        "stackName": ["Keyhop"],
+        "param_CodeBucket": ["theirs"],
+    }
 
 
 def test_it_needs_no_bootstrapped_account(written: Deployed):

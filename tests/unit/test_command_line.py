@@ -1,6 +1,7 @@
 """The command line as it is parsed: what options mean, what is refused, what help and TAB show."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from keyhop.cli.main import COMPLETION, command, main
 from keyhop.cli.options import Options
 
 from testing.databases import keyhop
+from testing.servers import ROOT
 
 
 def commands(group: click.Command, *names: str) -> Any:
@@ -217,14 +219,39 @@ def test_help_begins_with_examples_and_fits_80_columns(
     monkeypatch.setenv("COLUMNS", "80")
     lines = keyhop(*names, "--help").out.decode().splitlines()
     assert max(map(len, lines)) <= 80
-    if names != ("help",):  # itself an example
-        assert any(line.strip().startswith("examples") for line in lines[3:6])
+    assert any(line.strip().startswith("examples") for line in lines[3:6])
 
 
 def test_help_of_what_there_is_not_is_told() -> None:
     result = keyhop("help", "index", "bild")
     assert (result.status, result.out) == (2, b"")
     assert "keyhop index: No such command 'bild'. Did you mean 'build'?" in result.err
+
+
+def test_a_page_that_a_message_names_is_printed() -> None:
+    page = ROOT / "docs" / "rekey-router.md"
+    for name in ("docs/reference/rekey-router.md", "docs/reference/rekey-router.md#the-guard"):
+        assert keyhop("help", name).out == page.read_bytes()
+
+
+def test_the_pages_are_listed_with_their_titles() -> None:
+    listed = keyhop("help", "docs").out.decode().splitlines()
+    assert len(listed) == len([*(ROOT / "docs").rglob("*.md")])
+    assert "docs/reference/rekey-templates.md Templates of a re-key" in {
+        " ".join(line.split()) for line in listed
+    }
+
+
+def test_a_page_that_does_not_exist_is_refused() -> None:
+    result = keyhop("help", "docs/rekye.md")
+    assert (result.status, result.out) == (2, b"")
+    assert "There is no page 'docs/rekye.md'. `keyhop help docs` lists the pages." in result.err
+
+
+def test_every_page_that_a_text_of_the_library_names_exists() -> None:
+    for path in (ROOT / "lambdas" / "keyhop").rglob("*.py"):
+        for name in re.findall(r"\bdocs/[\w/-]+\.md", path.read_text()):
+            assert (ROOT / name).is_file(), path
 
 
 PLACE = ("--region", "eu-west-1", "--profile", "p", "--format", "typed-json", "-q")

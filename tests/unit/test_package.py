@@ -41,12 +41,15 @@ def test_it_has_the_command_the_library_and_the_constructs_with_all_that_they_ne
         name = f"keyhop_cdk/data/{path.relative_to(ROOT)}"
         assert wheel.read(name) == path.read_bytes()
     assert "keyhop_cdk/data/lambdas/keyhop/tasks.py" in held
+    pages = {f"keyhop/{path.relative_to(ROOT)}" for path in (ROOT / "docs").rglob("*.md")}
+    assert {name for name in held if name.endswith(".md")} == pages
 
 
 def test_it_has_nothing_else(wheel: zipfile.ZipFile):
     tops = {name.partition("/")[0].partition("-")[0] for name in wheel.namelist()}
     assert tops == {"keyhop", "keyhop_cdk"}
-    assert not [name for name in wheel.namelist() if "data/lambdas/keyhop/cli" in name]
+    for left_out in ("data/lambdas/keyhop/cli", "data/lambdas/keyhop/docs"):
+        assert not [name for name in wheel.namelist() if left_out in name]
 
 
 def test_its_version_is_said_in_one_place(metadata: Message):

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import shell_complete
 
 from keyhop import __version__
-from keyhop.cli import each, index, keys, rekey, report, runs, shards
+from keyhop.cli import each, index, keys, pages, rekey, report, runs, shards
 from keyhop.cli import options as shared
 from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED, SENTENCE
 from keyhop.errors import BudgetSpent, CannotStart, KeyhopError
@@ -50,15 +50,26 @@ def command(**_: Any) -> None:
       keyhop keys Orders --dry-run   what would it cost to list the keys?
       keyhop keys Orders             list them
       keyhop help index build        each command has its own help, with examples
+      keyhop help docs               the pages of the documentation
 
     The options below can be given before a command or after it.
     """
 
 
-@command.command("help", cls=click.Command, short_help="Show the help of a command.")
+@command.command("help", cls=click.Command, short_help="Show the help of a command, or a page.")
 @click.argument("names", nargs=-1, metavar="[COMMAND]...")
 def help_(names: tuple[str, ...]) -> None:
-    """Show the help of a command: keyhop help index build."""
+    """Show the help of a command, or a page of the documentation.
+
+    \b
+    examples:
+      keyhop help index build       the help of a command
+      keyhop help docs              the list of the pages
+      keyhop help docs/reference/command.md   a page, by the name that messages give it
+    """
+    if names and names[0].partition("/")[0] == "docs":
+        pages.show(names[0])
+        return
     with command.make_context("keyhop", [*names, "--help"]) as context:
         command.invoke(context)
 
