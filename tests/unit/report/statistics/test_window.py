@@ -11,6 +11,7 @@ import pytest
 from keyhop.report.statistics.lengths import Measured
 from keyhop.report.statistics.sort_key import SortKey
 from keyhop.report.statistics.window import LengthProber
+from keyhop.scan.statistics import t_quantile
 
 from testing.marks import prove
 from testing.report_densities import DENSITIES, ratios
@@ -87,6 +88,28 @@ def test_a_sequence_is_counted_by_three_read_units() -> None:
     assert found.value == pytest.approx(100_000, rel=0.01)
 
 
+def test_eight_windows_that_agree_leave_the_assumed_error() -> None:
+    """Of each the variance is 0; four more with a variance of 0.5 are assumed."""
+    found = probe(Collection(range(1_000)), random.Random(1), 9).estimate()
+    factor = math.exp(t_quantile(11) * math.sqrt(4 * 0.5 / 11 / 8))
+    assert found.value == pytest.approx(1_000, rel=0.01)
+    assert found.low == pytest.approx(found.value / factor)
+    assert found.high == pytest.approx(found.value * factor)
+
+
+def test_two_items_show_how_dense_items_are() -> None:
+    """Otherwise the interval would have to include that there are none between the windows."""
+    found = probe(Collection(range(0, 200_000, 1_000)), random.Random(1), 9, 2).estimate()
+    assert found.low > 140
+
+
+@pytest.mark.parametrize(("tags", "is_known"), [(7, True), (8, False)])
+def test_six_tags_are_skipped(tags: int, is_known: bool) -> None:
+    keys = [f"{tag}#{at:06d}" for tag in "ABCDEFGH"[:tags] for at in range(300)]
+    found = probe(Collection(keys), random.Random(1), 40).estimate()
+    assert math.isfinite(found.high) == is_known
+
+
 @pytest.mark.parametrize("items", [0, 1, 6, 7, 12, 13])
 def test_what_two_pages_hold_is_counted(items: int) -> None:
     found = probe(Collection(range(items)), random.Random(1), 9).estimate()
@@ -95,7 +118,12 @@ def test_what_two_pages_hold_is_counted(items: int) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [lambda at: f"/srv/{at:06d}/f.txt", lambda at: f"name {at:05d} of x", lambda at: "a" * at],
+    [
+        lambda at: f"/srv/{at:06d}/f.txt",
+        lambda at: f"name {at:05d} of x",
+        lambda at: "a" * at,
+        lambda at: f"{at}",  # as text, 10 comes before 9
+    ],
 )
 def test_paths_are_unknown_at_least_what_was_seen(write: Callable[[int], str]) -> None:
     keys = sorted(write(at) for at in range(1, 500))
