@@ -60,10 +60,6 @@ TOO_LATE = (
 MOST_NAMES = 1_000
 """The maximum number of tables among which to look for similar names: ten requests."""
 
-POLL_SECONDS = 2.0
-LOCAL_POLL_SECONDS = 0.05
-LEAST_WAIT_SECONDS = 0.05
-
 
 @dataclass(slots=True)
 class Stop:
@@ -92,7 +88,6 @@ class Session:
         with suggesting(self.connection, options.table):
             self.table = table_of(self.connection, options.table)
         self.say = StatusLine(getattr(options, "quiet", True)).say
-        self._waited_for = ""
         if used := getattr(options, "settings", None):
             self.say(sources_text(used))
 
@@ -218,24 +213,6 @@ class Session:
 
         act = f"read {title} for more than ${ASK_ABOVE:g}"
         confirm(act, facts, False, self.stop.event)
-
-    def wait_for(self, says: str) -> None:
-        """Say once why the command waits, and wait until the next look. Raise Stopped."""
-        if says != self._waited_for:
-            self.say(f"{says} ...")
-            self._waited_for = says
-        is_local = self.connection.endpoint.is_loopback
-        self.wait(LOCAL_POLL_SECONDS if is_local else POLL_SECONDS)
-
-    def wait(self, seconds: float) -> None:
-        """Wait; raise Stopped after Ctrl-C."""
-        if self.stop.event.wait(max(LEAST_WAIT_SECONDS, seconds)):
-            raise Stopped
-
-    def check_stop(self) -> None:
-        """Raise Stopped after Ctrl-C."""
-        if self.stop.event.is_set():
-            raise Stopped
 
 
 def connection_of(options: Options, threads: int = 0) -> Connection:

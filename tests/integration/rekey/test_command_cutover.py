@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from keyhop.cli.rekey_pair import PairCommand
+from keyhop.public.rekey import Rekey
 from keyhop.rekey.control import Control
 from keyhop.rekey.side.layout import TTL, TURNED
 
@@ -56,7 +56,7 @@ def test_a_cutover_looks_at_its_gates_and_is_refused_at_a_shut_one(
 def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PairCommand, "tasks", staticmethod(at_once))
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     made(pairs, template)
     for action in ("start", "verify"):
         assert pairs.rekey(action).status == 0
@@ -70,8 +70,8 @@ def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
 @pytest.fixture
 def says_no(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A person at a terminal who answers no, and functions that follow both streams."""
-    monkeypatch.setattr("keyhop.cli.rekey_runs.NOBODY", "")
-    for module in ("session", "rekey_runs"):
+    monkeypatch.setattr("keyhop.public.rekey.NOBODY", "")
+    for module in ("session", "rekey_actions"):
         monkeypatch.setattr(f"keyhop.cli.{module}.is_terminal", lambda: True)
     reading, writing = os.pipe()
     os.write(writing, b"no\n")
