@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
@@ -171,6 +172,23 @@ class Command(Sections):
         actions = import_module(f"{check.__module__}_actions")
         raise_at_interrupt()
         return actions.run(Options(action=check.__name__, settings=ctx.obj, **ctx.params))
+
+
+def command_line(**values: Any) -> str:
+    """Return the command line that is being run, with these values of options in addition."""
+    context = click.get_current_context()
+    sources = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
+    words = context.command_path.split()
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        value = values.get(name, context.params[name])
+        if name not in values and context.get_parameter_source(name) not in sources:
+            continue
+        if isinstance(parameter, click.Option):
+            words.append(parameter.opts[0])
+        if not (isinstance(parameter, click.Option) and parameter.is_flag):
+            words.append(str(value))
+    return shlex.join(words)
 
 
 def together(*decorators: Decorator) -> Decorator:
