@@ -131,10 +131,7 @@ working = together(
     ),
     output("--resume", help="continue the unfinished run in DIR"),
 )
-follow = option(
-    "--follow",
-    help="if a deployment does it, show how far it is until it ends; Ctrl-C ends only the showing",
-)
+follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")
 
 
 @click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
@@ -423,7 +420,7 @@ def rollback(**options: Any) -> None:
     shared.yes,
 )
 def complete(**options: Any) -> None:
-    """End the re-key after a cutover, for good, and remove everything that Keyhop made.
+    """End the re-key permanently after a cutover, and remove everything that Keyhop made.
 
     \b
     examples:

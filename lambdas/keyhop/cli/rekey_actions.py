@@ -111,8 +111,8 @@ class RekeyCommand(Session):
         if action == "plan" and plan is not None and 0 < plan.dollars <= ASK_ABOVE:
             return
         act = self._act(action)
-        if plan is not None and plan.obstacles:
-            act = ACCEPT.format(SETTLE)
+        if plan is not None and plan.obstacles and plan.to_json()["control"]["stage"] == "open":
+            act = ACCEPT.format(SETTLE)  # no other change begins at a shut gate
         self.confirm(act, lambda: self._facts(action, plan or look()))
 
     def _act(self, action: str) -> str:
@@ -145,6 +145,9 @@ class RekeyCommand(Session):
         yield "reads", f"about {plan.read_units:,.0f} RRU"
         if plan.action == "start":
             yield "writes", f"about {plan.write_units:,.0f} WRU, with the indexes"
+        if plan.action == "verify":
+            differing = "about 2.5 WRU for each item up to 1 KB that differs; not in the cost"
+            yield "writes", "none" if self.options.no_repair else differing
         yield "cost", f"about ${plan.dollars:,.4f} ({self.connection.prices.on_demand})"
         if "seconds_of_writing" in report:
             yield "time", f"at least {duration(report['seconds_of_writing'])} of writing"
@@ -225,7 +228,18 @@ class RekeyCommand(Session):
         return self._tell(self.rekey.resume())
 
     def shadow(self) -> int:
-        return self._tell(self.rekey.shadow(self.options.share, **self._given("dry_run")))
+        share, dry_run = self.options.share, self.options.dry_run
+        status = self.rekey.shadow(share, dry_run=dry_run)
+        if not dry_run:
+            return self._tell(status)
+        current = status.control.shadow * 100
+        facts = (
+            ("reads", f"{share:g} % of the routers' reads, on both tables; now {current:g} %"),
+            ("writes", "1 WRU, of the control item"),
+            ("cost", "that of these reads once more, which the routers pay"),
+        )
+        self._print({"share": share, "current_share": current}, lambda report: aligned(facts))
+        return DONE
 
     def status(self) -> int:
         return self._tell(self.rekey.status())
@@ -264,15 +278,19 @@ class RekeyCommand(Session):
     def redrive(self) -> int:
         outcome = self.rekey.redrive(**self._given("dry_run"))
         if self.options.dry_run:
-            text = f"About {counted(outcome.left, 'message')} in the queue; nothing was done."
+            text = (
+                f"About {counted(outcome.left, 'message')} in the failure queue. Each of this "
+                "re-key would be sent to the function once, and deleted if its item is settled; "
+                "nothing was done."
+            )
             self.put_out({"waiting": outcome.left}, lambda: text)
             return DONE
         self._print(asdict(outcome), redriven_lines)
         return FAILED if outcome.left else DONE
 
     def complete(self) -> int:
-        given = self._given("export", "delete_source", "dry_run")
-        return self._tell_end(self.rekey.complete(window_days=self.options.window, **given))
+        flags = self._given("export", "delete_source", "dry_run")
+        return self._tell_end(self.rekey.complete(window_days=self.options.window, **flags))
 
     def cancel(self) -> int:
         return self._tell_end(self.rekey.cancel(**self._given("keep_new", "dry_run")))

@@ -17,7 +17,14 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.dynamodb.units import BLOCK_BYTES, DEFAULT_WRITE_RATE, write_units
-from keyhop.errors import CannotStart, KeyhopError, NotPermitted, RunConflict, TableNotFound
+from keyhop.errors import (
+    AwsRefused,
+    CannotStart,
+    KeyhopError,
+    NotPermitted,
+    RunConflict,
+    TableNotFound,
+)
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.request import A_READ_RATE, READ_UNITS, TABLE_NAME, Request
@@ -89,7 +96,7 @@ class RekeyResult:
         action: The name of the method.
         dry_run: Whether nothing was changed; the costs are then estimates.
         is_done: Whether this call has done the action to its end.
-        obstacles: What stands in the way: settings that the new table could not have, shut gates,
+        obstacles: What prevents the action: settings that the new table could not have, shut gates,
             or the kinds of differences that a verification found, repaired or not.
         run: The run of a deployment that has just begun to do it; None if this process did it.
         read_units, write_units, dollars: The costs of the requests of this process.
@@ -356,10 +363,10 @@ class Rekey:
             followers = deployment.followers()
         self._all_steps(Starting(self._connection, side.plan(), followers).step)
         if deployment is not None:
-            return self._there("start", deployment, "RekeyBackfill", values)
+            return self._start_run("start", deployment, "RekeyBackfill", values)
         items = self._table.source().item_count
         request = BackfillInput.parse(values)
-        manifest = self._here(
+        manifest = self._run_job(
             path, request, "copying", items, resume, functions, is_sharded=is_sharded
         )
         notes = (ALONE.format(self._source, self.to),)
@@ -412,13 +419,13 @@ class Rekey:
         values = {"rekey": self.to, **_fields(VerifyInput, **more)}
         deployment = self._recorded(self._side())
         path = _directory(deployment, functions, output, resume)
-        estimate = partial(self._estimate, "verify")
+        estimate = partial(self._estimate, "verify", share=share)
         if dry_run:
             return estimate()
         if repair and not resume:
             self._approve("verify", estimate)
         if deployment is not None:
-            return self._there("verify", deployment, "RekeyVerify", values)
+            return self._start_run("verify", deployment, "RekeyVerify", values)
         request = VerifyInput.parse(values)
         knowing: dict[str, Any] = {
             "resume": resume,
@@ -429,9 +436,9 @@ class Rekey:
         with ExitStack() as cleaning:
             path = path or Path(cleaning.enter_context(TemporaryDirectory(prefix=PREFIX)))
             beside = path / DIGESTS
-            digests = self._here(beside, digests_of(request), "reading both", items, **knowing)
+            digests = self._run_job(beside, digests_of(request), "reading both", items, **knowing)
             request = with_digests(request, str(beside))
-            manifest = self._here(path, request, "comparing", 0, **knowing)
+            manifest = self._run_job(path, request, "comparing", 0, **knowing)
         read = round(digests["read_units"] + manifest["read_units"], 3)
         return self._result("verify", {**manifest, "read_units": read})
 
@@ -529,7 +536,10 @@ class Rekey:
             raise CannotStart("No deployment is known to follow the tables: give --stack.")
         queue = deployment.deployed(self._connection, side.plan())
         if dry_run:
-            return Redriven(left=queue.failed() or 0)
+            count = queue.failed()
+            if count is None:
+                raise AwsRefused("The failure queue does not answer.")
+            return Redriven(left=count)
         self._approve("redrive", lambda: None)
         return queue.redrive()
 
@@ -541,7 +551,7 @@ class Rekey:
         delete_source: str | None = None,
         dry_run: bool = False,
     ) -> RekeyResult:
-        """End the re-key after a cutover, for good, and remove everything that Keyhop made.
+        """End the re-key permanently after a cutover, and remove everything that Keyhop made.
 
         Args:
             window_days: How many days after the cutover a rollback must remain possible.
@@ -692,12 +702,16 @@ class Rekey:
 
         return is_sharded if stack else lambda table: False
 
-    def _estimate(self, action: str, write_rate: float | None = None) -> RekeyResult:
+    def _estimate(
+        self, action: str, write_rate: float | None = None, share: float | None = None
+    ) -> RekeyResult:
         """Estimate a copy or a comparison by the size of the table that DynamoDB reports."""
         source, prices = self._table.source(), self._connection.prices
         reads, writes = source.size_bytes / (2 * BLOCK_BYTES), 0.0
         if action == "verify":
-            reads *= 4  # two tables, strongly consistent
+            reads *= 4 * (share or 1.0)  # two tables, strongly consistent
+        if share is not None:  # each item of the share is looked up in the other table
+            reads += 4 * source.item_count * share
         if write_rate is not None:
             each = write_units(int(source.mean_item_bytes or 0.0) or 1)
             writes = source.item_count * each * (1.0 + len(self._table.global_indexes))
@@ -740,7 +754,7 @@ class Rekey:
         bucket = None if self.stack is None else find_outputs(self.stack, endpoint)[0][BUCKET]
         return IndexRecord(self._connection, bucket)
 
-    def _there(
+    def _start_run(
         self, action: str, deployment: "_Deployment", machine: str, values: Mapping[str, Any]
     ) -> RekeyResult:
         """Start a run of the deployment."""
@@ -750,7 +764,7 @@ class Rekey:
 
     # --- this process ---
 
-    def _here(
+    def _run_job(
         self,
         path: Path | None,
         request: Request,
@@ -842,7 +856,7 @@ class Rekey:
             return replace(plan, dry_run=False)
         self._approve(action, lambda: plan)
         if deployment is not None:
-            return self._there(action, deployment, "RekeyCutOver", values)
+            return self._start_run(action, deployment, "RekeyCutOver", values)
         result = _result_of_change(action, change().run())
         if result.is_done:
             self.move_expiry()
@@ -883,10 +897,10 @@ class Rekey:
         ending.check()
         if routers := ending.routers_of_last_day():
             named = [f"{name} ({duration(age)} ago)" for name, age in routers.items()]
-            others = f" and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
+            unnamed = f" and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
             report["routers"] = (
                 f"of the last day, with their last reports: {', '.join(named[:MOST_NAMED])}"
-                f"{others}; a router that is used again after this fails: take it out of the "
+                f"{unnamed}; a router that is used again after this fails: take it out of the "
                 "application first"
             )
         plan = RekeyResult(how, True, _report=report)
@@ -946,8 +960,8 @@ def _directory(
 ) -> Path | None:
     """Return the directory of a run; raise CannotStart or RunConflict for wrong arguments."""
     if deployment is not None:
-        given = {"--functions": functions, "--output": output, "--resume": resume}
-        if names := [name for name, value in given.items() if value]:
+        flags = {"--functions": functions, "--output": output, "--resume": resume}
+        if names := [name for name, value in flags.items() if value]:
             raise CannotStart(
                 f"The deployment {deployment.stack.name!r} does the work of this re-key: leave out "
                 f"{' and '.join(names)}."
