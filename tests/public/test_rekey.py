@@ -9,17 +9,13 @@ from typing import Any
 import keyhop
 import pytest
 from keyhop.dynamodb.requester import Stopped
-from keyhop.public import rekey as public
-from keyhop.public.deployment import OpenStack
 
-from testing.keepers import QUEUE, Elsewhere, FakeLambda
 from testing.rekey_tasks import at_once
-from tests.integration.rekey.conftest import pairs, template
-from tests.integration.rekey.pairs import REGION, Pairs, in_order, items_of, orders
+from tests.integration.rekey.conftest import pairs, states, template
+from tests.integration.rekey.pairs import REGION, Pairs, States, in_order, items_of, orders
 
-__all__ = ["pairs", "template"]
+__all__ = ["pairs", "states", "template"]
 
-MACHINES = "arn:aws:states:us-east-1:111122223333:stateMachine:Keyhop-"
 DAY = {"partition_key": "day"}
 
 
@@ -28,35 +24,6 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("AWS_REGION", REGION)
     monkeypatch.setattr(keyhop.Rekey, "_tasks", staticmethod(at_once))
-
-
-class States:
-    """Step Functions, whose executions do nothing."""
-
-    def __init__(self) -> None:
-        self.started: list[tuple[str, dict[str, Any]]] = []
-
-    def start_execution(self, *, stateMachineArn: str, input: str, name: str) -> dict[str, Any]:  # noqa: N803
-        machine = stateMachineArn.removeprefix(MACHINES)
-        self.started.append((machine, json.loads(input)))
-        return {"executionArn": f"{stateMachineArn.replace('stateMachine', 'execution')}:{name}"}
-
-
-@pytest.fixture
-def states(monkeypatch: pytest.MonkeyPatch) -> States:
-    """The state machines of the stack Keyhop, which re-keys tables."""
-    states = States()
-    clients: dict[str, Any] = {"stepfunctions": states, "lambda": FakeLambda()}
-    clients["sqs"] = Elsewhere(messages=2)
-    names = ("RekeyBackfill", "RekeyVerify", "RekeyCutOver")
-    outputs = {f"{name}Arn": f"{MACHINES}{name}" for name in names}
-    outputs |= {"ReplicateArn": "Replicate", "RekeyFailureQueueArn": QUEUE}
-    monkeypatch.setattr(
-        public,
-        "open_stack",
-        lambda name, endpoint: OpenStack(name, outputs, clients.__getitem__),
-    )
-    return states
 
 
 def rekey_of(pairs: Pairs, **more: Any) -> keyhop.Rekey:

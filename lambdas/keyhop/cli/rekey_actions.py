@@ -268,7 +268,7 @@ class RekeyCommand(Session):
             accept |= {ACCEPTABLE[gate] for gate in shut}
             result = change(accept=accept, **more)
         if result.run is not None:
-            stages = Stages(self._pair, lambda: self.rekey.status().control, time.monotonic)
+            stages = Stages(self._pair, lambda: self._progress().control, time.monotonic)
             return self._follow(result.run, self._served_there, stages)
         self._print(result.to_json(), lambda report: change_lines(self._pair, report))
         if result.obstacles:
@@ -348,8 +348,11 @@ class RekeyCommand(Session):
         self.rekey.move_expiry()
         return DONE, [serves_line(self._pair, output["control"], output.get("pause"))]
 
+    def _progress(self) -> RekeyStatus:
+        return self.rekey.status(counts=False)
+
     def _beside_copy(self) -> tuple[str, list[str]]:
-        return "", pace_texts(self.rekey.status())
+        return "", pace_texts(self._progress())
 
     def _print(self, report: Mapping[str, Any], lines: Lines) -> None:
         self.put_out(report, lambda: "\n".join(lines(report)))

@@ -588,15 +588,19 @@ class Rekey:
         report = {"serves": self._source, self.to: fate}
         return self._end("cancel", report, dry_run, delete="" if keep_new else self.to)
 
-    def status(self) -> RekeyStatus:
+    def status(self, *, counts: bool = True) -> RekeyStatus:
         """Return the progress of the re-key, its problems (`troubles`), and what to do next.
+
+        Args:
+            counts: Read all that `troubles` and `next` depend on; otherwise only the progress, for
+                calls that are often repeated.
 
         Raises:
             CannotStart: There is no re-key to this table.
             RunConflict: It is a re-key of another table.
             KeyhopError: See keyhop.errors.
         """
-        return self._status(self._side())
+        return self._status(self._side(), counts)
 
     def deployment(self) -> Deployment | None:
         """Return the deployment that does the work; None if this machine does it.
@@ -637,8 +641,10 @@ class Rekey:
             )
         return side
 
-    def _status(self, side: SideTable) -> RekeyStatus:
+    def _status(self, side: SideTable, counts: bool = True) -> RekeyStatus:
         control, figures, pair = side.control(), side.all_told(), side.plan()
+        if not counts:
+            return RekeyStatus(pair, control, time(), figures=figures)
         deployment = self._recorded(side)
         failed = (
             None if deployment is None else deployment.deployed(self._connection, pair).failed()
