@@ -115,6 +115,19 @@ def test_stragglers_that_keep_the_tables_from_being_equal_can_be_settled_before_
     assert pairs.rekey("cutover", "--accept", "stragglers", yes=False).status == 3
 
 
+def test_a_cutover_that_was_interrupted_asks_only_whether_to_go_on(
+    pairs: Pairs, says_no: None
+) -> None:
+    control = Control(replicating=True).closed()
+    pairs.begun(control)
+    pairs.database.create(pairs.destination)
+    asked = pairs.rekey("cutover", yes=False)
+    assert asked.status == 2
+    assert f"Let {pairs.destination} serve instead of {pairs.source}? [y/N]" in asked.err
+    assert "ccept what is lost" not in asked.err
+    assert pairs.side.control() == control
+
+
 def test_there_is_nothing_to_roll_back_before_a_cutover(pairs: Pairs, template: Path) -> None:
     made(pairs, template)
     result = pairs.rekey("rollback")
