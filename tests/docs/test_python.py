@@ -15,12 +15,16 @@ from testing.rekey_tasks import at_once
 from testing.s3 import MemoryS3
 from testing.servers import LOCAL_CREDENTIALS, ROOT
 from tests.docs.world import Time, tables
-from tests.integration.rekey.pairs import BY_DAY
 from tests.machine import Machine
 from tests.step_functions import StepFunctions, stack_of
 
 TEXT = (ROOT / "docs" / "python.md").read_text()
 EXAMPLES = re.findall(r"(?ms)^```python\n(.*?)^```$", TEXT)
+TEMPLATE = """
+items:
+- match: {customer: "{customer}", order: "{order}"}
+  set: {day: "{day}", order: "{customer}#{order}"}
+"""
 
 
 def run(is_run: Callable[[str], bool]) -> None:
@@ -70,7 +74,7 @@ def test_the_example_of_a_re_key_runs(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(keyhop.Rekey, "_tasks", staticmethod(at_once))
     monkeypatch.chdir(tmp_path)
-    Path("by-day.yaml").write_text(BY_DAY)
+    Path("by-day.yaml").write_text(TEMPLATE)
     with tables(dynamodb, {"Orders"}):
         run(lambda example: "keyhop.Rekey" in example)
         assert "OrdersByDay" not in dynamodb.tables()
