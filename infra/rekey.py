@@ -140,7 +140,7 @@ class Rekey(Construct):
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
-        """Return the name, value and description of each output (`keyhop rekey --stack`)."""
+        """Return the name, value and description of each output (`keyhop rekey start --remote`)."""
         like = 'Started with {"rekey": "DESTINATION"} it'
         does = {
             "RekeyBackfill": f"{like} copies all items that are missing there",

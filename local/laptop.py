@@ -95,10 +95,10 @@ The flights by aircraft under another key (`keyhop help rekey` tells of all the 
 
 .venv/bin/keyhop rekey plan {pair} {template} --partition-key route --sort-key leaves
 .venv/bin/keyhop rekey create {pair} {template} --partition-key route --sort-key leaves
-.venv/bin/keyhop rekey start {pair} --stack Keyhop --follow
-.venv/bin/keyhop rekey verify {pair}
-.venv/bin/keyhop rekey cutover {pair} --stack Keyhop --follow
-.venv/bin/keyhop rekey rollback {pair} --stack Keyhop --follow
+.venv/bin/keyhop rekey start {pair} --remote --follow
+.venv/bin/keyhop rekey verify {pair} --follow
+.venv/bin/keyhop rekey cutover {pair} --follow
+.venv/bin/keyhop rekey rollback {pair} --follow
 .venv/bin/keyhop rekey cancel {pair}
 
 kill -USR1 {os.getpid()} halts the stream, so that the keeper hears nothing; again lets it go on.

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
         estimate_keys,
         list_keys,
     )
+    from keyhop.public.rekey import Rekey, RekeyResult
     from keyhop.public.runs import Progress
     from keyhop.public.shards import ShardChange, Shards
+    from keyhop.rekey.plan.planning import RekeyPlan
     from keyhop.rekey.routing.router import Router
+    from keyhop.rekey.standing import RekeyStatus
     from keyhop.report.findings import Finding
     from keyhop.sharding.calendar_table import CalendarTable
     from keyhop.sharding.counter import ShardedCounter
@@ -50,6 +53,10 @@ __all__ = [
     "KeysSummary",
     "LostKey",
     "Progress",
+    "Rekey",
+    "RekeyPlan",
+    "RekeyResult",
+    "RekeyStatus",
     "Router",
     "Run",
     "RunProgress",
@@ -81,6 +88,10 @@ _MODULES = {
     "KeysSummary": "keyhop.public.key_list",
     "LostKey": "keyhop.sharding.recover",
     "Progress": "keyhop.public.runs",
+    "Rekey": "keyhop.public.rekey",
+    "RekeyPlan": "keyhop.rekey.plan.planning",
+    "RekeyResult": "keyhop.public.rekey",
+    "RekeyStatus": "keyhop.rekey.standing",
     "Router": "keyhop.rekey.routing.router",
     "Run": "keyhop.public.deployment",
     "RunProgress": "keyhop.public.deployment",

@@ -1,6 +1,7 @@
-"""The examples of the pages about Python run as they are, one after the other."""
+"""The examples of the pages about Python run as they are, one after the other; a re-key on its own."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import keyhop
@@ -10,18 +11,25 @@ from keyhop.jobs.runs import DeploymentSettings, Runs
 from keyhop.public import deployment
 
 from testing.databases import Database
+from testing.rekey_tasks import at_once
 from testing.s3 import MemoryS3
 from testing.servers import LOCAL_CREDENTIALS, ROOT
-from tests.docs.world import Time
+from tests.docs.world import Time, tables
 from tests.machine import Machine
 from tests.step_functions import StepFunctions, stack_of
 
 TEXT = (ROOT / "docs" / "reference" / "python.md").read_text()
+TEMPLATE = """
+items:
+- match: {customer: "{customer}", order: "{order}"}
+  set: {day: "{day}", order: "{customer}#{order}"}
+"""
 
 
-def run_examples(page: str) -> None:
-    examples = "".join(re.findall(r"(?ms)^```python\n(.*?)^```$", page))
-    exec(compile(examples, "a page about Python", "exec"), {})
+def run(page: str, is_run: Callable[[str], bool] = lambda example: True) -> None:
+    """Run the examples of a page for which this is true."""
+    examples = filter(is_run, re.findall(r"(?ms)^```python\n(.*?)^```$", page))
+    exec(compile("".join(examples), "a page about Python", "exec"), {"keyhop": keyhop})
 
 
 def test_the_examples_of_the_tutorial_run(
@@ -35,7 +43,7 @@ def test_the_examples_of_the_tutorial_run(
     monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    run_examples((ROOT / "docs" / "tutorials" / "python.md").read_text())
+    run((ROOT / "docs" / "tutorials" / "python.md").read_text())
     printed = capsys.readouterr().out
     assert expected < set(printed.splitlines())
     assert "stopped at the limit" in printed
@@ -63,11 +71,31 @@ def test_the_examples_run(
         "Audit", metadata="Audit-shards", endpoint=Endpoint(url=strict.url), clock=Time()
     )
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21"})
-    run_examples(TEXT)
+    run(TEXT, lambda example: "keyhop.Rekey" not in example)
     assert expected < set(capsys.readouterr().out.splitlines())
     assert (tmp_path / "keys" / "manifest.json").exists()
     assert (tmp_path / "fetched" / "manifest.json").exists()
     assert keyhop.Shards("Audit").show("/f.txt").shards.writable == 4
+
+
+def test_the_example_of_a_re_key_runs(
+    dynamodb: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    """It needs a database whose tables can be changed."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", dynamodb.url)
+    monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(keyhop.Rekey, "_tasks", staticmethod(at_once))
+    monkeypatch.chdir(tmp_path)
+    Path("by-day.yaml").write_text(TEMPLATE)
+    with tables(dynamodb, {"Orders"}):
+        run(TEXT, lambda example: "keyhop.Rekey" in example)
+        assert "OrdersByDay" not in dynamodb.tables()
+    expected = ["()", "('streams',)", "keyhop rekey shadow, then keyhop rekey cutover --dry-run"]
+    assert capsys.readouterr().out.splitlines()[-3:] == expected
 
 
 def test_each_public_function_and_class_is_named() -> None:

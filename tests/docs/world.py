@@ -14,8 +14,8 @@ from typing import Any
 import click
 import pytest
 from keyhop.cli.main import command, main
-from keyhop.cli.rekey_pair import PairCommand
 from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.public.rekey import Rekey
 from keyhop.public.shards import Shards
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.manage import add_shards
@@ -124,7 +124,7 @@ def at_home(folder: Path, **environment: str) -> Iterator[Run]:
         patch.setenv("COLUMNS", "100")
         patch.chdir(folder)
         patch.setattr(Shards, "_clock", Time())
-        patch.setattr(PairCommand, "tasks", staticmethod(at_once))
+        patch.setattr(Rekey, "_tasks", staticmethod(at_once))
 
         def keyhop(arguments: list[str], apart: bool) -> Ended:
             patch.setenv("AWS_SESSION_TOKEN", PEOPLE + way_of(arguments))

@@ -8,6 +8,9 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, limit, number, output, together
+from keyhop.errors import CannotStart
+from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.rekey import request
 from keyhop.rekey.pace import NO_LIMIT
 from keyhop.rekey.request import SHARDS, STRAGGLERS, UNMAPPED
 
@@ -24,34 +27,26 @@ ACCEPTS = (
 MEMBER = re.compile(r"[A-Z][A-Za-z0-9]*(\.[A-Z][A-Za-z0-9]*)*")
 """The name of a setting of a table that Keyhop does not know, as `plan` shows it."""
 
-KEY_TYPES = ("S", "N", "B")
-
 option = in_section("This action")
 before = in_section("Before it begins")
 to = option("--to NEW", help="the table under the other primary key", required=True)
 stack = shared.place(
     "--stack NAME",
-    help="have it done by this deployment, whose function follows the tables (default: this "
-    "process does it; who follows is as start was told)",
+    help="the deployment that start --remote records, and whose sharded tables plan knows "
+    f"(default of start --remote: {DEFAULT_STACK})",
 )
 dry_run = before(
     "--dry-run", "-n", help="look at all that it needs, print that, and change nothing"
 )
 
 
-def key_attribute(text: str) -> tuple[str, str | None]:
-    """NAME, or NAME:S, NAME:N, NAME:B."""
-    name, colon, type_ = text.rpartition(":")
-    if not colon:
-        return text, None
-    if type_ not in KEY_TYPES:
-        raise click.BadParameter(
-            f"{text!r} has the type {type_!r}, and a key's type is {', '.join(KEY_TYPES)}; if the "
-            f"name has a colon, write {text}:S"
-        )
-    if not name:
-        raise click.BadParameter(f"{text!r} is not NAME or NAME:TYPE, such as tenant:S")
-    return name, type_
+def key_attribute(text: str) -> str:
+    """Check that this is NAME, NAME:S, NAME:N or NAME:B."""
+    try:
+        request.key_attribute(text)
+    except CannotStart as error:
+        raise click.BadParameter(str(error)) from error
+    return text
 
 
 class Accepted(click.Choice):  # type: ignore[type-arg]  # no type takes one before click 8.2
@@ -149,7 +144,7 @@ def rekey(**_: Any) -> None:
     examples, for the table Orders, which is to become OrdersByTenant:
       keyhop rekey plan Orders --to OrdersByTenant --template t.yaml
       keyhop rekey create Orders --to OrdersByTenant --template t.yaml
-      keyhop rekey start Orders --to OrdersByTenant --stack Keyhop --follow
+      keyhop rekey start Orders --to OrdersByTenant --remote --follow
       keyhop rekey status Orders --to OrdersByTenant
       keyhop rekey verify Orders --to OrdersByTenant
       keyhop rekey shadow Orders 10 --to OrdersByTenant
@@ -239,6 +234,10 @@ def create(**options: Any) -> None:
 
 @action(
     option(
+        "--remote",
+        help="let the deployment follow the tables, and do the work of this and later commands",
+    ),
+    option(
         "--accept WHAT",
         help=f"{SHARDS}: TABLE is a sharded table, and the template handles the suffixes of its "
         "shards",
@@ -256,12 +255,13 @@ def start(**options: Any) -> None:
 
     \b
     examples:
-      keyhop rekey start Orders --to New --stack Keyhop --follow
+      keyhop rekey start Orders --to New --remote --follow
       keyhop rekey start Orders --to New -o copy          from here, alone
       keyhop rekey start Orders --to New -o copy --resume
 
-    With --stack the functions of a deployment follow the table, and copy it. Without it this
-    process copies alone, and nothing follows: writes to TABLE are missed until verify.
+    With --remote a deployment follows the table, copies it, and does the work of later commands.
+    Without it this process copies alone, and nothing follows: writes to TABLE are missed until
+    verify.
     """
 
 
@@ -313,6 +313,7 @@ def resume(**options: Any) -> None:
     ),
     option("--no-repair", help="only look"),
     follow,
+    dry_run,
     shared.yes,
     working,
 )
@@ -323,11 +324,12 @@ def verify(**options: Any) -> None:
     examples:
       keyhop rekey verify Orders --to New --no-repair     only look
       keyhop rekey verify Orders --to New                 asks, then repairs too
-      keyhop rekey verify Orders --to New --stack Keyhop --follow
+      keyhop rekey verify Orders --to New --follow        if a deployment does it
     """
 
 
 @action(
+    dry_run,
     shared.yes,
     argument=argument("share", help="percent of reads, 0 to 100", type=percent),
 )
@@ -368,13 +370,13 @@ def cutover(**options: Any) -> None:
     """
 
 
-@action(shared.yes)
+@action(dry_run, shared.yes)
 def redrive(**options: Any) -> None:
     """Retry the records in the failure queue of the deployment's functions.
 
     \b
     examples:
-      keyhop rekey redrive Orders --to New --stack Keyhop
+      keyhop rekey redrive Orders --to New
 
     Records that were settled leave the queue. A late or repeated retry does no harm.
     """
@@ -418,7 +420,7 @@ def rollback(**options: Any) -> None:
     shared.yes,
 )
 def complete(**options: Any) -> None:
-    """End the re-key after a cutover, for good, and remove everything that Keyhop made.
+    """End the re-key permanently after a cutover, and remove everything that Keyhop made.
 
     \b
     examples:

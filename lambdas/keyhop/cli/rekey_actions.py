@@ -1,367 +1,361 @@
-"""What `keyhop rekey` does; start, verify, cutover and rollback are in rekey_runs.py."""
+"""What `keyhop rekey` does: ask, call keyhop.Rekey, and print the result."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
-from functools import partial
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
+from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED, INTERRUPTED
 from keyhop.cli.options import Options
-from keyhop.cli.output import aligned
-from keyhop.cli.progress import StatusLine
-from keyhop.cli.rekey_pair import PairCommand
-from keyhop.cli.session import ASK_ABOVE, Facts, stop_on_signals
-from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.values import Item, KeyType, to_json
-from keyhop.errors import CannotStart
-from keyhop.jobs.request import TABLE_NAME
-from keyhop.rekey.digest import key_digest
-from keyhop.rekey.life_cycle.create import Creation, found, taken
-from keyhop.rekey.life_cycle.end import MOST_NAMED, Ending
-from keyhop.rekey.life_cycle.likeness import Likeness, Row, export_command
-from keyhop.rekey.pace import THROTTLE
-from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.plan.planning import Plan, Planning, example_lines, lines
-from keyhop.rekey.template.files import read
-from keyhop.rekey.template.load import load
-from keyhop.rekey.transform import KeyNames, Transform
+from keyhop.cli.output import aligned, is_text, printable, put_out
+from keyhop.cli.progress import JobProgress, StatusLine
+from keyhop.cli.rekey_view import (
+    Stages,
+    change_lines,
+    compared_lines,
+    copied_lines,
+    cost_line,
+    end_lines,
+    execution_cost_lines,
+    likeness_lines,
+    pace_texts,
+    redriven_lines,
+    serves_line,
+    status_lines,
+)
+from keyhop.cli.runs_actions import Beside, exit_status_of, follow, put_out_start
+from keyhop.cli.session import ASK_ABOVE, Facts, Session, Stop, is_terminal, stop_on_signals
+from keyhop.jobs.formats import json_text
+from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.public.deployment import Run
+from keyhop.public.rekey import Rekey, RekeyResult
+from keyhop.public.runs import Progress
+from keyhop.public.tables import OpenTable
+from keyhop.rekey.compare.looks import NOT_EQUAL
+from keyhop.rekey.cutover.gates import ACCEPTABLE
+from keyhop.rekey.pace import NO_LIMIT
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.standing import RekeyStatus
+from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import counted, duration
 
-FULL, DIGEST = "full", "digest"
+FULL = "full"
 
-Given = tuple[str, KeyType | None] | None
-"""A key attribute of the command line: its name, and its type if that was given."""
+ACTS = {
+    "plan": "read all items of {table}",
+    "create": "create {to} and {to}.rekey, to be filled from {table}",
+    "start": "copy {table} into {to}",
+    "verify": "compare {table} and {to}, and repair {to}",
+    "shadow": "make {share:g} % of the reads on both tables",
+    "cutover": "let {to} serve instead of {table}",
+    "rollback": "let {table} serve again",
+    "redrive": "have what was given up of {table} and {to} settled",
+    "complete": "end the re-key of {table} to {to}",
+    "cancel": "cancel the re-key of {table}",
+}
+ACCEPT = "accept what is lost, and {}"
+SETTLE = "settle the writes that bypassed the routers; then the tables must be compared again"
+
+Status = int | Callable[[], int]
+"""The exit status, or what follows a run of a deployment: then Ctrl-C ends the showing only."""
+
+Lines = Callable[[Mapping[str, Any]], Iterable[str]]
 
 
 def run(options: Options) -> int:
-    """Run one action on a pair of tables; return its exit status."""
-    action = ACTIONS.get(options.action)
-    if action is None:
-        from keyhop.cli import rekey_runs  # with what copies, compares and cuts over
-
-        action = rekey_runs.ACTIONS[options.action]
+    """Run one action on a pair of tables, and return its exit status."""
+    status: Status | None = None
     with stop_on_signals("Start the same command again: it goes on.") as stop:
-        return action(PairCommand(options, stop))
-    return stop.status
+        status = getattr(RekeyCommand(options, stop), options.action)()
+    if status is None:
+        return stop.status
+    return status() if callable(status) else status
 
 
-def throttle(command: PairCommand) -> int:
-    """Set the rate of the copy, or pause it for a rate of 0."""
-    rate = command.options.rate
-    return _tell_pace(command, rate=rate, paused=False) if rate else pause(command)
+class RekeyCommand(Session):
+    """A re-key of a table; its actions are the methods of keyhop.Rekey."""
 
-
-def pause(command: PairCommand) -> int:
-    """Stop the copy for a while."""
-    return _tell_pace(command, paused=True)
-
-
-def resume(command: PairCommand) -> int:
-    """Continue the copy at the last rate."""
-    return _tell_pace(command, paused=False)
-
-
-def _tell_pace(command: PairCommand, **more: Any) -> int:
-    side = command.side()
-    side.tell(THROTTLE, {"rate": None, "paused": False, **(side.told(THROTTLE) or {}), **more})
-    return command.put_out_status(side)
-
-
-def shadow(command: PairCommand) -> int:
-    """Set the share of reads that is made on both tables."""
-    percent, side = command.options.share, command.side()
-    standing = command.standing(side)
-    real = standing.shadowed["real"]
-    if real and percent / 100 > standing.control.shadow:
-        raise CannotStart(
-            f"Shadow reads have found {counted(real, 'real difference')}: verify; when the routers "
-            "that found them have gone, or were started anew, the share may grow."
+    def __init__(self, options: Options, stop: Stop) -> None:
+        super().__init__(options, stop)
+        self._status = StatusLine(options.quiet)
+        self.say = self._status.say
+        self._shown: JobProgress | None = None
+        self._accepts_loss = False
+        self._pair = Pair(self.table.bare_name, options.to, {})
+        default = DEFAULT_STACK if getattr(options, "remote", False) else None
+        self.rekey = Rekey(
+            OpenTable(self.connection, self.table),
+            options.to,
+            stack=options.stack or default,
+            patience=getattr(options, "give_up_after", DEFAULT_PATIENCE_SECONDS),
+            progress=self._show,
+            approve=self._ask,
+            say=self.say,
+            stop=stop.event,
         )
-    command.confirm(f"make {percent:g} % of the reads on both tables")
-    command.change(side, lambda control: control.changed(shadow=percent / 100))
-    return command.put_out_status(side)
 
+    def _show(self, progress: Progress) -> None:
+        self._shown = self._shown or JobProgress(self._status, progress.activity, "item")
+        self._shown.update(progress)
+        if progress.is_over:
+            self._shown = None
 
-def status(command: PairCommand) -> int:
-    """Print the status."""
-    return command.put_out_status(command.side())
+    # --- the question ---
 
+    def _ask(self, action: str, look: Callable[[], RekeyResult | None]) -> None:
+        """Ask before something is changed, or costs more than a little."""
+        if self._accepts_loss:
+            return  # because that was the question
+        plan = look() if action in ("plan", "cutover", "rollback") else None
+        if action == "plan" and plan is not None and 0 < plan.dollars <= ASK_ABOVE:
+            return
+        act = self._act(action)
+        if plan is not None and plan.obstacles and plan.to_json()["control"]["stage"] == "open":
+            act = ACCEPT.format(SETTLE)  # no other change begins at a shut gate
+        self.confirm(act, lambda: self._facts(action, plan or look()))
 
-def redrive(command: PairCommand) -> int:
-    """Work on the failure queue again; return FAILED if messages remain."""
-    pair, stack = command.side().plan(), command.stack
-    if stack is None:
-        raise CannotStart("No deployment is known to follow the tables: give --stack.")
-    command.confirm(f"have what was given up of {command.table.name} and {command.to} settled")
-    outcome = stack.deployed(command.connection, pair).redrive()
-    lines = [f"{counted(outcome.settled, 'message')} settled"]
-    if outcome.left:
-        lines.append(f"  {outcome.left:,} left, and stay in the queue: {outcome.why}")
-    if outcome.others:
-        lines.append(f"  {outcome.others:,} of other pairs, or of no key: left as they are")
-    command.put_out(asdict(outcome), lambda: "\n".join(lines))
-    return FAILED if outcome.left else DONE
+    def _act(self, action: str) -> str:
+        options = self.options
+        act = ACTS[action].format(**{"share": 0, **vars(options), "table": self.table.name})
+        if getattr(options, "delete_source", None):
+            act += f", and delete {self.table.bare_name} with all its items"
+        return act
 
+    def _facts(self, action: str, plan: RekeyResult | None) -> Facts:
+        yield "to", self.options.to
+        report = {} if plan is None else plan.to_json()
+        if plan is None:
+            return
+        if action in ("plan", "start", "verify"):
+            yield from self._cost_facts(plan)
+        elif action == "create":
+            yield from ((row["what"], f"{row['fate']}: {row['says']}") for row in report["rows"])
+            if self.table.stream is None:
+                yield "stream", "is turned on; cancel turns it off again"
+        elif action in ("cutover", "rollback"):
+            yield from self._gate_facts(report["gates"])
+        else:
+            yield from report.items()
 
-def plan(command: PairCommand) -> int:
-    """Try the template on a sample; return DRIFT_FOUND if the re-key is impossible."""
-    options = command.options
-    pair, keys, transform = designed(command)
-    sentinels = command.key_index.sentinels_of(command.table)
-    planning = Planning(
-        command.connection,
-        pair.source,
-        pair.destination,
-        keys,
-        transform,
-        client_of=command.client_of,
-        ours=None if sentinels is None else sentinels.item,
-        is_sharded=command.shards_of(options.stack)(command.table),
-        accepted=options.accept,
-        max_read_units=options.max_read_units,
-        max_read_rate=options.max_read_rate,
-        full=options.full,
-    )
-    if options.full:
-        _ask(command)
-    with StatusLine(options.quiet) as status:
-        status.now("sample", f"reading a sample of {command.table.name} ...")
-        result = planning.plan()
-        if why := taken(command.connection, pair):
-            result = replace(result, blocks=[*result.blocks, why])
-    how = options.show_keys or (FULL if sys.stdout.isatty() else DIGEST)
-    report = {**result.to_json(), "examples": _examples(result, how)}
-    command.put_out(report, lambda: "\n".join([*lines(result), *_shown(result, how)]))
-    return DRIFT_FOUND if result.blocks else DONE
+    def _cost_facts(self, plan: RekeyResult) -> Facts:
+        report = plan.to_json()
+        items = f"about {report['items']:,}, as DynamoDB tells (up to six hours old)"
+        yield "items", items if report["items"] else "not known yet"
+        yield "reads", f"about {plan.read_units:,.0f} RRU"
+        if plan.action == "start":
+            yield "writes", f"about {plan.write_units:,.0f} WRU, with the indexes"
+        if plan.action == "verify":
+            differing = "about 2.5 WRU for each item up to 1 KB that differs; not in the cost"
+            yield "writes", "none" if self.options.no_repair else differing
+        yield "cost", f"about ${plan.dollars:,.4f} ({self.connection.prices.on_demand})"
+        if "seconds_of_writing" in report:
+            yield "time", f"at least {duration(report['seconds_of_writing'])} of writing"
 
+    def _gate_facts(self, gates: Iterable[Mapping[str, Any]]) -> Facts:
+        for gate in gates:
+            yield gate["name"], gate["says"]
+            if "remedy" in gate:
+                yield "", gate["remedy"]
+            if gate["name"] == "stragglers":
+                for straggler in self.rekey.status().examples()["bypassed"]:
+                    yield "", f"{json_text(straggler['key'])} in the {straggler['side']}"
+        yield "writes", "wait for a few seconds; reads never do"
 
-def _ask(command: PairCommand) -> None:
-    """Ask before the whole table is read, if that may cost more than a little."""
-    source, prices = command.table.source(), command.connection.prices
-    dollars = prices.dollars(source.size_bytes / 8192)
-    if source.item_count and dollars <= ASK_ABOVE:
-        return
+    # --- the actions ---
 
-    def facts() -> Facts:
-        yield "items", f"{source.item_count:,}" if source.item_count else "not known yet"
-        yield "cost", f"about ${dollars:,.2f} ({prices.on_demand})"
+    def plan(self) -> int:
+        options = self.options
+        with self._status:
+            self._status.now("sample", f"reading a sample of {self.table.name} ...")
+            plan = self.rekey.plan(
+                **self._given("template", "partition_key", "sort_key", "accept", "full"),
+                **self._given("max_read_units", "max_read_rate"),
+            )
+        shows_keys = (options.show_keys or (FULL if sys.stdout.isatty() else "")) == FULL
+        self.put_out(plan.to_json(shows_keys), lambda: plan.to_text(shows_keys))
+        return DRIFT_FOUND if plan.blocks else DONE
 
-    command.confirm(f"read all items of {command.table.name}", facts)
+    def create(self) -> int:
+        names = ("template", "partition_key", "sort_key", "accept", "adopt", "lease", "dry_run")
+        result = self.rekey.create(**self._given(*names))
+        if not result.dry_run:
+            return self.status()
+        self._print(result.to_json(), likeness_lines)
+        return FAILED if result.obstacles else DONE
 
-
-def _examples(result: Plan, how: str) -> list[dict[str, Any]]:
-    """Return keys before and after."""
-    keys = result.source_keys, result.keys
-    return [
-        {
-            name: _key(item, space, how)
-            for name, item, space in zip(("before", "after"), pair, keys, strict=True)
-        }
-        for pair in result.examples
-    ]
-
-
-def _key(item: Item, space: KeySpace, how: str) -> Any:
-    key = KeyNames.of_schema(space).of(item)
-    return to_json(key) if how == FULL else key_digest(key).hex()[:12]
-
-
-def _shown(result: Plan, how: str) -> Iterator[str]:
-    if not result.examples:
-        return
-    yield ""
-    if how == FULL:
-        yield "Items before and after:"
-        yield from example_lines(result)
-        return
-    yield "Items before and after, by digests of their keys (--show-keys full shows them):"
-    for example in _examples(result, how):
-        yield f"  {example['before']} -> {example['after']}"
-
-
-def create(command: PairCommand) -> int:
-    """Create the new table, the side table and the stream."""
-    options = command.options
-    pair, keys, transform = designed(command)
-    creation = Creation(
-        command.connection,
-        pair,
-        keys,
-        client_of=command.client_of,
-        accepted=options.accept,
-        adopt=options.adopt,
-        lease=options.lease,
-    )
-    if options.dry_run:
-        looked = creation.look()
-        command.put_out(
-            _looked_json(pair, transform, looked), lambda: "\n".join(_likeness_lines(pair, looked))
+    def start(self) -> Status:
+        names = ("remote", "accept", "max_write_rate", "max_read_rate", "functions")
+        result = self.rekey.start(**self._given(*names, "output", "resume", "dry_run"))
+        if result.run is not None:
+            return self._follow(result.run, self._copied_there, self._beside_copy)
+        return self._tell_of_run(
+            result,
+            lambda report: copied_lines(
+                self._pair, report.get("counts", {}), report.get("unmappable", ())
+            ),
         )
-        return FAILED if looked.refused else DONE
-    act = f"create {command.to} and {pair.side}, to be filled from {command.table.name}"
-    command.confirm(act, partial(_creation_facts, command, creation))
-    command.all_steps(creation.step)
-    return command.put_out_status(command.side())
 
+    def verify(self) -> Status:
+        result = self.rekey.verify(
+            repair=not self.options.no_repair,
+            **self._given("share", "max_read_rate", "functions", "output", "resume", "dry_run"),
+        )
+        if result.run is not None:
+            return self._follow(result.run, self._compared_there)
+        return self._tell_of_run(
+            result, lambda report: compared_lines(self._pair, report.get("counts", {}))
+        )
 
-def _creation_facts(command: PairCommand, creation: Creation) -> Facts:
-    for row in creation.look().rows:
-        yield row.what, f"{row.fate}: {row.says}"
-    if command.table.stream is None:
-        yield "stream", "is turned on; cancel turns it off again"
+    def _tell_of_run(self, result: RekeyResult, lines: Lines) -> int:
+        """Print the result of a run of this process, or its estimate."""
+        if result.dry_run:
+            self._print(result.to_json(), lambda report: aligned(self._cost_facts(result)))
+            return DONE
+        self._print(result.to_json(), lambda report: [*lines(report), cost_line(result)])
+        for note in result.notes:
+            self.say(note)
+        return DRIFT_FOUND if result.obstacles else DONE
 
+    def throttle(self) -> int:
+        rate = self.options.rate
+        return self._tell(self.rekey.throttle(None if rate == NO_LIMIT else rate))
 
-def _looked_json(pair: Pair, transform: Transform, looked: Likeness) -> Mapping[str, Any]:
-    return {
-        "source": pair.source,
-        "destination": pair.destination,
-        "class": transform.kind,
-        "rows": [row.to_json() for row in looked.rows],
-        "refused": [row.what for row in looked.refused],
-        "request": looked.request,
-    }
+    def pause(self) -> int:
+        return self._tell(self.rekey.pause())
 
+    def resume(self) -> int:
+        return self._tell(self.rekey.resume())
 
-def _likeness_lines(pair: Pair, looked: Likeness) -> Iterator[str]:
-    yield f"{pair.destination} would be made like {pair.source}:"
-    width = max((len(row.what) for row in looked.rows), default=0)
-    for row in looked.rows:
-        yield from _row_lines(row, width)
-
-
-def _row_lines(row: Row, width: int) -> Iterator[str]:
-    yield f"  {row.what.ljust(width)}  {row.fate}: {row.says}"
-    if row.accept:
-        yield f"  {' ' * width}  to go on all the same: --accept {' or '.join(row.accept)}"
-    if row.command:
-        yield f"  {' ' * width}  by hand: {row.command}"
-
-
-def complete(command: PairCommand) -> int:
-    """Remove the parts of Keyhop, and keep the new table."""
-    options, source = command.options, command.table.bare_name
-    ending = Ending(
-        command.connection,
-        command.to,
-        "complete",
-        followers=command.followers(),
-        client_of=command.client_of,
-        window_days=options.window,
-        delete=options.delete_source or "",
-        export=options.export or "",
-    )
-    fate = "is deleted" if options.delete_source else "is kept, and no longer kept true"
-    report = {
-        "serves": command.to,
-        source: fate,
-        "export": options.export or f"none; by hand: {export_command(command.table.arn)}",
-        "way back": "none after this, but another re-key",
-    }
-    act = f"end the re-key of {command.table.name} to {command.to}"
-    act += f", and delete {source} with all its items" if options.delete_source else ""
-    return _end(command, ending, act, report)
-
-
-def cancel(command: PairCommand) -> int:
-    """Remove the parts of Keyhop and the new table; the old table is as before."""
-    delete = "" if command.options.keep_new else command.to
-    ending = Ending(
-        command.connection,
-        command.to,
-        "cancel",
-        followers=command.followers(),
-        client_of=command.client_of,
-        delete=delete,
-    )
-    report = {
-        "serves": command.table.bare_name,
-        command.to: "is deleted, with all that was copied" if delete else "is kept",
-    }
-    return _end(command, ending, f"cancel the re-key of {command.table.name}", report)
-
-
-def _end(command: PairCommand, ending: Ending, act: str, report: Mapping[str, str]) -> int:
-    command.side()
-    ending.check()
-    if routers := ending.routers_of_last_day():
-        named = [f"{name} ({duration(age)} ago)" for name, age in routers.items()]
-        more = f" and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
-        report = {
-            **report,
-            "routers": f"of the last day, with their last reports: {', '.join(named[:MOST_NAMED])}"
-            f"{more}; a router that is used again after this fails: take it out of the "
-            "application first",
-        }
-    if command.options.dry_run:
-        command.put_out(report, lambda: "\n".join(aligned(report.items())))
+    def shadow(self) -> int:
+        share, dry_run = self.options.share, self.options.dry_run
+        status = self.rekey.shadow(share, dry_run=dry_run)
+        if not dry_run:
+            return self._tell(status)
+        current = status.control.shadow * 100
+        facts = (
+            ("reads", f"{share:g} % of the routers' reads, on both tables; now {current:g} %"),
+            ("writes", "1 WRU, of the control item"),
+            ("cost", "that of these reads once more, which the routers pay"),
+        )
+        self._print({"share": share, "current_share": current}, lambda report: aligned(facts))
         return DONE
-    command.confirm(act, lambda: report.items())
-    says = command.all_steps(ending.step).says
-    command.put_out({**report, "done": says}, lambda: f"{says[:1].upper()}{says[1:]}.")
-    return DONE
 
+    def status(self) -> int:
+        return self._tell(self.rekey.status())
 
-def designed(command: PairCommand) -> tuple[Pair, KeySpace, Transform]:
-    """Return the pair, the keys of the new table, and how items are mapped.
+    def _tell(self, status: RekeyStatus) -> int:
+        shows_keys = getattr(self.options, "show_keys", None) == FULL
+        self._print(status.to_json(shows_keys), lambda report: status_lines(status, shows_keys))
+        return DONE
 
-    Raises:
-        CannotStart: Something is wrong with the template, in one sentence.
-    """
-    options, source = command.options, command.table
-    _check_name(source.bare_name, command.to)
-    template, code = read(Path(options.template))
-    keys = _keys(command)
-    pair = Pair(source.bare_name, command.to, template, code)
-    return pair, keys, load(template, source.space, keys, code, trusted=code)
+    def cutover(self) -> Status:
+        return self._change(self.rekey.cutover, **self._given("expect"))
 
+    def rollback(self) -> Status:
+        return self._change(self.rekey.rollback)
 
-def _check_name(source: str, new: str) -> None:
-    if new == source:
-        raise CannotStart("--to must name another table than the one that is re-keyed.")
-    if not (TABLE_NAME.fullmatch(new) and TABLE_NAME.fullmatch(new + SIDE_SUFFIX)):
-        raise CannotStart(
-            f"{new!r} is no name for the new table: it has 3 to 249 of a-z A-Z 0-9 _ . -, as the "
-            f"side table is called so, with {SIDE_SUFFIX} at its end."
-        )
+    def _change(self, change: Callable[..., RekeyResult], **more: Any) -> Status:
+        options, accept = self.options, set(self.options.accept)
+        more |= self._given("freeze_limit", "dry_run")
+        result = change(accept=accept, **more)
+        shut = set(result.obstacles)
+        can_ask = not options.dry_run and not options.yes and is_terminal()
+        if can_ask and shut and shut <= ACCEPTABLE.keys():
+            act = ACCEPT.format(self._act(result.action))
+            self.confirm(act, lambda: self._facts(result.action, result))
+            self._accepts_loss = True
+            accept |= {ACCEPTABLE[gate] for gate in shut}
+            result = change(accept=accept, **more)
+        if result.run is not None:
+            stages = Stages(self._pair, lambda: self._progress().control, time.monotonic)
+            return self._follow(result.run, self._served_there, stages)
+        self._print(result.to_json(), lambda report: change_lines(self._pair, report))
+        if result.obstacles:
+            return DRIFT_FOUND
+        return DONE if result.is_done or result.dry_run else FAILED
 
+    def redrive(self) -> int:
+        outcome = self.rekey.redrive(**self._given("dry_run"))
+        if self.options.dry_run:
+            text = (
+                f"About {counted(outcome.left, 'message')} in the failure queue. Each of this "
+                "re-key would be sent to the function once, and deleted if its item is settled; "
+                "nothing was done."
+            )
+            self.put_out({"waiting": outcome.left}, lambda: text)
+            return DONE
+        self._print(asdict(outcome), redriven_lines)
+        return FAILED if outcome.left else DONE
 
-def _keys(command: PairCommand) -> KeySpace:
-    """Return the keys of the new table if it exists, otherwise those of the flags."""
-    options = command.options
-    table = found(command.connection, command.to)
-    has_flags = options.partition_key or options.sort_key
-    if table is not None and not has_flags:
-        return table.space
-    return keys_of(command.table.space, options.partition_key, options.sort_key)
+    def complete(self) -> int:
+        flags = self._given("export", "delete_source", "dry_run")
+        return self._tell_end(self.rekey.complete(window_days=self.options.window, **flags))
 
+    def cancel(self) -> int:
+        return self._tell_end(self.rekey.cancel(**self._given("keep_new", "dry_run")))
 
-def keys_of(source: KeySpace, partition: Given, sort: Given) -> KeySpace:
-    """Return the keys of the flags, or of the source without flags; "" means no sort key."""
-    has_sort = sort is None or bool(sort[0])
-    its_sort = _attribute(sort, source.sort, source) if has_sort else None
-    its_partition = _attribute(partition, source.partition[0], source)
-    assert its_partition is not None
-    if its_sort is not None and its_sort.name == its_partition.name:
-        raise CannotStart(
-            f"{its_sort.name!r} cannot be both keys of the new table: give --sort-key another "
-            "name, or --sort-key= for none."
-        )
-    return KeySpace((its_partition,), its_sort)
+    def _tell_end(self, result: RekeyResult) -> int:
+        self._print(result.to_json(), end_lines)
+        return DONE
 
+    # --- a run of the deployment ---
 
-def _attribute(flag: Given, default: KeyAttribute | None, source: KeySpace) -> KeyAttribute | None:
-    if flag is None:
-        return default
-    name, type_ = flag
-    return KeyAttribute(name, type_ or source.types.get(name, "S"))
+    def _follow(
+        self,
+        run: Run,
+        lines: Callable[[Any], tuple[int, list[str]]],
+        beside: Beside = lambda: ("", ()),
+    ) -> Status:
+        """Print the name of a run, or show it with --follow, and print its result."""
+        options, deployment = self.options, self.rekey.deployment()
+        assert deployment is not None
+        stack = deployment.stack
+        if not options.follow:
+            put_out_start(options, stack, run)
+            return DONE
 
+        def end() -> int:
+            ended = follow(stack, run, options.quiet, beside)
+            if ended is None:
+                return INTERRUPTED
+            status, texts = exit_status_of(ended), list[str]()
+            if ended.has_succeeded:
+                status, texts = lines(ended.output)
+            report = {"run": ended.name, "status": ended.status}
+            if ended.output is not None:
+                report["result"] = ended.output
+            if not is_text(options.format) or (texts and not options.quiet):
+                put_out(options.format, report, lambda: "\n".join(texts))
+            if not ended.has_succeeded:
+                why = f"{printable(ended.error or 'error')}: {printable(ended.cause or '')}"
+                print(f"keyhop: {why}", file=sys.stderr)
+            return status
 
-ACTIONS: Mapping[str, Callable[[PairCommand], int]] = {
-    action.__name__: action
-    for action in (
-        *(plan, create, throttle, pause, resume, shadow),
-        *(redrive, complete, cancel, status),
-    )
-}
+        return end
+
+    def _copied_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
+        lines = copied_lines(self._pair, output["outcomes"])
+        return DONE, [*lines, *execution_cost_lines(output["cost"])]
+
+    def _compared_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
+        counts = output["compared"]
+        status = DRIFT_FOUND if any(counts.get(name) for name in NOT_EQUAL) else DONE
+        lines = compared_lines(self._pair, counts)
+        return status, [*lines, *execution_cost_lines(output["cost"])]
+
+    def _served_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
+        self.rekey.move_expiry()
+        return DONE, [serves_line(self._pair, output["control"], output.get("pause"))]
+
+    def _progress(self) -> RekeyStatus:
+        return self.rekey.status(counts=False)
+
+    def _beside_copy(self) -> tuple[str, list[str]]:
+        return "", pace_texts(self._progress())
+
+    def _print(self, report: Mapping[str, Any], lines: Lines) -> None:
+        self.put_out(report, lambda: "\n".join(lines(report)))
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        return {name: getattr(self.options, name) for name in names}

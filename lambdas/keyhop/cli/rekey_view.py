@@ -8,21 +8,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.cli.output import aligned, cost_facts
-from keyhop.dynamodb.units import Prices
-from keyhop.dynamodb.values import to_json
 from keyhop.jobs.formats import json_text
+from keyhop.public.rekey import RekeyResult
 from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import Control, Stage, other_side
-from keyhop.rekey.pace import BACKFILL, NO_LIMIT, THROTTLE
+from keyhop.rekey.pace import BACKFILL, NO_LIMIT, THROTTLE, pace_of
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import DEPLOYMENT, VERIFIED
-from keyhop.rekey.standing import Standing
+from keyhop.rekey.side.layout import DEPLOYMENT, LAG, VERIFIED
+from keyhop.rekey.standing import RekeyStatus
 from keyhop.wording import counted, duration
 
 WIDTH = 12
 """The columns of the names."""
-
-MOST_SHOWN = 10
 
 BECAME = {
     "copied": "put",
@@ -60,114 +57,48 @@ SERVES = "open: {serves} serves"
 ALWAYS_SHOWN = ("missing", "surplus", "changed")
 
 
-def standing_json(standing: Standing, show_keys: bool = False) -> dict[str, Any]:
-    """Return the status for programs, with the keys of some items if `show_keys`."""
-    examples = {
-        "collide": _collide(standing),
-        "bypassed": _bypassed(standing),
-        "without_place": _unmapped(standing),
-    }
-    examples = examples if show_keys else {}
-    return {
-        **examples,
-        "source": standing.pair.source,
-        "destination": standing.pair.destination,
-        "phase": standing.phase,
-        "serving": standing.control.serving,
-        "stage": standing.control.stage,
-        "direction": standing.control.direction,
-        "revision": standing.control.revision,
-        "shadow": standing.control.shadow,
-        "lag_seconds": standing.lag,
-        "claims": len(standing.claims),
-        "refused_claims": len(standing.refused),
-        "unmappable": standing.unmappable,
-        "failures": standing.failed,
-        "clients": len(standing.alive),
-        "unguarded_clients": len(standing.unguarded),
-        "shadowed": standing.shadowed,
-        "expected_clients": standing.control.expected_clients,
-        "stragglers": len(standing.stragglers),
-        "unsettled_stragglers": len(standing.unsettled),
-        "open_batches": len(standing.open_batches),
-        "figures": dict(standing.figures),
-        "troubles": standing.troubles,
-        "next": standing.todo,
-    }
-
-
-def standing_lines(standing: Standing, show_keys: bool = False) -> Iterator[str]:
+def status_lines(status: RekeyStatus, show_keys: bool = False) -> Iterator[str]:
     """Return the status for a person."""
-    yield f"{standing.pair.source} -> {standing.pair.destination}: {standing.phase}"
-    yield from aligned(_standing_facts(standing, show_keys), "  ", WIDTH)
+    yield f"{status.pair.source} -> {status.pair.destination}: {status.phase}"
+    yield from aligned(_status_facts(status, show_keys), "  ", WIDTH)
 
 
-def _standing_facts(standing: Standing, show_keys: bool) -> Iterator[tuple[str, str]]:
-    control = standing.control
-    serves, follows = (
-        standing.pair.table(s) for s in (control.serving, other_side(control.serving))
-    )
-    yield "means", standing.means
+def _status_facts(status: RekeyStatus, show_keys: bool) -> Iterator[tuple[str, str]]:
+    control = status.control
+    examples = status.examples() if show_keys else {}
+    serves, follows = (status.pair.table(s) for s in (control.serving, other_side(control.serving)))
+    yield "means", status.means
     yield "serves", serves
-    behind = "" if standing.lag is None else f", {_seconds(standing.lag)} behind"
-    is_followed = control.direction is not None and bool(standing.figure(DEPLOYMENT))
+    behind = "" if status.lag is None else f", {_seconds(status.lag)} behind"
+    is_followed = control.direction is not None and bool(status.figure(DEPLOYMENT))
     yield "followed by", f"{follows if is_followed else 'nobody'}{behind}"
-    if copied := _copied(standing):
+    if copied := _copied(status):
         yield "copy", copied
-    yield "verified", _verified(standing)
-    refused = f", {len(standing.refused):,} refused by DynamoDB" if standing.refused else ""
-    yield "claims", f"{len(standing.claims):,}{refused}"
-    for claim in _collide(standing) if show_keys else ():
+    yield "verified", _verified(status)
+    refused = f", {len(status.refused):,} refused by DynamoDB" if status.refused else ""
+    yield "claims", f"{len(status.claims):,}{refused}"
+    for claim in examples.get("collide", ()):
         why = f": {claim['refusal']}" if "refusal" in claim else ""
         yield "", f"{json_text(claim['owner'])} wants {json_text(claim['place'])}{why}"
-    yield "unmappable", f"{standing.unmappable:,}{_reasons(standing)}"
-    for item in _unmapped(standing) if show_keys else ():
+    yield "unmappable", f"{status.unmappable:,}{_reasons(status)}"
+    for item in examples.get("without_place", ()):
         yield "", f"{json_text(item['key'])}: {item['why']}"
-    yield "failures", f"{standing.failed:,}"
-    if control.shadow or any(standing.shadowed.values()):
-        counts = ", ".join(
-            f"{name.replace('_', ' ')} {n:,}" for name, n in standing.shadowed.items()
-        )
+    yield "failures", f"{status.failed:,}"
+    if control.shadow or any(status.shadowed.values()):
+        counts = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in status.shadowed.items())
         yield "shadow", f"{control.shadow * 100:g} % of reads: {counts}"
     expected = f" of {control.expected_clients:,} expected" if control.expected_clients else ""
-    if deployment := standing.figure(DEPLOYMENT):
+    if deployment := status.figure(DEPLOYMENT):
         yield "stack", deployment["stack"]
-    unguarded = f", {len(standing.unguarded):,} without a guard" if standing.unguarded else ""
-    yield "clients", f"{len(standing.alive):,}{expected}{unguarded}"
-    unsettled = f", {len(standing.unsettled):,} unsettled" if standing.unsettled else ""
-    yield "stragglers", f"{len(standing.stragglers):,}{unsettled}"
-    for straggler in _bypassed(standing) if show_keys else ():
+    unguarded = f", {len(status.unguarded):,} without a guard" if status.unguarded else ""
+    yield "clients", f"{len(status.alive):,}{expected}{unguarded}"
+    unsettled = f", {len(status.unsettled):,} unsettled" if status.unsettled else ""
+    yield "stragglers", f"{len(status.stragglers):,}{unsettled}"
+    for straggler in examples.get("bypassed", ()):
         yield "", f"{json_text(straggler['key'])} at {_moment(straggler['at'])} UTC"
-    for trouble in standing.troubles:
+    for trouble in status.troubles:
         yield "trouble", trouble
-    yield "next", standing.todo
-
-
-def _collide(standing: Standing) -> list[dict[str, Any]]:
-    return [
-        {
-            "owner": to_json(claim.owner),
-            "place": to_json(claim.place),
-            **({"refusal": claim.refusal} if claim.refusal else {}),
-        }
-        for claim in [
-            *standing.refused,
-            *(claim for claim in standing.claims if not claim.refusal),
-        ][:MOST_SHOWN]
-    ]
-
-
-def _unmapped(standing: Standing) -> list[dict[str, Any]]:
-    items = standing.unmapped[:MOST_SHOWN]
-    return [{"key": to_json(item.key), "why": item.reason} for item in items]
-
-
-def _bypassed(standing: Standing) -> list[dict[str, Any]]:
-    stragglers = standing.unsettled[:MOST_SHOWN]
-    return [
-        {"key": to_json(straggler.key), "at": straggler.at, "side": straggler.side}
-        for straggler in stragglers
-    ]
+    yield "next", status.todo
 
 
 def _moment(at: float) -> str:
@@ -178,8 +109,8 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
 
 
-def _verified(standing: Standing) -> str:
-    last = standing.figure(VERIFIED)
+def _verified(status: RekeyStatus) -> str:
+    last = status.figure(VERIFIED)
     if not last:
         return "never"
     at = _moment(last.get("at", 0))
@@ -198,11 +129,11 @@ def _verified(standing: Standing) -> str:
     return f"{at} UTC, {counted(last.get('items', 0), 'item')}{part}: {counts}{repaired}"
 
 
-def _copied(standing: Standing) -> str:
-    copy = standing.figure(BACKFILL)
+def _copied(status: RekeyStatus) -> str:
+    copy = status.figure(BACKFILL)
     if not copy:
         return ""
-    pace = standing.figure(THROTTLE)
+    pace = status.figure(THROTTLE)
     if copy.get("ended") is None:
         limit = pace.get("rate")
         rate = f", under {limit:g} WRU a second" if limit not in (None, NO_LIMIT) else ""
@@ -211,8 +142,8 @@ def _copied(standing: Standing) -> str:
     return f"finished: {counts}"
 
 
-def _reasons(standing: Standing) -> str:
-    whys = list(dict.fromkeys(item.reason for item in standing.unmapped))
+def _reasons(status: RekeyStatus) -> str:
+    whys = list(dict.fromkeys(item.reason for item in status.unmapped))
     return f" ({'; '.join(whys[:3])})" if whys else ""
 
 
@@ -250,12 +181,11 @@ def compared_lines(pair: Pair, counts: Mapping[str, int]) -> Iterator[str]:
         yield f"  {is_left}; keyhop rekey status says what comes next"
 
 
-def cost_lines(summary: Mapping[str, Any], prices: Prices) -> Iterator[str]:
+def cost_line(result: RekeyResult) -> str:
     """Return the cost of a run of this process, on demand."""
-    reads, writes = summary.get("read_units", 0.0), summary.get("write_units", 0.0)
-    dollars = prices.dollars(reads, writes)
-    cost = f"{reads:,.1f} RRU, {writes:,.1f} WRU: ${dollars:,.6f}"
-    return aligned([("cost", cost)], "  ", WIDTH)
+    units = f"{result.read_units:,.1f} RRU, {result.write_units:,.1f} WRU"
+    (line,) = aligned([("cost", f"{units}: ${result.dollars:,.6f}")], "  ", WIDTH)
+    return line
 
 
 def execution_cost_lines(cost: Mapping[str, Any]) -> Iterator[str]:
@@ -272,6 +202,67 @@ def serves_line(pair: Pair, control: Mapping[str, Any], pause: float | None) -> 
     """Return the result of a change; `pause` is for how many seconds writes waited."""
     waited = "" if pause is None else f"; writes waited for {pause:.1f} s"
     return f"{serving_of(pair, control)} serves now{waited}."
+
+
+def change_lines(pair: Pair, report: Mapping[str, Any]) -> Iterator[str]:
+    """Return the result of a change of the table that serves, or its gates (Next.to_json)."""
+    if report["action"] == "done":
+        yield serves_line(pair, report["control"], report.get("pause"))
+        return
+    if gates := report["gates"]:
+        yield from _gate_lines(gates)
+    if report["action"] != "looked":
+        serves = serving_of(pair, report["control"])
+        yield f"Called off: {serves} serves as before. {report.get('why', '')}".rstrip()
+
+
+def _gate_lines(gates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    width = max(len(gate["name"]) for gate in gates)
+    for gate in gates:
+        yield f"  {'open' if gate['open'] else 'SHUT'}  {gate['name'].ljust(width)}  {gate['says']}"
+        if "remedy" in gate:
+            yield f"        {' ' * width}  do: {gate['remedy']}"
+    shut = sum(not gate["open"] for gate in gates)
+    verb = "is" if shut == 1 else "are"
+    yield f"{shut} of {len(gates)} gates {verb} shut." if shut else "All gates are open."
+
+
+def likeness_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Return how the new table would be made, by the dry run of `create`."""
+    yield f"{report['destination']} would be made like {report['source']}:"
+    width = max((len(row["what"]) for row in report["rows"]), default=0)
+    for row in report["rows"]:
+        yield f"  {row['what'].ljust(width)}  {row['fate']}: {row['says']}"
+        if row["accept"]:
+            words = " or ".join(row["accept"])
+            yield f"  {' ' * width}  to go on all the same: --accept {words}"
+        if row["command"]:
+            yield f"  {' ' * width}  by hand: {row['command']}"
+
+
+def end_lines(report: Mapping[str, str]) -> Iterator[str]:
+    """Return the result of `complete` or `cancel`, or what it would do."""
+    if says := report.get("done"):
+        yield f"{says[:1].upper()}{says[1:]}."
+    else:
+        yield from aligned(report.items())
+
+
+def redriven_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Return what became of the messages of the failure queue."""
+    yield f"{counted(report['settled'], 'message')} settled"
+    if report["left"]:
+        yield f"  {report['left']:,} left, and stay in the queue: {report['why']}"
+    if report["others"]:
+        yield f"  {report['others']:,} of other pairs, or of no key: left as they are"
+
+
+def pace_texts(status: RekeyStatus) -> list[str]:
+    """Return the lag of the functions, and the reason for a slow copy."""
+    lag = status.figures.get(f"{LAG}.forward")
+    reason = pace_of(status.figures.get(THROTTLE), lag, status.now).reason
+    behind = "" if lag is None else f"live writes {lag['seconds']:.1f} s behind"
+    return [text for text in (behind, reason) if text]
 
 
 class Stages:

@@ -1,4 +1,4 @@
-"""A session: one call of a command, with its table, its question, its jobs here, and its result."""
+"""A session: one call of a command, with its table, its question and its result."""
 
 import math
 import os
@@ -6,11 +6,9 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from threading import Event, Timer
 from types import FrameType
 from typing import Any
@@ -20,21 +18,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.cli.exit_status import INTERRUPTED, SENTENCE, TERMINATED
 from keyhop.cli.options import Options
 from keyhop.cli.output import aligned, is_text, put_out
-from keyhop.cli.progress import JobProgress, StatusLine
+from keyhop.cli.progress import StatusLine
 from keyhop.cli.settings import sources_text
 from keyhop.dynamodb.client import Connection, DynamoDB, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.units import VARIABLE
-from keyhop.errors import CannotStart, StaleIndex, TableNotFound
+from keyhop.errors import CannotStart, TableNotFound
 from keyhop.jobs.estimate import Ahead
-from keyhop.jobs.local import LocalJob
-from keyhop.jobs.request import Request
-from keyhop.jobs.task import Tasks
 from keyhop.public.deployment import BUCKET, find_outputs
-from keyhop.public.runs import opened_job, progress_of
-from keyhop.public.tables import CONNECTIONS, IndexRecord
+from keyhop.public.tables import CONNECTIONS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 
@@ -59,10 +53,6 @@ TOO_LATE = (
 
 MOST_NAMES = 1_000
 """The maximum number of tables among which to look for similar names: ten requests."""
-
-POLL_SECONDS = 2.0
-LOCAL_POLL_SECONDS = 0.05
-LEAST_WAIT_SECONDS = 0.05
 
 
 @dataclass(slots=True)
@@ -92,14 +82,8 @@ class Session:
         with suggesting(self.connection, options.table):
             self.table = table_of(self.connection, options.table)
         self.say = StatusLine(getattr(options, "quiet", True)).say
-        self._waited_for = ""
         if used := getattr(options, "settings", None):
             self.say(sources_text(used))
-
-    @cached_property
-    def key_index(self) -> IndexRecord:
-        """The record of the key index that --stack names."""
-        return IndexRecord(self.connection, self.record_bucket)
 
     @property
     def record_bucket(self) -> str | None:
@@ -128,70 +112,6 @@ class Session:
         if not options.quiet or not is_text(options.format):
             put_out(options.format, report, text, rows)
 
-    def run_job(
-        self,
-        path: Path | None,
-        request: Request,
-        tasks: Tasks,
-        state: str,
-        expected: float | None = None,
-        table: Table | None = None,
-        processes: int | None = 1,
-    ) -> LocalJob:
-        """Run a job in this process to its end, unless its directory holds a finished one.
-
-        Raises:
-            Stopped: The job was interrupted.
-        """
-        with self.job_in(path, request, tasks, processes) as job:
-            job.prepare(table, may_be_finished=self.options.resume)
-            if job.journal.is_finished():
-                return job
-            job.expected = expected
-            try:
-                self._complete(job, state)
-            except StaleIndex as error:
-                job = job.anew(str(error))
-                self._complete(job, state)
-            return job
-
-    def _complete(self, job: LocalJob, state: str) -> None:
-        job.begin()
-        if not self.work(job, state):
-            raise Stopped
-        job.finish()
-
-    def job_in(
-        self, path: Path | None, request: Request, tasks: Tasks, processes: int | None = 1
-    ) -> AbstractContextManager[LocalJob]:
-        """Open a job whose files are in a locked directory (see `opened_job`)."""
-        return opened_job(
-            self.connection,
-            request,
-            tasks,
-            path,
-            resume=self.options.resume,
-            stop=self.stop.event,
-            patience=self.options.give_up_after,
-            processes=processes,
-            prefix="--",
-        )
-
-    def work(self, job: LocalJob, state: str = "reading", **more: Any) -> bool:
-        """Work until everything is read (see LocalJob.work), and show the progress.
-
-        `state` is the activity, in a word or two.
-        """
-        what = "item" if job.plan.task.startswith("rekey") else "key"
-        with StatusLine(self.options.quiet) as status:
-            shown = JobProgress(status, state, what)
-            shown.update(progress_of(job))
-            return job.work(lambda: shown.update(progress_of(job)), status.say, **more)
-
-    def approve(self, job: LocalJob, ahead: Ahead) -> None:
-        """Ask about the cost of a job (LocalJob.approve)."""
-        self.ask_about_cost(job.reader.source.title, job.request.max_read_units, ahead)
-
     def ask_about_cost(self, title: str, capped: float | None, ahead: Ahead) -> None:
         """Ask, if reading may cost more than ASK_ABOVE; --yes and --max-cost are answers.
 
@@ -218,24 +138,6 @@ class Session:
 
         act = f"read {title} for more than ${ASK_ABOVE:g}"
         confirm(act, facts, False, self.stop.event)
-
-    def wait_for(self, says: str) -> None:
-        """Say once why the command waits, and wait until the next look. Raise Stopped."""
-        if says != self._waited_for:
-            self.say(f"{says} ...")
-            self._waited_for = says
-        is_local = self.connection.endpoint.is_loopback
-        self.wait(LOCAL_POLL_SECONDS if is_local else POLL_SECONDS)
-
-    def wait(self, seconds: float) -> None:
-        """Wait; raise Stopped after Ctrl-C."""
-        if self.stop.event.wait(max(LEAST_WAIT_SECONDS, seconds)):
-            raise Stopped
-
-    def check_stop(self) -> None:
-        """Raise Stopped after Ctrl-C."""
-        if self.stop.event.is_set():
-            raise Stopped
 
 
 def connection_of(options: Options, threads: int = 0) -> Connection:

@@ -42,7 +42,7 @@ from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import LONGEST_GRACE_SECONDS, WalkTask
 from keyhop.key_index.trust import OthersKeeper
 from keyhop.public.deployment import BUCKET, FAILURE_QUEUE, find_outputs
-from keyhop.public.runs import OwnStop, Progress, opened_job, progress_of
+from keyhop.public.runs import OwnStop, Progress, complete, opened_job, waiting
 from keyhop.public.tables import IndexRecord, OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.streams.dead_letters import DeadLetters, Reworked
@@ -56,8 +56,6 @@ ACTIVITIES = {
 }
 """The activity of each kind of walk."""
 
-POLL_SECONDS = 2.0
-LOCAL_POLL_SECONDS = 0.05
 LOCAL_SETTLE_SECONDS = 1
 
 _ABOVE_ZERO = Must(number(5e-324), "a number above 0")
@@ -486,7 +484,7 @@ class _Action:
         self._expected: int | None = None  # Collections, as counted last.
         self._is_lost = False
         self._stop = OwnStop(index._stop)
-        self._waited_for = ""
+        self._wait = waiting(self._stop, index._say, self._connection.endpoint.is_loopback)
         self.reports: dict[str, dict[str, Any]] = {}
         self.no_keeper = False
 
@@ -624,15 +622,6 @@ class _Action:
             scaling=index._record.scaling,
         )
 
-    def _wait(self, says: str) -> None:
-        """Say the reason of a wait once, and wait until the next look. Raise Stopped."""
-        if says != self._waited_for:
-            self._index._say(f"{says} ...")
-            self._waited_for = says
-        is_local = self._connection.endpoint.is_loopback
-        if self._stop.wait(LOCAL_POLL_SECONDS if is_local else POLL_SECONDS):
-            raise Stopped
-
     def _walk(self, life_cycle: LifeCycle, values: Mapping[str, Any]) -> str:
         """Run a walk with progress; in a separate directory it can be resumed."""
         index, kind = self._index, values["walk"]["kind"]
@@ -657,17 +646,7 @@ class _Action:
             prefix="--",
         ) as job:
             job.prepare(may_be_finished=self._resume)
-            if not job.journal.is_finished():
-                job.expected = self._expected
-                job.begin()
-                progress = partial(progress_of, job, activity=ACTIVITIES[kind])
-                index._progress(progress())
-                try:
-                    if not job.work(lambda: index._progress(progress()), index._say):
-                        raise Stopped
-                finally:
-                    index._progress(progress(is_over=True))
-                job.finish()
+            complete(job, ACTIVITIES[kind], index._progress, index._say, self._expected)
         report = report_of(life_cycle.order.walk(kind), job.journal)
         self._expected = report["collections"]
         self._journals[name] = job.journal

@@ -2,14 +2,16 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.requester import Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import Place
 from keyhop.jobs.local import LocalJob, Several, opened
@@ -27,6 +29,9 @@ PREFIX = "keyhop-"
 
 LOOK_SECONDS = 0.1
 """How often a wait looks at the caller's event."""
+
+POLL_SECONDS = 2.0
+LOCAL_POLL_SECONDS = 0.05
 
 
 class OwnStop(Event):
@@ -116,6 +121,50 @@ def share_done(ended: int, segments: int, threads: int, keys: int, expected: flo
     by_keys = keys / expected if expected else 0.0
     # With more keys than expected, the expectation was wrong, and says nothing more.
     return max(by_segments, min(by_keys, started) if by_keys < 1 else by_segments)
+
+
+def complete(
+    job: LocalJob,
+    activity: str,
+    progress: Callable[[Progress], None],
+    say: Callable[[str], None],
+    expected: float | None = None,
+) -> None:
+    """Work on a prepared job to its end, unless it is finished already. Raise Stopped.
+
+    Args:
+        expected: The approximate number of keys or items.
+    """
+    if job.journal.is_finished():
+        return
+    job.expected = expected
+    job.begin()
+    current = partial(progress_of, job, activity=activity)
+    progress(current())
+    try:
+        if not job.work(lambda: progress(current()), say):
+            raise Stopped
+    finally:
+        progress(current(is_over=True))
+    job.finish()
+
+
+def waiting(stop: Event, say: Callable[[str], None], is_local: bool) -> Callable[[str], None]:
+    """Return a function that says the reason of a wait once, and waits until the next look.
+
+    It raises Stopped if the event is set.
+    """
+    said = ""
+
+    def wait(why: str) -> None:
+        nonlocal said
+        if why != said:
+            say(f"{why} ...")
+            said = why
+        if stop.wait(LOCAL_POLL_SECONDS if is_local else POLL_SECONDS):
+            raise Stopped
+
+    return wait
 
 
 @contextmanager

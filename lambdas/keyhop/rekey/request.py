@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 from keyhop.checks import Must, Truth, number, one_of, read
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
+from keyhop.dynamodb.values import KeyType
+from keyhop.errors import CannotStart
 from keyhop.jobs.request import A_TABLE, Request, RunInput, accepting
 from keyhop.rekey.control import Side
 
@@ -22,6 +24,8 @@ NO_STREAM, SHARDS = "no-stream", "shards"
 
 UNMAPPED, STRAGGLERS = "unmapped", "stragglers"
 """Accept the loss of items by a change of the serving table."""
+
+KEY_TYPES = ("S", "N", "B")
 
 _DESTINATION = "the destination of the re-key"
 
@@ -128,6 +132,21 @@ class CutOverInput:
     def parse(given: object) -> "CutOverInput":
         """Return the input of an execution; raise InvalidInput if it is wrong."""
         return read(CutOverInput, given, LIKE)
+
+
+def key_attribute(text: str) -> tuple[str, KeyType | None]:
+    """Return the name and the type in NAME, NAME:S, NAME:N or NAME:B; raise CannotStart."""
+    name, colon, type_ = text.rpartition(":")
+    if not colon:
+        return text, None
+    if type_ not in KEY_TYPES:
+        raise CannotStart(
+            f"{text!r} has the type {type_!r}, and a key's type is {', '.join(KEY_TYPES)}; if the "
+            f"name has a colon, write {text}:S."
+        )
+    if not name:
+        raise CannotStart(f"{text!r} is not NAME or NAME:TYPE, such as tenant:S.")
+    return name, cast(KeyType, type_)
 
 
 def digests_of(request: Request) -> Request:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from keyhop.dynamodb.values import to_json
 from keyhop.rekey.control import Control, Stage, other_side
 from keyhop.rekey.pace import BACKFILL, THROTTLE
 from keyhop.rekey.pair import Pair
@@ -22,6 +23,7 @@ from keyhop.wording import counted, duration
 
 LAG_SECONDS = 2.0
 VERIFY_SECONDS = 24 * 3600.0
+MOST_SHOWN = 10
 STALE_SECONDS = 120.0
 """A lag that was reported longer ago is ignored."""
 
@@ -53,20 +55,73 @@ MEANS: Mapping[Phase, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The state of a re-key, as the side table holds it, with the claims of the direction that
-    replicates. Times, also the starts in `open_batches`, are in seconds since 1970.
+class RekeyStatus:
+    """The state of a re-key, as the side table holds it. `repr` shows no keys.
+
+    Times, also the starts in `open_batches`, are in seconds since 1970. The claims are those of the
+    direction that replicates.
     """
 
-    pair: Pair
+    pair: Pair = field(repr=False)
     control: Control
     now: float
-    claims: Sequence[Claim] = ()
+    claims: Sequence[Claim] = field(default=(), repr=False)
     open_batches: Sequence[float] = ()
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    stragglers: Sequence[Straggler] = ()
+    stragglers: Sequence[Straggler] = field(default=(), repr=False)
     figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    unmapped: Sequence[Unmapped] = ()
+    unmapped: Sequence[Unmapped] = field(default=(), repr=False)
+
+    def to_json(self, show_keys: bool = False) -> dict[str, Any]:
+        """Return all that is known, as `keyhop rekey status --format typed-json` prints it."""
+        return {
+            **(self.examples() if show_keys else {}),
+            "source": self.pair.source,
+            "destination": self.pair.destination,
+            "phase": self.phase,
+            "serving": self.control.serving,
+            "stage": self.control.stage,
+            "direction": self.control.direction,
+            "revision": self.control.revision,
+            "shadow": self.control.shadow,
+            "lag_seconds": self.lag,
+            "claims": len(self.claims),
+            "refused_claims": len(self.refused),
+            "unmappable": self.unmappable,
+            "failures": self.failed,
+            "clients": len(self.alive),
+            "unguarded_clients": len(self.unguarded),
+            "shadowed": self.shadowed,
+            "expected_clients": self.control.expected_clients,
+            "stragglers": len(self.stragglers),
+            "unsettled_stragglers": len(self.unsettled),
+            "open_batches": len(self.open_batches),
+            "figures": dict(self.figures),
+            "troubles": self.troubles,
+            "next": self.todo,
+        }
+
+    def examples(self) -> dict[str, list[dict[str, Any]]]:
+        """Return some items that collide, that bypassed the routers, or that cannot be mapped."""
+        claims = [*self.refused, *(claim for claim in self.claims if not claim.refusal)]
+        return {
+            "collide": [
+                {
+                    "owner": to_json(claim.owner),
+                    "place": to_json(claim.place),
+                    **({"refusal": claim.refusal} if claim.refusal else {}),
+                }
+                for claim in claims[:MOST_SHOWN]
+            ],
+            "bypassed": [
+                {"key": to_json(straggler.key), "at": straggler.at, "side": straggler.side}
+                for straggler in self.unsettled[:MOST_SHOWN]
+            ],
+            "without_place": [
+                {"key": to_json(item.key), "why": item.reason}
+                for item in self.unmapped[:MOST_SHOWN]
+            ],
+        }
 
     def figure(self, name: str) -> Mapping[str, Any]:
         """Return a figure of the side table; empty if it was never reported."""

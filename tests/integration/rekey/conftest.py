@@ -11,14 +11,18 @@ from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened
+from keyhop.public import rekey
+from keyhop.public.deployment import BUCKET, OpenStack
 from keyhop.rekey.request import VERIFY, BackfillInput, VerifyInput, digests_of, with_digests
 from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import tasks_of
 
 from testing.databases import Database
+from testing.keepers import QUEUE, Elsewhere, FakeLambda
 from testing.rekey_pairs import RekeyTables, transform_of
 from testing.rekey_tasks import verifying
-from tests.integration.rekey.pairs import BY_DAY, Pairs
+from testing.s3 import MemoryS3
+from tests.integration.rekey.pairs import BY_DAY, MACHINES, Pairs, States
 
 Begin = Callable[..., LocalJob]
 
@@ -102,6 +106,20 @@ def pairs(dynamodb_local_url: str) -> Iterator[Pairs]:
     for name in (pair.source, pair.destination, f"{pair.destination}.rekey"):
         if name in database.tables():
             database.client.delete_table(TableName=name)
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch, s3: MemoryS3) -> States:
+    """The state machines of the stack Keyhop, which re-keys tables; two messages were given up."""
+    states = States()
+    clients: dict[str, Any] = {"stepfunctions": states, "lambda": FakeLambda(), "s3": s3}
+    clients["sqs"] = Elsewhere(messages=2)
+    names = ("RekeyBackfill", "RekeyVerify", "RekeyCutOver")
+    outputs = {f"{name}Arn": f"{MACHINES}{name}" for name in names}
+    outputs |= {"ReplicateArn": "Replicate", "RekeyFailureQueueArn": QUEUE, BUCKET: "results"}
+    stack = OpenStack("Keyhop", outputs, clients.__getitem__)
+    monkeypatch.setattr(rekey, "open_stack", lambda name, endpoint: stack._replace(name=name))
+    return states
 
 
 @pytest.fixture

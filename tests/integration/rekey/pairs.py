@@ -3,7 +3,9 @@
 import json
 import uuid
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from keyhop.dynamodb.client import connect
@@ -15,6 +17,7 @@ from keyhop.rekey.side.table import SideTable, table_request
 from testing.databases import Database, Result, keyhop
 
 REGION = "us-east-1"
+MACHINES = f"arn:aws:states:{REGION}:111122223333:stateMachine:Keyhop-"
 
 BY_DAY = """
 items:
@@ -64,6 +67,31 @@ class Pairs:
         assert side.put_plan(Pair(self.source, self.destination, {"items": []}))
         assert side.swap(None, control or Control())
         return self
+
+
+class States:
+    """Step Functions, whose executions end at once with these outputs, by state machine."""
+
+    def __init__(self) -> None:
+        self.meta = SimpleNamespace(endpoint_url="http://127.0.0.1:1")
+        self.outputs: dict[str, Any] = {}
+        self.started: list[tuple[str, dict[str, Any]]] = []
+
+    def start_execution(self, *, stateMachineArn: str, input: str, name: str) -> dict[str, Any]:  # noqa: N803
+        machine = stateMachineArn.removeprefix(MACHINES)
+        self.started.append((machine, json.loads(input)))
+        return {"executionArn": f"{stateMachineArn.replace('stateMachine', 'execution')}:{name}"}
+
+    def describe_execution(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803
+        machine, values = self.started[-1]
+        return {
+            "executionArn": executionArn,
+            "status": "SUCCEEDED",
+            "startDate": datetime.now(UTC),
+            "stopDate": datetime.now(UTC),
+            "input": json.dumps(values),
+            "output": json.dumps(self.outputs[machine]),
+        }
 
 
 def orders(pairs: Pairs, count: int = 30, **more: Any) -> list[dict[str, Any]]:

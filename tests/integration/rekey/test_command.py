@@ -66,6 +66,18 @@ def test_a_pause_keeps_the_rate_and_nothing_is_asked(pairs: Pairs) -> None:
         assert pairs.status()["figures"]["throttle"] == expected
 
 
+def test_a_dry_run_of_shadow_prints_the_reads_and_changes_nothing(pairs: Pairs) -> None:
+    pairs.begun()
+    looked = pairs.rekey("shadow", 10, "--dry-run", yes=False)
+    assert looked.status == 0
+    text = looked.out.decode()
+    assert "10 % of the routers' reads, on both tables; now 0 %" in text
+    assert "1 WRU, of the control item" in text
+    as_json = pairs.rekey("shadow", 10, "--dry-run", "-f", "json", yes=False)
+    assert json.loads(as_json.out) == {"share": 10.0, "current_share": 0.0}
+    assert pairs.side.control() == Control()
+
+
 def test_a_real_difference_forbids_a_larger_share(pairs: Pairs) -> None:
     pairs.begun()
     assert pairs.rekey("shadow", 10).status == 0

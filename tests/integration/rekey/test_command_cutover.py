@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from keyhop.cli.rekey_pair import PairCommand
+from keyhop.public.rekey import Rekey
 from keyhop.rekey.control import Control
 from keyhop.rekey.side.layout import TTL, TURNED
 
@@ -56,7 +56,7 @@ def test_a_cutover_looks_at_its_gates_and_is_refused_at_a_shut_one(
 def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PairCommand, "tasks", staticmethod(at_once))
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     made(pairs, template)
     for action in ("start", "verify"):
         assert pairs.rekey(action).status == 0
@@ -70,8 +70,8 @@ def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
 @pytest.fixture
 def says_no(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A person at a terminal who answers no, and functions that follow both streams."""
-    monkeypatch.setattr("keyhop.cli.rekey_runs.NOBODY", "")
-    for module in ("session", "rekey_runs"):
+    monkeypatch.setattr("keyhop.public.rekey.NOBODY", "")
+    for module in ("session", "rekey_actions"):
         monkeypatch.setattr(f"keyhop.cli.{module}.is_terminal", lambda: True)
     reading, writing = os.pipe()
     os.write(writing, b"no\n")
@@ -113,6 +113,19 @@ def test_stragglers_that_keep_the_tables_from_being_equal_can_be_settled_before_
     assert len(pairs.side.unsettled()) == 1
     pairs.side.resolve(*pairs.side.unsettled())
     assert pairs.rekey("cutover", "--accept", "stragglers", yes=False).status == 3
+
+
+def test_a_cutover_that_was_interrupted_asks_only_whether_to_go_on(
+    pairs: Pairs, says_no: None
+) -> None:
+    control = Control(replicating=True).closed()
+    pairs.begun(control)
+    pairs.database.create(pairs.destination)
+    asked = pairs.rekey("cutover", yes=False)
+    assert asked.status == 2
+    assert f"Let {pairs.destination} serve instead of {pairs.source}? [y/N]" in asked.err
+    assert "ccept what is lost" not in asked.err
+    assert pairs.side.control() == control
 
 
 def test_there_is_nothing_to_roll_back_before_a_cutover(pairs: Pairs, template: Path) -> None:

@@ -2,10 +2,9 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from keyhop.cli.rekey_pair import PairCommand
+from keyhop.public.rekey import Rekey
 
 from testing.rekey_tasks import at_once
 from tests.integration.rekey.pairs import Pairs, in_order, items_of, made, orders
@@ -89,7 +88,7 @@ def test_an_item_that_cannot_be_mapped_is_counted_and_stays(pairs: Pairs, templa
 def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PairCommand, "tasks", staticmethod(at_once))
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     made(pairs, template)
     assert pairs.rekey("start").status == 0
     client = pairs.database.client
@@ -99,6 +98,12 @@ def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     assert looked.status == 3, looked.err
     assert len(items_of(pairs, pairs.destination)) == 30
     assert pairs.status()["figures"]["verify"]["missing"] == 1
+    planned = pairs.rekey("verify", "--dry-run", yes=False)
+    assert planned.status == 0, planned.err
+    facts = planned.out.decode()
+    assert "about 31, as DynamoDB tells" in facts
+    assert "about 2.5 WRU for each item up to 1 KB that differs" in facts
+    assert len(items_of(pairs, pairs.destination)) == 30
     assert pairs.rekey("verify", yes=False).status == 2
     repaired = pairs.rekey("verify")
     assert repaired.status == 3, repaired.err
@@ -123,7 +128,7 @@ def test_verify_repairs_whatever_the_keys_names_and_types_are(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
     """The partition key's name comes after the sort key's, and of a number 1E+1 is a form."""
-    monkeypatch.setattr(PairCommand, "tasks", staticmethod(at_once))
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     template.write_text(f"items:\n{rule}\n")
     client, new = pairs.database.client, pairs.destination
     pairs.database.create(pairs.source, ("number", "N"), None)
@@ -176,13 +181,12 @@ def test_plan_names_what_stands_in_the_way(pairs: Pairs, template: Path) -> None
 
 
 def test_a_table_that_the_deployment_shards_is_refused_by_name(
-    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: Pairs, template: Path
 ) -> None:
     made(pairs, template)
-    monkeypatch.setattr(PairCommand, "stack", SimpleNamespace(name="Mine"))
     metadata = f"Mine-shards-{pairs.source}"
     pairs.database.create(metadata)
-    result = pairs.rekey("start")
+    result = pairs.rekey("start", "--stack", "Mine")
     pairs.database.client.delete_table(TableName=metadata)
     assert (result.status, f"{pairs.source!r} is sharded" in result.err) == (2, True)
     assert not pairs.side.control().replicating, "nothing was begun"

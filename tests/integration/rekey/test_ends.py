@@ -1,11 +1,10 @@
 """`complete` and `cancel` on DynamoDB Local: nothing of Keyhop's is left, killed or not."""
 
 from itertools import count
-from types import SimpleNamespace
 from typing import Any, cast
 
+import keyhop
 import pytest
-from keyhop.cli.rekey_runs import move_expiry
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, RunConflict
@@ -154,16 +153,15 @@ def test_a_cutover_by_the_command_moves_expiry_and_a_refusal_of_that_fails_nothi
     life.begin()
     life.cut_over()
     told: list[str] = []
-    command: Any = SimpleNamespace(
-        connection=Connection(life.database.client), side=lambda: life.side, say=told.append
-    )
-    move_expiry(command)
+    pair, url = life.pair, life.database.url
+    rekey = keyhop.Rekey(pair.source, pair.destination, endpoint_url=url, say=told.append)
+    rekey.move_expiry()
     assert life.expires_by(life.pair.destination) == "expires"
     by_another = {**SETS_TTL, "AttributeName": "until"}
     life.database.client.update_time_to_live(
         TableName=life.pair.source, TimeToLiveSpecification=by_another
     )
-    move_expiry(command)
+    rekey.move_expiry()
     assert "items expire as before" in told[-1]
 
 

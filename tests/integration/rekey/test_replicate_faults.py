@@ -13,7 +13,7 @@ from keyhop.errors import GaveUp
 from keyhop.rekey.cutover.assembly import seen_of
 from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.cutover.gates import gates_of
-from keyhop.rekey.standing import Standing
+from keyhop.rekey.standing import RekeyStatus
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.rekey.worker.replicate import KILLED_TIMES, GiveUp, Replicator
 
@@ -160,7 +160,7 @@ def test_an_item_that_the_other_table_does_not_take_is_left_as_a_claim(world: Wo
     assert claim.owner == {"id": {"S": "bad"}}
     assert "Type mismatch for Index Key" in claim.refusal
     control = world.side.control()
-    (trouble,) = Standing(world.pair, control, now=0.0, claims=[claim]).troubles
+    (trouble,) = RekeyStatus(world.pair, control, now=0.0, claims=[claim]).troubles
     assert trouble.startswith(f"1 item cannot be written to {world.pair.destination} (")
     seen = seen_of(world.side, control, "destination", SystemClock(), NotDeployed())
     (gate,) = [one for one in gates_of(seen, "destination") if one.name == "claims"]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from keyhop.cli.rekey_view import standing_json, standing_lines
+from keyhop.cli.rekey_view import status_lines
 from keyhop.jobs.journal import RunPlan
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.compare.outcome import told_of
@@ -13,7 +13,7 @@ from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.gates import Seen, gates_of
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import Claim, Straggler, Unmapped
-from keyhop.rekey.standing import MEANS, VERIFY_SECONDS, Phase, Standing
+from keyhop.rekey.standing import MEANS, VERIFY_SECONDS, Phase, RekeyStatus
 
 NOW = 1_795_000_000.0
 CLEAN = {"at": NOW - 60, "items": 5, "missing": 0, "surplus": 0, "changed": 0, "finished": True}
@@ -23,10 +23,10 @@ BYPASSING = Straggler("source", {"id": {"S": "s"}}, (), NOW - 1_000)
 AHEAD = {"seconds": 0.5, "at": NOW - 5}
 
 
-def standing(control: Control = WORKING, **more: Any) -> Standing:
+def standing(control: Control = WORKING, **more: Any) -> RekeyStatus:
     figures = {name: more.pop(name) for name in list(more) if name in FIGURES}
     figures["lag.forward"] = figures.pop("lag", None)
-    return Standing(Pair("Old", "New", {}), control, NOW, figures=figures, **more)
+    return RekeyStatus(Pair("Old", "New", {}), control, NOW, figures=figures, **more)
 
 
 FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag", "failures")
@@ -63,7 +63,7 @@ SHADOWING = standing(replace(WORKING, shadow=0.1), backfill=COPIED, verify=CLEAN
         (standing(replace(WORKING, serving="destination")), "cut over", "rollback goes back"),
     ],
 )
-def test_the_phase_and_what_comes_next(one: Standing, phase: Phase, todo: str) -> None:
+def test_the_phase_and_what_comes_next(one: RekeyStatus, phase: Phase, todo: str) -> None:
     assert one.phase == phase
     assert todo in one.todo
     assert phase in MEANS
@@ -101,8 +101,8 @@ def test_routers_without_a_guard_are_named_if_they_are_alive() -> None:
     assert trouble.startswith("2 routers have no guard: ")
     assert "clients=[dynamodb]" in trouble
     assert "see to what is named above" in one.todo
-    assert "  clients      3, 2 without a guard" in standing_lines(one)
-    shown = standing_json(one)
+    assert "  clients      3, 2 without a guard" in status_lines(one)
+    shown = one.to_json()
     assert (shown["clients"], shown["unguarded_clients"]) == (3, 2)
 
 
@@ -110,7 +110,7 @@ def test_guarded_routers_are_no_trouble() -> None:
     one = standing(clients={"guarded": {"until": NOW + 1, "guarded": True}})
     assert one.unguarded == []
     assert one.troubles == []
-    assert "  clients      1" in standing_lines(one)
+    assert "  clients      1" in status_lines(one)
 
 
 @pytest.mark.parametrize("repairs", [False, True])

@@ -235,7 +235,7 @@ def _mapped(state: Seen) -> Gate | None:
         "streams",
         not wrong,
         says,
-        "run keyhop rekey start, which makes the functions follow the streams",
+        "run keyhop rekey start --remote, which makes the functions follow the streams",
     )
 
 

@@ -12,7 +12,8 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.schema import KEY_INDEX, KeySpace
 from keyhop.dynamodb.tables import Table, look_up
-from keyhop.dynamodb.values import Item, Key
+from keyhop.dynamodb.values import Item, Key, to_json
+from keyhop.rekey.digest import key_digest
 from keyhop.rekey.life_cycle.create import shown_keys
 from keyhop.rekey.life_cycle.features import ClientOf, gather
 from keyhop.rekey.life_cycle.likeness import Likeness
@@ -37,7 +38,7 @@ from keyhop.rekey.plan.reading import (
 )
 from keyhop.rekey.plan.trial import Collisions, Trial, estimated
 from keyhop.rekey.template.functions import tried
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Transform, Unmappable
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import proportion_limits
 from keyhop.wording import counted, duration
@@ -46,8 +47,8 @@ DEFAULT_READ_UNITS = 200.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A plan of a re-key to the keys of the destination.
+class RekeyPlan:
+    """A plan of a re-key to the keys of the destination. `repr` shows no keys.
 
     `question` is whether an index would suffice; the user should consider it first. Unmappable
     items of the sample are by reason, and their share has 95 % limits. `indexes` has, by name, the
@@ -71,7 +72,7 @@ class Plan:
     share: float
     share_limits: tuple[float, float]
     collisions: Collisions
-    hot: Sequence[Hot]
+    hot: Sequence[Hot] = field(repr=False)
     too_large: int
     not_back: int
     indexes: Mapping[str, tuple[float, float]]
@@ -80,10 +81,13 @@ class Plan:
     likeness: Likeness
     blocks: Sequence[str] = ()
     notes: Sequence[str] = ()
-    examples: Sequence[tuple[Item, Item]] = field(default_factory=tuple)
+    examples: Sequence[tuple[Item, Item]] = field(default=(), repr=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON, without examples and hot keys, which hold users' values."""
+    def to_json(self, show_keys: bool = False) -> dict[str, Any]:
+        """Return the plan, as `keyhop rekey plan --format typed-json` prints it.
+
+        Hot keys are left out. The keys of the examples are digests, unless `show_keys` is true.
+        """
         return {
             "source": self.source,
             "destination": self.destination,
@@ -119,7 +123,31 @@ class Plan:
             "likeness": [row.to_json() for row in self.likeness.rows],
             "blocks": list(self.blocks),
             "notes": list(self.notes),
+            "examples": [
+                {"before": before, "after": after}
+                for before, after in self._example_keys(show_keys)
+            ],
         }
+
+    def to_text(self, show_keys: bool = False) -> str:
+        """Return the plan for a person. The examples' keys are digests, unless `show_keys`."""
+        examples: Iterator[str] = iter(())
+        if self.examples and show_keys:
+            examples = iter(["", "Items before and after:", *example_lines(self)])
+        elif self.examples:
+            keys = self._example_keys(show_keys)
+            head = "Items before and after, by digests of their keys (--show-keys full shows them):"
+            examples = iter(["", head, *(f"  {before} -> {after}" for before, after in keys)])
+        return "\n".join([*lines(self), *examples])
+
+    def _example_keys(self, show_keys: bool) -> Iterator[tuple[Any, Any]]:
+        spaces = KeyNames.of_schema(self.source_keys), KeyNames.of_schema(self.keys)
+        for items in self.examples:
+            before, after = (names.of(item) for names, item in zip(spaces, items, strict=True))
+            if show_keys:
+                yield to_json(before), to_json(after)
+            else:
+                yield key_digest(before).hex()[:12], key_digest(after).hex()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +172,7 @@ class Planning:
     full: bool = False
     chance: random.Random = field(default_factory=random.Random)
 
-    def plan(self) -> Plan:
+    def plan(self) -> RekeyPlan:
         """Make the plan. Raise TableNotFound, NotPermitted, BudgetSpent and other errors."""
         table = look_up(self.connection, self.source)
         features = gather(self.connection, table, self.client_of)
@@ -173,7 +201,7 @@ class Planning:
         blocks += obstacles(table, trial, bad, collisions.pairs, self.is_sharded)
         blocks += tried(self.transform, sample.items)
         prices = self.connection.prices
-        return Plan(
+        return RekeyPlan(
             source=table.bare_name,
             destination=self.destination,
             question=index_question(trial, index_costs(trial, count, size, prices), table),
@@ -250,12 +278,12 @@ def _keys_json(keys: KeySpace) -> dict[str, Any]:
     return {"partition": {"name": partition.name, "type": partition.type}, "sort": sort}
 
 
-def lines(plan: Plan) -> list[str]:
+def lines(plan: RekeyPlan) -> list[str]:
     """Return a plan as lines, without the examples, which hold values of users (example_lines)."""
     return [*_question(plan), "", *_table(_what(plan)), "", *_costs(plan), *_ends(plan)]
 
 
-def example_lines(plan: Plan) -> list[str]:
+def example_lines(plan: RekeyPlan) -> list[str]:
     """Return the keys of items before and after, and the names of the attributes that change."""
     lines_shown = []
     for before, after in plan.examples:
@@ -264,7 +292,7 @@ def example_lines(plan: Plan) -> list[str]:
     return lines_shown
 
 
-def _question(plan: Plan) -> Iterator[str]:
+def _question(plan: RekeyPlan) -> Iterator[str]:
     question = plan.question
     fill, million, month = (
         f"${question.costs[name]:,.2f}"
@@ -286,7 +314,7 @@ def _question(plan: Plan) -> Iterator[str]:
         )
 
 
-def _what(plan: Plan) -> Sequence[tuple[str, str]]:
+def _what(plan: RekeyPlan) -> Sequence[tuple[str, str]]:
     low, high = plan.share_limits
     extent = "all" if plan.is_whole else "a sample"
     rows = [
@@ -318,14 +346,14 @@ def _what(plan: Plan) -> Sequence[tuple[str, str]]:
     return rows
 
 
-def _class(plan: Plan) -> str:
+def _class(plan: RekeyPlan) -> str:
     if plan.kind == "bijective":
         return "bijective: the old key can be derived from the new key, so no two items can collide"
     names = ", ".join(plan.owner_attributes)
     return f"recoverable: the old key can be derived from the new key and {names}"
 
 
-def _collisions(plan: Plan) -> str:
+def _collisions(plan: RekeyPlan) -> str:
     collisions = plan.collisions
     if collisions.how == "none":
         return "not possible"
@@ -337,7 +365,7 @@ def _collisions(plan: Plan) -> str:
     return f"about {pairs}, at most {collisions.at_most:,.0f}; --full counts them"
 
 
-def _costs(plan: Plan) -> list[str]:
+def _costs(plan: RekeyPlan) -> list[str]:
     costs = plan.costs
     fill, live, export = costs["backfill"], costs["live"], costs["export_import"]
     day = live["dollars_a_day"]
@@ -365,7 +393,7 @@ def _costs(plan: Plan) -> list[str]:
     )
 
 
-def _ends(plan: Plan) -> Iterator[str]:
+def _ends(plan: RekeyPlan) -> Iterator[str]:
     if plan.notes:
         yield ""
         yield "Please note:"
@@ -393,7 +421,7 @@ def _value(typed: Mapping[str, Any] | None) -> str:
     return "".join(c if c.isprintable() else "?" for c in str(content))
 
 
-def _changes(before: Item, after: Item, plan: Plan) -> str:
+def _changes(before: Item, after: Item, plan: RekeyPlan) -> str:
     new = sorted(name for name in after if name not in before and name not in plan.keys.types)
     removed = sorted(name for name in before if name not in after)
     changes = [f"with {', '.join(new)}"] if new else []

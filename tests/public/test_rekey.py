@@ -1,0 +1,182 @@
+"""`keyhop.Rekey`, as a Python program calls it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import keyhop
+import pytest
+from keyhop.dynamodb.requester import Stopped
+
+from testing.rekey_tasks import at_once
+from tests.integration.rekey.conftest import pairs, states, template
+from tests.integration.rekey.pairs import REGION, Pairs, States, in_order, items_of, orders
+
+__all__ = ["pairs", "states", "template"]
+
+DAY = {"partition_key": "day"}
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("AWS_REGION", REGION)
+    monkeypatch.setattr(keyhop.Rekey, "_tasks", staticmethod(at_once))
+
+
+def rekey_of(pairs: Pairs, **more: Any) -> keyhop.Rekey:
+    return keyhop.Rekey(pairs.source, pairs.destination, endpoint_url=pairs.database.url, **more)
+
+
+def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
+    pairs: Pairs, template: Path
+) -> None:
+    items = orders(pairs)
+    asked: list[tuple[str, Any]] = []
+    seen: list[keyhop.Progress] = []
+    rekey = rekey_of(
+        pairs,
+        progress=seen.append,
+        approve=lambda action, look: asked.append((action, look())),
+    )
+    plan = rekey.plan(template, accept=["unseen"], **DAY)
+    assert (plan.kind, plan.items, [*plan.blocks]) == ("bijective", 30, [])
+    assert "2026-11-01" in plan.to_text(show_keys=True)
+    assert "2026-11-01" not in plan.to_text() + json.dumps(plan.to_json()) + repr(plan)
+    with pytest.raises(keyhop.errors.CannotStart, match="begin with keyhop rekey plan"):
+        rekey.status()
+    design = {**DAY, "accept": ["unseen"]}
+    assert rekey.create(template, dry_run=True, **design).dry_run
+    assert rekey.create(template, **design).is_done
+    assert rekey.status().phase == "created"
+    expected = rekey.start(dry_run=True)
+    assert (expected.is_done, expected.write_units) == (False, 30.0)
+    copied = rekey.start()
+    assert (copied.is_done, copied.run, copied.obstacles) == (True, None, ())
+    assert copied.to_json()["counts"] == {"copied": 30}
+    assert copied.write_units >= 30
+    assert copied.dollars > 0
+    assert "No function follows" in copied.notes[0]
+    pairs.database.client.put_item(TableName=pairs.source, Item={**items[0], "x": {"S": "new"}})
+    assert rekey.verify(dry_run=True).read_units > 0
+    found = rekey.verify(repair=False)
+    assert (found.is_done, found.obstacles) == (True, ("changed",))
+    assert rekey.verify().to_json()["counts"]["repaired"] == 1
+    assert rekey.verify(repair=False).obstacles == ()
+    assert rekey.shadow(10, dry_run=True).control.shadow == 0
+    assert rekey.shadow(10).control.shadow == 0.1
+    status = rekey.status()
+    assert (status.phase, status.troubles) == ("shadowing", [])
+    assert rekey.cutover(dry_run=True).obstacles == ("streams",)
+    assert rekey.cutover().obstacles == ("streams",), "nobody follows, so nothing is asked"
+    assert "reads" not in repr(rekey.cancel(dry_run=True))
+    cancelled = rekey.cancel()
+    assert (cancelled.action, cancelled.is_done) == ("cancel", True)
+    assert pairs.destination not in pairs.database.tables()
+    assert len(items_of(pairs, pairs.source)) == 30
+    actions = ["create", "start", "verify", "shadow", "cancel"]
+    assert [action for action, _ in asked] == actions
+    assert asked[1][1] == expected
+    activities = {progress.activity for progress in seen}
+    assert activities == {"copying", "reading both", "comparing"}
+    assert seen[-1].is_over
+
+
+def test_the_deployment_that_start_records_does_the_work_of_later_calls(
+    pairs: Pairs, template: Path, states: States
+) -> None:
+    orders(pairs)
+    rekey = rekey_of(pairs, stack="Keyhop")
+    rekey.create(template, accept=["unseen"], **DAY)
+    assert rekey.deployment() is None
+    started = rekey.start(remote=True, max_write_rate=500)
+    assert started.run is not None
+    assert (started.is_done, started.run.status) == (False, "RUNNING")
+    assert items_of(pairs, pairs.destination) == []
+    later = rekey_of(pairs)
+    deployment = later.deployment()
+    assert deployment is not None
+    assert repr(deployment) == "<keyhop.Deployment Keyhop>"
+    assert later.verify(repair=False, share=0.5).run is not None
+    to = {"rekey": pairs.destination}
+    assert states.started == [
+        ("RekeyBackfill", {**to, "maxWriteRate": 500}),
+        ("RekeyVerify", {**to, "repair": False, "share": 0.5}),
+    ]
+    assert later.status().failed == 2
+    assert later.redrive(dry_run=True).left == 2
+    with pytest.raises(keyhop.errors.CannotStart, match="'Keyhop' follows the tables"):
+        rekey_of(pairs, stack="Another").start(remote=True)
+    with pytest.raises(keyhop.errors.CannotStart, match="leave out --output and --resume"):
+        later.verify(output="verified", resume=True)
+
+
+def test_without_a_deployment_nothing_is_given_up_and_none_is_recorded(pairs: Pairs) -> None:
+    rekey = rekey_of(pairs.begun())
+    with pytest.raises(keyhop.errors.CannotStart, match="No deployment is known"):
+        rekey.redrive(dry_run=True)
+    with pytest.raises(keyhop.errors.CannotStart, match="remote needs the name of a deployment"):
+        rekey.start(remote=True)
+
+
+WRONG: list[tuple[str, Callable[[keyhop.Rekey], Any]]] = [
+    ("rate must be a number of write units", lambda rekey: rekey.throttle(-1)),
+    ("percent must be a percentage from 0 to 100", lambda rekey: rekey.shadow(101)),
+    ("max_write_rate must be", lambda rekey: rekey.start(max_write_rate=0)),
+    ("share must be", lambda rekey: rekey.verify(share=2)),
+    ("resume needs output", lambda rekey: rekey.verify(resume=True)),
+    ("freeze_limit must be", lambda rekey: rekey.cutover(freeze_limit=60)),
+    ("window_days must be", lambda rekey: rekey.complete(window_days=-1)),
+    ("lease must be", lambda rekey: rekey.create("t.yaml", lease=5)),
+    ("'t:X' has the type 'X'", lambda rekey: rekey.plan("by-day.yaml", partition_key="t:X")),
+]
+
+
+@pytest.mark.parametrize(("says", "call"), WRONG, ids=[says for says, _ in WRONG])
+def test_a_wrong_argument_is_refused_by_its_name(
+    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch, says: str, call: Any
+) -> None:
+    monkeypatch.chdir(template.parent)
+    with pytest.raises(keyhop.errors.CannotStart, match=says):
+        call(rekey_of(pairs.begun()))
+
+
+def test_the_new_table_needs_another_name(pairs: Pairs) -> None:
+    pairs.begun()
+    for name, says in ((pairs.source, "another table"), ("a b", "is no name")):
+        with pytest.raises(keyhop.errors.CannotStart, match=says):
+            keyhop.Rekey(pairs.source, name, endpoint_url=pairs.database.url)
+
+
+def test_an_exception_of_approve_ends_a_call_before_it_writes(pairs: Pairs, template: Path) -> None:
+    items = orders(pairs)
+    answers = {"create"}
+
+    def approve(action: str, look: Any) -> None:
+        if action not in answers:
+            raise PermissionError(action)
+
+    rekey = rekey_of(pairs, approve=approve)
+    rekey.create(template, accept=["unseen"], **DAY)
+    for call in (rekey.start, rekey.verify, rekey.cancel, lambda: rekey.shadow(5)):
+        with pytest.raises(PermissionError):
+            call()
+    assert rekey.status().phase == "created"
+    assert not pairs.side.control().replicating
+    assert items_of(pairs, pairs.source) == in_order(items)
+    assert rekey.throttle(5).figures["throttle"]["rate"] == 5.0, "which nobody is asked about"
+
+
+def test_a_stop_ends_a_copy_that_can_be_resumed(
+    pairs: Pairs, template: Path, tmp_path: Path
+) -> None:
+    orders(pairs)
+    stop, output = Event(), tmp_path / "copy"
+    rekey = rekey_of(pairs, stop=stop, progress=lambda progress: stop.set())
+    rekey.create(template, accept=["unseen"], **DAY)
+    with pytest.raises(Stopped):
+        rekey.start(output=output)
+    assert rekey_of(pairs).start(output=output, resume=True).is_done
+    assert len(items_of(pairs, pairs.destination)) == 30
