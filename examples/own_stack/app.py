@@ -2,7 +2,7 @@
 
 pip install 'keyhop[cdk]'        (or the wheel of `make dist`, with [cdk] after its path)
 cd examples/own_stack && cdk deploy
-keyhop run Orders --stack Shop   (the table's own name, as DynamoDB has it)
+keyhop keys Orders --remote --stack Shop   (the table's own name, as DynamoDB has it)
 """
 
 from aws_cdk import App, Stack, Tags

@@ -74,7 +74,7 @@ which = in_section("Which keys")
     type=shared.directory,
     help="keep the run in DIR (default: a new directory here, named after the table and the time)",
 )
-@output("--resume", help="continue the unfinished run in DIR")
+@shared.resume
 @shared.reporting
 @shared.where
 @shared.stack
@@ -86,7 +86,7 @@ def run(**options: Any) -> None:
     examples:
       keyhop each Orders --put item.json --dry-run        what would it cost?
       keyhop each Orders --put item.json -o run           asks, then puts
-      keyhop each Orders --put item.json -o run --resume  ... go on
+      keyhop each Orders --put item.json --resume run     ... go on
       keyhop each Orders --undo run                       delete what it has put
       keyhop each Orders --put item.json --keys list      for these keys
       keyhop each Orders --delete --item sk=OLD           one item of each

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -56,8 +57,6 @@ _FIELDS = {one.name for one in fields(EachInput)}
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
-    if options.resume and not options.output:
-        raise CannotStart("--resume needs --output DIR: the directory of the run to go on with.")
     values = _asked(options)
     command = EachCommand(options, values, values.request(flag, {}))
     with stop_on_signals("Nothing was done.", stop=command.stop):
@@ -170,7 +169,7 @@ class EachCommand(Session):
 
     @property
     def _hint(self) -> str:
-        return f"Continue with --output {self._path} --resume."
+        return f"Continue with --resume {shlex.quote(str(self._path))}."
 
     def _check_effect(self) -> None:
         """Raise CannotStart before anything is read, if the effect is impossible on this table."""

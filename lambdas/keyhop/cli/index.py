@@ -26,7 +26,7 @@ writing = together(
         type=shared.directory,
         help="keep the walks in DIR; such a walk can be resumed",
     ),
-    output("--resume", help="continue the unfinished walks in DIR"),
+    shared.resume,
 )
 
 

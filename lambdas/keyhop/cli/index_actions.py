@@ -27,7 +27,7 @@ WRITES = {
 
 def run(options: Options) -> int:
     """Run one action on the key index of a table, and return its exit status."""
-    if getattr(options, "resume", False) and options.output:
+    if getattr(options, "resume", False):
         check_is_begun(Path(options.output))
     with stop_on_signals("Start the same command again.") as stop:
         return int(getattr(IndexCommand(options, stop), options.action)())

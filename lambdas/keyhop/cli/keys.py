@@ -6,13 +6,19 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, whole
-from keyhop.jobs.layout import DEFAULT_UNITS
+from keyhop.jobs.layout import DEFAULT_UNITS, MOST_CONCURRENCY
+from keyhop.jobs.request import DEFAULT_STACK
 from keyhop.keys.request import STALE_INDEX
 from keyhop.scan.in_flight import MOST
 from keyhop.scan.segments import MOST_SEGMENTS
 
 reading = in_section("Reading")
 folding = in_section("Logical keys, of a table with sharded keys")
+remote = in_section("By a deployment")
+
+LOCAL = ("threads", "processes", "limit", "give_up_after", "count", "summary")
+REMOTE = ("follow", "name", "max_concurrency", "file_format")
+"""The options that only one of the two places has: this machine, and a deployment."""
 
 
 @click.command(
@@ -56,7 +62,9 @@ folding = in_section("Logical keys, of a table with sharded keys")
 )
 @limit(
     "--max-cost DOLLARS",
-    help="the same in dollars of reads, at the prices that --dry-run names",
+    help="the same in dollars of reads, at the prices that --dry-run names. With --remote: refuse "
+    "the run if the upper end of its estimate, of all services, is more (default: "
+    "as the deployment is set)",
     type=shared.positive,
 )
 @limit("--limit N", help="print at most N keys, then stop reading", type=whole(1, 10**9))
@@ -79,9 +87,14 @@ folding = in_section("Logical keys, of a table with sharded keys")
     "--output DIR",
     "-o",
     type=shared.directory,
-    help="write the keys to DIR/parts and a DIR/manifest.json; such a run can be resumed",
+    help="write the keys to DIR/parts and a DIR/manifest.json; such a run can be resumed. With "
+    "--remote: wait for the run, and copy its keys to DIR",
 )
-@output("--resume", help="continue the unfinished run in DIR")
+@output(
+    "--resume WHERE",
+    help="continue the unfinished run in the directory WHERE, or with --remote the run of this "
+    "name. Its limits may be others",
+)
 @output(
     "--verify SHARE",
     help="afterwards read this share of the table (0 to 1) by plain Scans, and compare",
@@ -91,8 +104,26 @@ folding = in_section("Logical keys, of a table with sharded keys")
 @output("--count", help="print the number of keys only")
 @output("--summary FILE", help="write the summary to FILE as JSON")
 @shared.quiet
+@remote("--remote", help="let the workers of a deployment list the keys, and print the run's name")
+@remote("--follow", help="show the progress of the run until it ends, then print the keys")
+@remote("--name NAME", help="of the run (default: made of the table's name and the time)")
+@remote(
+    "--max-concurrency N",
+    help="workers at once, at most; each sends 8 requests at once (default: planned)",
+    type=whole(1, MOST_CONCURRENCY),
+)
+@remote(
+    "--file-format FORMAT",
+    help="of the files of keys: jsonl (default), a key in DynamoDB's typed form a line; csv",
+    type=click.Choice(("jsonl", "csv")),
+)
 @shared.where
-@shared.stack
+@shared.place(
+    "--stack NAME",
+    help="the deployment, by its stack: it does the work with --remote (default: "
+    f"{DEFAULT_STACK}); otherwise its record of the key index counts (default: the record of this "
+    "machine)",
+)
 def run(**options: Any) -> None:
     """Print every distinct partition key of a table, or of an index, once.
 
@@ -104,16 +135,32 @@ def run(**options: Any) -> None:
       keyhop keys Orders --limit 3               some of them
       keyhop keys Orders --count                 how many?
       keyhop keys Orders -o keys                 into files, which a crash spares
-      keyhop keys Orders -o keys --resume        ... go on after an interruption
+      keyhop keys Orders --resume keys           ... go on after an interruption
       keyhop keys Orders -o keys --verify 0.01   ... check 1 % by a plain Scan
       keyhop keys Orders --max-read-rate 500     spare production
       keyhop keys Orders --index by-day          the keys of an index
       keyhop keys Audit --logical                /f.txt, not /f.txt_1, /f.txt_2
       keyhop keys Audit --logical --metadata M   ... of known shards only
+      keyhop keys Orders --remote                by a deployment; prints a name
+      keyhop keys Orders --remote --follow       ... wait, and print the keys
+      keyhop keys Orders --remote -o keys        ... wait, and copy them to files
+      keyhop keys Orders --remote --resume RUN   ... go on with a failed run
+
+    A deployment works on when this command ends, also by Ctrl-C: see keyhop runs.
 
     Standard output carries keys only; the rest goes to standard error, and holds no keys but the
     examples that --verify names.
 
     exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units or --max-cost
-    reached, 130 interrupted, 143 terminated. Set KEYHOP_DEBUG=1 for stack traces.
+    reached, 130 interrupted, 143 terminated. With --remote: 0 started; after waiting also 2 if the
+    run has failed, and 4 if it was refused for its cost; 130 the run goes on. Set KEYHOP_DEBUG=1
+    for stack traces.
     """
+    if options["remote"]:
+        shared.refuse(LOCAL, "is for a list on this machine: leave it out, or --remote")
+        shared.refuse(
+            ["endpoint_url"],
+            "does not work with --remote: a deployment reads the tables of its own account",
+        )
+    else:
+        shared.refuse(REMOTE, "is for --remote: add that")

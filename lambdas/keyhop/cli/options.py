@@ -2,8 +2,9 @@
 
 import math
 import re
+import shlex
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -17,6 +18,7 @@ from click.core import ParameterSource, augment_usage_errors
 from keyhop.cli.exit_status import raise_at_interrupt
 from keyhop.cli.settings import LEAST_RATE, settings
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
+from keyhop.errors import UnfinishedRun
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 
@@ -162,6 +164,8 @@ class Command(Sections):
             for name, setting in usable.items()
             if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
         }
+        if "resume" in ctx.params and not ctx.params.get("remote"):
+            _take_directory_to_resume(ctx)
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -170,7 +174,54 @@ class Command(Sections):
         check: Any = self.callback
         actions = import_module(f"{check.__module__}_actions")
         raise_at_interrupt()
-        return actions.run(Options(action=check.__name__, settings=ctx.obj, **ctx.params))
+        try:
+            return actions.run(Options(action=check.__name__, settings=ctx.obj, **ctx.params))
+        except UnfinishedRun as error:
+            command = command_line(output=None, resume=ctx.params["output"])
+            raise UnfinishedRun(f"{error} To resume it: {command}") from error
+
+
+def _take_directory_to_resume(ctx: click.Context) -> None:
+    """Make --resume DIR the output, which may then hold an unfinished run."""
+    directory = ctx.params["resume"]
+    ctx.params["resume"] = directory is not None
+    if directory is None:
+        return
+    if ctx.params["output"] is not None and not ctx.resilient_parsing:
+        raise click.UsageError("--resume DIR continues in DIR: leave --output out", ctx)
+    ctx.params["output"] = directory
+
+
+def is_given(ctx: click.Context, name: str) -> bool:
+    """Return whether an option is on the command line, before the command or after it."""
+    source = ctx.get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE or (
+        source is ParameterSource.DEFAULT_MAP and name not in (ctx.obj or ())
+    )
+
+
+def refuse(names: Iterable[str], why: str) -> None:
+    """Raise UsageError if one of these options is given; `why` follows its name."""
+    ctx = click.get_current_context()
+    for name in names:
+        if is_given(ctx, name):
+            raise click.UsageError(f"{flag(name)} {why}", ctx)
+
+
+def command_line(**values: Any) -> str:
+    """Return the command line that is being run, with other values of these options."""
+    ctx = click.get_current_context()
+    words = ctx.command_path.split()
+    for parameter in ctx.command.params:
+        name = str(parameter.name)
+        value = values.get(name, ctx.params[name])
+        if value is None or not (name in values or is_given(ctx, name)):
+            continue
+        is_option = isinstance(parameter, click.Option)
+        for item in value if parameter.multiple else [value]:
+            words += [parameter.opts[0]] * is_option
+            words += [str(item)] * (not getattr(parameter, "is_flag", False))
+    return shlex.join(words)
 
 
 def together(*decorators: Decorator) -> Decorator:
@@ -284,6 +335,9 @@ def directory(name: str) -> str:
 
 
 output = in_section("Output")
+resume = output(
+    "--resume DIR", type=directory, help="continue the unfinished run in DIR; limits may be others"
+)
 quiet = output("--quiet", "-q", help="no progress, no summary")
 format_ = output(
     "--format FORMAT",

@@ -181,12 +181,10 @@ def _verified_here(command: PairCommand, request: Request) -> Mapping[str, Any]:
 
 
 def _path(command: PairCommand) -> Path | None:
-    """Return the run's directory; raise CannotStart or RunConflict if there is none to resume."""
+    """Return the run's directory; raise RunConflict if there is none to resume."""
     options = command.options
     path = Path(options.output) if options.output else None
-    if options.resume:
-        if path is None:
-            raise CannotStart("--resume needs --output DIR: the directory of the run.")
+    if path is not None and options.resume:
         check_is_begun(path)
     return path
 
