@@ -139,13 +139,13 @@ def _build(cloud: Cloud) -> dict[str, Any]:
     given = {"table": DEPLOYED, "maxWriteRate": 100_000, "maxConcurrency": 2, "graceSeconds": 0}
     ended = machine.follow(machine.start(given), LONGEST_SECONDS)
     assert ended.status == "SUCCEEDED", ended
-    assert ended.output["audit"]["drift"] == 0
+    assert ended.output["verification"]["drift"] == 0
     built: dict[str, Any] = ended.output
     return built
 
 
 def _readings(database: Database, folder: Path) -> Iterator[dict[str, Any]]:
-    """What the keys of one table cost by each method, and an audit."""
+    """What the keys of one table cost by each method, and a verification."""
     summary = folder / "summary.json"
     keys_of = ("keys", DEPLOYED, "--summary", str(summary), "--method")
     verify = ("index", "verify", DEPLOYED, "--yes", "--format", "json")
@@ -153,7 +153,7 @@ def _readings(database: Database, folder: Path) -> Iterator[dict[str, Any]]:
         ("key index (`--method index`)", (*keys_of, "index")),
         ("skip-scan (`--method skip`)", (*keys_of, "skip")),
         ("full scan (`--method scan`)", (*keys_of, "scan")),
-        ("audit (`keyhop index verify`)", (*verify, "--grace", "0")),
+        ("verification (`keyhop index verify`)", (*verify, "--grace", "0")),
     ):
         out = _command(database, *arguments)
         told = json.loads(summary.read_text() if arguments[0] == "keys" else out)

@@ -156,7 +156,7 @@ def _reading_lines(results: dict[str, Any]) -> Iterator[str]:
     least = UNITS_PER_BLOCK * blocks_of(size * KEYS)
     most = least + UNITS_PER_BLOCK * index["segments"]
     kept = "kept" if least <= index["read_units"] <= most else "**not kept**"
-    built, audit = results["built"]["build"], results["built"]["audit"]
+    built, verification = results["built"]["build"], results["built"]["verification"]
     yield ""
     yield (
         f"All on the same table, with its sentinels. A row of the index is partition key, sort "
@@ -169,8 +169,8 @@ def _reading_lines(results: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"BuildKeyIndex on it took {built['read_units'] / KEYS:.2f} RRU and "
-        f"{built['write_units'] / KEYS:.2f} WRU a key, in {built['seconds']:.0f} s, and the audit "
-        f"at its end {audit['read_units'] / KEYS:.2f} RRU a key."
+        f"{built['write_units'] / KEYS:.2f} WRU a key, in {built['seconds']:.0f} s, and the "
+        f"verification at its end {verification['read_units'] / KEYS:.2f} RRU a key."
     )
 
 

@@ -1,4 +1,4 @@
-"""How long a verify takes to repair a destination, beside how long the copy of the same items took.
+"""How long a verification takes to repair a destination, beside the copy of the same items.
 
 `python -m bench.repair` does both on DynamoDB Local, one after the other, in rounds of their own
 tables; what counts is the ratio of each round. `--write` also writes docs/benchmark-repair.md.
@@ -45,7 +45,7 @@ class Round:
     """The seconds of one round.
 
     Attributes:
-        read: Seconds in which the verify read both tables, before it looked at any difference.
+        read: Seconds in which the verification read both tables, before its first look.
         repair: Seconds of all the rest of it: looks, quiet times and repairs.
     """
 
@@ -60,7 +60,7 @@ class Round:
 
 
 def measure_round(url: str, number: int, items: int, pauses: tuple[float, float] = PAUSES) -> Round:
-    """Copy a table, make every copied item differ, and let a verify repair all of them.
+    """Copy a table, make every copied item differ, and let a verification repair all of them.
 
     Half of the copied items are deleted, and the other half are changed.
 
@@ -68,7 +68,7 @@ def measure_round(url: str, number: int, items: int, pauses: tuple[float, float]
         url: The database.
         number: Tells the tables of a round from those of others.
         items: The number of items.
-        pauses: The quiet times of the verify, in seconds.
+        pauses: The quiet times of the verification, in seconds.
     """
     database = Database("dynamodb_local", url)
     connection = connect(Endpoint(region="us-east-1", url=url), 64)
@@ -121,7 +121,7 @@ class _Runs:
         return self._finished(request, tasks_of(transform_of=transform_of), "copy")
 
     def digest(self, name: str) -> Request:
-        """Make the first run of a verify, and return its request."""
+        """Make the first run of a verification, and return its request."""
         request = digests_of(
             VerifyInput.parse({"rekey": self.rekey.pair.destination, "repair": True})
         )
@@ -129,7 +129,7 @@ class _Runs:
         return request
 
     def compare(self, name: str, digests: Request) -> dict[str, Any]:
-        """Make the second run of a verify, which repairs."""
+        """Make the second run of a verification, which repairs."""
         digested = str(self.folder / f"{name}-digests")
         request = with_digests(replace(digests, task=VERIFY), digested)
         return self._finished(request, self._tasks, name)
@@ -151,7 +151,7 @@ class _Runs:
 
 
 def _lines(items: int, rounds: Sequence[Round], load: float) -> Iterator[str]:
-    yield "# Benchmark of a verify that repairs"
+    yield "# Benchmark of a verification that repairs"
     yield ""
     yield (
         f"Made by `python -m bench.repair --items {items} --rounds {len(rounds)} --write`: keyhop "
@@ -163,9 +163,9 @@ def _lines(items: int, rounds: Sequence[Round], load: float) -> Iterator[str]:
     yield ""
     yield (
         f"A table of {items:,} items of {ITEM_BYTES:,} bytes is copied without a limit on the "
-        "rate. Then half of the copied items are deleted, the others are changed, and a verify "
-        "repairs them all, in one process as the copy. *Read* is its first run, which reads both "
-        "tables. "
+        "rate. Then half of the copied items are deleted, the others are changed, and a "
+        "verification repairs them all, in one process as the copy. *Read* is its first run, "
+        "which reads both tables. "
         f"*Repair* is its second run: three looks at each item, quiet times of {PAUSES[0]:g} and "
         f"{PAUSES[1]:g} seconds, the repairs, and a look at each item afterwards."
     )

@@ -27,7 +27,7 @@ EVERY_OPTION = {
         {"table": "indexed", "keyIndex": True},
         {"table": "sharded", "sharding": {"partitionKey": "path"}},
     ],
-    "auditSchedule": "rate(7 days)",
+    "verifyIndexSchedule": "rate(7 days)",
     "shrinkSchedule": "rate(1 day)",
     "startDrains": True,
     "alarmEmail": "somebody@example.com",

@@ -690,13 +690,13 @@ class Config:
     """The reserved concurrency of KeepIndex, for all tables together."""
     alarm_email: Annotated[str | None, Must(text(_EMAIL), "one e-mail address")] = None
     max_cost: Annotated[float, Must(is_dollars, "a number of dollars, at least 0.01", float)] = 10.0
-    """The limit in dollars of a run, build, audit or removal whose input has none."""
+    """The limit in dollars of a run, build, verification or removal whose input has none."""
     prices: Annotated[str | None, Must(are_prices, ARE, as_json)] = None
     """JSON with the prices of units in the tables' region; None for list prices."""
     dynamodb_endpoint: Loopback = None
     """The address of DynamoDB, on a laptop only."""
-    audit_schedule: Schedule = "rate(7 days)"
-    """When key indexes are audited, as EventBridge writes it; None for no schedule."""
+    verify_index_schedule: Schedule = "rate(7 days)"
+    """When key indexes are verified, as EventBridge writes it; None for no schedule."""
     shrink_schedule: Schedule = "rate(1 day)"
     """When keys with more shards than necessary are looked for, as EventBridge writes it; None for
     no schedule."""

@@ -65,10 +65,10 @@ MACHINES = {
         "A key index was not built to its end. What is built stays and is kept true; "
         "start the same input again.",
     ),
-    "AuditKeyIndex": (
-        "audit",
+    "VerifyKeyIndex": (
+        "verify",
         "compares a key index with its table, and repairs it",
-        "An audit of a key index did not come to its end, so nobody knows whether "
+        "A verification of a key index did not come to its end, so nobody knows whether "
         "the index is true. Start it again.",
     ),
     "RemoveKeyIndex": (
@@ -92,8 +92,8 @@ class KeyIndex(Construct):
     """Key indexes for those tables of a KeyEnumeration that have `key_index`.
 
     The keeper with its failure queue, the walks, three state machines (BuildKeyIndex,
-    AuditKeyIndex, RemoveKeyIndex), and the schedule of audits. Deployed, it changes no table yet:
-    an execution of BuildKeyIndex gives a table its index. Raises ConfigError.
+    VerifyKeyIndex, RemoveKeyIndex), and the schedule of verifications. Deployed, it changes no
+    table yet: an execution of BuildKeyIndex gives a table its index. Raises ConfigError.
     """
 
     def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
@@ -126,23 +126,23 @@ class KeyIndex(Construct):
         self.machines = {
             name: self._manage_machine(name, action) for name, (action, *_) in MACHINES.items()
         }
-        self.audits = start_regularly(
+        self.verifications = start_regularly(
             self,
-            "Audit",
-            self.machines["AuditKeyIndex"],
+            "Verification",
+            self.machines["VerifyKeyIndex"],
             [
                 (
                     table.label,
-                    f"An audit of the key index of {table.label}",
-                    config.audit_schedule,
+                    f"A verification of the key index of {table.label}",
+                    config.verify_index_schedule,
                     {"table": table.given},
                 )
                 for table in self._tables
             ],
-            "EventBridge tries for a day to start an audit; one that is missed is made up for "
-            "by the next, and an index whose last audit is old is not relied on.",
+            "EventBridge tries for a day to start a verification; one that is missed is made up "
+            "for by the next, and an index whose last verification is old is not relied on.",
         )
-        """The rules by which audits start, in the order of the tables."""
+        """The rules by which verifications start, in the order of the tables."""
         self._show(keys.watch)
         keys.say(*self._outputs())
 
@@ -215,7 +215,7 @@ class KeyIndex(Construct):
         function = self._make.add(
             self,
             "ManageIndex",
-            "Prepares and finishes builds, audits and removals of key indexes",
+            "Prepares and finishes builds, verifications and removals of key indexes",
             {
                 **self._which,
                 **which_worker(self._config),
@@ -261,7 +261,7 @@ class KeyIndex(Construct):
             # S3 requires both for a write on condition that the object is the one that was read.
             ("WriteDownWhatIsKnownOfKeyIndexes", "GetObject PutObject", KEY_INDEXES),
             ("ReadWhatAWalkHasFound", "GetObject", ALL_RUNS),
-            ("WriteTheReportOfAnAudit", "PutObject", "runs/*/audit.json"),
+            ("WriteTheReportOfAVerification", "PutObject", "runs/*/verification.json"),
         ):
             arn = self.bucket.arn_for_objects(objects)
             allow(function, why, f"s3:{actions}", arn, wildcard=IDS_OF_RUNS)
@@ -324,16 +324,16 @@ class KeyIndex(Construct):
         allow_describing(job.functions["FinishRun"], self._tables)
 
     def _show(self, watch: Monitoring) -> None:
-        """Add the keeper, its failure queue, and builds, audits and removals."""
+        """Add the keeper, its failure queue, and builds, verifications and removals."""
         keeper, worker = self.keep_index, self.walks.worker
         watch.alarm(
             "KeyIndexDrift",
             watch.ours("KeyIndexDrift", period=DAY),
             1,
-            "An audit found that a sentinel was missing or surplus, so keys listed from the index "
-            "were wrong; unless it was told not to, it has put that right. The report is in "
-            f"s3://{self.bucket.bucket_name}/runs/RUN/audit.json. If it comes back, look at the "
-            "errors of KeepIndex and at the failure queue.",
+            "A verification found that a sentinel was missing or surplus, so keys listed from the "
+            "index were wrong; unless it was told not to, it has put that right. The report is in "
+            f"s3://{self.bucket.bucket_name}/runs/RUN/verification.json. If it comes back, look "
+            "at the errors of KeepIndex and at the failure queue.",
         )
         watch.alarm(
             "KeyIndexFailures",
@@ -342,7 +342,7 @@ class KeyIndex(Construct):
             "KeepIndex gave up on records of a stream, so a key index may be untrue. Run "
             f"`keyhop index redrive TABLE --queue {self.failures.queue_url}` within 24 hours, "
             "while the stream still has the records. After that give it --discard-old and --stack "
-            "too, which deletes the messages, and then start AuditKeyIndex, which finds what they "
+            "too, which deletes the messages, and then start VerifyKeyIndex, which finds what they "
             "would have told. Until it has finished, method auto does not read the index.",
         )
         watch.alarm(
@@ -351,8 +351,8 @@ class KeyIndex(Construct):
             1,
             "KeepIndex met an item of yours in the place of a sentinel, so its collection is not "
             "in the key index, and method auto does not read the index any more. Start "
-            "AuditKeyIndex, whose report names the collections; move or delete these items, and "
-            "audit again.",
+            "VerifyKeyIndex, whose report names the collections; move or delete these items, and "
+            "start it again.",
         )
         alarm_if_behind(
             watch,
@@ -380,7 +380,9 @@ class KeyIndex(Construct):
                 [metric_of(keeper, "Invocations", "batches (right)")],
             ),
         )
-        drift = watch.of_table("KeyIndexDrift", "drift that audits found", period=FIVE_MINUTES)
+        drift = watch.of_table(
+            "KeyIndexDrift", "drift that verifications found", period=FIVE_MINUTES
+        )
         writes = expression(
             f"RUNNING_SUM(units) * {watch.prices.write_unit:.10f}",
             "dollars of a build's or a removal's writes so far (right)",
@@ -396,5 +398,5 @@ class KeyIndex(Construct):
                 "Key indexes: the failure queue, and drift",
                 [waiting_in(self.failures, "batches given up, in the failure queue"), drift],
             ),
-            graph("Key indexes: builds, audits, removals", ends, [at_once(worker), writes]),
+            graph("Key indexes: builds, verifications, removals", ends, [at_once(worker), writes]),
         )

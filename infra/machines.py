@@ -235,7 +235,7 @@ def start_regularly(
     """Add a rule for each start that has a schedule, and return the rules in this order.
 
     Args:
-        what: The noun in all names, such as "Audit".
+        what: The noun in all names, such as "Verification".
         starts: The label of a table, the description of the rule, the schedule as EventBridge
             writes it, and the input of the execution.
         if_missed: The reason why starts that EventBridge gives up after a day need no queue.

@@ -121,7 +121,7 @@ class Rekey(Construct):
         }
         start_regularly(
             self,
-            "Verify",
+            "Verification",
             self.verify,
             [
                 (

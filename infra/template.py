@@ -64,7 +64,7 @@ class TemplateStack(Stack):
         ]
         keys = KeyEnumeration(self, "Default", tables=tables, stack_name=NAME)
         if with_key_index:
-            rules = KeyIndex(self, "KeyIndex", keys).audits
+            rules = KeyIndex(self, "KeyIndex", keys).verifications
             for number, rule in enumerate(rules[1:], 2):
                 resource = rule.node.default_child
                 assert isinstance(resource, CfnResource)

@@ -276,7 +276,7 @@ def _outcomes_of(run: Path) -> Iterator[str]:
 
 
 def _show_key_index(cloud: Cloud, before: Way) -> Iterator[str]:
-    """Build it while routes come and go, audit and read it; yield a sentence for each fault.
+    """Build it while routes come and go, verify and read it; yield a sentence for each fault.
 
     before: the run of the same table by hops.
     """
@@ -286,37 +286,38 @@ def _show_key_index(cloud: Cloud, before: Way) -> Iterator[str]:
     with bridge.running(), routes_come_and_go(cloud) as counts:
         built = _build(cloud)
     bridge.deliver_all(LONGEST_DELIVERY_SECONDS)
-    build, audit = built["build"], built["audit"]
+    build, verification = built["build"], built["verification"]
     console.print(
         f"Built in {build['seconds']:.1f} s: {build['put']:,} sentinels put, for "
         f"{build['write_units']:,.0f} WRU. Meanwhile {counts['came']:,} routes came and "
         f"{counts['went']:,} went;\nthe keeper has worked {bridge.counts['delivered']:,} records "
-        f"of the stream. Its audit, meanwhile: missing {audit['missing']}, surplus "
-        f"{audit['surplus']}, for {audit['read_units']:,.1f} RRU."
+        f"of the stream. Its verification, meanwhile: missing {verification['missing']}, "
+        f"surplus {verification['surplus']}, for {verification['read_units']:,.1f} RRU."
     )
     read = _keyhop_run(cloud, BY_ROUTE, "by-index")
     console.print(table_of((before, Way.deployed("by key index", read))))
     expected = before.keys + counts["came"] - counts["went"]
-    yield from faults_of_index(audit, read, expected)
+    yield from faults_of_index(verification, read, expected)
 
 
 def faults_of_index(
-    audit: Mapping[str, Any], read: Mapping[str, Any], expected: int
+    verification: Mapping[str, Any], read: Mapping[str, Any], expected: int
 ) -> Iterator[str]:
     """Return a sentence for each expectation of a built index that is not met.
 
-    Drift that has disappeared when the audit ends is not a fault: the keeper was only behind, and
-    `auto` reads such an index.
+    Drift that has disappeared when the verification ends is not a fault: the keeper was only
+    behind, and `auto` reads such an index.
 
     Args:
-        audit: The result of the build's audit.
+        verification: The result of the build's verification.
         read: The result of the run that should read the index.
         expected: The number of keys in the table.
     """
-    if audit["remaining"]:
+    if verification["remaining"]:
         yield (
-            f"the audit found {audit['missing']} missing and {audit['surplus']} surplus sentinels, "
-            f"and {audit['remaining']} of these {audit['drift']} remained wrong."
+            f"the verification found {verification['missing']} missing and "
+            f"{verification['surplus']} surplus sentinels, and {verification['remaining']} of "
+            f"these {verification['drift']} remained wrong."
         )
     if read["method"] != "index":
         yield f"the run did not read the index: {read['reason']}."

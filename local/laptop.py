@@ -44,7 +44,7 @@ def only_the_data() -> int:
 
 
 def laptop() -> int:
-    """Run the application until Ctrl-C. SIGUSR1 halts the stream, to show what an audit finds
+    """Run the application until Ctrl-C. SIGUSR1 halts the stream, to show what a verification finds
     then.
     """
     halted = False
@@ -71,8 +71,8 @@ def _what_to_do(cloud: Cloud) -> str:
     pair = f"{BY_AIRCRAFT} --to {PAIRS[0]['destination']}"
     template = "--template examples/rekey/flights-by-route.yaml"
     start = "aws stepfunctions start-execution --state-machine-arn"
-    build, audit, remove = (
-        cloud.outputs[f"{name}KeyIndexArn"] for name in ("Build", "Audit", "Remove")
+    build, verify, remove = (
+        cloud.outputs[f"{name}KeyIndexArn"] for name in ("Build", "Verify", "Remove")
     )
     return f"""
 In another terminal:
@@ -87,7 +87,7 @@ In another terminal:
 A key index, kept by the deployed function (keyhop runs list and show tell of these too):
 
 {start} {build} --input {job_input}
-{start} {audit} --input {job_input}
+{start} {verify} --input {job_input}
 {start} {remove} --input {job_input}
 .venv/bin/keyhop index status {BY_ROUTE} --endpoint-url {cloud.dynamodb}
 

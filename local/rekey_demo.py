@@ -35,7 +35,7 @@ LEASE_SECONDS = 10
 """A cutover begins so long before writes wait, and so does a rollback."""
 
 FOUND = 3
-"""The exit status of a verify that has found differences."""
+"""The exit status of a verification that has found differences."""
 
 PAIRS = [{"source": BY_AIRCRAFT, "destination": BY_ROUTE}]
 

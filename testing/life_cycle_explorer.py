@@ -1,4 +1,4 @@
-"""Every interleaving of builds, audits, removals, users, the keeper, a deploy and a crash.
+"""Every interleaving of builds, verifications, removals, users, the keeper, a deploy and a crash.
 
 The code that is explored is `LifeCycle` itself, `DeadLetters`, `Registry` and `why_not`. A world is
 a value: the table, its stream, the keeper's mapping, the registry's entry, and how far each actor
@@ -196,7 +196,7 @@ class Rules:
         if following == "wait":
             pass
         elif following == "walk":
-            first = "walk" if "walk" in state else "audit"
+            first = "walk" if "walk" in state else "verify"
             if first == "walk" and state["walk"]["walk"]["kind"] == "check":  # it only reads
                 state["walked"] = {"run": json.dumps({})}
                 return _with(world, number, replace(actor, step="finish", state=json.dumps(state)))
@@ -241,10 +241,10 @@ class Rules:
         if not actor.alive:
             return replace(actor, answers=())
         run = json.dumps(state["counted"][actor.step])
-        done = {"walk": "walked", "audit": "audited"}[actor.step]
+        done = {"walk": "walked", "verify": "verified"}[actor.step]
         state = {**state, done: {"run": run}}
-        if actor.step == "walk" and "audit" in state:
-            return _walking(replace(actor, state=json.dumps(state)), "audit")
+        if actor.step == "walk" and "verify" in state:
+            return _walking(replace(actor, state=json.dumps(state)), "verify")
         state.pop("counted")
         return replace(actor, step="finish", answers=(), state=json.dumps(state))
 
@@ -293,9 +293,9 @@ class Rules:
         """What a reader sees, all at one moment."""
         stream = arn_of(world.stream) if world.stream else None
         entry = world.registry_entry()
-        if entry.audit is not None:
-            began = datetime.fromisoformat(entry.audit["began"]) - timedelta(days=world.days)
-            entry = replace(entry, audit={**entry.audit, "began": began.isoformat()})
+        if entry.verification is not None:
+            began = datetime.fromisoformat(entry.verification["began"]) - timedelta(days=world.days)
+            entry = replace(entry, verification={**entry.verification, "began": began.isoformat()})
         return Evidence(
             "ACTIVE" if world.index else None,
             entry,

@@ -25,7 +25,7 @@ Call = Callable[["World"], tuple["World", Any]]
 @dataclass(frozen=True, slots=True)
 class Actor:
     """An execution of an action. state: of the last step that ended, as JSON. step: what is under
-    way: a step, "walk" or "audit" (then `answers` are the collections that are left), "settle",
+    way: a step, "walk" or "verify" (then `answers` are the collections that are left), "settle",
     "over". alive: as Step Functions tells.
     """
 
@@ -40,7 +40,7 @@ class Actor:
     @property
     def is_walking(self) -> bool:
         """Its walkers go on for a while after it was stopped."""
-        return self.step in ("walk", "audit")
+        return self.step in ("walk", "verify")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ Image = tuple[int, int]
 """Of an item: its place in the destination, and its content."""
 
 Candidate = tuple[int, tuple[int, ...]]
-"""A place that verify looks at, and the source keys that may want it."""
+"""A place that a verification looks at, and the source keys that may want it."""
 
 TO_DO, DONE = -2, -1
 NOT_CLEAN = -3
-"""A verify without repair that has found something: nobody goes by what it has seen."""
+"""A verification without repair that has found something: nobody goes by what it has seen."""
 PUT_IF_ABSENT = "backfill's write"
 NEW = 0
 """The token of a claim that nobody has taken: no fence is equal to it."""

@@ -1,4 +1,4 @@
-"""Every interleaving of users, workers, sweeps, a backfill and a verify, over a few keys.
+"""Every interleaving of users, workers, sweeps, a backfill and a verification, over a few keys.
 
 What is explored is `keyhop.rekey.worker.protocol.Protocol` itself, and the decision of verify,
 `keyhop.rekey.compare.look.verdict`. A world is a tuple; whatever is
@@ -332,7 +332,7 @@ class Explorer:
     def _verified(self, world: World) -> Iterator[World]:
         """Take one step of verify: a read for the digests, a read of a look, or a claim.
 
-        A world is left out once a verify without repair has said that it is not clean.
+        A world is left out once a verification without repair has said that it is not clean.
         """
         source, there, at, records, slots, late, claims, copies, crashes, fill, verify = world
         if verify == TO_DO and not self.may_verify(late):

@@ -1,9 +1,9 @@
-"""Every interleaving of a verify whose claims share a row, with all others (rekey_explorer.py).
+"""Every interleaving of all others (rekey_explorer.py) and a verification with one row of claims.
 
 A claim with a token below zero is in the shared row of that token. Each work of a row is a slot
 with requests of its own: the histories of one transaction for all of them are among its histories.
-A kill ends all works of a row, and the verify. If the verify had claims yet to put, it begins
-again. If not, it does not, so that its claims alone must bring the repair.
+A kill ends all works of a row, and the verification. If the verification had claims yet to put, it
+begins again. If not, it does not, so that its claims alone must bring the repair.
 """
 
 from collections.abc import Iterator
@@ -113,7 +113,7 @@ class JointExplorer(Explorer):
         return with_more(late, self.lates((number, (Kind.CLAIM, owner, place, None, None, None))))
 
     def _worked_row(self, world: World, slot: int, others: Any) -> Iterator[World]:
-        """One call of a work of a row; or its verify is killed, gets no answer, or leaves it."""
+        """One call of a work of a row; or the verification dies, gets no answer or leaves it."""
         source, there, at, records, slots, late, claims, copies, crashes, fill, verify = world
         number, work, _ = self.slots.values[slot]
         row, step = self._row_of(slot), self._step(work)

@@ -1,4 +1,4 @@
-"""Looks at candidates of a verify, with all quiet times between them."""
+"""Looks at candidates of a verification, with all quiet times between them."""
 
 from collections.abc import Callable, Sequence
 

@@ -312,7 +312,7 @@ BACK = Scenario(((0, A), (0, (1, 2)), (0, AGAIN)), crashes=1)
 FILLED = Scenario(((0, B),), before=(A, None), backfill=True, loses=True, verify=True)
 FILLED_LATE = replace(FILLED, script=((0, None),), workers=1, crashes=1)
 MOVED = Scenario(((0, ELSEWHERE),), before=(A, None), backfill=True, copy_dies=False)
-"""An item moves while it is copied; nothing is lost, and there is no verify."""
+"""An item moves while it is copied; nothing is lost, and there is no verification."""
 MOVED_LATE = replace(MOVED, crashes=1)
 STALE = Scenario((), before=(ELSEWHERE, None), destination=((0, A), (0, ELSEWHERE)), verify=True)
 """An item was copied to a place that it had left."""
@@ -372,15 +372,15 @@ MUTANTS: dict[str, Wrong] = {
     "no wait of who comes again": worker(LATE, NoWait),
     "no wait after no answer": worker(LATE, NoWaitUnanswered),
     "a wait before the look only": worker(LATE, WaitsForTheLook),
-    "no verify": worker(replace(FILLED, verify=False)),
-    "a verify too early": copy(FILLED_LATE, VerifiesAtOnce),
+    "no verification": worker(replace(FILLED, verify=False)),
+    "a verification too early": copy(FILLED_LATE, VerifiesAtOnce),
     "a copy that does not look again": copy(MOVED, CopiesOnce),
     "a copy that looks without a wait": copy(MOVED_LATE, LooksWithoutAWait),
-    "a verify that leaves out what changes": copy(VISITED, LeavesOutWhatChanges),
-    "a verify that leaves out what changes elsewhere": copy(
+    "a verification that leaves out what changes": copy(VISITED, LeavesOutWhatChanges),
+    "a verification that leaves out what changes elsewhere": copy(
         MOVED_ON, LeavesOutWhatChangesElsewhere
     ),
-    "a verify without repair that calls what changes clean": copy(
+    "a verification without repair that calls what changes clean": copy(
         replace(VISITED, repairs=False), LeavesOutWhatChanges
     ),
     "a shared row that no write checks": copy(SHARED_LATE, JointExplorer, unfenced_rows),
@@ -418,4 +418,4 @@ RIGHT: dict[str, Wrong] = {
     ),
 }
 """The same scenarios by the rules as they are; and by looks that also hold source items elsewhere,
-as everything that differs at the last look is settled, or keeps a verify from being clean."""
+as everything that differs at the last look is settled, or keeps a verification from being clean."""

@@ -72,10 +72,10 @@ def swept() -> Iterator[Scenario]:
 
 
 def filled() -> Iterator[Scenario]:
-    """A backfill, and a verify, while users write; with records, or before any.
+    """A backfill, and a verification, while users write; with records, or before any.
 
-    A verify repairs, or only says whether all is well. Without one, and if the backfill is not
-    killed and no record is lost, all is well by the second look of the backfill alone.
+    A verification repairs, or only says whether all is well. Without one, and if the backfill is
+    not killed and no record is lost, all is well by the second look of the backfill alone.
     """
     for at in itertools.product((None, 0, 1), repeat=2):
         before = tuple(None if d is None else (d, 9 - s) for s, d in enumerate(at))
@@ -121,7 +121,7 @@ def shared() -> Iterator[Scenario]:
 
 
 def planted() -> Iterator[Scenario]:
-    """A verify of a destination that is wrong in some way."""
+    """A verification of a destination that is wrong in some way."""
     there = (None, (0, (0, 5)), (1, (0, 5)), (0, (0, 9)))
     for one, two in itertools.product(there, (None, (0, (1, 5)), (1, (1, 8)))):
         yield Scenario((), before=BOTH, destination=(one, two), verify=True)

@@ -15,7 +15,7 @@ from keyhop.tasks import no_runs, tasks_of, transform_of
 
 
 def at_once(**more: Any) -> Tasks:
-    """As tasks_of, but a verify waits neither for a copy to settle nor between its looks."""
+    """As tasks_of, but a verification waits neither for a copy to settle nor between its looks."""
     return {**tasks_of(**more), **verifying(more.get("journal_of", no_runs))}
 
 
@@ -26,7 +26,7 @@ def verifying(
     wait: Callable[[float], None] = lambda seconds: None,
     pauses: tuple[float, float] = (0.0, 0.0),
 ) -> Tasks:
-    """Both tasks of a verify; wait, pauses: of the first, and of the second."""
+    """Both tasks of a verification; wait, pauses: of the first, and of the second."""
 
     def digests(connection: Connection, options: TaskOptions) -> Task:
         return DigestsTask(connection, options, transform_of, now=now, wait=wait)

@@ -1,4 +1,4 @@
-"""The steps of BuildKeyIndex, AuditKeyIndex and RemoveKeyIndex that are not runs."""
+"""The steps of BuildKeyIndex, VerifyKeyIndex and RemoveKeyIndex that are not runs."""
 
 import os
 from dataclasses import replace

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from keyhop import errors
     from keyhop.errors import KeyhopError
     from keyhop.public.deployment import Deployment, FetchedKeys, Run, RunProgress
+    from keyhop.public.each import EachResult, for_each_key
     from keyhop.public.examination import Examination, examine
     from keyhop.public.key_index import IndexResult, IndexStatus, KeyIndex
     from keyhop.public.key_list import (
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CalendarTable",
     "Deployment",
+    "EachResult",
     "Examination",
     "FetchedKeys",
     "Finding",
@@ -58,11 +60,13 @@ __all__ = [
     "errors",
     "estimate_keys",
     "examine",
+    "for_each_key",
     "list_keys",
 ]
 _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
     "Deployment": "keyhop.public.deployment",
+    "EachResult": "keyhop.public.each",
     "Examination": "keyhop.public.examination",
     "FetchedKeys": "keyhop.public.deployment",
     "Finding": "keyhop.report.findings",
@@ -86,6 +90,7 @@ _MODULES = {
     "Shards": "keyhop.public.shards",
     "estimate_keys": "keyhop.public.key_list",
     "examine": "keyhop.public.examination",
+    "for_each_key": "keyhop.public.each",
     "list_keys": "keyhop.public.key_list",
 }
 """The module of each public name; `errors` is a module itself."""

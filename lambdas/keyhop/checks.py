@@ -12,9 +12,9 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
-from keyhop.errors import InvalidInput
+from keyhop.errors import CannotStart, InvalidInput
 
 if TYPE_CHECKING:  # imported when something is read: a command begins sooner
     from cattrs import ClassValidationError, Converter
@@ -125,6 +125,26 @@ def structured(shape: type[T], value: Mapping[str, Any]) -> T:
         return _converter().structure(value, shape)
     except ClassValidationError as error:
         raise _unreadable(error) from error
+
+
+def requirements_of(shape: type) -> dict[str, Must]:
+    """Return the requirement on each field of a shape that has one, by the field's name."""
+    hints = get_type_hints(shape, include_extras=True)
+    first = {
+        name: next(iter(getattr(hint, "__metadata__", ())), None) for name, hint in hints.items()
+    }
+    return {name: must for name, must in first.items() if isinstance(must, Must)}
+
+
+def check_arguments(arguments: Mapping[str, Any], requirements: Mapping[str, Must]) -> None:
+    """Raise CannotStart for an argument of a public call that is not what it must be.
+
+    None means the default.
+    """
+    for name, must in requirements.items():
+        value = arguments.get(name)
+        if value is not None and not must.check(list(value) if must.read is tuple else value):
+            raise CannotStart(f"{name} must be {must.be}, not {shown(value)}.")
 
 
 def names_of(shape: type) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ KeyhopError
 ├── CannotStart            the request cannot be done like this; nothing has been read
 │   ├── TableNotFound
 │   ├── IndexNotFound
-│   ├── IndexBusy          another process builds, audits or removes the key index
+│   ├── IndexBusy          another process builds, verifies or removes the key index
 │   ├── InvalidInput       the input has unknown, missing or wrong values
 │   ├── BaselineUnreadable the older report cannot be compared
 │   └── RunConflict        the output already holds another run, or a finished one
@@ -30,8 +30,20 @@ KeyhopError
                            could lose keys
 """
 
+from typing import TYPE_CHECKING
 
-class KeyhopError(Exception): ...
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class KeyhopError(Exception):
+    """An error that a user can see.
+
+    Attributes:
+        result: The figures so far, if it has ended a call of `for_each_key` whose action had begun.
+    """
+
+    result: "Any" = None
 
 
 class CannotStart(KeyhopError): ...

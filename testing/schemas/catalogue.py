@@ -9,7 +9,7 @@ from typing import Any
 from handlers.sharding_requests import MoveRequest, QueryRequest, WriteRequest
 from keyhop.checks import camel
 from keyhop.each.request import KINDS, EachInput
-from keyhop.key_index.request import Audit, Build, Remove, WalkInput
+from keyhop.key_index.request import Build, Remove, Verify, WalkInput
 from keyhop.keys.request import KeysInput
 from keyhop.rekey.request import BackfillInput, CutOverInput, VerifyInput
 from keyhop.report.pages.document import ReportJson
@@ -124,10 +124,10 @@ EXCHANGES: Mapping[str, Exchange] = {
     "BuildKeyIndex": Exchange(
         "state machine: a key index for a table", Build, outputs.Build | outputs.BuildEstimate
     ),
-    "AuditKeyIndex": Exchange(
+    "VerifyKeyIndex": Exchange(
         "state machine: compare a key index with its table",
-        Audit,
-        outputs.Audit | outputs.Skipped,
+        Verify,
+        outputs.Verify | outputs.Skipped,
     ),
     "RemoveKeyIndex": Exchange(
         "state machine: a table as it was before its key index",

@@ -105,7 +105,7 @@ class BackfillRun(Finished):
 
 
 class Compared(TypedDict):
-    """What a verify of a re-key came to; moments are seconds since 1970."""
+    """What a verification of a re-key came to; moments are seconds since 1970."""
 
     run: str
     began: float
@@ -271,7 +271,7 @@ class VisitsEstimate(TypedDict):
 
 
 class CompareEstimate(TypedDict):
-    """By dryRun: of a verify, by the sizes that the service reports."""
+    """By dryRun: of a verification, by the sizes that the service reports."""
 
     table: str
     reason: str
@@ -285,7 +285,7 @@ class CompareEstimate(TypedDict):
 class Walk(TypedDict):
     """What one walk over all collections came to."""
 
-    kind: Literal["check", "build", "audit", "remove"]
+    kind: Literal["check", "build", "verify", "remove"]
     collections: int
     drift: Annotated[int, "missing, surplus and occupied"]
     missing: Annotated[int, "collections without their sentinel"]
@@ -306,7 +306,7 @@ class Walk(TypedDict):
     software_version: str
 
 
-class Audited(Walk):
+class Verification(Walk):
     remaining: Annotated[int, "how much of the drift is still there"]
     keeper: Annotated[bool, "whether one followed the table before and after"]
     kept_by: Annotated[dict[str, str], "mappings of the keeper, and when each was changed last"]
@@ -320,10 +320,10 @@ class Skipped(TypedDict):
     skipped: Annotated[str, "why"]
 
 
-class Audit(TypedDict):
+class Verify(TypedDict):
     table: str
-    audit: Audited
-    report: Annotated[str, "the address of audit.json in S3"]
+    verification: Verification
+    report: Annotated[str, "the address of verification.json in S3"]
 
 
 class Units(TypedDict):
@@ -350,8 +350,8 @@ class CapacityPlan(TypedDict):
 class Build(TypedDict):
     table: str
     build: Walk
-    audit: Audited
-    report: Annotated[str, "the address of audit.json in S3"]
+    verification: Verification
+    report: Annotated[str, "the address of verification.json in S3"]
     capacity: Annotated[Capacity | None, "of the index; null for a table on demand"]
 
 

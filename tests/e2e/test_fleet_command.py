@@ -101,14 +101,14 @@ def test_a_plan_is_waited_for(deployed: Deployed, small: set[str], command: Comm
 def test_executions_of_other_state_machines_are_shown_too(
     deployed: Deployed, command: Command
 ) -> None:
-    arn = deployed.cloud.outputs["AuditKeyIndexArn"]
+    arn = deployed.cloud.outputs["VerifyKeyIndexArn"]
     states = deployed.executions.states
     given = json.dumps({"table": "Nowhere"})
-    states.start_execution(stateMachineArn=arn, name="by-command-audit", input=given)
-    shown = command("runs", "show", "by-command-audit", "--follow")
+    states.start_execution(stateMachineArn=arn, name="by-command-verify", input=given)
+    shown = command("runs", "show", "by-command-verify", "--follow")
     assert shown.status == 2
-    assert shown.lines[0].startswith("by-command-audit: AuditKeyIndex of Nowhere, failed after")
-    assert "by-command-audit" in command("runs", "list").out.decode()
+    assert shown.lines[0].startswith("by-command-verify: VerifyKeyIndex of Nowhere, failed after")
+    assert "by-command-verify" in command("runs", "list").out.decode()
 
 
 def test_wrong_names_are_told(deployed: Deployed, command: Command) -> None:

@@ -37,7 +37,7 @@ def own_state(deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def run(deployed: Deployed, action: str, table: str, **given: Any) -> Run:
-    """An execution of BuildKeyIndex, AuditKeyIndex or RemoveKeyIndex, to its end."""
+    """An execution of BuildKeyIndex, VerifyKeyIndex or RemoveKeyIndex, to its end."""
     arn = deployed.cloud.outputs[f"{action.capitalize()}KeyIndexArn"]
     machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
     return machine.follow(machine.start({"table": table, **given}), LONGEST_SECONDS)
@@ -136,7 +136,7 @@ def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     planned = done(deployed, "build", "Kept", dryRun=True)
     assert planned["write_units"] == 200
     built = done(deployed, "build", "Kept", **GIVEN)
-    assert (built["build"]["put"], built["audit"]["drift"]) == (100, 0)
+    assert (built["build"]["put"], built["verification"]["drift"]) == (100, 0)
     bridge.deliver_all(60)
     assert drift(database, "Kept", sentinel) == (set(), set())
 
@@ -163,19 +163,19 @@ def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     delete("new", "a")
     delete("new", "b")
     database.client.delete_item(TableName="Kept", Key=sentinel.key_of({"pk": {"S": min(expected)}}))
-    looked = done(deployed, "audit", "Kept", repair=False, graceSeconds=0)["audit"]
+    looked = done(deployed, "verify", "Kept", repair=False, graceSeconds=0)["verification"]
     assert (looked["missing"], looked["surplus"], looked["repaired"]) == (2, 1, 0)
     assert deployed.run({"table": "Kept"}).output["method"] == "skip"
-    repaired = done(deployed, "audit", "Kept", graceSeconds=0)["audit"]
+    repaired = done(deployed, "verify", "Kept", graceSeconds=0)["verification"]
     assert repaired["repaired"] == 3
     assert drift(database, "Kept", sentinel) == (set(), set())
     bridge.deliver_all(60)
-    assert done(deployed, "audit", "Kept", graceSeconds=1)["audit"]["drift"] == 0
+    assert done(deployed, "verify", "Kept", graceSeconds=1)["verification"]["drift"] == 0
 
     (mapping,) = mappings(deployed, "Kept")
     functions = deployed.cloud.client("lambda")
     functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
-    assert done(deployed, "audit", "Kept", graceSeconds=0)["audit"]["drift"] == 0
+    assert done(deployed, "verify", "Kept", graceSeconds=0)["verification"]["drift"] == 0
 
     delete("while nobody looks", "a")
     bridge.deliver_all(60)
@@ -193,29 +193,29 @@ def test_the_cause_of_a_failed_walk_is_the_machines_own(deployed: Deployed) -> N
     ended = run(deployed, "build", "Small")
     assert (ended.status, ended.error) == ("FAILED", "InvalidInput")
     assert "has no keyIndex in this deployment" in ended.cause
-    ended = run(deployed, "audit", "Chaos", maxConcurency=3)
+    ended = run(deployed, "verify", "Chaos", maxConcurency=3)
     assert "did you mean maxConcurrency" in ended.cause
 
 
 @pytest.mark.usefixtures("kept")
 def test_a_walk_that_somebody_stops_is_told_with_the_input_to_go_on(deployed: Deployed) -> None:
     """It has neither error nor cause."""
-    arn = deployed.cloud.outputs["AuditKeyIndexArn"]
-    audits = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
+    arn = deployed.cloud.outputs["VerifyKeyIndexArn"]
+    verifications = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
     given = {"table": "Chaos", "graceSeconds": 0}
-    audit = audits.start(given)
-    walks = {"stateMachineArn": arn.replace("AuditKeyIndex", "WalkKeyIndexes")}
+    verification = verifications.start(given)
+    walks = {"stateMachineArn": arn.replace("VerifyKeyIndex", "WalkKeyIndexes")}
     found: list[Any] = []
     while not found:
-        found = audits.states.list_executions(**walks, statusFilter="RUNNING")["executions"]
+        found = verifications.states.list_executions(**walks, statusFilter="RUNNING")["executions"]
     (walk,) = found
-    audits.states.stop_execution(executionArn=walk["executionArn"])
-    ended = audits.follow(audit, LONGEST_SECONDS)
+    verifications.states.stop_execution(executionArn=walk["executionArn"])
+    ended = verifications.follow(verification, LONGEST_SECONDS)
     assert (ended.status, ended.error) == ("FAILED", "RunEnded")
     assert f"{walk['executionArn']} over the table is ABORTED" in ended.cause
     advised = json.loads(ended.cause.partition("start again with ")[2])
     assert advised == given
-    assert done(deployed, "audit", **advised)["audit"]["drift"] == 0
+    assert done(deployed, "verify", **advised)["verification"]["drift"] == 0
 
 
 @contextmanager
@@ -288,7 +288,7 @@ def test_chaos_leaves_no_drift(
     assert drift(deployed.database, "Chaos", kept) == (set(), set())
     items = [item for item in scanned(deployed.database, "Chaos") if not kept.is_one(item)]
     assert len({item["pk"]["S"] for item in items}) > min(writes, 500) / 5
-    assert done(deployed, "audit", "Chaos", graceSeconds=0)["audit"]["drift"] == 0
+    assert done(deployed, "verify", "Chaos", graceSeconds=0)["verification"]["drift"] == 0
 
 
 @pytest.fixture
@@ -328,4 +328,4 @@ def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(
         assert (nothing.status, b"0 messages" in nothing.out) == (0, True)
         proxy.poison = None
         bridge.deliver_all(60)
-    assert done(deployed, "audit", "Chaos", graceSeconds=0)["audit"]["drift"] == 0
+    assert done(deployed, "verify", "Chaos", graceSeconds=0)["verification"]["drift"] == 0

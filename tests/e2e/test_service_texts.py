@@ -87,7 +87,7 @@ def test_what_is_not_known_of_an_index_is_found_to_be_missing(
 
 
 def test_auto_works_while_an_index_is_being_built(deployed: Deployed, builds: Executions) -> None:
-    """The entry of the index has a lease and no audit; a build that was stopped is begun anew."""
+    """The entry of the index has a lease and no verification; a stopped build is begun anew."""
     expected = deployed.database.collections("Building", [1, 2, 3] * 40)
     build = builds.start({"table": "Building", "graceSeconds": 1, "maxWriteRate": 8})
     walks = builds.state_machine.replace("BuildKeyIndex", "WalkKeyIndexes")

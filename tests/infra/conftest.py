@@ -136,12 +136,12 @@ def laptop() -> Deployed:
 def scheduled() -> Deployed:
     """With schedules of its own, and a reservation."""
     cron = "cron(0 3 ? * SUN *)"
-    schedules = {"auditSchedule": cron, "shrinkSchedule": cron}
+    schedules = {"verifyIndexSchedule": cron, "shrinkSchedule": cron}
     return deployed(stack_of({**SHARDED_CONTEXT, **schedules, "reservedConcurrency": "20"}))
 
 
 @pytest.fixture(scope="session")
 def unscheduled() -> Deployed:
     """With no schedules, and results that go with the stack."""
-    never = {"auditSchedule": "never", "shrinkSchedule": "never", "keepResults": "false"}
+    never = {"verifyIndexSchedule": "never", "shrinkSchedule": "never", "keepResults": "false"}
     return deployed(stack_of({**SHARDED_CONTEXT, **never}))

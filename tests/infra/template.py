@@ -32,7 +32,7 @@ REPORT_FUNCTIONS = ("ExamineTable", "SampleTable", "ShowReport")
 """Those that are there if a table has report."""
 REKEY_FUNCTIONS = ("Replicate", "BackfillItems", "CompareBoth", "CutOver")
 """Those that are there if there is a pair in rekey."""
-KEY_INDEX_MACHINES = ("BuildKeyIndex", "AuditKeyIndex", "RemoveKeyIndex")
+KEY_INDEX_MACHINES = ("BuildKeyIndex", "VerifyKeyIndex", "RemoveKeyIndex")
 
 
 @dataclass(frozen=True)

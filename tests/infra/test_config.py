@@ -23,7 +23,7 @@ def test_only_the_tables_must_be_given():
     assert found.reserved_concurrency is None
     assert found.alarm_email is None
     assert found.dynamodb_endpoint is None
-    assert found.audit_schedule == "rate(7 days)"
+    assert found.verify_index_schedule == "rate(7 days)"
     assert found.key_index_tables == ()
 
 
@@ -100,12 +100,12 @@ def test_key_attributes_in_both_places_are_refused():
         "cron(0 3 1 * ? *)",
     ],
 )
-def test_audits_go_by_a_schedule_of_eventbridge(schedule: str):
-    assert config(auditSchedule=schedule).audit_schedule == schedule
+def test_verifications_go_by_a_schedule_of_eventbridge(schedule: str):
+    assert config(verifyIndexSchedule=schedule).verify_index_schedule == schedule
 
 
-def test_audits_may_be_left_to_people():
-    assert config(auditSchedule="never").audit_schedule is None
+def test_verifications_may_be_left_to_people():
+    assert config(verifyIndexSchedule="never").verify_index_schedule is None
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ WRONG = [
     ("tables", ["Orders", {"table": "Orders", "keyIndex": True}], "once"),
     ("tables", [{"table": "Orders", "kmsKey": "alias/orders"}], "not its alias"),
     ("tables", [{"table": "Orders", "kmsKey": "1a2b"}], "arn:aws:kms:REGION:ACCOUNT:key/ID"),
-    ("auditSchedule", "weekly", "rate(7 days)"),
-    ("auditSchedule", "rate(7 day)", "rate(7 days)"),
-    ("auditSchedule", "rate(1 days)", "rate(7 days)"),
-    ("auditSchedule", "rate(0 days)", "rate(7 days)"),
-    ("auditSchedule", "rate(7 weeks)", "rate(7 days)"),
-    ("auditSchedule", "cron(0 3 * * * *)", "cron(0 3 ? * SUN *)"),
-    ("auditSchedule", "cron(0 3 ? * SUN)", "cron(0 3 ? * SUN *)"),
-    ("auditSchedule", 7, "or never"),
+    ("verifyIndexSchedule", "weekly", "rate(7 days)"),
+    ("verifyIndexSchedule", "rate(7 day)", "rate(7 days)"),
+    ("verifyIndexSchedule", "rate(1 days)", "rate(7 days)"),
+    ("verifyIndexSchedule", "rate(0 days)", "rate(7 days)"),
+    ("verifyIndexSchedule", "rate(7 weeks)", "rate(7 days)"),
+    ("verifyIndexSchedule", "cron(0 3 * * * *)", "cron(0 3 ? * SUN *)"),
+    ("verifyIndexSchedule", "cron(0 3 ? * SUN)", "cron(0 3 ? * SUN *)"),
+    ("verifyIndexSchedule", 7, "or never"),
     ("keyAttributes", ["customer"], "an object"),
     ("keyAttributes", "customer", "an object"),
     ("keyAttributes", {"Order": ["customer"]}, "Order is not one of them"),

@@ -287,7 +287,7 @@ def test_step_functions_waits_for_a_function_longer_than_it_lives(
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), [("manage", "Walk"), ("manage", "Audit"), ("report", "Sample")]
+    ("file", "name"), [("manage", "Walk"), ("manage", "Verify"), ("report", "Sample")]
 )
 def test_a_walk_may_take_as_long_as_its_files_are_there(plain: Deployed, file: str, name: str):
     """113 hours are not the longest: a billion sentinels at the default rate are 23 days."""
@@ -326,7 +326,7 @@ def test_a_failed_run_ends_with_its_own_error_and_a_cause_that_is_no_json():
     assert all(OF_AWS.fullmatch(error) for error in retried)
 
 
-# --- builds, audits and removals of key indexes
+# --- builds, verifications and removals of key indexes
 
 
 def test_each_machine_does_its_own_action_and_starts_walks(kept: Deployed):
@@ -367,7 +367,7 @@ def test_a_walk_is_a_run_that_is_waited_for():
     assert resources == {"arn:${Partition}:states:::states:startExecution.sync:2"}
 
 
-WALK, AUDIT = {"table": "Orders"}, {"table": "Orders", "walk": {"kind": "audit"}}
+WALK, VERIFICATION = {"table": "Orders"}, {"table": "Orders", "walk": {"kind": "verify"}}
 REMOVAL = {"next": "walk", "walk": WALK, "rounds": 1, "settleSeconds": 65}
 
 
@@ -379,13 +379,13 @@ REMOVAL = {"next": "walk", "walk": WALK, "rounds": 1, "settleSeconds": 65}
         ({"next": "end", "result": {}}, ["Finished"]),
         ({"next": "finish", "rounds": 1}, ["Finish"]),
         (
-            {"next": "walk", "walk": WALK, "audit": AUDIT},
-            ["Walk", "IsToBeAudited", "Audit", "Finish"],
+            {"next": "walk", "walk": WALK, "verify": VERIFICATION},
+            ["Walk", "IsToBeVerified", "Verify", "Finish"],
         ),
-        ({"next": "walk", "audit": AUDIT}, ["Audit", "Finish"]),
-        (REMOVAL, ["Settle", "Walk", "IsToBeAudited", "Finish"]),
+        ({"next": "walk", "verify": VERIFICATION}, ["Verify", "Finish"]),
+        (REMOVAL, ["Settle", "Walk", "IsToBeVerified", "Finish"]),
     ],
-    ids=["wait", "plan", "skip", "emptied", "build", "audit", "remove"],
+    ids=["wait", "plan", "skip", "emptied", "build", "verify", "remove"],
 )
 def test_what_follows_a_preparation_is_what_it_says(prepared: dict[str, Any], path: list[str]):
     assert follow("IsPrepared", prepared, len(path)) == path
@@ -396,7 +396,7 @@ def test_what_follows_a_preparation_is_what_it_says(prepared: dict[str, Any], pa
     [
         ({"next": "end", "result": {}}, ["Finished"]),
         ({"next": "wait", "seconds": 10, "rounds": 1}, ["WaitForTable", "Finish"]),
-        ({**REMOVAL, "rounds": 2}, ["Settle", "Walk", "IsToBeAudited", "Finish"]),
+        ({**REMOVAL, "rounds": 2}, ["Settle", "Walk", "IsToBeVerified", "Finish"]),
     ],
 )
 def test_what_follows_the_finish_is_what_it_says(finished: dict[str, Any], path: list[str]):

@@ -47,7 +47,7 @@ TASKS = [
 ]
 REFUSING = [one for one in TASKS if one[0] != "report" or one[1] == "Plan"]
 """Those that look at what was asked for, or at what has become of the table meanwhile."""
-WALKS = [("manage", "Walk"), ("manage", "Audit"), ("report", "Sources")]
+WALKS = [("manage", "Walk"), ("manage", "Verify"), ("report", "Sources")]
 REFUSALS = sorted(all_of(CannotStart) - {"BaselineUnreadable"})
 """The last is of a report's file, which an execution names by its run."""
 

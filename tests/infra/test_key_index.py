@@ -228,15 +228,15 @@ def test_nobody_waits_an_hour_for_an_answer(kept: Deployed):
     assert 3 * timeout + 180 <= patience < 3600
 
 
-def test_each_table_is_audited_by_the_schedule(kept: Deployed):
+def test_each_table_is_verified_by_the_schedule(kept: Deployed):
     rules = [rule["Properties"] for rule in kept.of_type("AWS::Events::Rule").values()]
     assert {rule["ScheduleExpression"] for rule in rules} == {"rate(7 days)"}
     targets = [target for rule in rules for target in rule["Targets"]]
     assert [json.loads(target["Input"]) for target in targets] == [
         {"table": given, "scheduled": True} for given in GIVEN
     ]
-    audit = states_arn("stateMachine:Keyhop-AuditKeyIndex")
-    assert {kept.resolve(target["Arn"]) for target in targets} == {audit}
+    verification = states_arn("stateMachine:Keyhop-VerifyKeyIndex")
+    assert {kept.resolve(target["Arn"]) for target in targets} == {verification}
 
 
 def test_the_context_sets_the_schedule(scheduled: Deployed, unscheduled: Deployed):

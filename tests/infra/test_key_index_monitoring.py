@@ -65,10 +65,10 @@ def test_an_execution_that_failed_is_told(alarms: dict, machine: str):
 @pytest.mark.parametrize(
     ("alarm", "advice"),
     [
-        ("KeyIndexDrift", f"s3://{BUCKET}/runs/RUN/audit.json"),
+        ("KeyIndexDrift", f"s3://{BUCKET}/runs/RUN/verification.json"),
         ("KeyIndexDrift", "failure queue"),
         ("KeyIndexFailures", f"keyhop index redrive TABLE --queue {QUEUE_URL}"),
-        ("KeyIndexFailures", "AuditKeyIndex"),
+        ("KeyIndexFailures", "VerifyKeyIndex"),
         ("KeeperBehind", "throttles"),
         *((f"Failed{name}", "its cause says why and what to do") for name in KEY_INDEX_MACHINES),
     ],

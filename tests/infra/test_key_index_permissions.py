@@ -293,7 +293,7 @@ def test_only_who_manages_writes_what_is_known_of_an_index(kept: Deployed, owner
 
 
 def test_who_manages_reads_runs_and_adds_a_report(kept: Deployed):
-    assert kept.allows("ManageIndex", "s3:PutObject", RUN.replace("manifest", "audit"))
+    assert kept.allows("ManageIndex", "s3:PutObject", RUN.replace("manifest", "verification"))
     assert kept.allows("ManageIndex", "s3:GetObject", RUN)
     for action in ("PutObject", "DeleteObject"):
         assert not kept.allows("ManageIndex", f"s3:{action}", RUN)
@@ -348,15 +348,15 @@ def test_a_machine_does_nothing_else(kept: Deployed, machine: str):
     assert services == {"lambda", "states", "events", "logs", "xray", "cloudwatch"}
 
 
-def test_the_schedule_starts_audits_and_nothing_else(kept: Deployed):
+def test_the_schedule_starts_verifications_and_nothing_else(kept: Deployed):
     (role,) = {
         rule["Properties"]["Targets"][0]["RoleArn"]["Fn::GetAtt"][0]
         for rule in kept.of_type("AWS::Events::Rule").values()
     }
     (statement,) = kept.statements_of({"Role": {"Fn::GetAtt": [role, "Arn"]}})
-    assert statement["Sid"] == "StartAudits"
+    assert statement["Sid"] == "StartVerifications"
     assert statement["Action"] == ["states:StartExecution"]
-    assert statement["Resource"] == [states_arn("stateMachine:Keyhop-AuditKeyIndex")]
+    assert statement["Resource"] == [states_arn("stateMachine:Keyhop-VerifyKeyIndex")]
 
 
 @pytest.mark.parametrize("owner", OWNERS)

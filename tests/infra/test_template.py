@@ -73,12 +73,12 @@ def test_tables_that_are_not_given_are_the_first_once_more(written: Deployed):
     assert both == ["Orders", "Orders", "Events", "Orders"]
 
 
-def test_an_index_is_audited_once(folder: Path):
+def test_an_index_is_verified_once(folder: Path):
     written = Deployed(json.loads((folder / "keyhop-key-index.template.json").read_text()))
     rules = [
         one["Properties"]
         for name, one in written.of_type("AWS::Events::Rule").items()
-        if "Audit" in name
+        if "Verification" in name
     ]
     states = [chosen(one["State"], {"Table1": "Orders"}) for one in rules]
     assert sorted(states) == ["DISABLED"] * (template.MOST_TABLES - 1) + ["ENABLED"]

@@ -116,7 +116,7 @@ def elsewhere() -> Iterator[tuple[Call, str]]:
     for name in ("FinishRun", "KeepIndex", "WalkSegments", "ReleaseKeeper"):
         why = "an entry that is gone, with the bucket's content perhaps, is nothing known"
         yield Call.of(name, "s3:ListBucket", BUCKET_ARN, s3__prefix=missing), why
-    for name in ("AuditKeyIndex", "RemoveKeyIndex", "DrainShards", "ReportKeys", "RekeyCutOver"):
+    for name in ("VerifyKeyIndex", "RemoveKeyIndex", "DrainShards", "ReportKeys", "RekeyCutOver"):
         why = "they fail end to end only where somebody is to blame, which raises no alarm"
         yield Call.of(name, "cloudwatch:PutMetricData", "*", cloudwatch__namespace="Keyhop"), why
     yield from _of_a_table_that_scales()

@@ -18,7 +18,7 @@ from testing.standin.server import StandIn
 ROUTES = [f"JFK-{number:02}" for number in range(20)]
 LONGEST_SECONDS = 60.0
 TOO_LARGE = "Item size has exceeded the maximum allowed size"
-AUDIT = {"drift": 0, "remaining": 0, "missing": 0, "surplus": 0}
+VERIFICATION = {"drift": 0, "remaining": 0, "missing": 0, "surplus": 0}
 READ = {"keys": 230, "method": "index", "reason": "the key index is trusted"}
 
 
@@ -100,14 +100,17 @@ def test_writes_go_on_while_the_database_fails_for_a_time(
 
 
 @pytest.mark.parametrize(
-    ("audit", "read", "faults"),
+    ("verification", "read", "faults"),
     [
         ({}, {}, []),
         ({"drift": 2, "missing": 1, "surplus": 1}, {}, []),  # the keeper was only behind
         (
             {"drift": 2, "missing": 1, "surplus": 1, "remaining": 1},
             {},
-            ["the audit found 1 missing and 1 surplus sentinels, and 1 of these 2 remained wrong."],
+            [
+                "the verification found 1 missing and 1 surplus sentinels, and 1 of these 2 "
+                "remained wrong."
+            ],
         ),
         (
             {},
@@ -120,9 +123,9 @@ def test_writes_go_on_while_the_database_fails_for_a_time(
     ],
 )
 def test_an_index_is_right_if_nothing_remains_wrong_and_it_is_read(
-    audit: dict[str, Any], read: dict[str, Any], faults: list[str]
+    verification: dict[str, Any], read: dict[str, Any], faults: list[str]
 ) -> None:
-    assert list(faults_of_index(AUDIT | audit, READ | read, 230)) == faults
+    assert list(faults_of_index(VERIFICATION | verification, READ | read, 230)) == faults
 
 
 def test_ways_that_differ_are_named_with_their_counts() -> None:

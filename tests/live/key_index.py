@@ -57,7 +57,7 @@ class Life:
         least = 0 if self.table.streams else len(self.keys)
         put = built["build"]["put"]
         expect(least <= put <= len(self.keys), f"{put} sentinels put for {len(self.keys)} keys")
-        expect_equal(built["audit"]["remaining"], 0, "what is wrong after the build")
+        expect_equal(built["verification"]["remaining"], 0, "what is wrong after the build")
         index = self._describe()["GlobalSecondaryIndexes"][0]
         if self.table.capacity:
             units = index["ProvisionedThroughput"]["WriteCapacityUnits"]

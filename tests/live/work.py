@@ -71,7 +71,7 @@ class Work:
             "settings": "",  # none of a deployment of the user's
             "tables": json.dumps(tables),
             "logLevel": "ERROR",
-            "auditSchedule": "never",
+            "verifyIndexSchedule": "never",
             "shrinkSchedule": "never",
         }
         if not suite.ways.stack_makes_tables:

@@ -42,7 +42,7 @@ def test_build_verify_repair_and_remove(dynamodb: Database, table_name: str) -> 
     assert (built.action, built.collections, built.drift) == ("build", 20, 0)
     assert built.write_units > 0
     assert "No keeper" in built.notes[0]
-    assert {progress.activity for progress in seen} == {"checking", "building", "auditing"}
+    assert {progress.activity for progress in seen} == {"checking", "building", "verifying"}
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     dynamodb.client.delete_item(TableName=table_name, Key=sentinel.key_of({"pk": {"S": "k3"}}))
     found = index.verify(repair=False)

@@ -11,7 +11,7 @@ from keyhop.streams.event_source import MOST_OUTAGE, Watch
 from moto import mock_aws
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-AUDIT = NOW - timedelta(days=9)
+VERIFICATION = NOW - timedelta(days=9)
 FUNCTION, TABLE = "Keyhop-KeepIndex", "Orders"
 
 
@@ -56,61 +56,63 @@ def put(
 
 
 def longest(client: Any) -> float | None:
-    return Watch(lambda service: client).longest_lag_seconds(FUNCTION, TABLE, AUDIT)
+    return Watch(lambda service: client).longest_lag_seconds(FUNCTION, TABLE, VERIFICATION)
 
 
 def test_an_outage_of_a_day_that_ended_long_ago_is_seen(client: Any) -> None:
-    worked(client, AUDIT + timedelta(days=1), timedelta(seconds=1))
-    worked(client, AUDIT + timedelta(days=3), timedelta(hours=23, minutes=59))
+    worked(client, VERIFICATION + timedelta(days=1), timedelta(seconds=1))
+    worked(client, VERIFICATION + timedelta(days=3), timedelta(hours=23, minutes=59))
     worked(client, NOW - timedelta(hours=2), timedelta(seconds=1))
     assert (longest(client) or 0.0) > MOST_OUTAGE.total_seconds()
 
 
-def test_records_from_before_the_audit_are_no_outage(client: Any) -> None:
-    """A new keeper begins with the records of the last day, just before the audit of a build."""
-    worked(client, AUDIT + timedelta(minutes=5), timedelta(hours=23, minutes=59))
-    worked(client, AUDIT + timedelta(hours=5), timedelta(seconds=40))
+def test_records_from_before_the_verification_are_no_outage(client: Any) -> None:
+    """A new keeper begins with the last day's records, just before the verification of a build."""
+    worked(client, VERIFICATION + timedelta(minutes=5), timedelta(hours=23, minutes=59))
+    worked(client, VERIFICATION + timedelta(hours=5), timedelta(seconds=40))
     assert longest(client) == 40.0
 
 
-def test_an_outage_that_began_with_the_audit_is_seen(client: Any) -> None:
-    worked(client, AUDIT + timedelta(hours=24), timedelta(hours=23, minutes=59))
+def test_an_outage_that_began_with_the_verification_is_seen(client: Any) -> None:
+    worked(client, VERIFICATION + timedelta(hours=24), timedelta(hours=23, minutes=59))
     assert (longest(client) or 0.0) > MOST_OUTAGE.total_seconds()
 
 
 def test_a_table_that_nobody_wrote_to_has_no_batches(client: Any) -> None:
     assert longest(client) == 0.0
-    written(client, "ConsumedWriteCapacityUnits", AUDIT + timedelta(days=1), 0.0)
-    written(client, "ConsumedWriteCapacityUnits", AUDIT - timedelta(days=1), 7.0)
+    written(client, "ConsumedWriteCapacityUnits", VERIFICATION + timedelta(days=1), 0.0)
+    written(client, "ConsumedWriteCapacityUnits", VERIFICATION - timedelta(days=1), 7.0)
     assert longest(client) == 0.0
 
 
 def test_a_batch_that_hides_its_oldest_records_hides_no_outage(client: Any) -> None:
     """After two days one batch has all records of the last day; the youngest is a second old."""
-    worked(client, AUDIT + timedelta(hours=2), timedelta(seconds=1))
-    worked(client, AUDIT + timedelta(hours=50), timedelta(seconds=1))
+    worked(client, VERIFICATION + timedelta(hours=2), timedelta(seconds=1))
+    worked(client, VERIFICATION + timedelta(hours=50), timedelta(seconds=1))
     for hours in range(51, 9 * 24, 10):
-        worked(client, AUDIT + timedelta(hours=hours), timedelta(seconds=1))
+        worked(client, VERIFICATION + timedelta(hours=hours), timedelta(seconds=1))
     assert longest(client) == 1.0, "nothing was written meanwhile"
-    written(client, "ConsumedWriteCapacityUnits", AUDIT + timedelta(hours=20), 3.0)
+    written(client, "ConsumedWriteCapacityUnits", VERIFICATION + timedelta(hours=20), 3.0)
     assert longest(client) is None
 
 
 def test_writes_in_the_first_hour_that_no_batch_brought_are_unknown(client: Any) -> None:
-    written(client, "ConsumedWriteCapacityUnits", AUDIT + timedelta(minutes=5), 1.0)
+    written(client, "ConsumedWriteCapacityUnits", VERIFICATION + timedelta(minutes=5), 1.0)
     assert longest(client) is None
 
 
 def test_writes_in_hours_with_batches_are_no_outage(client: Any) -> None:
     for hours in range(0, 9 * 24, 19):
-        worked(client, AUDIT + timedelta(hours=hours), timedelta(seconds=1))
-        written(client, "ConsumedWriteCapacityUnits", AUDIT + timedelta(hours=hours + 1), 1.0)
+        worked(client, VERIFICATION + timedelta(hours=hours), timedelta(seconds=1))
+        written(
+            client, "ConsumedWriteCapacityUnits", VERIFICATION + timedelta(hours=hours + 1), 1.0
+        )
     assert longest(client) == 1.0
 
 
 @pytest.mark.parametrize("metric", ["ConsumedWriteCapacityUnits", "TimeToLiveDeletedItemCount"])
 def test_no_batch_of_a_table_with_changes_is_unknown(client: Any, metric: str) -> None:
-    written(client, metric, AUDIT + timedelta(days=1), 1.0)
+    written(client, metric, VERIFICATION + timedelta(days=1), 1.0)
     assert longest(client) is None
 
 

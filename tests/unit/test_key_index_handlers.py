@@ -8,7 +8,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Table
 from keyhop.key_index.life_cycle import LifeCycle
-from keyhop.key_index.request import Audit
+from keyhop.key_index.request import Verify
 from keyhop.key_index.sentinel import Sentinel
 from keyhop.streams.partition_worker import BatchResult
 
@@ -96,9 +96,9 @@ def test_a_step_is_passed_on_and_drift_is_counted(
     monkeypatch.setattr(manage_index.LifeCycle, "step", step)
     monkeypatch.setattr(manage_index, "table_with_index", lambda connection, name: TABLE)
     monkeypatch.setattr(settings, "s3_client", lambda: "s3")
-    event = {"action": "audit", "step": "finish", "input": {"table": "Orders"}, "state": {"a": 1}}
+    event = {"action": "verify", "step": "finish", "input": {"table": "Orders"}, "state": {"a": 1}}
     assert manage_index.handler({**event, "execution": EXECUTION}, Context())["next"] == "end"
-    assert given == [Audit(table="Orders"), "finish", {"a": 1}]
+    assert given == [Verify(table="Orders"), "finish", {"a": 1}]
     embedded = [line for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
     assert metrics_in("\n".join(embedded))["KeyIndexDrift", ""] == 3
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from keyhop.key_index.life_cycle import LifeCycle
-from keyhop.key_index.trust import AUDIT_COUNTS_DAYS, Evidence, why_not
+from keyhop.key_index.trust import VERIFICATION_COUNTS_DAYS, Evidence, why_not
 
 from testing.life_cycle_explorer import Rules
 from testing.life_cycle_world import NOW, Actor, Operation, Reader, World
@@ -47,7 +47,7 @@ def test_a_kept_index_is_believed() -> None:
     assert world.sentinels == world.items == {"a"}
 
 
-@pytest.mark.parametrize("action", ["build", "audit", "remove"])
+@pytest.mark.parametrize("action", ["build", "verify", "remove"])
 def test_one_action_that_may_be_stopped_and_redriven_anywhere(action: str) -> None:
     assert Rules().explore(scene(action, crashes=1, redrives=1)) > 100
 
@@ -74,11 +74,11 @@ def test_what_people_do_to_the_stream_and_the_mapping(users: tuple[Operation, ..
 @pytest.mark.parametrize(
     "actions",
     [
-        ("remove", "audit"),
+        ("remove", "verify"),
         ("remove", "build"),
-        ("build", "audit"),
+        ("build", "verify"),
         ("remove", "remove"),
-        ("audit", "audit"),
+        ("verify", "verify"),
         ("build", "build"),
     ],
 )
@@ -87,7 +87,7 @@ def test_two_at_work_of_whom_one_may_be_stopped(actions: tuple[str, ...]) -> Non
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("action", ["build", "audit", "remove"])
+@pytest.mark.parametrize("action", ["build", "verify", "remove"])
 def test_a_deploy_meanwhile(action: str) -> None:
     users = (INSERT, ("unlist",))
     assert Rules().explore(scene(action, users=users, crashes=1)) > 1_000
@@ -96,12 +96,12 @@ def test_a_deploy_meanwhile(action: str) -> None:
 @pytest.mark.parametrize(
     "actions",
     [
-        ("build", "audit"),
+        ("build", "verify"),
         *(
             pytest.param(actions, marks=pytest.mark.prove)
             for actions in (
-                ("audit", "audit"),
-                ("remove", "audit"),
+                ("verify", "verify"),
+                ("remove", "verify"),
                 ("remove", "build"),
                 ("remove", "remove"),
                 ("build", "build"),
@@ -123,9 +123,9 @@ GIVEN_UP = (INSERT, ("give up", "b"))
     ("actions", "users"),
     [
         (("discard",), GIVEN_UP),
-        (("discard", "audit"), GIVEN_UP),
+        (("discard", "verify"), GIVEN_UP),
         ((), (*GIVEN_UP, ("expire",))),
-        prove_long(("discard", "discard", "audit"), GIVEN_UP),
+        prove_long(("discard", "discard", "verify"), GIVEN_UP),
     ],
 )
 def test_records_that_are_lost_after_the_keeper_gave_them_up(
@@ -136,22 +136,22 @@ def test_records_that_are_lost_after_the_keeper_gave_them_up(
 
 
 class CountsWithdrawalsAtItsEnd(LifeCycle):
-    """An audit takes itself for one that began after whatever happened before it ended."""
+    """A verification takes itself for one that began after whatever happened before it ended."""
 
-    def _evidence_of_audit(self, journal: Any) -> dict[str, Any]:
+    def _evidence_of_verification(self, journal: Any) -> dict[str, Any]:
         now = self.registry.entry().withdrawals
-        return {**super()._evidence_of_audit(journal), "withdrawals": now}
+        return {**super()._evidence_of_verification(journal), "withdrawals": now}
 
 
-def _counting_an_audit_for_30_days(seen: Evidence) -> str | None:
-    return why_not(seen, NOW - timedelta(days=30 - AUDIT_COUNTS_DAYS))
+def _counting_a_verification_for_30_days(seen: Evidence) -> str | None:
+    return why_not(seen, NOW - timedelta(days=30 - VERIFICATION_COUNTS_DAYS))
 
 
 class NotesBelatedly(LifeCycle):
-    """A removal does not void the audit before it begins."""
+    """A removal does not void the verification before it begins."""
 
     def _note(self, **fields: Any) -> None:
-        if fields != {"audit": None}:
+        if fields != {"verification": None}:
             super()._note(**fields)
 
 
@@ -188,11 +188,11 @@ class _Detached:
 
 
 def _ignoring_kept_by(seen: Evidence) -> str | None:
-    audit = seen.entry.audit
-    if audit is None:
-        return "no audit"
+    verification = seen.entry.verification
+    if verification is None:
+        return "no verification"
     now = {keeper.uuid: keeper.modified for keeper in seen.keepers or ()}
-    entry = replace(seen.entry, audit={**audit, "kept_by": now})
+    entry = replace(seen.entry, verification={**verification, "kept_by": now})
     return why_not(replace(seen, entry=entry), NOW)
 
 
@@ -201,13 +201,13 @@ def _ignoring_kept_by(seen: Evidence) -> str | None:
     [
         pytest.param(
             Rules(life_cycle=NotesBelatedly, why_not=_ignoring_kept_by),
-            scene("remove", "audit", users=(("forget",),), crashes=1),
-            id="a removal voids no audit, and a changed mapping is not noticed",
+            scene("remove", "verify", users=(("forget",),), crashes=1),
+            id="a removal voids no verification, and a changed mapping is not noticed",
             marks=pytest.mark.prove,
         ),
         pytest.param(
             Rules(life_cycle=FinishesAnyway),
-            scene("audit", "remove", users=(), crashes=1, redrives=1),
+            scene("verify", "remove", users=(), crashes=1, redrives=1),
             id="an action ends without its lease",
             marks=pytest.mark.prove,
         ),
@@ -234,7 +234,7 @@ def _ignoring_kept_by(seen: Evidence) -> str | None:
         ),
         pytest.param(
             Rules(compares_begun=False),
-            scene("remove", "audit", users=(), crashes=1),
+            scene("remove", "verify", users=(), crashes=1),
             id="a reader does not ask what happened meanwhile",
             marks=pytest.mark.prove,
         ),
@@ -245,13 +245,13 @@ def _ignoring_kept_by(seen: Evidence) -> str | None:
         ),
         pytest.param(
             Rules(life_cycle=CountsWithdrawalsAtItsEnd),
-            scene("audit", "discard", users=GIVEN_UP),
-            id="an audit that began before a withdrawal counts",
+            scene("verify", "discard", users=GIVEN_UP),
+            id="a verification that began before a withdrawal counts",
         ),
         pytest.param(
-            Rules(why_not=_counting_an_audit_for_30_days),
+            Rules(why_not=_counting_a_verification_for_30_days),
             scene(users=(*GIVEN_UP, ("expire",))),
-            id="an audit counts for 30 days",
+            id="a verification counts for 30 days",
         ),
         pytest.param(
             Rules(why_not=_ignoring_kept_by),

@@ -25,7 +25,13 @@ from keyhop.key_index.registry import (
     is_alive,
 )
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
-from keyhop.key_index.trust import AUDIT_COUNTS_DAYS, Evidence, choose_source, kept_by, why_not
+from keyhop.key_index.trust import (
+    VERIFICATION_COUNTS_DAYS,
+    Evidence,
+    choose_source,
+    kept_by,
+    why_not,
+)
 from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
 from keyhop.storage.store import Memory, Store
@@ -38,7 +44,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STREAM = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders/stream/2026-11-01"
 PLACE = {"partition": {"name": "pk", "type": "S"}, "place": {"sk": {"S": "!keyhop"}}}
 KEEPER = Follower("m1", "Keyhop-KeepIndex", "Enabled", "2026-11-01", "", "arn:queue")
-AUDIT = {
+VERIFICATION = {
     "began": (NOW - timedelta(days=1)).isoformat(),
     "ended": (NOW - timedelta(days=1)).isoformat(),
     "withdrawals": 0,
@@ -47,7 +53,7 @@ AUDIT = {
     "stream": STREAM,
     "kept_by": kept_by((KEEPER,)),
 }
-ENTRY_OF_A_KEPT_ONE = Entry("table#1", sentinel=PLACE, audit=AUDIT)
+ENTRY_OF_A_KEPT_ONE = Entry("table#1", sentinel=PLACE, verification=VERIFICATION)
 SENTINEL = Sentinel.from_json(PLACE)
 KEPT = Evidence("ACTIVE", ENTRY_OF_A_KEPT_ONE, SENTINEL, True, STREAM, (KEEPER,), 0.5, 3600.0, 0)
 
@@ -60,14 +66,14 @@ def with_entry(**fields: Any) -> Evidence:
     return replace(KEPT, entry=replace(ENTRY_OF_A_KEPT_ONE, **fields))
 
 
-def with_audit(**fields: Any) -> Evidence:
-    return with_entry(audit={**AUDIT, **fields})
+def with_verification(**fields: Any) -> Evidence:
+    return with_entry(verification={**VERIFICATION, **fields})
 
 
 def test_an_index_is_believed_on_all_the_evidence() -> None:
     assert why_not(KEPT, NOW) is None
     assert why_not(replace(KEPT, sentinel=None), NOW) is None
-    assert why_not(with_entry(lease=lease("audit")), NOW) is None
+    assert why_not(with_entry(lease=lease("verify")), NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -78,24 +84,24 @@ def test_an_index_is_believed_on_all_the_evidence() -> None:
         (replace(KEPT, is_listed=False), "not among those with keyIndex"),
         (with_entry(lease=lease("remove")), "its remove, begun"),
         (with_entry(lease=lease("build")), "its build, begun"),
-        (with_entry(audit=None), "no audit"),
+        (with_entry(verification=None), "no verification"),
         (with_entry(sentinel=None), "another sort key"),
         (replace(KEPT, sentinel=replace(SENTINEL, place={"S": "#"})), "another sort key"),
-        (with_audit(resumed=True), "was resumed: start one from the beginning"),
-        (with_audit(keeper=False), "no keeper followed the table at its last audit"),
-        (with_audit(drift=2), "found drift"),
+        (with_verification(resumed=True), "was resumed: start one from the beginning"),
+        (with_verification(keeper=False), "no keeper followed the table at its last verification"),
+        (with_verification(drift=2), "found drift"),
         (
-            with_audit(began=(NOW - timedelta(days=13, hours=1)).isoformat()),
+            with_verification(began=(NOW - timedelta(days=13, hours=1)).isoformat()),
             "more than 13 days old",
         ),
         (with_entry(withdrawals=1), "trust in it was withdrawn"),
         (
             with_entry(withdrawals=1, withdrawn={"when": "today", "why": "a message was deleted"}),
-            "withdrawn at today, and no audit began since: a message was deleted",
+            "withdrawn at today, and no verification began since: a message was deleted",
         ),
         (replace(KEPT, stream=None), "stream is off"),
         (replace(KEPT, stream=f"{STREAM}x"), "another stream"),
-        (with_audit(stream=None), "another stream"),
+        (with_verification(stream=None), "another stream"),
         (replace(KEPT, keepers=None), "cannot be seen whether a keeper"),
         (replace(KEPT, keepers=()), "no keeper follows"),
         (replace(KEPT, keepers=(replace(KEEPER, state="Disabled"),)), "mapping is Disabled"),
@@ -105,10 +111,13 @@ def test_an_index_is_believed_on_all_the_evidence() -> None:
         (replace(KEPT, keepers=(KEEPER, replace(KEEPER, uuid="m2"))), "mapping was changed"),
         (replace(KEPT, lag_seconds=None), "how far the keeper is behind"),
         (replace(KEPT, lag_seconds=61.0), "61 seconds behind"),
-        (replace(KEPT, longest_lag_seconds=None), "whether the keeper worked since its last audit"),
+        (
+            replace(KEPT, longest_lag_seconds=None),
+            "whether the keeper worked since its last verification",
+        ),
         (
             replace(KEPT, longest_lag_seconds=23.9 * 3600),
-            "was 24 hours behind since its last audit",
+            "was 24 hours behind since its last verification",
         ),
         (replace(KEPT, failures=None), "failure queue"),
         (replace(KEPT, failures=3), "3 messages wait"),
@@ -119,8 +128,8 @@ def test_each_doubt_has_its_reason(seen: Evidence, reason: str) -> None:
 
 
 def test_drift_that_was_repaired_and_looked_at_again_is_none() -> None:
-    assert why_not(with_audit(drift=2, remaining=0), NOW) is None
-    assert "found drift" in (why_not(with_audit(drift=2, remaining=1), NOW) or "")
+    assert why_not(with_verification(drift=2, remaining=0), NOW) is None
+    assert "found drift" in (why_not(with_verification(drift=2, remaining=1), NOW) or "")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +139,7 @@ def test_drift_that_was_repaired_and_looked_at_again_is_none() -> None:
         ({"drift": 1_200, "remaining": 0}, "found drift (1,200), of which a second look"),
     ],
 )
-def test_auto_says_what_the_audit_has_found(found: dict[str, Any], words: str) -> None:
+def test_auto_says_what_the_verification_has_found(found: dict[str, Any], words: str) -> None:
     key = [{"AttributeName": "pk", "KeyType": "HASH"}]
     index = {"IndexName": INDEX, "IndexStatus": "ACTIVE"}
     described = {
@@ -144,7 +153,7 @@ def test_auto_says_what_the_audit_has_found(found: dict[str, Any], words: str) -
             {**index, "KeySchema": [*key, {"AttributeName": MARKER, "KeyType": "RANGE"}]}
         ],
     }
-    today = with_audit(began=datetime.now(UTC).isoformat(), **found)
+    today = with_verification(began=datetime.now(UTC).isoformat(), **found)
     trust = choose_source(Table("Orders", described), "auto", False, lambda: today)
     assert trust.source is not None
     assert words in trust.why
@@ -152,7 +161,7 @@ def test_auto_says_what_the_audit_has_found(found: dict[str, Any], words: str) -
 
 
 def test_a_mapping_was_changed_at_one_moment_in_all_time_zones() -> None:
-    """The audit notes it in a function, and a command looks at it on a laptop elsewhere."""
+    """The verification notes it in a function, and a command looks at it on a laptop elsewhere."""
     own = {
         "UUID": "m1",
         "FunctionArn": "arn:aws:lambda:eu:1:function:KeepIndex",
@@ -211,61 +220,61 @@ def test_a_lease_is_one_holders_until_it_is_given_back(registry: Registry) -> No
     assert registry.entry().emptied
 
 
-def audited_entry(registry: Registry, holder: str) -> Entry:
-    """The entry after an audit that has found nothing wrong."""
-    lease = registry.take(holder, "audit", alive).lease
+def verified_entry(registry: Registry, holder: str) -> Entry:
+    """The entry after a verification that has found nothing wrong."""
+    lease = registry.take(holder, "verify", alive).lease
     assert lease is not None
-    audit = {**AUDIT, "began": lease.since, "withdrawals": lease.withdrawals}
-    return registry.change(holder, audit=audit, lease=None)
+    verification = {**VERIFICATION, "began": lease.since, "withdrawals": lease.withdrawals}
+    return registry.change(holder, verification=verification, lease=None)
 
 
-def test_a_withdrawal_lasts_until_an_audit_that_began_later_has_finished(
+def test_a_withdrawal_lasts_until_a_verification_that_began_later_has_finished(
     registry: Registry,
 ) -> None:
-    assert not audited_entry(registry, "arn:one").is_withdrawn
+    assert not verified_entry(registry, "arn:one").is_withdrawn
     registry.withdraw("a reason")
     assert registry.entry().is_withdrawn
-    assert not audited_entry(registry, "arn:two").is_withdrawn
+    assert not verified_entry(registry, "arn:two").is_withdrawn
 
 
-def test_an_audit_that_began_before_a_withdrawal_does_not_count(registry: Registry) -> None:
-    lease = registry.take("arn:one", "audit", alive).lease
+def test_a_verification_that_began_before_a_withdrawal_does_not_count(registry: Registry) -> None:
+    lease = registry.take("arn:one", "verify", alive).lease
     assert lease is not None
     registry.withdraw("a reason")
-    audit = {**AUDIT, "withdrawals": lease.withdrawals}
-    assert registry.change("arn:one", audit=audit, lease=None).is_withdrawn
+    verification = {**VERIFICATION, "withdrawals": lease.withdrawals}
+    assert registry.change("arn:one", verification=verification, lease=None).is_withdrawn
 
 
 def test_a_withdrawal_that_changes_nothing_writes_nothing(registry: Registry) -> None:
     """A collection with an occupied place may be written to a thousand times a second."""
     registry.withdraw("a reason")
     assert registry.store.read(ENTRY) is None, "nothing was trusted"
-    audited_entry(registry, "arn:one")
+    verified_entry(registry, "arn:one")
     registry.withdraw("a reason")
     changes = registry.entry().changes
     registry.withdraw("a reason")
     assert registry.entry().changes == changes
-    registry.take("arn:two", "audit", alive)
+    registry.take("arn:two", "verify", alive)
     registry.withdraw("a reason")
     registry.withdraw("a reason")
     assert registry.entry().changes == changes + 2, "the lease, and one withdrawal"
 
 
-def test_a_reader_that_began_before_a_withdrawal_does_not_take_a_later_audit_for_its_own(
+def test_a_reader_that_began_before_a_withdrawal_does_not_take_a_later_verification_for_its_own(
     registry: Registry,
 ) -> None:
-    epoch = audited_entry(registry, "arn:one").epoch
+    epoch = verified_entry(registry, "arn:one").epoch
     registry.withdraw("a reason")
-    assert audited_entry(registry, "arn:two").epoch != epoch
+    assert verified_entry(registry, "arn:two").epoch != epoch
 
 
-def test_an_audit_counts_for_less_time_than_the_failure_queue_keeps_a_message() -> None:
-    assert AUDIT_COUNTS_DAYS < FAILURE_DAYS
+def test_a_verification_counts_for_less_time_than_the_failure_queue_keeps_a_message() -> None:
+    assert VERIFICATION_COUNTS_DAYS < FAILURE_DAYS
 
 
 def test_a_dead_holders_lease_is_inherited_and_lost_to_it(registry: Registry) -> None:
     registry.take("arn:one", "remove", alive)
-    taken = registry.take("arn:two", "audit", dead).lease
+    taken = registry.take("arn:two", "verify", dead).lease
     assert taken is not None
     assert (taken.holder, taken.inherited) == ("arn:two", True)
     for attempt in (registry.change, registry.check_lease):
@@ -330,11 +339,14 @@ def test_another_tables_entry_and_damage_say_nothing(registry: Registry) -> None
     assert registry.take("arn:two", "build", alive).lease is not None
 
 
-def test_an_entry_of_another_version_is_refused_and_not_believed(registry: Registry) -> None:
+@pytest.mark.parametrize("version", [1, 3])
+def test_an_entry_of_another_version_is_refused_and_not_believed(
+    registry: Registry, version: int
+) -> None:
     registry.take("arn:one", "build", alive)
     state = json.loads(registry.store.read(ENTRY) or b"")
-    assert state["version"] == 1
-    other = json.dumps({**state, "version": 2}).encode()
+    assert state["version"] == 2
+    other = json.dumps({**state, "version": version}).encode()
     registry.store.replace(ENTRY, other)
     asked = (
         registry.load,
@@ -344,7 +356,9 @@ def test_an_entry_of_another_version_is_refused_and_not_believed(registry: Regis
         lambda: registry.check_lease("arn:one"),
     )
     for ask in asked:
-        with pytest.raises(BrokenPromise, match=r"entry\.json was written in version 2 .* use the"):
+        with pytest.raises(
+            BrokenPromise, match=rf"entry\.json was written in version {version} .* use the"
+        ):
             ask()
     assert registry.entry() == Entry("table#1")
     assert registry.store.read(ENTRY) == other

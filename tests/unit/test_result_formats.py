@@ -14,7 +14,7 @@ from keyhop.dynamodb.values import plain
 
 REPORT: dict[str, Any] = {
     "table": "Orders",
-    "audit": None,
+    "verification": None,
     "uses": True,
     "keys": {"low": 1, "high": 0},
     "examples": {"missing": [{"pk": {"S": "a"}}, {"pk": {"N": "7"}}], "surplus": []},
@@ -40,7 +40,7 @@ def test_csv_has_a_column_for_each_figure_and_a_row_for_each_record(capsys: Any)
     (row,) = csv.DictReader(io.StringIO(said(capsys, "csv")))
     assert row == {
         "table": "Orders",
-        "audit": "",
+        "verification": "",
         "uses": "true",
         "keys.low": "1",
         "keys.high": "0",

@@ -27,10 +27,13 @@ QUICK = ("a late success is repeated", "a fork has its parent's luck", "no fence
 )
 def test_no_schedule_breaks_a_promise(seeds: range) -> None:
     """Late answers, late effects, wrong clocks, forks, killed processes, changes all the time."""
+    operations = []
     for seed in seeds:
         outcome = run(seed)
-        assert outcome.operations > 40, f"seed {seed} has hardly done anything"
+        operations.append(outcome.operations)
         assert not outcome.wrong, f"seed {seed}: " + "\n".join(outcome.wrong)
+    assert min(operations) > 20, f"seed {seeds[operations.index(min(operations))]} did nothing"
+    assert sum(operations) > 100 * len(operations)
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else prove(name) for name in MUTANTS])

@@ -11,7 +11,7 @@ from types import FrameType
 DONE = 0
 FAILED = 2  # the command failed, or did not finish
 KEYS_MISSING = 3  # the check found keys that the run did not report
-DRIFT_FOUND = 3  # the audit of a key index found errors, repaired or not
+DRIFT_FOUND = 3  # the verification of a key index found errors, repaired or not
 BUDGET_SPENT = 4  # the run stopped before it would have exceeded its limit
 # 5, 6: a report has findings, or unknown rules (report/pages/baseline.py)
 INTERRUPTED = 130  # 128 + SIGINT: Ctrl-C

@@ -11,7 +11,7 @@ format.
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
@@ -272,6 +272,8 @@ def _typed(value: Any, of_text: Callable[[str], dict[str, Any]], levels: int) ->
             return of_text(value)
         case int() | float() | Decimal():
             return {"N": str(value)}
+        case bytes() | bytearray():
+            return {"B": base64.b64encode(value).decode()}
         case Mapping():
             members = value.items()
             return {
@@ -279,4 +281,14 @@ def _typed(value: Any, of_text: Callable[[str], dict[str, Any]], levels: int) ->
             }
         case Sequence():
             return {"L": [_typed(member, of_text, levels - 1) for member in value]}
+        case Set():
+            return _typed_set([_typed(member, lambda text: {"S": text}, 1) for member in value])
     raise ValueError(f"{type(value).__name__} is no part of JSON")
+
+
+def _typed_set(members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    types = {type_ for member in members for type_ in member}
+    if len(types) != 1 or not types <= {"S", "N", "B"}:
+        raise ValueError("a set must have texts, numbers or bytes, all of one type")
+    (type_,) = types
+    return {f"{type_}S": [member[type_] for member in members]}

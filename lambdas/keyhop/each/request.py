@@ -143,7 +143,7 @@ class EachInput(RunInput):
                 "kind": "update",
                 "expression": self.update,
                 "values": template_json(self.values or {}),
-                "names": self.names or {},
+                "names": dict(self.names or {}),
                 "item": template_json(self.item or {}),
             }
         if self.delete:

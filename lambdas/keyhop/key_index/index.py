@@ -169,7 +169,7 @@ def check_stream_view(table: Table, view: str | None) -> None:
         raise CannotStart(
             f"The stream of table {table.bare_name!r} is on, with {table.stream_view}, which "
             f"DynamoDB changes of no stream. Let its readers come to its end, turn it off, and "
-            f"start BuildKeyIndex again, which turns it on with {view} and audits: what was "
+            f"start BuildKeyIndex again, which turns it on with {view} and verifies: what was "
             f"written meanwhile no keeper has seen."
         )
 

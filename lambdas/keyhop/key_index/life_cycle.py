@@ -1,8 +1,9 @@
-"""The life of a key index: built, audited and removed, one step at a time.
+"""The life of a key index: built, verified and removed, one step at a time.
 
-A state machine (BuildKeyIndex, AuditKeyIndex, RemoveKeyIndex) or a loop on a laptop asks for the
+A state machine (BuildKeyIndex, VerifyKeyIndex, RemoveKeyIndex) or a loop on a laptop asks for the
 steps. Each may be repeated. `next` in a step's result says what follows: "wait" (then the same step
-again), "walk" (the jobs in `walk` and `audit`; then the step "finish"), "finish", "planned", "end".
+again), "walk" (the jobs in `walk` and `verify`; then the step "finish"), "finish", "planned",
+"end".
 """
 
 import math
@@ -63,8 +64,8 @@ LONG_WAIT_SECONDS = 60
 MOST_REMOVALS = 5
 """Walks of a removal: if rows turn up again and again, somebody else puts sentinels."""
 
-CARRIED = ("walked", "audited", "kept", "checked")
-"""Of the state after a build's or an audit's walks, what the next step needs."""
+CARRIED = ("walked", "verified", "kept", "checked")
+"""Of the state after a build's or a verification's walks, what the next step needs."""
 
 OF_AN_INDEX = (
     *("before", "sentinel", "turns_stream_on", "stream", "emptied", "elsewhere", "units"),
@@ -72,8 +73,8 @@ OF_AN_INDEX = (
 )
 """What of an entry is over when the index is gone."""
 
-REPORT = "audit.json"
-"""Beside the manifest of the audit's run; it names examples, and goes with the run."""
+REPORT = "verification.json"
+"""Beside the manifest of the verification's run; it names examples, and goes with the run."""
 
 
 @dataclass(slots=True)
@@ -84,8 +85,8 @@ class LifeCycle:
         holder: The holder of the lease during the action, which also starts the walks.
         settle_seconds: A time after which a keeper, or a walker of an earlier holder, has certainly
             ended.
-        drift: Is called with the findings of an audit, even if the build that ends with it is
-            refused.
+        drift: Is called with the findings of a verification, even if the build that ends with it
+            is refused.
         scaling: Changes the auto scaling of tables with provisioned capacity.
     """
 
@@ -150,10 +151,10 @@ class LifeCycle:
     def _steps(self) -> Mapping[tuple[str, str], Callable[[Mapping[str, Any]], dict[str, Any]]]:
         return {
             ("build", "prepare"): self._prepare_build,
-            ("audit", "prepare"): self._prepare_audit,
+            ("verify", "prepare"): self._prepare_verification,
             ("remove", "prepare"): self._prepare_removal,
             ("build", "finish"): self._finish_build,
-            ("audit", "finish"): self._finish_audit,
+            ("verify", "finish"): self._finish_verification,
             ("remove", "finish"): self._finish_removal,
         }
 
@@ -177,7 +178,7 @@ class LifeCycle:
         self.entry = self.registry.entry()
         if self.order.action == "build":
             self._check_can_build()
-        elif self.order.action == "audit":
+        elif self.order.action == "verify":
             check_has_one(self.table)
         elif self._is_gone():
             return None
@@ -202,8 +203,8 @@ class LifeCycle:
         return self._build()
 
     def _finish_build(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        if "audited" in state:
-            return self._lower(state) or self._finish_audit(state)
+        if "verified" in state:
+            return self._lower(state) or self._finish_verification(state)
         if not state.get("checked"):
             journal = self.journal_of(state["walked"]["run"])
             journal.keep(REPORT, {"kind": "check", "examples": noted_examples(journal)})
@@ -249,7 +250,7 @@ class LifeCycle:
         return {
             "next": "walk",
             "walk": self._job("build"),
-            "audit": self._job("audit"),
+            "verify": self._job("verify"),
             "kept": kept_now(self.keeper, self.table),
             "settleSeconds": 0,
         }
@@ -268,7 +269,7 @@ class LifeCycle:
     def _check_region(self) -> None:
         check_region(self.table, self.order.region, is_known=self.entry.sentinel is not None)
 
-    def _prepare_audit(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _prepare_verification(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table
         if table.index(INDEX) is None and order.scheduled:
             why = "the table has no key index: start BuildKeyIndex"
@@ -286,7 +287,7 @@ class LifeCycle:
         if not self.keeper.attach(table, self.sentinel):
             return self._wait("attaching the keeper to the table's present stream")
         mappings = kept_now(self.keeper, table)
-        return {"next": "walk", "audit": self._job("audit"), "kept": mappings}
+        return {"next": "walk", "verify": self._job("verify"), "kept": mappings}
 
     def _prepare_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table, entry = self.order, self.table, self.entry
@@ -300,7 +301,7 @@ class LifeCycle:
             self._check_place()
         # First of all: from the next step on the index holds less than the table, whether or not
         # the removal comes to its end.
-        self._note(audit=None)
+        self._note(verification=None)
         if not self.keeper.detach(table):
             return self._wait("detaching the keeper")
         if entry.emptied and status_of(table) in (None, "DELETING"):
@@ -318,11 +319,11 @@ class LifeCycle:
             "settleSeconds": self.settle_seconds,
         }
 
-    def _finish_audit(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _finish_verification(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order = self.order
-        journal = self.journal_of(state["audited"]["run"])
-        report = report_of(self.order.walk("audit"), journal)
-        grace = math.ceil(self.walk("audit").grace_seconds)
+        journal = self.journal_of(state["verified"]["run"])
+        report = report_of(self.order.walk("verify"), journal)
+        grace = math.ceil(self.walk("verify").grace_seconds)
         if report["drift"] and grace and not state.get("lookingAgain"):
             says = "waiting for the keeper, to look once more at what was wrong"
             wait = {"next": "wait", "seconds": grace, "says": says, "lookingAgain": True}
@@ -336,11 +337,12 @@ class LifeCycle:
         report["kept_by"] = mappings
         report["stream"] = self.table.stream
         journal.keep(REPORT, report)
-        self._note(audit={**without_examples(report), **self._evidence_of_audit(journal)})
+        evidence = self._evidence_of_verification(journal)
+        self._note(verification={**without_examples(report), **evidence})
         self.drift(report["drift"])
         result: dict[str, Any] = {
             "table": order.table,
-            "audit": without_examples(report),
+            "verification": without_examples(report),
             "report": journal.store.url(REPORT),
         }
         if order.action == "build":
@@ -350,8 +352,8 @@ class LifeCycle:
             result["capacity"] = capacity_now(self.table, self.scaling, self.entry.refused)
         return {"next": "end", "result": result}
 
-    def _evidence_of_audit(self, journal: Journal) -> dict[str, Any]:
-        """Return when the audit began and how many withdrawals it came after.
+    def _evidence_of_verification(self, journal: Journal) -> dict[str, Any]:
+        """Return when the verification began and how many withdrawals it came after.
 
         Both are taken from the lease, because the walk may have missed whatever happened after the
         lease was taken. A walk that began before the lease was resumed, and nothing is known about
@@ -454,7 +456,7 @@ def all_steps(
             wait(state["says"])
             continue
         if state["next"] == "walk":
-            for job, walked in (("walk", "walked"), ("audit", "audited")):
+            for job, walked in (("walk", "walked"), ("verify", "verified")):
                 if job in state:
                     state[walked] = {"run": walk(life_cycle, state[job])}
         step = "finish"

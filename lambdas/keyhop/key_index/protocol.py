@@ -32,9 +32,9 @@ not remember such places to save that read, whose cost is the size of the item: 
 process the removal, and then an insert into a collection that is thought to be occupied is the
 first insert into an empty one.
 
-A walk over all collections (build, audit) has no record that comes again. It looks again after each
-of its writes, until nothing is wrong. If a keeper runs as well, one of the two looks is superfluous
-and harmless.
+A walk over all collections (build, verify) has no record that comes again. It looks again after
+each of its writes, until nothing is wrong. If a keeper runs as well, one of the two looks is
+superfluous and harmless.
 """
 
 from collections.abc import Sequence

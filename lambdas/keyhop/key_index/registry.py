@@ -1,7 +1,7 @@
 """The registry of a table's key index: its state, stored outside the table, and its lease.
 
-    entry.json    what the table was like before, where its sentinels are, the last audit, and the
-                  lease, which says who is building, auditing or removing the index
+    entry.json    what the table was like before, where its sentinels are, the last verification,
+                  and the lease, which says who is building, verifying or removing the index
 
 It is one object, and each change of it is conditional on the version that was read. So the holder
 of the lease can change it only while it holds the lease, and a reader sees a consistent state.
@@ -11,9 +11,10 @@ with --stack. Without a deployment it is below the user's state folder (`$XDG_ST
 ~/.local/state/keyhop). It contains no keys of the table: examples of drift are in reports, which
 expire.
 
-Because of the lease, builds, audits and removals exclude each other. The holder is an execution,
-which is alive while Step Functions says so, or a command, which writes the entry every few seconds
-(`Heartbeat`). A command is dead when it has stopped doing so, by the clock of the store alone.
+Because of the lease, builds, verifications and removals exclude each other. The holder is an
+execution, which is alive while Step Functions says so, or a command, which writes the entry every
+few seconds (`Heartbeat`). A command is dead when it has stopped doing so, by the clock of the store
+alone.
 
 Requests of a dead holder may still arrive: its walkers are functions that continue for a while, and
 its process may have been suspended. So a walker writes only within `FENCE_SECONDS / 4` after it has
@@ -46,7 +47,7 @@ from keyhop.storage.local import Directory
 from keyhop.storage.store import Store
 
 ENTRY = "entry.json"
-VERSION = 1
+VERSION = 2
 """The version of the format of entry.json."""
 
 MOST_SWAPS = 20
@@ -57,7 +58,7 @@ LOST = "The lease on the key index is somebody else's: it seemed to have ended; 
 OCCUPIED = "an item of yours is in the place of a sentinel, so its collection is not in the index"
 DISCARDED = "a message about unprocessed records was deleted from the keeper's failure queue"
 
-Action = Literal["build", "audit", "remove"]
+Action = Literal["build", "verify", "remove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,8 @@ class Lease(Record):
         holder: The ARN of an execution, or the name of the process of a command.
         since: When the holder took the lease.
         inherited: Whether the holder before it had died. Its last requests may still arrive.
-        withdrawals: The number of withdrawals in the entry when the lease was taken. An audit under
-            this lease proves nothing about the reasons of later withdrawals.
+        withdrawals: The number of withdrawals in the entry when the lease was taken. A verification
+            under this lease proves nothing about the reasons of later withdrawals.
     """
 
     holder: str
@@ -97,7 +98,7 @@ class Entry(Record):
         elsewhere: The number of rows that the index still had then, which are at other sort keys.
         units: The capacity that the index will get when the build that raised it ends.
         refused: What the service refused at that change.
-        audit: The last audit that counts.
+        verification: The last verification that counts.
         ended: The holder and the last state of the action that ended last, for a step that is
             repeated after its end.
     """
@@ -115,7 +116,7 @@ class Entry(Record):
     elsewhere: int = 0
     units: Mapping[str, int] | None = None
     refused: str | None = None
-    audit: Mapping[str, Any] | None = None
+    verification: Mapping[str, Any] | None = None
     lease: Lease | None = None
     ended: Mapping[str, Any] | None = None
 
@@ -126,8 +127,9 @@ class Entry(Record):
 
     @property
     def is_withdrawn(self) -> bool:
-        """Return whether trust was withdrawn after the last audit began, or no audit has ended."""
-        return self.audit is None or self.audit.get("withdrawals", -1) != self.withdrawals
+        """Return whether trust was withdrawn after the last verification began, or none ended."""
+        last = self.verification
+        return last is None or last.get("withdrawals", -1) != self.withdrawals
 
     @property
     def epoch(self) -> int:
@@ -191,7 +193,7 @@ class Registry:
                     f"{lease.since}; wait for it, or stop it."
                 )
             following = Lease(holder, action, self.now(), lease is not None, entry.withdrawals)
-            builds = entry.begun + (action != "audit")
+            builds = entry.begun + (action != "verify")
             return replace(entry, lease=following, ended=None, begun=builds)
 
         return self._swapped(with_lease)
@@ -209,11 +211,12 @@ class Registry:
         return self._swapped(changed)
 
     def withdraw(self, why: str) -> None:
-        """Record that the index must not be trusted until an audit that begins later has finished.
+        """Record that the index must not be trusted until a later verification has finished.
 
-        Nobody needs a lease for this. Nothing is written if the last audit and the action that is
-        under way do not count any more for the same reason, so a keeper may call it for each
-        record. `auto` and `status` print the reason, so it must not contain a key.
+        Only a verification that begins later counts. Nobody needs a lease for this. Nothing is
+        written if the last verification and the action that is under way do not count any more for
+        the same reason, so a keeper may call it for each record. `auto` and `status`
+        print the reason, so it must not contain a key.
         """
 
         def withdrawn(entry: Entry, age: float) -> Entry:

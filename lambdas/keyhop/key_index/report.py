@@ -60,8 +60,8 @@ def report_of(walk: Walk, journal: Journal) -> dict[str, Any]:
     usage = usage_of(manifest)
     counters = usage.counters
     missing, surplus, occupied = (int(counters[name]) for name in DRIFT)
-    drift = missing + surplus + occupied if walk.kind == "audit" else occupied
-    repairs = walk.kind == "audit" and walk.repair
+    drift = missing + surplus + occupied if walk.kind == "verify" else occupied
+    repairs = walk.kind == "verify" and walk.repair
     return {
         "kind": walk.kind,
         "collections": int(counters["collections"]),
@@ -92,10 +92,10 @@ def action_estimate(
     """Estimate the cost of an action from a sample.
 
     A build without an index yet walks to look, then to put sentinels, and a third time for its
-    audit. The audit reads the sentinel and one more item of each collection, at 0.5 read units if
-    both have at most 4 KB together. A removal reads the rows of the index. The writes of an audit
-    are not included, because nobody knows in advance what it will repair. `reader` reads the table
-    as a walk does.
+    verification. The verification reads the sentinel and one more item of each collection, at 0.5
+    read units if both have at most 4 KB together. A removal reads the rows of the index. The writes
+    of a verification are not included, because nobody knows in advance what it will repair.
+    `reader` reads the table as a walk does.
     """
     estimated = estimate(reader, "skip", "it walks by hops", Wishes())
     all_keys, whole_walk = estimated.findings.keys, estimated.costs["skip"].units
@@ -105,7 +105,7 @@ def action_estimate(
     prices = reader.connection.prices
 
     def units(keys: float, walk: float) -> tuple[float, float]:
-        if order.action == "audit":
+        if order.action == "verify":
             return walk, 0.0
         writes = units_per_key * keys
         if order.action == "build":
@@ -136,7 +136,7 @@ def action_estimate(
 def remaining(
     connection: Connection, table: Table, sentinel: Sentinel, drift: int, named: Examples
 ) -> int:
-    """Return how much of the drift that an audit found remains, by strongly consistent reads.
+    """Return how much of the drift that a verification found remains, by strongly consistent reads.
 
     If there was more drift than is read again, or not all of it is known by name, all of it counts.
     """
@@ -196,10 +196,10 @@ def estimate_text(table: str, action: str, estimate: Mapping[str, Any]) -> str:
     written = f"write {estimate['write_units']:,.0f} WRU"
     expected = {
         "build": (
-            f"a build would {written} and {reads}, its audit included: {costs}, and write for "
-            f"{estimate.get('secondsOfWriting', 0):,.0f} s"
+            f"a build would {written} and {reads}, its verification included: {costs}, and write "
+            f"for {estimate.get('secondsOfWriting', 0):,.0f} s"
         ),
-        "audit": f"an audit would {reads}: {costs}, and write what it puts right",
+        "verify": f"a verification would {reads}: {costs}, and write what it puts right",
         "remove": f"a removal would {written} and {reads}: {costs}",
     }
     text = (
@@ -293,7 +293,7 @@ def status_report(table: Table, evidence: Evidence, place: str) -> tuple[dict[st
 
     place: where its record and its lease are.
     """
-    why, audit, lease = why_not(evidence), evidence.entry.audit, evidence.entry.lease
+    why, last, lease = why_not(evidence), evidence.entry.verification, evidence.entry.lease
     index = table.index(INDEX)
     rows = 0 if index is None else int(index.get("ItemCount", 0))
     keepers = None if evidence.keepers is None else [keeper.function for keeper in evidence.keepers]
@@ -307,17 +307,17 @@ def status_report(table: Table, evidence: Evidence, place: str) -> tuple[dict[st
         "failures": evidence.failures,
         "record": place,
         "lease": None if lease is None else lease.to_json(),
-        "audit": audit,
+        "verification": last,
         "auto_uses_it": why is None,
         "why_not": why,
     }
-    some = _rows_text(rows, audit) if index else ""
+    some = _rows_text(rows, last) if index else ""
     follows = "not to be seen from here" if keepers is None else ", ".join(keepers) or "none"
-    last = "none on record here"
-    if audit is not None:
-        last = (
-            f"{audit['ended']}: {counted(audit['collections'], 'collection')}, missing "
-            f"{audit['missing']:,}, surplus {audit['surplus']:,}, occupied {audit['occupied']:,}"
+    verified = "never, by the record here"
+    if last is not None:
+        verified = (
+            f"{last['ended']}: {counted(last['collections'], 'collection')}, missing "
+            f"{last['missing']:,}, surplus {last['surplus']:,}, occupied {last['occupied']:,}"
         )
     lease_text = "free"
     if lease is not None:
@@ -327,7 +327,7 @@ def status_report(table: Table, evidence: Evidence, place: str) -> tuple[dict[st
         f"  index     {INDEX}: {status_of(table) or 'there is none'}{some}",
         f"  stream    {f'on, {table.stream_view}' if table.stream else 'off'}",
         f"  keeper    {follows}",
-        f"  audit     {last}",
+        f"  verified  {verified}",
         f"  lease     {lease_text}",
         f"  record    {place}",
         f"  auto      {'reads it' if why is None else f'does not read it: {why}'}",
@@ -335,10 +335,10 @@ def status_report(table: Table, evidence: Evidence, place: str) -> tuple[dict[st
     return report, "\n".join(lines)
 
 
-def _rows_text(rows: int, audit: Mapping[str, Any] | None) -> str:
+def _rows_text(rows: int, last: Mapping[str, Any] | None) -> str:
     """Return how many sentinels an index has, by the latest count. The count of DescribeTable may
     be six hours old, and is 0 for a new index.
     """
-    if audit is not None and not audit.get("remaining", audit["drift"]):
-        return f", {counted(audit['collections'], 'sentinel')} at the last audit"
+    if last is not None and not last.get("remaining", last["drift"]):
+        return f", {counted(last['collections'], 'sentinel')} at the last verification"
     return f", {counted(rows, 'row')} by a count of the service that is up to six hours old"

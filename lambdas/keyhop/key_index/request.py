@@ -1,4 +1,4 @@
-"""The inputs of BuildKeyIndex, AuditKeyIndex, RemoveKeyIndex and WalkKeyIndexes. Pure."""
+"""The inputs of BuildKeyIndex, VerifyKeyIndex, RemoveKeyIndex and WalkKeyIndexes. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -89,10 +89,10 @@ class Build(Order):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit(Order):
-    """The input of AuditKeyIndex."""
+class Verify(Order):
+    """The input of VerifyKeyIndex."""
 
-    action = "audit"
+    action = "verify"
     repair: Annotated[Truth, "repair what is wrong; otherwise only look"] = True
     scheduled: Annotated[Truth, "set by a schedule: skip a table without a key index"] = False
 
@@ -108,7 +108,7 @@ class Remove(Order):
     )
 
 
-ORDERS: Mapping[str, type[Order]] = {"build": Build, "audit": Audit, "remove": Remove}
+ORDERS: Mapping[str, type[Order]] = {"build": Build, "verify": Verify, "remove": Remove}
 
 
 _WALK = Check(

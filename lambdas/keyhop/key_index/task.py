@@ -1,12 +1,12 @@
-"""The task `key_index`: a walk over all collections, to build the index, audit it or remove it.
+"""The task `key_index`: a walk over all collections, to build, verify or remove the index.
 
     build    a skip-scan: put a sentinel where a collection does not begin with one
-    audit    a skip-scan: count the drift, and correct it if asked to
+    verify   a skip-scan: count the drift, and correct it if asked to
     remove   walks the index instead: delete each sentinel; without an index, a skip-scan
     check    a skip-scan before there is an index: find items of users that would be in the way
 
-The pages of an audit hold at least two items. So they show for each collection whether it has a
-sentinel and whether it has other items, unless the page ended after the first item of the
+The pages of a verification hold at least two items. So they show for each collection whether it has
+a sentinel and whether it has other items, unless the page ended after the first item of the
 collection; then the next page begins with that collection again. What looks wrong is checked by
 strongly consistent reads before it counts.
 """
@@ -32,7 +32,7 @@ from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 
-Kind = Literal["build", "audit", "remove", "check"]
+Kind = Literal["build", "verify", "remove", "check"]
 
 KINDS: tuple[str, ...] = get_args(Kind)
 
@@ -44,12 +44,12 @@ LONGEST_GRACE_SECONDS = 60.0
 """Half of the longest slice: a page that waits must be settled in one."""
 
 MOST_NAMED = 1000
-"""Keys of each kind of drift that are noted: so many are looked at again after an audit."""
+"""Keys of each kind of drift that are noted: so many are looked at again after a verification."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The kind of a walk, its limits, and whether an audit corrects the drift that it finds."""
+    """The kind of a walk, its limits, and whether a verification corrects the drift it finds."""
 
     kind: Kind
     repair: bool = True
@@ -110,7 +110,7 @@ class WalkTask(Task):
         if source.index is not None:
             return replace(source, only=self.sentinel.item_of({}))
         attributes = (self.sentinel.sort.name, MARKER)
-        return replace(source, attributes=attributes, pairs=self.walk.kind == "audit")
+        return replace(source, attributes=attributes, pairs=self.walk.kind == "verify")
 
     def settings(self) -> Mapping[str, Any]:
         return {"no-repair": not self.walk.repair}
@@ -160,7 +160,7 @@ class WalkTask(Task):
         elif self.walk.kind == "check":
             self._check(page, counts)
         else:
-            empty = self._audit(page, counts, put_right)
+            empty = self._verify(page, counts, put_right)
         holds_items = [number not in empty for number in range(len(page.keys))]
         counts["collections"] += sum(holds_items)
         return replace(
@@ -201,7 +201,7 @@ class WalkTask(Task):
                 if call is Call.WITHDRAW:
                     self._count("occupied", key, counts)
 
-    def _audit(self, page: Page, counts: Counter[str], put_right: Counter[str]) -> set[int]:
+    def _verify(self, page: Page, counts: Counter[str], put_right: Counter[str]) -> set[int]:
         """Settle what looks wrong; return the numbers of the collections without items of users.
 
         All of a page wait together for a keeper that is behind.

@@ -17,11 +17,11 @@ from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.streams.event_source import MOST_OUTAGE, Follower, Mappings, Watch, modified_at
 from keyhop.wording import counted
 
-AUDIT_COUNTS_DAYS = 13
-"""How long an audit counts, from the moment at which it began.
+VERIFICATION_COUNTS_DAYS = 13
+"""How long a verification counts, from the moment at which it began.
 
 The failure queue deletes a message after 14 days, and with it the evidence that records were lost.
-An audit that began before the records were written must not count any more by then.
+A verification that began before the records were written must not count any more by then.
 """
 
 MOST_LAG_SECONDS = 60.0
@@ -33,13 +33,13 @@ class Evidence:
     """The evidence about an index at one moment. None means unknown.
 
     Attributes:
-        entry: The entry in the registry: the last audit, and whether trust was withdrawn.
+        entry: The entry in the registry: the last verification, and whether trust was withdrawn.
         sentinel: The configured place of sentinels, or None if any place is accepted.
         is_listed: Whether the deployment still lists the table as one with a key index.
         stream: The ARN of the table's stream, if the stream is on.
         keepers: The keepers that follow the stream.
         lag_seconds: The recent lag of the keepers.
-        longest_lag_seconds: Their longest lag since the last audit began.
+        longest_lag_seconds: Their longest lag since the last verification began.
         failures: The number of messages about records on which they gave up.
     """
 
@@ -103,13 +103,13 @@ def choose_source(
         )
     sentinel = collected.entry.place or collected.sentinel or Sentinel.of(table.space)
     source = replace(table.source(INDEX), only=sentinel.item_of({}))
-    if doubt is not None or collected.entry.audit is None:
+    if doubt is not None or collected.entry.verification is None:
         return Trust(source, f"accepted, although {doubt}", doubt)
-    audit = collected.entry.audit
+    last = collected.entry.verification
     result = "found no drift"
-    if drift := audit["drift"]:
+    if drift := last["drift"]:
         result = f"found drift ({drift:,}), of which a second look at the end found nothing left"
-    why = f"the key index is kept, and its audit of {audit['ended']} {result}"
+    why = f"the key index is kept, and its verification of {last['ended']} {result}"
     return Trust(source, why, token=collected.entry.epoch)
 
 
@@ -129,8 +129,8 @@ def gather(
         keepers = watch.followers(table.stream)
         for keeper in keepers or ():
             lags.append(watch.lag_seconds(keeper.function))
-            if entry.audit is not None:
-                began = datetime.fromisoformat(entry.audit["began"])
+            if entry.verification is not None:
+                began = datetime.fromisoformat(entry.verification["began"])
                 lag = watch.longest_lag_seconds(keeper.function, table.bare_name, began)
                 longest.append(lag)
             failures.append(watch.failures(keeper.queue))
@@ -155,18 +155,18 @@ def _greatest(lags: list[float | None]) -> float | None:
 
 def why_not(evidence: Evidence, now: datetime | None = None) -> str | None:
     """Return why the index is not trusted, or None if it is."""
-    entry, audit = evidence.entry, evidence.entry.audit
+    entry, last = evidence.entry, evidence.entry.verification
     if evidence.index != "ACTIVE":
         return "there is none" if evidence.index is None else f"it is {evidence.index}"
     if not evidence.is_listed:
         return "the table is not among those with keyIndex any more"
-    if entry.lease is not None and entry.lease.action != "audit":
+    if entry.lease is not None and entry.lease.action != "verify":
         return (
             f"its {entry.lease.action}, begun {entry.lease.since} by {entry.lease.holder}, has not "
             f"come to its end"
         )
-    if audit is None:
-        return "no audit of it is on record here"
+    if last is None:
+        return "no verification of it is on record here"
     if evidence.sentinel is not None and evidence.sentinel != entry.place:
         return "its sentinels have another sort key than is configured now"
     if entry.is_withdrawn:
@@ -175,32 +175,34 @@ def why_not(evidence: Evidence, now: datetime | None = None) -> str | None:
             "why": "the reason is not on record",
         }
         return (
-            f"trust in it was withdrawn at {withdrawal['when']}, and no audit began since: "
+            f"trust in it was withdrawn at {withdrawal['when']}, and no verification began since: "
             f"{withdrawal['why']}"
         )
-    if audit.get("resumed"):
-        return f"its last audit, begun {audit['began']}, was resumed: start one from the beginning"
-    return _why_not_audit(audit, now or datetime.now(UTC)) or _why_not_kept(evidence, audit)
+    if last.get("resumed"):
+        began = last["began"]
+        return f"its last verification, begun {began}, was resumed: start one from the beginning"
+    return _why_not_verified(last, now or datetime.now(UTC)) or _why_not_kept(evidence, last)
 
 
-def _why_not_audit(audit: Mapping[str, Any], now: datetime) -> str | None:
-    when = audit["ended"]
-    if not audit.get("keeper"):
-        return f"no keeper followed the table at its last audit, of {when}"
-    if audit.get("remaining", audit["drift"]):
-        return f"its last audit, of {when}, found drift"
-    began = audit["began"]
-    if now - datetime.fromisoformat(began) > timedelta(days=AUDIT_COUNTS_DAYS):
-        return f"its last audit, begun {began}, is more than {AUDIT_COUNTS_DAYS} days old"
+def _why_not_verified(last: Mapping[str, Any], now: datetime) -> str | None:
+    when = last["ended"]
+    if not last.get("keeper"):
+        return f"no keeper followed the table at its last verification, of {when}"
+    if last.get("remaining", last["drift"]):
+        return f"its last verification, of {when}, found drift"
+    began = last["began"]
+    if now - datetime.fromisoformat(began) > timedelta(days=VERIFICATION_COUNTS_DAYS):
+        days = VERIFICATION_COUNTS_DAYS
+        return f"its last verification, begun {began}, is more than {days} days old"
     return None
 
 
-def _why_not_kept(evidence: Evidence, audit: Mapping[str, Any]) -> str | None:
-    """Return why the keeper of the last audit may not have followed the table ever since."""
+def _why_not_kept(evidence: Evidence, last: Mapping[str, Any]) -> str | None:
+    """Return why the keeper of the last verification may not have followed the table ever since."""
     if evidence.stream is None:
         return "the table's stream is off, so no keeper can follow it"
-    if evidence.stream != audit.get("stream"):
-        return f"the table has another stream than at its last audit, of {audit['ended']}"
+    if evidence.stream != last.get("stream"):
+        return f"the table has another stream than at its last verification, of {last['ended']}"
     if evidence.keepers is None:
         return "it cannot be seen whether a keeper follows the table"
     if not evidence.keepers:
@@ -210,20 +212,21 @@ def _why_not_kept(evidence: Evidence, audit: Mapping[str, Any]) -> str | None:
             return f"the keeper's event source mapping is {keeper.state}"
         if keeper.problem:
             return f"the keeper cannot follow the stream: {keeper.problem}"
-    if kept_by(evidence.keepers) != audit.get("kept_by"):
-        return f"the keeper's mapping was changed since its last audit, of {audit['ended']}"
+    if kept_by(evidence.keepers) != last.get("kept_by"):
+        return f"the keeper's mapping was changed since its last verification, of {last['ended']}"
     if evidence.lag_seconds is None:
         return "it cannot be seen how far the keeper is behind"
     if evidence.lag_seconds > MOST_LAG_SECONDS:
         return f"the keeper is {counted(round(evidence.lag_seconds), 'second')} behind"
     if evidence.longest_lag_seconds is None:
         return (
-            f"it cannot be seen whether the keeper worked since its last audit, of {audit['ended']}"
+            "it cannot be seen whether the keeper worked since its last verification, of "
+            f"{last['ended']}"
         )
     if evidence.longest_lag_seconds > MOST_OUTAGE.total_seconds():
         return (
             f"the keeper was {evidence.longest_lag_seconds / 3600:.0f} hours behind since its last "
-            f"audit, of {audit['ended']}, and a stream keeps records for 24 hours"
+            f"verification, of {last['ended']}, and a stream keeps records for 24 hours"
         )
     if evidence.failures is None:
         return "it cannot be seen whether records wait in the keeper's failure queue"
@@ -236,7 +239,7 @@ def _why_not_kept(evidence: Evidence, audit: Mapping[str, Any]) -> str | None:
 
 
 def kept_by(keepers: tuple[Follower, ...]) -> dict[str, str]:
-    """Return the mappings of the keepers as an audit records them: when each was last changed.
+    """Return when each mapping of the keepers was last changed, as a verification records it.
 
     A mapping that was disabled for a while has lost the records that expired in that time.
     """

@@ -52,7 +52,7 @@ MACHINES = {
     "ForEachKey": "ForEachKeyArn",
     "ReportKeys": "ReportKeysArn",
     "BuildKeyIndex": "BuildKeyIndexArn",
-    "AuditKeyIndex": "AuditKeyIndexArn",
+    "VerifyKeyIndex": "VerifyKeyIndexArn",
     "RemoveKeyIndex": "RemoveKeyIndexArn",
     "DrainShards": "DrainShardsArn",
     "RekeyBackfill": "RekeyBackfillArn",

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from threading import Event
-from typing import Any, get_type_hints
+from typing import Any
 
-from keyhop.checks import Must, number, shown
+from keyhop.checks import Must, check_arguments, number, requirements_of
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
@@ -181,10 +181,7 @@ def examine(
         KeyhopError: See keyhop.errors.
     """
     arguments = locals()
-    for name, must in _requirements().items():
-        value = arguments.get(name)
-        if value is not None and not must.check(list(value) if must.read is tuple else value):
-            raise CannotStart(f"{name} must be {must.be}, not {shown(value)}.")
+    check_arguments(arguments, _requirements())
     named = name_table(table, session, endpoint_url, patience=patience)
     names = ("exhaustive", "control_plane_only", "since", "stream", "insights", "peak_writes")
     more = ("confirm", "max_read_units", "max_read_rate", "max_cost", "show_keys", "dry_run")
@@ -211,18 +208,13 @@ def examine(
 
 def _requirements() -> dict[str, Must]:
     """Return the requirements on arguments, which are those on the fields of an input."""
-    hints = get_type_hints(ReportInput, include_extras=True)
-    declared = {name: hint.__metadata__[0] for name, hint in hints.items() if _has_must(hint)}
+    declared = requirements_of(ReportInput)
     for name in ("table", "baseline"):  # an input has the names of a table and of a run
         del declared[name]
     # Those of a deployment are narrower.
     limits = dict.fromkeys(("max_read_units", "max_read_rate", "max_cost"), _ABOVE_ZERO)
     seconds = Must(number(5e-324), "a number of seconds above 0")
     return {**declared, **limits, "stream": seconds}
-
-
-def _has_must(hint: Any) -> bool:
-    return isinstance(next(iter(getattr(hint, "__metadata__", ())), None), Must)
 
 
 def _flag(name: str) -> str:

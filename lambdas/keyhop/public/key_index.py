@@ -37,7 +37,7 @@ from keyhop.key_index.report import (
     status_report,
     with_earlier_round,
 )
-from keyhop.key_index.request import Audit, Build, Order, Remove, WalkInput
+from keyhop.key_index.request import Build, Order, Remove, Verify, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import LONGEST_GRACE_SECONDS, WalkTask
 from keyhop.key_index.trust import OthersKeeper
@@ -51,7 +51,7 @@ from keyhop.wording import counted
 ACTIVITIES = {
     "check": "checking",
     "build": "building",
-    "audit": "auditing",
+    "verify": "verifying",
     "remove": "removing",
 }
 """The activity of each kind of walk."""
@@ -268,13 +268,15 @@ class KeyIndex:
         result, notes = state["result"], []
         if result["capacity"] and result["capacity"]["refused"]:
             notes.append(result["capacity"]["refused"])
-        if not result["audit"]["keeper"]:
+        if not result["verification"]["keeper"]:
             notes.append(
                 "No keeper that can be seen from here follows the table's stream, so the index is "
                 "true as of now: deploy one with keyIndex, or verify before you read it."
             )
-        action.reports["audit"]["keeper"] = result["audit"]["keeper"]
-        return action.result(action.reports, ("build", "audit"), notes)
+        reports = dict(action.reports)
+        reports["verification"] = reports.pop("verify")
+        reports["verification"]["keeper"] = result["verification"]["keeper"]
+        return action.result(reports, ("build", "verify"), notes)
 
     def verify(
         self,
@@ -300,13 +302,15 @@ class KeyIndex:
             KeyhopError: See keyhop.errors.
         """
         more = {"repair": repair, "grace_seconds": grace_seconds}
-        action = self._action(Audit, max_write_rate, max_read_rate, output, resume, dry_run, **more)
+        action = self._action(
+            Verify, max_write_rate, max_read_rate, output, resume, dry_run, **more
+        )
         if dry_run:
             return action.estimate()
         result = action.run()["result"]
-        report = action.reports["audit"]
-        report["keeper"] = result["audit"]["keeper"]
-        return action.result(report, ("audit",))
+        report = action.reports["verify"]
+        report["keeper"] = result["verification"]["keeper"]
+        return action.result(report, ("verify",))
 
     def remove(
         self,
@@ -486,19 +490,14 @@ class _Action:
         self.reports: dict[str, dict[str, Any]] = {}
         self.no_keeper = False
 
-    @property
-    def verb(self) -> str:
-        """The name of the action."""
-        return "verify" if self._order.action == "audit" else self._order.action
-
     def run(self) -> Mapping[str, Any]:
         """Do all steps of the action, and return the state of the last one."""
         index, order = self._index, self._order
         self._check_is_ours()
-        if audit := index._registry.entry().audit:
-            self._expected = audit["collections"]
-        if order.action != "audit" or order.repair:
-            index._approve(self.verb, self._estimate)
+        if last := index._registry.entry().verification:
+            self._expected = last["collections"]
+        if order.action != "verify" or order.repair:
+            index._approve(order.action, self._estimate)
         with Heartbeat(index._registry, self._name, self._lease_is_lost):
             try:
                 return all_steps(self._life_cycle, self._walk, self._wait)
@@ -535,7 +534,7 @@ class _Action:
             report["seconds_of_writing"] = report.pop("secondsOfWriting")
         return IndexResult(
             self._table.bare_name,
-            self.verb,
+            self._order.action,
             True,
             expected["keys"]["estimate"],
             *(0, 0, 0, 0),
@@ -557,7 +556,7 @@ class _Action:
         """Return the result of the action, with the sums over these walks."""
         reports = [self.reports[walk] for walk in walks]
         last = reports[-1] if reports else {}
-        is_verified = "audit" in walks
+        is_verified = "verify" in walks
         missing, surplus, occupied = (
             last[name] if is_verified else 0 for name in ("missing", "surplus", "occupied")
         )
@@ -567,7 +566,7 @@ class _Action:
         )
         return IndexResult(
             self._table.bare_name,
-            self.verb,
+            self._order.action,
             False,
             last.get("collections", 0),
             missing,
@@ -594,7 +593,7 @@ class _Action:
     def _check_is_ours(self) -> None:
         """Raise CannotStart if a deployment keeps the index whose record is not used."""
         watch, stream, order = self._index._record.watch, self._table.stream, self._order
-        reads_only = order.action == "audit" and not order.repair
+        reads_only = order.action == "verify" and not order.repair
         if self._index._record.is_shared or watch is None or stream is None or reads_only:
             return
         if keepers := watch.followers(stream):

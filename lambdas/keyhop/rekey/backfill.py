@@ -100,7 +100,7 @@ class BackfillTask(RekeyTask):
             raise CannotStart(
                 "Nothing replicates yet, so the backfill would miss what is written meanwhile: "
                 "begin with keyhop rekey start, which turns that on first (or accept "
-                f"{NO_STREAM}, and let a verify repair what it finds)."
+                f"{NO_STREAM}, and let a verification repair what it finds)."
             )
         if SHARDS not in accepted:
             check_unsharded(rekey.source, self._is_sharded)

@@ -108,7 +108,7 @@ class Control:
     expected_clients: int = 0
     """How many routers must have reported before a cutover; 0: not checked."""
     turns: int = 0
-    """How many times the serving table has changed. A verify counts for the turn it was made in."""
+    """How many times the serving table has changed. A verification counts for its turn only."""
 
     @property
     def lease(self) -> float:

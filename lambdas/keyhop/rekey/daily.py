@@ -11,7 +11,7 @@ from keyhop.rekey.side.table import SideTable
 
 def why_not_today(control: Control, backfill: Mapping[str, Any] | None) -> str | None:
     """Return why there is nothing to compare, or None if there is. Before the end of the backfill,
-    a verify would report all items that are not yet copied as missing.
+    a verification would report all items that are not yet copied as missing.
     """
     if control.serving == "destination":
         return "the destination serves already"

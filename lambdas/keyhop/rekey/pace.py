@@ -6,7 +6,7 @@ The side table holds these figures:
                  "none" for no limit, "paused": true or false}
     backfill     {"run", "started", "began", "ended": null while it is running, "counts"}
     unmappable   {"count", "examples": [{"key": a digest, "why"}], "at", "run"}: the result of the
-                 last backfill, or of the last verify of everything
+                 last backfill, or of the last verification of everything
 
 All times are seconds since 1970.
 """

@@ -10,7 +10,7 @@ from keyhop.jobs.request import A_TABLE, Request, RunInput, accepting
 from keyhop.rekey.control import Side
 
 BACKFILL, VERIFY, DIGESTS = "rekey_backfill", "rekey_verify", "rekey_digests"
-"""The tasks' names. A verify makes the digests first."""
+"""The tasks' names. A verification makes the digests first."""
 
 LIKE = '{"rekey": "OrdersByTenant"}'
 
@@ -65,8 +65,8 @@ class BackfillInput(_RekeyInput):
     accept: Annotated[
         tuple[str, ...],
         accepting(NO_STREAM, SHARDS),
-        f"{NO_STREAM}: copy although nothing replicates, and let a verify find what is written "
-        f"meanwhile; {SHARDS}: the source is a sharded table, and the template handles the "
+        f"{NO_STREAM}: copy although nothing replicates, and let a verification find what is "
+        f"written meanwhile; {SHARDS}: the source is a sharded table, and the template handles the "
         "suffixes of its shards",
     ] = ()
 
@@ -84,7 +84,8 @@ class VerifyInput(_RekeyInput):
     share: Annotated[
         float | None,
         Must(number(1e-6, 1), "a number from 0.000001 to 1"),
-        "compare only this share of both tables, drawn at random; such a verify opens no cutover",
+        "compare only this share of both tables, drawn at random; such a verification opens no "
+        "cutover",
     ] = None
 
     def _request(self, given: Mapping[str, Any]) -> Request:
@@ -130,11 +131,11 @@ class CutOverInput:
 
 
 def digests_of(request: Request) -> Request:
-    """Return the request of the run that must precede a verify."""
+    """Return the request of the run that must precede a verification."""
     return replace(request, task=DIGESTS)
 
 
 def with_digests(request: Request, run: str) -> Request:
-    """Return the request of the verify after the run of digests; it reads only differences."""
+    """Return the request of the verification after the digests; it reads only differences."""
     options = {**request.options, "digests": run}
     return replace(request, options=options, max_read_rate=None, max_read_units=None)

@@ -107,7 +107,7 @@ class Standing:
 
     @property
     def differences(self) -> int | None:
-        """Return the differences that the last verify of everything left; None without one."""
+        """Return the differences that the last full verification left; None without one."""
         last = self.figure(VERIFIED)
         if not last.get("finished") or last.get("share", 1) < 1:
             return None
@@ -115,7 +115,7 @@ class Standing:
 
     @property
     def is_verified(self) -> bool:
-        """Return whether a cutover may rely on the last verify."""
+        """Return whether a cutover may rely on the last verification."""
         verified, copied = self.figure(VERIFIED), self.figures.get(BACKFILL)
         return not why_not_verified(verified, copied, self.control, self.stragglers, self.now)
 
@@ -191,8 +191,8 @@ class Standing:
         if self.unsettled:
             problems.append(
                 f"{counted(len(self.unsettled), 'write')} bypassed the routers: find the writers, "
-                "and make the writes that count again through a router. A verify does not touch "
-                f"these items; a {self._next_change} settles them, with --accept stragglers"
+                "and make the writes that count again through a router. A verification does not "
+                f"touch these items; a {self._next_change} settles them, with --accept stragglers"
             )
         if self.shadowed["real"]:
             problems.append("shadow reads have found real differences: verify")
@@ -263,8 +263,10 @@ def why_not_verified(
     stragglers: Sequence[Straggler],
     now: float,
 ) -> str:
-    """Return why a cutover may not rely on the last verify at `now` (seconds since 1970); empty if
-    it may. `verified` and `backfill` are figures, and `stragglers` includes settled ones.
+    """Return why a cutover may not rely on the last verification at `now` (seconds since 1970).
+
+    The reason is empty if it may. `verified` and `backfill` are figures, and `stragglers` includes
+    settled ones.
     """
     last = verified or {}
     if not last.get("finished"):

@@ -1,9 +1,10 @@
 """Pause or stop a worker of the backfill, as the side table says. It is read every few seconds.
 
 No write begins later than FRESH_SECONDS after a look at the side table. So the last write of a
-backfill ends within that time and the life of a request after its end was recorded, and a verify
-waits for both (SETTLED_SECONDS). One exception is a function that is frozen between its look and
-its write: the write is conditional on an empty place, and the next verify finds it.
+backfill ends within that time and the life of a request after its end was recorded, and a
+verification waits for both (SETTLED_SECONDS). One exception is a function that is frozen between
+its look and its write: the write is conditional on an empty place, and the next verification finds
+it.
 
 The gates of a cutover are shut while a backfill is running. A backfill that begins right after the
 gates were checked pauses from `closing` on, whose lease is longer than both times. So no backfill
@@ -29,7 +30,7 @@ it may wait CONNECT_SECONDS for a connection.
 """
 
 SETTLED_SECONDS = 2.0 + FRESH_SECONDS + CONNECT_SECONDS + REQUEST_SECONDS
-"""Seconds from the end of a backfill until a verify may begin."""
+"""Seconds from the end of a backfill until a verification may begin."""
 
 PAUSE_SECONDS = 1.0
 

@@ -2,8 +2,8 @@
 
 They are made when an index is built or a re-key begins, and not by the stack: only then is it
 certain that the table has a stream, whose ARN changes whenever somebody turns the stream off and
-on. So nobody types an ARN or deploys twice, and an audit mends a mapping that points to a stream of
-yesterday.
+on. So nobody types an ARN or deploys twice, and a verification mends a mapping that points to a
+stream of yesterday.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""What building, auditing and removing a key index puts out."""
+"""What building, verifying and removing a key index puts out."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def key_indexes() -> dict[str, Any]:
 
 
 def index_machines(database: Database) -> dict[str, Any]:
-    """BuildKeyIndex, AuditKeyIndex, RemoveKeyIndex, with drift in between."""
+    """BuildKeyIndex, VerifyKeyIndex, RemoveKeyIndex, with drift in between."""
     database.collections("ByMachine", [1, 6, 2] * 10)
     found: dict[str, Any] = {}
     with machine_on(database, "ByMachine") as machine:
@@ -39,10 +39,10 @@ def index_machines(database: Database) -> dict[str, Any]:
         act("plan", "build", {"dryRun": True})
         act("build", "build", {})
         harm(database, "ByMachine")
-        act("look", "audit", {"repair": False})
-        act("audit", "audit", {})
+        act("look", "verify", {"repair": False})
+        act("verify", "verify", {})
         found["not yet by index"] = normal(machine.start({"table": "ByMachine"}, name="by-skip"))
-        act("audit again", "audit", {})
+        act("verify again", "verify", {})
         found["by index"] = normal(machine.start({"table": "ByMachine"}, name="by-index"))
         found["bucket"] = sorted({pattern_of(key) for key in objects(machine)})
         given = {"table": "ByMachine"}
@@ -70,7 +70,7 @@ def index_command(database: Database) -> dict[str, Any]:
             ("plan", "build", "--dry-run"),
             ("build", "build"),
             ("look", "verify", "--no-repair", "--grace", "0"),
-            ("audit", "verify", "--grace", "0"),
+            ("verify", "verify", "--grace", "0"),
             ("status", "status"),
             ("remove", "remove"),
             ("status after all", "status"),
@@ -78,7 +78,7 @@ def index_command(database: Database) -> dict[str, Any]:
             if name == "look":
                 harm(database, "ByHand")
             where = ("--endpoint-url", database.url, "--format", "typed-json", "--quiet")
-            if name in ("build", "audit", "remove"):
+            if name in ("build", "verify", "remove"):
                 where = (*where, "--yes")
             result = keyhop("index", arguments[0], "ByHand", *arguments[1:], *where)
             told = json.loads(result.out) if result.out else None

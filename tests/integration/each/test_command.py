@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 from collections import Counter
 from pathlib import Path
@@ -174,6 +175,27 @@ def test_interrupted_it_goes_on(
     assert "Continue with --resume run." in result.err
 
 
+@pytest.mark.parametrize("operation", ["Scan", "PutItem"])
+def test_without_output_it_prints_the_command_that_resumes_it(
+    strict: Database,
+    stand_in: StandIn,
+    table_name: str,
+    item: str,
+    interrupt: Interrupt,
+    operation: str,
+) -> None:
+    strict.collections(table_name, [1] * 30)
+    each = Each(strict, table_name)
+    stand_in.fault = lambda called, request: interrupt() if called == operation else None
+    result = each("--put", item, "--yes")
+    assert result.status == 130
+    (line,) = (line for line in result.err.splitlines() if "continues the run" in line)
+    program, *arguments = shlex.split(line.partition(": ")[2])
+    stand_in.fault = lambda called, request: None
+    assert (program, keyhop(*arguments).status) == ("keyhop", 0)
+    assert Counter(sort for _, sort in each.items())["#feature"] == 30
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -203,6 +225,7 @@ def test_interrupted_it_goes_on(
         (["--undo", "nowhere"], "nowhere holds no finished run"),
         (["--put", "item.json", "--resume", "run"], "run holds no run that could be resumed"),
         (["--put", "item.json", "--resume", "a", "-o", "b"], "leave --output out"),
+        (["--resume", "run", "--dry-run"], "--resume and --dry-run exclude each other"),
         (["--put", "item.json", "--batch", "5"], "--batch is for"),
         (["--queue", "todo"], "must be the URL of a queue"),
         (["--start-machine", "Welcome"], "must be the ARN of a state machine"),

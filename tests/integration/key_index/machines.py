@@ -22,7 +22,7 @@ BUCKET = "results"
 
 @dataclass
 class Machines:
-    """BuildKeyIndex, AuditKeyIndex and RemoveKeyIndex around the machine EnumerateKeys."""
+    """BuildKeyIndex, VerifyKeyIndex and RemoveKeyIndex around the machine EnumerateKeys."""
 
     machine: Machine
     lambdas: FakeLambda = field(default_factory=FakeLambda)
@@ -61,7 +61,7 @@ class Machines:
             self.steps.append(following)
             if following == "wait":
                 Event().wait(0.1)  # the state Wait
-                step = "finish" if state.keys() & {"walked", "audited"} else "prepare"
+                step = "finish" if state.keys() & {"walked", "verified"} else "prepare"
                 state = self.step(action, step, given, execution, state)
             elif following == "planned":
                 return dict(state["estimate"])
@@ -70,10 +70,10 @@ class Machines:
             elif following == "end":
                 return dict(state["result"])
             else:
-                for name in ("walk", "audit"):
+                for name in ("walk", "verify"):
                     if name in state and following == "walk":
                         done = self.machine.start(state[name], walk=True)
-                        state[{"walk": "walked", "audit": "audited"}[name]] = {"run": done["run"]}
+                        state[{"walk": "walked", "verify": "verified"}[name]] = {"run": done["run"]}
                 state = self.step(action, "finish", given, execution, state)
 
     def step(
@@ -104,6 +104,6 @@ class Machines:
         if step == "prepare":
             check_cost(life_cycle, given, state, self.max_cost)
         following = passed_on(life_cycle.step(step, state))
-        if "audit" in following.get("result", {}):
-            self.drifts.append(following["result"]["audit"]["drift"])
+        if "verification" in following.get("result", {}):
+            self.drifts.append(following["result"]["verification"]["drift"])
         return {**state, **following}

@@ -1,9 +1,9 @@
 """`auto` at random moments of everything that can happen to a key index: never a partial list.
 
-Builds, audits and removals go on step by step, two at a time, and are stopped anywhere, also in the
-middle of a walk; people write, deploy, turn the stream and the mapping off and on. At any of these
-moments, and between any two writes of a walk, `auto` lists the keys; things also happen between its
-first look at the index and its last.
+Builds, verifications and removals go on step by step, two at a time, and are stopped anywhere, also
+in the middle of a walk; people write, deploy, turn the stream and the mapping off and on. At any of
+these moments, and between any two writes of a walk, `auto` lists the keys; things also happen
+between its first look at the index and its last.
 """
 
 import random
@@ -24,7 +24,7 @@ from tests.integration.key_index.machines import Machines
 from tests.integration.key_index.test_trust import turns_the_stream_off
 
 NAMES = [f"k{number}" for number in range(12)]
-ACTIONS = ("build", "audit", "audit", "remove")
+ACTIONS = ("build", "verify", "verify", "remove")
 
 
 class Killed(Exception):
@@ -164,7 +164,7 @@ class Life:
             state = self.machines.step(action, step, given, execution, state)
             yield
             if state["next"] == "walk":
-                for job, walked in (("walk", "walked"), ("audit", "audited")):
+                for job, walked in (("walk", "walked"), ("verify", "verified")):
                     if job in state:
                         self.is_walking = True
                         try:

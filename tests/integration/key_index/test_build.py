@@ -60,7 +60,7 @@ def test_a_build_looks_at_every_collection_before_it_adds_anything(
     before = sorted(map(repr, scanned(dynamodb, table_name)))
     with pytest.raises(CannotStart, match=told) as refused:
         machines.start("build", {"table": table_name, **QUICK})
-    assert "audit.json" in str(refused.value), "where they are named"
+    assert "verification.json" in str(refused.value), "where they are named"
     assert sorted(map(repr, scanned(dynamodb, table_name))) == before
     table = description(dynamodb, table_name)
     assert "GlobalSecondaryIndexes" not in table
@@ -91,8 +91,12 @@ def test_what_only_looks_like_a_sentinel_is_not_deleted(
     machines.start("build", {"table": table_name, **QUICK})
     mine = item("zz", "!keyhop", data={"S": "mine"}, **{MARKER: {"N": "5"}})
     dynamodb.client.put_item(TableName=table_name, Item=mine)
-    audit = machines.start("audit", {"table": table_name, **QUICK})["audit"]
-    assert (audit["occupied"], audit["surplus"], audit["remaining"]) == (1, 0, 1)
+    verification = machines.start("verify", {"table": table_name, **QUICK})["verification"]
+    assert (verification["occupied"], verification["surplus"], verification["remaining"]) == (
+        1,
+        0,
+        1,
+    )
     assert mine in list(scanned(dynamodb, table_name))
     read = machines.machine.start({"table": table_name})
     assert read["method"] == "skip", "a collection that cannot be in the index is drift"
@@ -122,12 +126,14 @@ def test_drift_that_is_repaired_and_right_when_it_is_looked_at_again_is_believed
     machines.start("build", {"table": table_name, **QUICK})
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     dynamodb.client.put_item(TableName=table_name, Item=sentinel.item_of({"pk": {"S": "nobody"}}))
-    looked = machines.start("audit", {"table": table_name, **QUICK, "repair": False})["audit"]
+    looked = machines.start("verify", {"table": table_name, **QUICK, "repair": False})[
+        "verification"
+    ]
     assert (looked["drift"], looked["remaining"]) == (1, 1)
     assert machines.machine.start({"table": table_name})["method"] == "skip"
     given = {"table": table_name, **QUICK, "graceSeconds": 1}
     machines.steps.clear()
-    repaired = machines.start("audit", given)["audit"]
+    repaired = machines.start("verify", given)["verification"]
     assert (repaired["drift"], repaired["remaining"]) == (1, 0)
     assert machines.steps[-2:] == ["wait", "end"], "the keeper gets its time"
     assert machines.machine.start({"table": table_name})["method"] == "index"
@@ -147,8 +153,8 @@ def test_more_drift_than_is_looked_at_again_remains(
     for number in range(4):
         alone = sentinel.item_of({"pk": {"S": f"nobody {number}"}})
         dynamodb.client.put_item(TableName=table_name, Item=alone)
-    audit = machines.start("audit", {"table": table_name, **QUICK})["audit"]
-    assert (audit["drift"], audit["repaired"], audit["remaining"]) == (4, 4, 4)
+    verification = machines.start("verify", {"table": table_name, **QUICK})["verification"]
+    assert (verification["drift"], verification["repaired"], verification["remaining"]) == (4, 4, 4)
 
 
 @pytest.mark.prove
@@ -290,7 +296,7 @@ def test_one_region_of_a_global_table_writes_sentinels(
         with pytest.raises(CannotStart, match="global table, with replicas in us-east-1"):
             machines.start("build", refused)
     machines.start("build", {**given, "region": "ddblocal"})
-    assert machines.start("audit", given)["audit"]["drift"] == 0
+    assert machines.start("verify", given)["verification"]["drift"] == 0
     assert machines.start("remove", {"table": table_name})["as_before"]
 
 

@@ -27,7 +27,7 @@ from tests.integration.key_index.command import (
 )
 
 
-def test_auto_reads_an_index_that_is_kept_and_was_audited(
+def test_auto_reads_an_index_that_is_kept_and_was_verified(
     dynamodb: Database,
     table_name: str,
     lambdas: FakeLambda,
@@ -41,7 +41,7 @@ def test_auto_reads_an_index_that_is_kept_and_was_audited(
     assert index(dynamodb, "build", table_name, *stack).status == 0
     read, keys = keys_from(dynamodb, table_name, *stack)
     assert ("index: the key index is kept" in read.err, len(keys)) == (True, 5)
-    assert "no audit of it is on record" in keys_from(dynamodb, table_name)[0].err
+    assert "no verification of it is on record" in keys_from(dynamodb, table_name)[0].err
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     alone = sentinel.item_of({"pk": {"S": "nobody"}})
     dynamodb.client.put_item(TableName=table_name, Item=alone)
@@ -56,7 +56,7 @@ def test_auto_reads_an_index_that_is_kept_and_was_audited(
     assert told["methods"]["index"]["read_units"]["estimate"] == 0.5
     told = json.loads(keyhop(*plan).out)
     assert (told["method"], "index" in told["methods"]) == ("skip", False)
-    assert told["key_index"] == {"read": False, "why": "no audit of it is on record here"}
+    assert told["key_index"] == {"read": False, "why": "no verification of it is on record here"}
     shown = index(dynamodb, "status", table_name, *stack).out.decode()
     assert "auto      reads it" in shown
     assert "lease     free" in shown
@@ -240,7 +240,7 @@ def test_an_index_that_is_being_removed_is_not_read(
     lambdas: FakeLambda,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A removal that cannot go on has deleted some sentinels, and the audit was before that."""
+    """A removal that cannot go on has deleted some sentinels, after the verification."""
     dynamodb.collections(table_name, [2] * 20)
     attach(dynamodb, table_name, lambdas)
     stack = ("--stack", "Keyhop")
@@ -255,5 +255,5 @@ def test_an_index_that_is_being_removed_is_not_read(
     assert index(dynamodb, "remove", table_name, *stack).status == 2
     lambdas.mappings |= mappings
     read, keys = keys_from(dynamodb, table_name, *stack)
-    assert "no audit of it is on record" in read.err
+    assert "no verification of it is on record" in read.err
     assert len(keys) == 20

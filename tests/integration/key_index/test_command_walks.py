@@ -71,9 +71,9 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
     assert (refused.status, f"--resume {tmp_path}/walks" in refused.err) == (2, True)
     more = resuming(*where)
     status, built = report_of(dynamodb, "build", table_name, *more)
-    assert (status, built["audit"]["drift"]) == (0, 0)
-    assert built["build"]["collections"] == built["audit"]["collections"] == len(expected)
-    for walk in ("build", "audit"):
+    assert (status, built["verification"]["drift"]) == (0, 0)
+    assert built["build"]["collections"] == built["verification"]["collections"] == len(expected)
+    for walk in ("build", "verify"):
         assert listed(tmp_path / "walks" / walk) == Counter(expected)
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
@@ -81,7 +81,7 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
     assert (again.status, "holds a finished run" in again.err) == (2, True)
 
 
-def test_what_an_interrupted_audit_has_repaired_is_in_its_report(
+def test_what_an_interrupted_verification_has_repaired_is_in_its_report(
     dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its pages are visited again, when nothing is wrong with them any more."""
@@ -100,9 +100,14 @@ def test_what_an_interrupted_audit_has_repaired_is_in_its_report(
     more = resuming(*where)
     refused = index(dynamodb, "verify", table_name, *more, "--no-repair")
     assert (refused.status, "begun without --no-repair" in refused.err) == (2, True)
-    status, audit = report_of(dynamodb, "verify", table_name, *more)
-    assert (status, audit["missing"], audit["repaired"], audit["put"]) == (3, 9, 9, 9)
-    assert audit["collections"] == 30
+    status, verification = report_of(dynamodb, "verify", table_name, *more)
+    assert (status, verification["missing"], verification["repaired"], verification["put"]) == (
+        3,
+        9,
+        9,
+        9,
+    )
+    assert verification["collections"] == 30
 
 
 def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
@@ -116,12 +121,12 @@ def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
     dynamodb.client.delete_item(TableName=table_name, Key=key)
     attach(dynamodb, table_name, lambdas)
     more = ("--grace", "0.4", "--output", str(tmp_path / "walks"), "--stack", "Keyhop")
-    status, audit = report_of(dynamodb, "verify", table_name, *more)
-    assert (status, audit["missing"], audit["repaired"]) == (3, 1, 1)
-    assert len(list((tmp_path / "walks" / "audit" / "commits").iterdir())) == 1
+    status, verification = report_of(dynamodb, "verify", table_name, *more)
+    assert (status, verification["missing"], verification["repaired"]) == (3, 1, 1)
+    assert len(list((tmp_path / "walks" / "verify" / "commits").iterdir())) == 1
 
 
-def test_an_audit_that_was_resumed_is_not_trusted(
+def test_a_verification_that_was_resumed_is_not_trusted(
     dynamodb: Database, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was written between its two halves may have escaped it."""
@@ -136,7 +141,7 @@ def test_an_audit_that_was_resumed_is_not_trusted(
         interrupted = CannotStart("this far and no further")
         patched.setattr(Collections, "put", failing_after(0, put, interrupted))
         assert index(dynamodb, "verify", table_name, *where).status == 2
-    plan = tmp_path / "walks" / "audit" / "run.json"
+    plan = tmp_path / "walks" / "verify" / "run.json"
     begun = json.loads(plan.read_text())
     plan.write_text(json.dumps({**begun, "started": "2026-01-01T00:00:00+00:00"}))
     assert index(dynamodb, "verify", table_name, *resuming(*where)).status == 3

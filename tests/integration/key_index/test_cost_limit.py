@@ -1,4 +1,4 @@
-"""maxCost of builds, audits and removals: writes count; refused before anything is done."""
+"""maxCost of builds, verifications and removals: writes count; refused before anything is done."""
 
 import json
 from dataclasses import replace
@@ -32,16 +32,16 @@ def test_what_costs_more_is_refused_before_it_is_begun(
     machines.max_cost = 0.5
     given = {"table": table_name, "scheduled": True}
     with pytest.raises(TooExpensive, match="as this deployment is set"):
-        machines.start("audit", given)
+        machines.start("verify", given)
     with pytest.raises(TooExpensive):
         machines.start("remove", {"table": table_name, "maxCost": 200})
     machine.deployment = cheap
-    assert machines.start("audit", given)["audit"]["drift"] == 0
+    assert machines.start("verify", given)["verification"]["drift"] == 0
 
 
-def test_a_scheduled_audit_of_a_table_without_an_index_is_skipped_for_nothing(
+def test_a_scheduled_verification_of_a_table_without_an_index_is_skipped_for_nothing(
     machines: Machines, dynamodb: Database, table_name: str
 ) -> None:
     dynamodb.collections(table_name, [2, 1, 3])
     machines.max_cost = 0.0
-    assert "skipped" in machines.start("audit", {"table": table_name, "scheduled": True})
+    assert "skipped" in machines.start("verify", {"table": table_name, "scheduled": True})

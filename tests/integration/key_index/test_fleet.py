@@ -20,14 +20,14 @@ from testing.key_index_tables import drift, scanned, table_of
 from tests.integration.key_index.machines import BUCKET, Machines
 
 
-def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: Machines) -> None:
+def test_build_read_verify_remove(dynamodb: Database, table_name: str, machines: Machines) -> None:
     expected = dynamodb.collections(table_name, [1, 6, 1, 25, 2] * 20)
     before = sorted(map(repr, scanned(dynamodb, table_name)))
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     given = {"table": table_name, "graceSeconds": 0, "maxWriteRate": 10_000}
     built = machines.start("build", given)
     assert (built["build"]["put"], built["build"]["collections"]) == (100, 100)
-    assert (built["audit"]["drift"], built["audit"]["collections"]) == (0, 100)
+    assert (built["verification"]["drift"], built["verification"]["collections"]) == (0, 100)
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
     (mapping,) = machines.lambdas.mappings.values()
     stream = dynamodb.client.describe_table(TableName=table_name)["Table"]["LatestStreamArn"]
@@ -51,17 +51,17 @@ def test_build_read_audit_remove(dynamodb: Database, table_name: str, machines: 
         dynamodb.client.delete_item(TableName=table_name, Key=key)
     alone = sentinel.item_of({"pk": {"S": "nobody"}})
     dynamodb.client.put_item(TableName=table_name, Item=alone)
-    looked = machines.start("audit", {**given, "repair": False})["audit"]
+    looked = machines.start("verify", {**given, "repair": False})["verification"]
     assert (looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 0)
     skipped = machines.machine.start({"table": table_name})
     assert skipped["method"] == "skip"
     assert "found drift" in machines.machine.runs.open_run(skipped["run"])[1].reason
-    mended = machines.start("audit", given)
-    assert mended["audit"]["repaired"] == 4
+    mended = machines.start("verify", given)
+    assert mended["verification"]["repaired"] == 4
     report = json.loads(machines.machine.object(mended["report"].partition(f"{BUCKET}/")[2]))
     assert {key["pk"]["S"] for key in report["examples"]["missing"]} == set(names[:3])
-    assert "examples" not in mended["audit"]
-    assert machines.start("audit", given)["audit"]["drift"] == 0
+    assert "examples" not in mended["verification"]
+    assert machines.start("verify", given)["verification"]["drift"] == 0
     assert machines.drifts == [0, 4, 4, 0]
 
     removed = machines.start("remove", {"table": table_name})
@@ -113,12 +113,12 @@ def test_an_index_that_is_being_removed_is_not_read(
     with pytest.raises(CannotStart, match="its remove, begun"):
         machines.machine.start({**given, "method": "index"})
     # It was stopped here; whoever comes next waits for its walkers, and puts all in order.
-    assert machines.start("audit", given)["audit"]["repaired"] == 40
-    assert machines.start("audit", given)["audit"]["drift"] == 0
+    assert machines.start("verify", given)["verification"]["repaired"] == 40
+    assert machines.start("verify", given)["verification"]["drift"] == 0
     assert machines.machine.start(given)["method"] == "index"
 
 
-def test_builds_audits_and_removals_exclude_each_other(
+def test_builds_verifications_and_removals_exclude_each_other(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
     dynamodb.collections(table_name, [2] * 20)
@@ -127,10 +127,10 @@ def test_builds_audits_and_removals_exclude_each_other(
     execution = machines.machine.execution()
     machines.running.add(execution.id)
     state = machines.step("remove", "prepare", {"table": table_name}, execution, {})
-    for action in ("build", "audit"):
+    for action in ("build", "verify"):
         with pytest.raises(IndexBusy, match=f"remove by {execution.id}"):
             machines.start(action, given)
-    scheduled = machines.start("audit", {**given, "scheduled": True})
+    scheduled = machines.start("verify", {**given, "scheduled": True})
     assert "remove by" in scheduled["skipped"]
     while state["next"] == "wait":
         state = machines.step("remove", "prepare", {"table": table_name}, execution, {})
@@ -182,7 +182,7 @@ def test_a_slow_walk_keeps_to_the_time_of_its_function(
     machines.machine.scan = timed
     given = {"table": table_name, "graceSeconds": 0, "maxWriteRate": 100, "maxConcurrency": 1}
     built = machines.start("build", given)
-    assert (built["build"]["put"], built["audit"]["drift"]) == (600, 0)
+    assert (built["build"]["put"], built["verification"]["drift"]) == (600, 0)
     assert max(lasted) < seconds
     assert len(lasted) > 2
 
@@ -200,9 +200,9 @@ def test_a_stream_that_was_turned_off_and_on_is_followed_again(
 
     stream(StreamEnabled=False)
     with pytest.raises(CannotStart, match="stream of table"):
-        machines.start("audit", given)
+        machines.start("verify", given)
     stream(StreamEnabled=True, StreamViewType="NEW_IMAGE")
-    machines.start("audit", given)
+    machines.start("verify", given)
     (mapping,) = machines.lambdas.mappings.values()
     told = dynamodb.client.describe_table(TableName=table_name)["Table"]
     assert mapping["EventSourceArn"] == told["LatestStreamArn"]
@@ -262,12 +262,12 @@ def test_a_table_without_key_index_is_refused(
         machines.machine.start({"table": table_name, "walk": walk, STARTED_BY: "e"}, walk=True)
 
 
-def test_an_audit_without_an_index_is_refused(
+def test_a_verification_without_an_index_is_refused(
     dynamodb: Database, table_name: str, machines: Machines
 ) -> None:
     dynamodb.collections(table_name, [2] * 5)
     with pytest.raises(IndexNotFound, match="no key index"):
-        machines.start("audit", {"table": table_name})
+        machines.start("verify", {"table": table_name})
 
 
 @pytest.mark.parametrize(
@@ -276,8 +276,8 @@ def test_an_audit_without_an_index_is_refused(
         ("build", [], "JSON object"),
         ("build", {}, "table is missing"),
         ("build", {"table": "T", "dryrun": True}, "did you mean dryRun"),
-        ("audit", {"table": "T", "repair": "no"}, "repair must be true or false"),
-        ("audit", {"table": "T", "graceSeconds": -1}, "graceSeconds must be a number from 0"),
+        ("verify", {"table": "T", "repair": "no"}, "repair must be true or false"),
+        ("verify", {"table": "T", "graceSeconds": -1}, "graceSeconds must be a number from 0"),
         ("remove", {"table": "T", "repair": True}, "unknown: 'repair'"),
         ("build", {"table": "T", "maxWriteRate": True}, "maxWriteRate must be a number"),
     ],

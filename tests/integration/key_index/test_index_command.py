@@ -1,4 +1,4 @@
-"""`keyhop index` on DynamoDB Local: build, read, audit, break it, repair it, remove it."""
+"""`keyhop index` on DynamoDB Local: build, read, verify, break it, repair it, remove it."""
 
 import csv
 import io
@@ -26,15 +26,15 @@ from tests.integration.key_index.command import (
 
 
 @pytest.mark.parametrize("type_", ["S", prove("N"), prove("B")])
-def test_build_read_break_audit_remove(
+def test_build_read_break_verify_remove(
     dynamodb: Database, table_name: str, tmp_path: Path, type_: str
 ) -> None:
     filled(dynamodb, table_name, type_)
     before = list(scanned(dynamodb, table_name))
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     status, built = report_of(dynamodb, "build", table_name)
-    assert (status, built["build"]["put"], built["audit"]["drift"]) == (0, 60, 0)
-    assert built["audit"]["collections"] == 60
+    assert (status, built["build"]["put"], built["verification"]["drift"]) == (0, 60, 0)
+    assert built["verification"]["collections"] == 60
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
 
     _, by_hops = keys_from(dynamodb, table_name, "--method", "skip")
@@ -91,9 +91,9 @@ def test_a_users_items_are_never_changed(dynamodb: Database, table_name: str) ->
     dynamodb.client.put_item(TableName=table_name, Item=mine)
     dynamodb.client.put_item(TableName=table_name, Item=marked)
     before = [item for item in scanned(dynamodb, table_name) if not sentinel.is_one(item)]
-    audit = index(dynamodb, "verify", table_name)
-    assert audit.status == 3
-    assert b"an item of yours" in audit.out
+    verification = index(dynamodb, "verify", table_name)
+    assert verification.status == 3
+    assert b"an item of yours" in verification.out
     _, keys = keys_from(dynamodb, table_name, *STALE)
     assert len(keys) == 21, "the marked item is no sentinel, and its collection has one by now"
     assert index(dynamodb, "remove", table_name).status == 0
@@ -208,7 +208,7 @@ def test_a_refused_build_names_what_stands_in_its_way(
     brief = index(dynamodb, "build", table_name)
     assert (refused.status, brief.status) == (2, 2)
     assert "12 collections have an item of yours" in refused.err
-    assert "audit.json" not in refused.err
+    assert "verification.json" not in refused.err
     report = json.loads(refused.out)
     assert {key["pk"]["S"] for key in report["examples"]["occupied"]} == {
         item["pk"]["S"] for item in mine
@@ -306,9 +306,9 @@ def test_a_plan_says_what_a_build_costs_and_writes_nothing(
     _, built = report_of(dynamodb, "build", table_name)
     assert told["keys"]["exact"]
     assert told["write_units"] == 2 * 200
-    written = sum(built[part]["put"] for part in ("build", "audit"))
+    written = sum(built[part]["put"] for part in ("build", "verification"))
     assert written == 200
-    read = sum(built[part]["read_units"] for part in ("build", "audit"))
+    read = sum(built[part]["read_units"] for part in ("build", "verification"))
     assert read / 1.6 <= told["read_units"] <= read * 1.6
 
 
@@ -357,7 +357,7 @@ def test_every_action_puts_its_result_out_as_asked(dynamodb: Database, table_nam
     dynamodb.fill(table_name, [{"pk": {"S": "a"}, "sk": {"S": "x"}}])
     built = index(dynamodb, "build", table_name, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(built.out.decode())))
-    assert [(row["kind"], row["collections"]) for row in rows] == [("build", "1"), ("audit", "1")]
+    assert [(row["kind"], row["collections"]) for row in rows] == [("build", "1"), ("verify", "1")]
     assert index(dynamodb, "verify", table_name).out.startswith(b"No drift: 1 ")
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     dynamodb.client.delete_item(TableName=table_name, Key=sentinel.key_of({"pk": {"S": "a"}}))

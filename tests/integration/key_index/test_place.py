@@ -160,10 +160,10 @@ def _drop(s3: Any) -> None:
 
 
 @pytest.mark.prove
-def test_a_build_and_an_audit_are_refused_and_a_removal_goes_by_the_record(
+def test_a_build_and_a_verification_are_refused_and_a_removal_goes_by_the_record(
     dynamodb: Database, table_name: str, machines: Machines, built: Sentinel
 ) -> None:
-    for action in ("build", "audit"):
+    for action in ("build", "verify"):
         with pytest.raises(CannotStart, match="built with another sort key"):
             machines.start(action, {"table": table_name})
     assert len(list(scanned(dynamodb, table_name))) == 60
@@ -173,7 +173,7 @@ def test_a_build_and_an_audit_are_refused_and_a_removal_goes_by_the_record(
 
 
 @pytest.mark.parametrize("on_record", [prove(True), False])
-def test_a_deploy_during_an_audit_moves_no_sentinel(
+def test_a_deploy_during_a_verification_moves_no_sentinel(
     dynamodb: Database, table_name: str, machines: Machines, built: Sentinel, on_record: bool
 ) -> None:
     given = {"table": table_name, "graceSeconds": 0}
@@ -182,12 +182,12 @@ def test_a_deploy_during_an_audit_moves_no_sentinel(
         registry.store.delete(ENTRY)  # type: ignore[attr-defined]
     machines.machine.places = {table_name: None}
     execution = machines.machine.execution()
-    state = machines.step("audit", "prepare", given, execution, {})
+    state = machines.step("verify", "prepare", given, execution, {})
     assert state["next"] == "walk"
     machines.machine.places = {table_name: OTHER}
-    state["audited"] = {"run": machines.machine.start(state["audit"], walk=True)["run"]}
-    done = machines.step("audit", "finish", given, execution, state)
-    assert done["result"]["audit"]["drift"] == 0
+    state["verified"] = {"run": machines.machine.start(state["verify"], walk=True)["run"]}
+    done = machines.step("verify", "finish", given, execution, state)
+    assert done["result"]["verification"]["drift"] == 0
     assert places_of(dynamodb, table_name) == {built.place["S"]}
     entry = machines.machine.indexes.registry(table_of(dynamodb, table_name)).entry()
     assert entry.place == built
@@ -205,5 +205,5 @@ def test_a_removal_says_that_rows_are_left_elsewhere(
     assert (removed["sentinels"], removed["elsewhere"], removed["as_before"]) == (0, 5, False)
     assert places_of(dynamodb, table_name) == {OTHER}
     again = machines.start("build", {"table": table_name, "graceSeconds": 0})
-    assert again["audit"]["drift"] == 0
+    assert again["verification"]["drift"] == 0
     assert machines.start("remove", {"table": table_name})["elsewhere"] == 0

@@ -63,7 +63,7 @@ def moves_the_sentinels(machines: Machines, database: Database, table: str) -> N
 
 
 def removes_sentinels_for_a_while(machines: Machines, database: Database, table: str) -> None:
-    """A removal that is stopped, and an audit that repairs what it has done."""
+    """A removal that is stopped, and a verification that repairs what it has done."""
     given = {"table": table, "graceSeconds": 0}
     execution = machines.machine.execution()
     machines.running.add(execution.id)
@@ -72,8 +72,8 @@ def removes_sentinels_for_a_while(machines: Machines, database: Database, table:
         state = machines.step("remove", "prepare", {"table": table}, execution, {})
     machines.machine.start(state["walk"], walk=True)
     machines.running.remove(execution.id)
-    machines.start("audit", given)
-    machines.start("audit", given)
+    machines.start("verify", given)
+    machines.start("verify", given)
 
 
 def deletes_the_index(machines: Machines, database: Database, table: str) -> None:

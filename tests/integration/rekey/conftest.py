@@ -51,7 +51,7 @@ def backfill(connection: Connection, tmp_path: Path) -> Begin:
 
 @pytest.fixture
 def digests(connection: Connection, tmp_path: Path) -> Begin:
-    """Begins the first run of a verify; task: more for `verifying`, the others its input."""
+    """Begins the first run of a verification; task: more for `verifying`, the others its input."""
     numbers = count()
 
     def begun(rekey: RekeyTables, task: Mapping[str, Any] | None = None, **given: Any) -> LocalJob:
@@ -67,7 +67,7 @@ def digests(connection: Connection, tmp_path: Path) -> Begin:
 
 @pytest.fixture
 def verify(digests: Begin) -> Begin:
-    """Begins the second run of a verify, when the first is finished."""
+    """Begins the second run of a verification, when the first is finished."""
 
     def begun(rekey: RekeyTables, **more: Any) -> LocalJob:
         first = digests(rekey, **more)

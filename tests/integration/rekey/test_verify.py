@@ -151,7 +151,7 @@ def test_what_is_in_flight_is_no_difference(
 ) -> None:
     """The stream brings one item between the looks; one item is written before every look.
 
-    Only a verify that repairs can tell that the second one is not a difference: it settles it.
+    Only a verification that repairs can tell that the second one is no difference: it settles it.
     """
     rekey = create(dynamodb, connection, table_name)
     orders = fill(rekey, 100)

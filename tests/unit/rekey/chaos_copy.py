@@ -1,4 +1,4 @@
-"""The copy and the verify of a re-key in the simulated service, under the traffic of a chaos.
+"""The copy and the verification of a re-key in the simulated service, under the traffic of a chaos.
 
 Each page is read at one moment. Everything else, from the puts to the repairs, is what is deployed.
 """

@@ -1,4 +1,4 @@
-"""The second half of a verify over many rows in buckets: each planted fault, and nothing else."""
+"""The second half of a verification over many rows in buckets: each planted fault, and no other."""
 
 import random
 from collections.abc import Iterable, Iterator

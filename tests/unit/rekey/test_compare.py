@@ -204,7 +204,7 @@ class Changing:
     """A destination place whose item, or whose source item, has changed at every look.
 
     Attributes:
-        settles: Whether a repair succeeds; None for a verify without repair.
+        settles: Whether a repair succeeds; None for a verification without repair.
         is_foreign: Whether the item at the place names no owner.
     """
 
@@ -290,7 +290,7 @@ def test_what_is_left_keeps_a_verify_from_being_clean(counts: dict[str, int], le
 
 
 class Stream:
-    """Two tables as a verify looks at them: one item, which the stream brings at some moment."""
+    """Two tables as a verification looks at them: one item, which the stream brings some time."""
 
     def __init__(self, comes_at: float, lags: Callable[[float], float]) -> None:
         self.now = 0.0

@@ -174,7 +174,7 @@ def test_nothing_is_settled_if_another_table_serves_by_then() -> None:
 
 
 class Differing:
-    """A source, and an empty destination that the repairs of a verify fill, in virtual time.
+    """A source, and an empty destination that the repairs of a verification fill, in virtual time.
 
     Attributes:
         sent: How many requests of each operation were sent.
@@ -189,7 +189,7 @@ class Differing:
         self.world.begin()
 
     def repaired(self, settle: Settle | None = None) -> tuple[Counter[str], float, list[float]]:
-        """Return the counts of a verify that repairs, its seconds, and its quiet times."""
+        """Return the counts of a verification that repairs, its seconds, and its quiet times."""
         world, waited = self.world, list[float]()
         connection = world.connection(lambda operation, request: "well")
         network, call = connection.client, connection.client.call

@@ -162,7 +162,7 @@ def test_items_that_are_mended_need_another_verify() -> None:
 def test_what_cannot_go_back_is_said_to_be_lost_by_a_rollback() -> None:
     after = replace(WORKING, serving="destination")
     one = standing(after, unmapped=[Unmapped("d", "no oldPK", NOW, {})], verify={"unmappable": 5})
-    assert one.unmappable == 1, "the last verify was about the other direction"
+    assert one.unmappable == 1, "the last verification was about the other direction"
     (told,) = one.troubles
     assert "1 item cannot go back" in told
 

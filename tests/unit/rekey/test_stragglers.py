@@ -85,7 +85,7 @@ class Pair:
         return change.run()
 
     def verified(self, to: Side = "destination") -> str:
-        """What the gate says of the last verify; empty if it is open."""
+        """What the gate says of the last verification; empty if it is open."""
         seen = seen_of(self.side, self.side.control(), to, self.world, NotDeployed())
         (gate,) = [one for one in gates_of(seen, to) if one.name == "verified"]
         return "" if gate.is_open else gate.says
@@ -247,7 +247,7 @@ def test_a_write_past_the_router_into_the_new_table_is_found_after_a_rollback() 
 def test_stragglers_that_keep_each_verify_from_being_clean_are_settled_before_the_next_one() -> (
     None
 ):
-    """A verify does not touch their items, so it cannot be clean before they are settled."""
+    """A verification does not touch their items, so it cannot be clean before they are settled."""
     pair = Pair()
     gates = GATES | {"verified"}
 

@@ -1,4 +1,4 @@
-"""The pages of a verify: compare the buckets of digests, and look at the differences.
+"""The pages of a verification: compare the buckets of digests, and look at the differences.
 
 A bucket is a segment. It is read in many steps, which are not committed one by one: a worker that
 is killed reads it again. Then the worker looks at its candidates in waves; some waves wait while it

@@ -1,7 +1,7 @@
 """The task `rekey_digests`: read both tables, strongly consistent, and keep a row for each item.
 
-A verify (task.py) makes this run first, with the same workers. The rows (rows.py) are sorted into
-the buckets of the items' places, and the verify compares them bucket by bucket.
+A verification (task.py) makes this run first, with the same workers. The rows (rows.py) are sorted
+into the buckets of the items' places, and the verification compares them bucket by bucket.
 """
 
 import random
@@ -131,8 +131,8 @@ class DigestsTask(RekeyTask):
             return
         if backfill["ended"] is None:
             raise CannotStart(
-                f"The backfill {backfill['run']!r} has not ended, so a verify would prove nothing: "
-                "wait for it, or go on with it."
+                f"The backfill {backfill['run']!r} has not ended, so a verification would prove "
+                "nothing: wait for it, or go on with it."
             )
         self._wait(max(0.0, backfill["ended"] + SETTLED_SECONDS - self._now()))
 
@@ -150,8 +150,8 @@ def check_comparable(rekey: Rekey, repair: bool) -> None:
         )
     if control.serving != "source":
         raise CannotStart(
-            f"Table {rekey.pair.destination!r} is served already: a verify compares it with a "
-            "source that is."
+            f"Table {rekey.pair.destination!r} is served already: a verification compares it with "
+            "a source that is."
         )
 
 

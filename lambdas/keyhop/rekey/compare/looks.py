@@ -69,7 +69,7 @@ item. `unsettled`: they differed at every look, were changing, and were not sett
 """
 
 NOT_EQUAL = (*DIFFERENCES, UNSETTLED)
-"""The counts that keep a verify from being clean, unless they were repaired."""
+"""The counts that keep a verification from being clean, unless they were repaired."""
 
 
 class Reads(ItemCalls):
@@ -107,7 +107,7 @@ class Reads(ItemCalls):
 
 @dataclass(slots=True)
 class Looks:
-    """The looks at candidates of one verify, with pauses in seconds before each but the first.
+    """The looks at candidates of a verification, with pauses in seconds before each but the first.
 
     `settle` repairs places; None to repair nothing. `may_settle` returns the candidates that have
     no unsettled straggler. When only a share was read, `sampled`, rows without a counterpart are

@@ -1,4 +1,4 @@
-"""The outcome of a verify, as the side table records it for the cutover's gate. Pure."""
+"""The outcome of a verification, as the side table records it for the cutover's gate. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,12 +35,12 @@ _COUNTS = (
 
 
 def told_of(plan: RunPlan, counts: Mapping[str, int], ended: float) -> dict[str, Any]:
-    """Return the outcome of a verify that has ended, with all counts, for the side table.
+    """Return the outcome of a verification that has ended, with all counts, for the side table.
 
     `left` are differences that were not repaired, and changing places that were not settled. The
-    times `began`, that of the digests, and `ended` are in seconds since 1970. The verify is clean
-    if everything was compared and no difference remains. Items that cannot be mapped, or mapped
-    back, are counted, but a verify can be clean with them.
+    times `began`, that of the digests, and `ended` are in seconds since 1970. The verification is
+    clean if everything was compared and no difference remains. Items that cannot be mapped, or
+    mapped back, are counted, but a verification can be clean with them.
     """
     totals = {name: counts.get(name, 0) for name in _COUNTS}
     totals[SOURCE_ITEMS] += totals[IRREVERSIBLE]

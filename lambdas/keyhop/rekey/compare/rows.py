@@ -1,4 +1,4 @@
-"""The rows that verify keeps of items, and the comparison of the two sides of a bucket. Pure.
+"""The rows that a verification keeps of items, and the comparison of a bucket's two sides. Pure.
 
 A row of the source says which item should be at a place of the destination and who owns it; a row
 of the destination says which item is there.

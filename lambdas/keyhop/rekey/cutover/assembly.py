@@ -84,7 +84,7 @@ def seen_of(
     verified = side.told(VERIFIED)
     claims = side.claims(direction, MOST_LISTED)
     unmappable = len(side.all_unmapped(direction, MOST_LISTED))
-    if to == "destination":  # which a verify counts too
+    if to == "destination":  # which a verification counts too
         unmappable = max(unmappable, int((verified or {}).get("unmappable", 0)))
         unmappable += int((verified or {}).get("irreversible", 0))
     return Seen(

@@ -45,8 +45,9 @@ OPENED_BY_BATCHES = {"claims", "lag"}
 """Gates that the next batches may open; in a quiet table, the rehearsal's markers cause batches."""
 
 SHUT_BY_STRAGGLERS = {"verified"}
-"""Gates that unsettled stragglers keep shut. A verify never writes their items, so it is not clean
-before they are settled. So they are settled first, and the tables are compared again afterwards."""
+"""Gates that unsettled stragglers keep shut. A verification never writes their items, so it is not
+clean before they are settled. So they are settled first, and the tables are compared again
+afterwards."""
 
 Action = Literal["wait", "done", "called off", "refused", "looked"]
 

@@ -57,7 +57,7 @@ class Seen:
         claims: The number of claims, up to a limit, in the direction that replicates.
         unmappable: Items that cannot be mapped to the table that will serve, or not back from it.
         failed: Messages in the failure queue; None if the queue is not accessible.
-        verified, backfill, lag: The figures of the last verify, the copy and the lag.
+        verified, backfill, lag: The figures of the last verification, the copy and the lag.
         expected: The expected number of routers; 0 if it is not checked.
         way_back: Why the current serving table could not be written after the change; empty if it
             can; None if that was not tried.

@@ -1,0 +1,250 @@
+"""`keyhop.for_each_key`, as a Python program calls it."""
+
+import subprocess
+import sys
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import boto3
+import keyhop
+import pytest
+from keyhop.dynamodb.requester import Stopped
+
+from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS, ROOT
+from testing.simulation.service import failure
+from testing.standin.server import StandIn
+
+SIZES = [1, 3, 2] * 20
+ITEM = {"sk": "#feature", "of": "${key}", "by": "${run}"}
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+class Each:
+    """The public function on one table, and the items of the table."""
+
+    def __init__(self, database: Database, name: str, sizes: list[int]) -> None:
+        self.database, self.name = database, name
+        self.keys = database.collections(name, sizes)
+
+    def __call__(self, **arguments: Any) -> keyhop.EachResult:
+        return keyhop.for_each_key(self.name, endpoint_url=self.database.url, **arguments)
+
+    def items(self) -> dict[tuple[str, str], Any]:
+        pages = self.database.client.get_paginator("scan").paginate(TableName=self.name)
+        return {
+            (item["pk"]["S"], item["sk"]["S"]): item for page in pages for item in page["Items"]
+        }
+
+    def features(self) -> set[str]:
+        return {key for key, sort in self.items() if sort == "#feature"}
+
+
+@pytest.fixture
+def each(dynamodb: Database, table_name: str) -> Each:
+    return Each(dynamodb, table_name, SIZES)
+
+
+def test_put_into_each_collection_and_undone(each: Each) -> None:
+    before = each.items()
+    seen: list[keyhop.Progress] = []
+    said: list[str] = []
+    asked: list[tuple[str, int]] = []
+    result = each(
+        put=ITEM,
+        progress=seen.append,
+        approve=lambda action, estimate: asked.append((action, estimate().keys)),
+        say=said.append,
+    )
+    assert (result.action, result.dry_run, result.finished) == ("put", False, True)
+    assert (result.keys, result.outcomes) == (len(SIZES), {"put": len(SIZES)})
+    assert result.write_units == pytest.approx(len(SIZES))
+    assert result.dollars > 0
+    assert asked == [("put", len(SIZES))]
+    assert result.output is not None
+    assert said == [f"The run is kept in {result.output}."]
+    assert [*Path().iterdir()] == [result.output]
+    assert {progress.activity for progress in seen} == {"listing the keys", "putting"}
+    assert seen[-1].is_over
+    assert each.features() == each.keys
+    assert {item["of"]["S"] for item in each.items().values() if "of" in item} == each.keys
+    assert result.to_json()["list"]["keys"] == len(SIZES)
+    assert not [key for key in each.keys if key in repr(result)]
+    undone = each(undo=result.output)
+    assert (undone.action, undone.outcomes) == ("undo", {"deleted": len(SIZES)})
+    assert undone.output == result.output / "undo"
+    assert each.items() == before
+
+
+def test_one_item_of_each_is_updated_and_deleted(each: Each) -> None:
+    sort, count = min(Counter(sort for _, sort in each.items()).items(), key=lambda two: two[1])
+    gone = len(SIZES) - count
+    update = {"update": "SET plan = :p", "values": {":p": "free"}, "item": {"sk": sort}}
+    assert each(**update, output="one").outcomes == {"updated": count, "gone": gone}
+    assert Counter("plan" in item for item in each.items().values())[True] == count
+    result = each(delete=True, item={"sk": sort}, keys="one/keys", output="two")
+    assert result.outcomes == {"deleted": count, "gone": gone}
+    assert result.to_json()["list"] is None
+
+
+def test_a_dry_run_returns_the_estimate_and_writes_nothing(each: Each) -> None:
+    before = each.items()
+    result = each(put=ITEM, dry_run=True, approve=lambda *_: pytest.fail("it asks"))
+    assert (result.dry_run, result.finished, result.output) == (True, False, None)
+    assert (result.keys, result.write_units) == (len(SIZES), len(SIZES))
+    assert result.read_units > len(SIZES)
+    estimate = result.to_json()
+    assert estimate["keys"] == {"estimate": len(SIZES), "low": len(SIZES), "high": len(SIZES)}
+    assert estimate["maximum_dollars"] >= result.dollars > 0
+    started = "arn:aws:states:eu-west-1:111122223333:stateMachine:M"
+    assert each(start_machine=started, dry_run=True).action == "start_machine"
+    assert each.items() == before
+    assert [*Path().iterdir()] == []
+
+
+def test_an_exception_of_approve_ends_the_call_before_anything_is_written(each: Each) -> None:
+    class No(Exception): ...
+
+    def refuse(action: str, estimate: Any) -> None:
+        raise No
+
+    before = each.items()
+    with pytest.raises(No):
+        each(put=ITEM, approve=refuse)
+    assert each.items() == before
+    assert [*Path().iterdir()] == []
+
+
+PROGRAM = """
+import sys, keyhop
+table, url, output = sys.argv[1:]
+item = {"sk": "#feature", "by": "${run}"}
+keyhop.for_each_key(table, endpoint_url=url, put=item, output=output, max_write_rate=20)
+"""
+
+
+def test_a_killed_run_is_resumed(dynamodb: Database, table_name: str) -> None:
+    each = Each(dynamodb, table_name, [2] * 200)
+    command = [sys.executable, "-c", PROGRAM, table_name, dynamodb.url, str(Path("run").resolve())]
+    process = subprocess.Popen(command, cwd=ROOT)
+    try:
+        while len(each.features()) < 15:
+            assert process.poll() is None, "it ended before it was killed"
+            Event().wait(0.1)
+    finally:
+        process.kill()
+        process.wait()
+    assert len(each.features()) < 200
+    with pytest.raises(keyhop.errors.RunConflict):
+        each(put=ITEM, output="run")
+    result = each(output="run", resume=True, approve=lambda *_: pytest.fail("it asks"))
+    assert (result.action, result.outcomes) == ("put", {"put": 200})
+    assert each.features() == each.keys
+    assert each(output="run", resume=True).outcomes == {"put": 200}
+    assert each(undo="run").outcomes == {"deleted": 200}
+    assert each.features() == set()
+
+
+def test_an_error_has_the_figures_so_far_and_the_run_goes_on(each: Each) -> None:
+    with pytest.raises(keyhop.errors.BudgetSpent) as raised:
+        each(put=ITEM, output="run", max_write_units=20)
+    result = raised.value.result
+    assert (result.finished, result.output) == (False, Path("run"))
+    assert 0 < result.outcomes["put"] == len(each.features()) <= 20
+    assert each(output="run", resume=True).outcomes == {"put": len(SIZES)}
+
+
+@pytest.mark.parametrize("operation", ["Scan", "PutItem"])
+def test_a_run_is_stopped_while_it_lists_or_writes(
+    strict: Database, stand_in: StandIn, table_name: str, operation: str
+) -> None:
+    each, stop = Each(strict, table_name, [40] * 250), Event()
+
+    def throttle(called: str, request: Any) -> None:
+        if called == operation and Path("run/keys/run.json").exists():
+            stop.set()
+            raise failure("ThrottlingException", "later")
+
+    stand_in.fault = throttle
+    result = each(put=ITEM, output="run", stop=stop)
+    stand_in.fault = lambda called, request: None
+    assert (result.finished, result.outcomes, each.features()) == (False, {}, set())
+    if operation == "Scan":
+        with pytest.raises(keyhop.errors.CannotStart, match="give what is to be done"):
+            each(output="run", resume=True)
+    with pytest.raises(Stopped):
+        each(put=ITEM, dry_run=True, stop=stop)
+    assert each(put=ITEM, output="run", resume=True).outcomes == {"put": len(each.keys)}
+    assert each.features() == each.keys
+
+
+@pytest.mark.parametrize("guard", ["look", "transaction"])
+def test_boto3s_table_sends_the_requests(each: Each, guard: str) -> None:
+    resource = boto3.resource("dynamodb", endpoint_url=each.database.url, **LOCAL_CREDENTIALS)
+    table = resource.Table(each.name)
+    sent: set[str] = set()
+    table.meta.client.meta.events.register(
+        "before-call.dynamodb", lambda model, **_: sent.add(model.name)
+    )
+    first, *_ = sorted(each.keys)
+    table.put_item(Item={"pk": first, "sk": "#feature"})
+    item = {"sk": "#feature", "b": b"\x00", "n": Decimal("1.50"), "s": {"a", "b"}, "r": "${run}"}
+    result = keyhop.for_each_key(table, put=item, guard=guard)
+    assert result.outcomes == {"put": len(SIZES) - 1, "there": 1}
+    put = each.items()[max(each.keys), "#feature"]
+    assert (put["b"], put["n"], sorted(put["s"]["SS"])) == (
+        {"B": b"\x00"},
+        {"N": "1.5"},
+        ["a", "b"],
+    )
+    assert result.output is not None
+    assert keyhop.for_each_key(table, undo=result.output).outcomes == {"deleted": len(SIZES) - 1}
+    assert {"Query", "DeleteItem", "BatchGetItem"} <= sent
+
+
+def test_a_refusal_has_a_cause_of_the_users_class(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
+    session = boto3.Session(**LOCAL_CREDENTIALS)
+    with pytest.raises(keyhop.errors.TableNotFound) as raised:
+        keyhop.for_each_key(table_name, put=ITEM, session=session)
+    exceptions = session.client("dynamodb").exceptions
+    assert isinstance(raised.value.__cause__, exceptions.ResourceNotFoundException)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "give one thing to do, put, update, delete"),
+        ({"put": ITEM, "delete": True}, "there is put and delete"),
+        ({"put": "item.json"}, "put must be a JSON object, not 'item.json'"),
+        ({"put": {**ITEM, "n": {1, "a"}}}, "a set must have"),
+        ({"put": {**ITEM, "n": object()}}, "object is no part of JSON"),
+        ({"put": {**ITEM, "n": "\udcff"}}, "put cannot be written: .*surrogate"),
+        ({"put": ITEM, "guard": "perhaps"}, "guard must be"),
+        ({"put": ITEM, "overwrite": True, "guard": "look"}, "overwrite needs guard transaction"),
+        ({"put": ITEM, "max_write_rate": 0}, "max_write_rate must be a number above 0"),
+        ({"put": ITEM, "where": "like(x)"}, "must be begins_with"),
+        ({"put": ITEM, "resume": True}, "resume needs output"),
+        ({"put": ITEM, "resume": True, "dry_run": True, "output": "run"}, "exclude each other"),
+        ({"put": ITEM, "output": ""}, "output is empty"),
+        ({"put": ITEM, "keys": "nowhere"}, "nowhere holds no finished run"),
+        ({"undo": "nowhere"}, "nowhere holds no finished run"),
+        ({"output": "nowhere", "resume": True}, "nowhere holds no run"),
+        ({"delete": True}, "sort key"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence(each: Each, arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(keyhop.errors.CannotStart, match=says):
+        each(**arguments)
+    assert [*Path().iterdir()] == []
