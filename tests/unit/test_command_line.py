@@ -133,7 +133,7 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
         ),
         (
             ("keys", "T", "--remote", "--threads", "4"),
-            "--threads is for a list on this machine: leave it out, or --remote",
+            "--threads is for work on this machine: leave it out, or --remote",
         ),
         (
             ("--endpoint-url", "http://127.0.0.1:1", "keys", "T", "--remote"),

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from keyhop.checks import names_of
 from keyhop.cli.main import command
 from keyhop.cli.options import Options
-from keyhop.cli.runs_actions import command_of, follow, keys_input, run_json, run_lines
+from keyhop.cli.runs_actions import command_of, follow, input_of, run_json, run_lines
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import (
     AwsRefused,
@@ -62,6 +62,10 @@ def options_of(*arguments: str) -> Options:
     parent = command.make_context("keyhop", ["keys"])
     keys = command.commands["keys"]
     return Options(**keys.make_context("keys", ["--remote", *arguments], parent).params)
+
+
+def keys_input(options: Options) -> dict[str, Any]:
+    return input_of(KeysInput, options, verify_share=options.verify)
 
 
 @pytest.mark.parametrize("given", [FULL, *OTHERS])

@@ -6,19 +6,15 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, whole
-from keyhop.jobs.layout import DEFAULT_UNITS, MOST_CONCURRENCY
-from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.jobs.layout import DEFAULT_UNITS
 from keyhop.keys.request import STALE_INDEX
 from keyhop.scan.in_flight import MOST
 from keyhop.scan.segments import MOST_SEGMENTS
 
 reading = in_section("Reading")
 folding = in_section("Logical keys, of a table with sharded keys")
-remote = in_section("By a deployment")
 
 LOCAL = ("threads", "processes", "limit", "give_up_after", "count", "summary")
-REMOTE = ("follow", "name", "max_concurrency", "file_format")
-"""The options that only one of the two places has: this machine, and a deployment."""
 
 
 @click.command(
@@ -90,11 +86,7 @@ REMOTE = ("follow", "name", "max_concurrency", "file_format")
     help="write the keys to DIR/parts and a DIR/manifest.json; such a run can be resumed. With "
     "--remote: wait for the run, and copy its keys to DIR",
 )
-@output(
-    "--resume WHERE",
-    help="continue the unfinished run in the directory WHERE, or with --remote the run of this "
-    "name. Its limits may be others",
-)
+@shared.resume_anywhere
 @output(
     "--verify SHARE",
     help="afterwards read this share of the table (0 to 1) by plain Scans, and compare",
@@ -104,26 +96,15 @@ REMOTE = ("follow", "name", "max_concurrency", "file_format")
 @output("--count", help="print the number of keys only")
 @output("--summary FILE", help="write the summary to FILE as JSON")
 @shared.quiet
-@remote("--remote", help="let the workers of a deployment list the keys, and print the run's name")
-@remote("--follow", help="show the progress of the run until it ends, then print the keys")
-@remote("--name NAME", help="of the run (default: made of the table's name and the time)")
-@remote(
-    "--max-concurrency N",
-    help="workers at once, at most; each sends 8 requests at once (default: planned)",
-    type=whole(1, MOST_CONCURRENCY),
-)
-@remote(
+@shared.remotely
+@shared.max_concurrency
+@shared.remote(
     "--file-format FORMAT",
     help="of the files of keys: jsonl (default), a key in DynamoDB's typed form a line; csv",
     type=click.Choice(("jsonl", "csv")),
 )
 @shared.where
-@shared.place(
-    "--stack NAME",
-    help="the deployment, by its stack: it does the work with --remote (default: "
-    f"{DEFAULT_STACK}); otherwise its record of the key index counts (default: the record of this "
-    "machine)",
-)
+@shared.stack
 def run(**options: Any) -> None:
     """Print every distinct partition key of a table, or of an index, once.
 
@@ -156,11 +137,4 @@ def run(**options: Any) -> None:
     run has failed, and 4 if it was refused for its cost; 130 the run goes on. Set KEYHOP_DEBUG=1
     for stack traces.
     """
-    if options["remote"]:
-        shared.refuse(LOCAL, "is for a list on this machine: leave it out, or --remote")
-        shared.refuse(
-            ["endpoint_url"],
-            "does not work with --remote: a deployment reads the tables of its own account",
-        )
-    else:
-        shared.refuse(REMOTE, "is for --remote: add that")
+    shared.check_place(options["remote"], LOCAL)

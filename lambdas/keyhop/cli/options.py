@@ -19,6 +19,8 @@ from keyhop.cli.exit_status import raise_at_interrupt
 from keyhop.cli.settings import LEAST_RATE, settings
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.errors import UnfinishedRun
+from keyhop.jobs.layout import MOST_CONCURRENCY
+from keyhop.jobs.request import DEFAULT_STACK
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 
@@ -200,10 +202,22 @@ def is_given(ctx: click.Context, name: str) -> bool:
     )
 
 
-def refuse(names: Iterable[str], why: str) -> None:
-    """Raise UsageError if one of these options is given; `why` follows its name."""
+def check_place(remote: bool, local: Iterable[str]) -> None:
+    """Raise UsageError for an option of the other place: this machine, or a deployment.
+
+    Args:
+        remote: The value of --remote.
+        local: The options that only work on this machine has.
+    """
     ctx = click.get_current_context()
-    for name in names:
+    reasons = dict.fromkeys(local, "is for work on this machine: leave it out, or --remote")
+    reasons["endpoint_url"] = (
+        "does not work with --remote: a deployment reads the tables of its own account"
+    )
+    if not remote:
+        names = (p.name for p in ctx.command.params if getattr(p, "section", "") == REMOTE)
+        reasons = dict.fromkeys(filter(None, names), "is for --remote: add that")
+    for name, why in reasons.items():
         if is_given(ctx, name):
             raise click.UsageError(f"{flag(name)} {why}", ctx)
 
@@ -338,6 +352,11 @@ output = in_section("Output")
 resume = output(
     "--resume DIR", type=directory, help="continue the unfinished run in DIR; limits may be others"
 )
+resume_anywhere = output(
+    "--resume WHERE",
+    help="continue the unfinished run in the directory WHERE, or with --remote the run of this "
+    "name; limits may be others",
+)
 quiet = output("--quiet", "-q", help="no progress, no summary")
 format_ = output(
     "--format FORMAT",
@@ -347,15 +366,36 @@ format_ = output(
 )
 reporting = together(format_, quiet)
 
+REMOTE = "By a deployment"
+remote = in_section(REMOTE)
+remotely = together(
+    remote("--remote", help="let the deployment do the work, and print the name of the run"),
+    remote("--follow", help="show the progress of the run until it ends, then its result"),
+    remote("--name NAME", help="of the run (default: made of the table's name and the time)"),
+)
+max_concurrency = remote(
+    "--max-concurrency N",
+    help="workers at once, at most; each sends 8 requests at once (default: planned)",
+    type=whole(1, MOST_CONCURRENCY),
+)
+
+
+def account(place: Callable[..., Decorator]) -> Decorator:
+    """Return the options that name an account and a region, in a section of the help."""
+    return together(
+        place("--region NAME", help="AWS region (default: from your AWS configuration)"),
+        place("--profile NAME", help="AWS profile"),
+        place(
+            "--role-arn ARN",
+            help="IAM role to assume for all that is done, as one of the table's account",
+            type=role_arn,
+        ),
+    )
+
+
 place = in_section("Where the table is")
 where = together(
-    place("--region NAME", help="AWS region (default: from your AWS configuration)"),
-    place("--profile NAME", help="AWS profile"),
-    place(
-        "--role-arn ARN",
-        help="IAM role to assume for all that is done, as one of the table's account",
-        type=role_arn,
-    ),
+    account(place),
     place(
         "--endpoint-url URL",
         help="another endpoint, such as DynamoDB Local (default: AWS_ENDPOINT_URL)",
@@ -365,7 +405,7 @@ where = together(
 stack = place(
     "--stack NAME",
     help="the deployment whose record of the key index counts, by its stack (default: the record "
-    "of this machine)",
+    f"of this machine). With --remote it does the work (default: {DEFAULT_STACK})",
 )
 everywhere = together(reporting, where)
 """The options of every command, which are allowed before a command, too."""

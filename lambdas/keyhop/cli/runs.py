@@ -1,30 +1,26 @@
 """`keyhop runs ACTION`: the flags; what they do is in runs_actions.py."""
 
-import copy
 from typing import Any
 
 import click
 
-from keyhop.cli import keys
 from keyhop.cli import options as shared
-from keyhop.cli.options import in_section, whole
+from keyhop.cli.options import in_section, together, whole
 from keyhop.jobs.request import DEFAULT_STACK
 
 MOST_LISTED = 1000
-PLACE = "Where the deployment is"
-
 
 option = in_section("This command")
-stack = in_section(PLACE)(
-    "--stack NAME", help=f"the name of its stack (default: {DEFAULT_STACK})", default=DEFAULT_STACK
+place = in_section("Where the deployment is")
+everywhere = together(
+    shared.account(place),
+    place(
+        "--stack NAME",
+        help=f"the name of its stack (default: {DEFAULT_STACK})",
+        default=DEFAULT_STACK,
+    ),
+    shared.reporting,
 )
-where = [
-    copy.copy(parameter)
-    for parameter in keys.run.params
-    if parameter.name in ("region", "profile", "role_arn")
-]
-for parameter in where:
-    parameter.section = PLACE  # type: ignore[attr-defined]
 follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")
 name = shared.argument("run", help="name of a run, or ARN of an execution")
 
@@ -34,11 +30,8 @@ name = shared.argument("run", help="name of a run, or ARN of an execution")
     cls=shared.Group,
     subcommand_metavar="ACTION",
     short_help="List, show, fetch or stop the runs of a deployment.",
-    params=[*where],
 )
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def runs(**_: Any) -> None:
     """List, show, fetch or stop the runs of a deployment. keyhop keys --remote starts one.
 
@@ -51,12 +44,10 @@ def runs(**_: Any) -> None:
     """
 
 
-@runs.command("list", cls=shared.Command, short_help="List the latest runs.", params=[*where])
+@runs.command("list", cls=shared.Command, short_help="List the latest runs.")
 @option("--table NAME", help="only those of this table")
 @option("--limit N", help="how many (default 20)", type=whole(1, MOST_LISTED), default=20)
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def list_runs(**options: Any) -> None:
     """List the latest runs of a deployment, the last begun first.
 
@@ -70,12 +61,10 @@ def list_runs(**options: Any) -> None:
     """
 
 
-@runs.command("show", cls=shared.Command, short_help="Show a run.", params=[*where])
+@runs.command("show", cls=shared.Command, short_help="Show a run.")
 @name
 @follow
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def show(**options: Any) -> None:
     """Show how far a run of a deployment is, what came of it, or why it failed.
 
@@ -90,14 +79,12 @@ def show(**options: Any) -> None:
     """
 
 
-@runs.command("fetch", cls=shared.Command, short_help="Copy the keys of a run.", params=[*where])
+@runs.command("fetch", cls=shared.Command, short_help="Copy the keys of a run.")
 @name
 @shared.argument(
     "directory", metavar="DIR", help="new, or empty, or of a fetch that broke off; - to print them"
 )
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def fetch(**options: Any) -> None:
     """Copy the keys of a finished run of a deployment into a directory.
 
@@ -113,11 +100,9 @@ def fetch(**options: Any) -> None:
     """
 
 
-@runs.command("stop", cls=shared.Command, short_help="Stop a run.", params=[*where])
+@runs.command("stop", cls=shared.Command, short_help="Stop a run.")
 @name
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def stop(**options: Any) -> None:
     """Stop a run of a deployment. It keeps what it has committed, and does not ask.
 

@@ -10,18 +10,26 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from keyhop.checks import camel, read
-from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
+from keyhop.cli.exit_status import (
+    BUDGET_SPENT,
+    DONE,
+    DRIFT_FOUND,
+    FAILED,
+    INTERRUPTED,
+    KEYS_MISSING,
+)
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import aligned, columns, cost_facts, printable, put_out
 from keyhop.cli.progress import StatusLine, progress_text
-from keyhop.cli.session import Stop, stop_on_signals
+from keyhop.cli.session import Facts, Stop, confirm, stop_on_signals
 from keyhop.cli.settings import sources_text
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart, KeyhopError
-from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.jobs.request import DEFAULT_STACK, JobInput, RunInput
 from keyhop.keys.request import KeysInput
 from keyhop.public.deployment import (
     ENUMERATE_KEYS,
@@ -80,37 +88,75 @@ def _open_stack(options: Options) -> OpenStack:
 
 def list_keys(options: Options) -> int:
     """`keyhop keys --remote`: start a run; with --follow or --output, print or copy its keys."""
-    directory = options.output or "-"
     if options.dry_run and options.output:
         raise CannotStart("--dry-run only estimates: leave --output out.")
     if options.follow and not options.output and sys.stdout is None:
         raise CannotStart("Standard output is closed: open it, or write to files with --output.")
-    values = keys_input(options)
+    values = input_of(KeysInput, options, verify_share=options.verify)
     if options.output:
         check_is_free(Path(options.output))
     stack = _open_stack(options)
+    return _start(options, stack, ENUMERATE_KEYS, values, partial(_put_out_keys, options, stack))
+
+
+def start(options: Options, machine: str, values: Mapping[str, Any], act: str = "") -> int:
+    """Start a run for a command with --remote; with --follow or --dry-run, show it when it ends.
+
+    Args:
+        act: What the run does, such as "build the key index of Orders". If it is given, the command
+            asks before.
+    """
+    stack = _open_stack(options)
+
+    def facts() -> Facts:
+        _, _, _, region, account, *_ = Deployment(stack).executions(machine).machine.split(":")
+        yield from (("account", account), ("region", region), ("stack", stack.name))
+
+    def end(run: Run) -> int:
+        _put_out_run(options, stack, run)
+        return exit_status_of(run)
+
+    if act and not options.dry_run:
+        confirm(act, facts, options.yes, Event())
+    return _start(options, stack, machine, values, end)
+
+
+def _start(
+    options: Options,
+    stack: OpenStack,
+    machine: str,
+    values: Mapping[str, Any],
+    end: Callable[[Run], int],
+) -> int:
+    """Start a run; if the flags say so, wait for its end, and return the exit status of `end`."""
     if options.settings:
         StatusLine(options.quiet).say(sources_text(options.settings))
-    run = Deployment(stack).start(values, name=options.name)
+    run = Deployment(stack).start(values, machine=machine, name=options.name)
     if not (options.follow or options.dry_run or options.output):
         put_out_start(options, stack, run)
         return DONE
-    later = command(stack.name, "fetch", run.name, directory)
     StatusLine(options.quiet).say(f"keyhop: Started the run {run.name}.")
-    ended = follow(stack, run, options.quiet, fetch="" if options.dry_run else later)
-    if ended is None:
-        return INTERRUPTED
-    if options.dry_run and ended.has_succeeded:
-        put_out(options.format, ended.output, lambda: "\n".join(plan_lines(ended.output)))
+    has_keys = machine == ENUMERATE_KEYS and not options.dry_run
+    fetch = command(stack.name, "fetch", run.name, options.output or "-") if has_keys else ""
+    ended = follow(stack, run, options.quiet, fetch=fetch)
+    return INTERRUPTED if ended is None else end(ended)
+
+
+def _put_out_keys(options: Options, stack: OpenStack, run: Run) -> int:
+    """Print or copy the keys of a run, or print its estimate; then show the run."""
+    if options.dry_run and run.has_succeeded:
+        put_out(options.format, run.output, lambda: "\n".join(plan_lines(run.output)))
         return DONE
-    if ended.has_succeeded or ended.error == "KeysMissing":  # then there are keys all the same
+    if run.has_succeeded or run.error == "KeysMissing":  # then there are keys all the same
+        directory = options.output or "-"
+        later = command(stack.name, "fetch", run.name, directory)
         with stop_on_signals(f"To fetch the keys: {later}") as stop:
-            _fetch(options, stack, ended, directory, stop)
+            _fetch(options, stack, run, directory, stop)
         if stop.event.is_set():
             return stop.status
-    if not options.quiet or not ended.has_succeeded:
-        print(*run_lines(run_json(ended, stack.name)), sep="\n", file=sys.stderr)
-    return exit_status_of(ended)
+    if not options.quiet or not run.has_succeeded:
+        print(*run_lines(run_json(run, stack.name)), sep="\n", file=sys.stderr)
+    return exit_status_of(run)
 
 
 def list_runs(options: Options, opened: Callable[[], OpenStack]) -> int:
@@ -232,7 +278,12 @@ def _show_progress(status: StatusLine, machine: str, beside: Beside, progress: P
 
 def exit_status_of(run: Run) -> int:
     """Return the exit status of a command that has waited for the end of a run."""
-    return DONE if run.has_succeeded else STATUSES.get(run.error, FAILED)
+    if not run.has_succeeded:
+        return STATUSES.get(run.error, FAILED)
+    result = run.output if isinstance(run.output, Mapping) else {}
+    outcomes, verification = result.get("outcomes") or {}, result.get("verification") or {}
+    is_good = not (outcomes.get("failed") or outcomes.get("changed") or verification.get("drift"))
+    return DONE if is_good else DRIFT_FOUND
 
 
 def put_out_start(options: Options, stack: OpenStack, run: Run) -> None:
@@ -266,15 +317,21 @@ def run_json(run: Run, stack: str = DEFAULT_STACK) -> dict[str, Any]:
     return {**run.to_json(), "go_on": _how_to_go_on(run, stack)}
 
 
-def keys_input(options: Options) -> dict[str, Any]:
-    """Return the input of EnumerateKeys for the flags; raise InvalidInput if it is wrong."""
-    flags = vars(options) | {"verify_share": options.verify, "accept": [*options.accept]}
+def input_of(shape: type[JobInput], options: Options, **others: Any) -> dict[str, Any]:
+    """Return the input of a state machine for the flags; raise InvalidInput if it is wrong.
+
+    Args:
+        others: The values of fields whose flags have other names or forms.
+    """
+    flags = vars(options) | others
     values = {
-        camel(field.name): flags[field.name]
-        for field in fields(KeysInput)
-        if flags.get(field.name, field.default) not in (field.default, [])
+        camel(field.name): [*value] if isinstance(value, tuple) else value
+        for field in fields(shape)
+        if (value := flags.get(field.name, field.default)) not in (field.default, ())
     }
-    read(KeysInput, values, KeysInput.LIKE).request(flag, values)
+    job_input = read(shape, values, shape.LIKE)
+    if isinstance(job_input, RunInput):
+        job_input.request(flag, values)
     return values
 
 
