@@ -75,11 +75,10 @@ class KeysCommand(Session):
     def _arguments(self, *names: str) -> dict[str, Any]:
         """Return the flags with these names, and those of each call, as arguments."""
         options = self.options
-        names = ("index", "segments", "threads", "max_read_rate", "max_read_units", *names)
+        names = ("stack", "index", "segments", "threads", "max_read_rate", "max_read_units", *names)
         return {
             **{name: getattr(options, name) for name in names},
             "patience": options.give_up_after,
-            "record_bucket": self.record_bucket,
             "stop": self.stop.event,
         }
 

@@ -132,12 +132,13 @@ def _start(
     if options.settings:
         StatusLine(options.quiet).say(sources_text(options.settings))
     run = Deployment(stack).start(values, machine=machine, name=options.name)
-    if not (options.follow or options.dry_run or options.output):
+    output = getattr(options, "output", None)
+    if not (options.follow or options.dry_run or output):
         put_out_start(options, stack, run)
         return DONE
     StatusLine(options.quiet).say(f"keyhop: Started the run {run.name}.")
     has_keys = machine == ENUMERATE_KEYS and not options.dry_run
-    fetch = command(stack.name, "fetch", run.name, options.output or "-") if has_keys else ""
+    fetch = command(stack.name, "fetch", run.name, output or "-") if has_keys else ""
     ended = follow(stack, run, options.quiet, fetch=fetch)
     return INTERRUPTED if ended is None else end(ended)
 

@@ -32,7 +32,7 @@ from keyhop.jobs.estimate import Ahead
 from keyhop.jobs.local import LocalJob
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Tasks
-from keyhop.public.deployment import BUCKET, find_outputs
+from keyhop.public.deployment import index_record
 from keyhop.public.runs import opened_job, progress_of
 from keyhop.public.tables import CONNECTIONS, IndexRecord
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
@@ -99,14 +99,7 @@ class Session:
     @cached_property
     def key_index(self) -> IndexRecord:
         """The record of the key index that --stack names."""
-        return IndexRecord(self.connection, self.record_bucket)
-
-    @property
-    def record_bucket(self) -> str | None:
-        """The bucket of the deployment that --stack names; None for the record of this machine."""
-        if self.options.stack is None:
-            return None
-        return find_outputs(self.options.stack, self.connection.endpoint)[0][BUCKET]
+        return index_record(self.connection, self.options.stack)
 
     def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
         """Ask below the table's place and the facts, unless --yes was given; see `confirm`."""

@@ -20,9 +20,8 @@ from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal, Part
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.keys.task import FOLDER
-from keyhop.public.key_list import FORMATS
 from keyhop.public.runs import Progress
-from keyhop.public.sinks import ByteSink, KeySink
+from keyhop.public.sinks import FORMATS, ByteSink, KeySink
 from keyhop.retries import repeat
 from keyhop.storage.local import Directory
 
