@@ -117,7 +117,7 @@ class KeyEnumeration(Construct):
     def say(self, *outputs: tuple[str, str, str]) -> None:
         """Add outputs to the stack, each with its name, value and description.
 
-        `keyhop run --stack` finds a deployment by these names. The outputs of a second deployment
+        `keyhop runs --stack` finds a deployment by these names. The outputs of a second deployment
         in the same stack have its construct's id as a prefix.
         """
         stack = Stack.of(self)

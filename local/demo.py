@@ -135,7 +135,7 @@ def _show_keys(cloud: Cloud, table: str) -> list[Way]:
     written = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
     first = [key[partition_key]["S"] for key in islice(written.keys(run), 8)]
     console.print(f"{', '.join(first)}, ... {result['keys']:,} keys\n")
-    ways = [Way.deployed("keyhop run", result), *_from_one_machine(cloud.dynamodb, table)]
+    ways = [Way.deployed("by a deployment", result), *_from_one_machine(cloud.dynamodb, table)]
     kilobytes = ways[-1].bytes_read / 1024 / ways[0].keys
     console.print(
         f"{table}: {ways[0].keys:,} keys, each of {ITEMS / ways[0].keys:,.0f} items, "
@@ -167,10 +167,11 @@ def _say_what_to_choose(deployed: Way, hopped: Way, *other_ways: Way) -> None:
         f"here, more than the scan saves.\n"
         f"At {TIMES:,} times the routes ({run_cost.keys:,} keys, {TIMES * ITEMS:,} items), "
         f"everything included, as a plan reckons it:\n"
-        f"  keyhop run {dollars(run_cost.total)}    a deployed full scan {dollars(scan.total)}\n\n"
+        f"  by a deployment {dollars(run_cost.total)}    a full scan by one {dollars(scan.total)}\n"
+        f"\n"
         f"Which to choose: keyhop if a key's items are more than 4 KB; if less, a full scan costs "
         f"the same.\n"
-        f"keyhop keys for once, keyhop run for large tables, a key index for again and again."
+        f"keyhop keys for once, with --remote for large tables, a key index for again and again."
     )
 
 
@@ -325,10 +326,13 @@ def faults_of_index(
 
 
 def _keyhop_run(cloud: Cloud, table: str, name: str, *flags: str) -> dict[str, Any]:
-    """Run `keyhop run TABLE --follow`, as a user would; the run's result. Raises Failed."""
-    words = ["run", table, "--follow", "--name", name, *flags]
-    console.print(f"\n$ keyhop {' '.join(words)}", markup=False)
-    _run(cloud, words)
+    """Run `keyhop keys TABLE --remote`, as a user would; the run's result. Raises Failed."""
+    for words in (
+        ["keys", table, "--remote", "--name", name, *flags],
+        ["runs", "show", name, "--follow"],
+    ):
+        console.print(f"\n$ keyhop {' '.join(words)}", markup=False)
+        _run(cloud, words)
     return dict(_deployment(cloud).show(name).output)
 
 

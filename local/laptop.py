@@ -79,7 +79,7 @@ In another terminal:
 
 {exports}
 
-.venv/bin/keyhop run {BY_ROUTE} --follow --name first
+.venv/bin/keyhop keys {BY_ROUTE} --remote --follow --name first
 .venv/bin/keyhop runs list
 .venv/bin/keyhop runs show first
 .venv/bin/keyhop keys {BY_ROUTE} --endpoint-url {cloud.dynamodb}

@@ -90,6 +90,11 @@ class Result:
         return [from_json(json.loads(line)) for line in self.lines]
 
 
+def resuming(*arguments: str) -> list[str]:
+    """Return the arguments of a command that continues what these have begun in a directory."""
+    return ["--resume" if word in ("--output", "-o") else word for word in arguments]
+
+
 def keyhop(*arguments: str) -> Result:
     """Run the command in this process."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)

@@ -2,7 +2,7 @@
 
 make dist && pip install 'dist/keyhop-0.1.0-py3-none-any.whl[cdk]'
 cd examples/own_stack && cdk deploy
-keyhop run Orders --stack Shop   (the table's own name, as DynamoDB has it)
+keyhop keys Orders --remote --stack Shop   (the table's own name, as DynamoDB has it)
 """
 
 from aws_cdk import App, Stack, Tags

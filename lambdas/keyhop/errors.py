@@ -8,6 +8,7 @@ KeyhopError
 │   ├── InvalidInput       the input has unknown, missing or wrong values
 │   ├── BaselineUnreadable the older report cannot be compared
 │   └── RunConflict        the output already holds another run, or a finished one
+│       └── UnfinishedRun  the output holds an unfinished run, which can be resumed
 ├── MetadataLost           a key has items in shards that the shard metadata does not have
 ├── TooExpensive           the upper end of the estimate is over the limit in dollars; only a sample
 │                          was read, but it can also stop a scheduled run, so it raises an alarm
@@ -61,6 +62,9 @@ class MetadataLost(KeyhopError): ...
 
 
 class RunConflict(CannotStart): ...
+
+
+class UnfinishedRun(RunConflict): ...
 
 
 class InvalidInput(CannotStart): ...

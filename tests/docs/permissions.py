@@ -73,7 +73,7 @@ WAYS: Mapping[str, Way] = {
     "reader": Way("reader", ("QuerySharded",)),
     "shards": Way("keyhop shards .*", ("MoveShards",)),
     "deployment": Way(
-        "keyhop (run|runs .*)",
+        "keyhop (keys --remote|runs .*)",
         unrecorded=tuple(
             ("states:StopExecution", states_arn(f"execution:Keyhop-{machine}:e1"))
             for machine in STACK_MACHINES

@@ -42,8 +42,7 @@ def test_no_other_flag_is_in_a_table() -> None:
         (("index", "redrive"), "## Flags of `keyhop index ACTION TABLE`"),
         (("shards", "add"), "## Flags of `keyhop shards ACTION TABLE [KEY]`"),
         (("shards", "drain"), "## Flags of `keyhop shards ACTION TABLE [KEY]`"),
-        (("run",), "## Flags of `keyhop run`"),
-        (("runs", "fetch"), "## Flags of `keyhop run`"),
+        (("runs", "fetch"), "## Flags of `keyhop runs ACTION`"),
         *(
             (("rekey", name), "## Flags of `keyhop rekey ACTION TABLE`")
             for name in ("plan", "create", "start", "verify", "cutover", "rollback")

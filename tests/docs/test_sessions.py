@@ -31,6 +31,7 @@ NOT_PLAYED: dict[str, str] = {
     "keyhop index redrive Orders --stack Keyhop": "the queue is a deployment's",
     "keyhop index redrive Orders --stack Keyhop --discard-old": "as above",
     "keyhop runs stop orders-2": "on a laptop the run has ended before it can be stopped",
+    "keyhop keys Orders --remote --resume orders-2": "as above",
 }
 """Commands of ```console aws, by their words: why no laptop plays them."""
 

@@ -44,7 +44,7 @@ HOT = "/srv/budget.xlsx"
 BEGAN = 1_795_000_000.0
 """When the sessions of sharded tables happen; their clock goes on when somebody waits."""
 
-TELLING = ("--index", "--logical", "--metadata", "--stack")
+TELLING = ("--index", "--logical", "--metadata", "--stack", "--remote")
 """Options by which a command asks for more than without them."""
 
 

@@ -1,4 +1,4 @@
-"""`keyhop run` and `keyhop runs`, on the deployed stack: as a person uses it from a terminal."""
+"""`keyhop keys --remote` and `keyhop runs` on the deployed stack, as a person uses them."""
 
 import gzip
 import json
@@ -25,8 +25,9 @@ def command(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> Command:
 def test_a_run_is_started_followed_listed_shown_and_fetched(
     deployed: Deployed, small: set[str], command: Command, tmp_path: Path
 ) -> None:
-    started = command("run", "Small", "--follow", "--segments", "96", "--name", "by-command")
-    assert (started.status, started.lines) == (0, ["by-command"])
+    how = ("--remote", "--segments", "96", "--name", "by-command")
+    started = command("keys", "Small", *how, "--follow")
+    assert (started.status, Counter(started.lines)) == (0, Counter(small))
     assert deployed.found("by-command") == Counter(small)
     assert "by-command: EnumerateKeys of Small, finished after" in started.err
     listed = command("runs", "list", "--table", "Small", "--limit", "1")
@@ -47,7 +48,7 @@ def test_a_run_is_started_followed_listed_shown_and_fetched(
 def test_a_run_without_follow_says_how_to_come_back(
     deployed: Deployed, small: set[str], command: Command
 ) -> None:
-    started = command("run", "Small")
+    started = command("keys", "Small", "--remote")
     (name,) = started.lines
     assert f"keyhop runs show {name} --follow" in started.err
     followed = command("runs", "show", name, "--follow")
@@ -55,25 +56,29 @@ def test_a_run_without_follow_says_how_to_come_back(
 
 
 def test_a_failed_run_says_why_and_the_command_that_it_names_goes_on(
-    deployed: Deployed, small: set[str], command: Command
+    deployed: Deployed, small: set[str], command: Command, tmp_path: Path
 ) -> None:
     limits = ("--max-read-units", "40", "--max-concurrency", "2", "--segments", "96")
-    failed = command("run", "Small", "--follow", "--name", "by-command-poor", *limits)
-    assert failed.status == 4
+    where = ("--output", str(tmp_path / "keys"))
+    failed = command("keys", "Small", "--remote", *where, "--name", "by-command-poor", *limits)
+    assert (failed.status, failed.out) == (4, b"")
     assert "BudgetSpent: Of maxReadUnits too little is left" in failed.err
     (line,) = (line for line in failed.err.splitlines() if line.startswith("  go on by"))
     told = shlex.split(line.removeprefix("  go on by"))
-    assert told[:3] == ["keyhop", "run", "Small"]
+    assert told[:4] == ["keyhop", "keys", "Small", "--remote"]
     assert told[told.index("--max-read-units") + 1] == "80"
-    resumed = command(*told[1:], "--max-read-units", "400", "--follow", "--name", "by-command-rich")
+    more = ("--max-read-units", "400", "--name", "by-command-rich")
+    resumed = command(*told[1:], *more, *where)
     assert resumed.status == 0, resumed.err
     assert "  run       by-command-poor" in resumed.err
     assert deployed.found("by-command-poor") == Counter(small)
+    lines = b"".join(gzip.decompress(p.read_bytes()) for p in tmp_path.glob("keys/parts/*"))
+    assert Counter(json.loads(line)["pk"]["S"] for line in lines.splitlines()) == Counter(small)
     assert command("runs", "show", "by-command-poor").status == 0
 
 
 def test_a_table_that_is_not_deployed_is_refused_in_a_sentence(command: Command) -> None:
-    refused = command("run", "Payroll", "--follow")
+    refused = command("keys", "Payroll", "--remote", "--follow")
     assert refused.status == 2
     assert (
         "InvalidInput: table 'Payroll' is not one of the tables of this deployment" in refused.err
@@ -82,13 +87,13 @@ def test_a_table_that_is_not_deployed_is_refused_in_a_sentence(command: Command)
 
 def test_a_name_is_given_once(deployed: Deployed, small: set[str], command: Command) -> None:
     deployed.run({"table": "Small"}, "by-command-once")
-    again = command("run", "Small", "--name", "by-command-once")
+    again = command("keys", "Small", "--remote", "--name", "by-command-once")
     assert (again.status, again.out) == (2, b"")
     assert "see keyhop runs show by-command-once" in again.err
 
 
 def test_a_plan_is_waited_for(deployed: Deployed, small: set[str], command: Command) -> None:
-    planned = command("run", "Small", "--dry-run", "--format", "json")
+    planned = command("keys", "Small", "--remote", "--dry-run", "--format", "json")
     assert planned.status == 0
     assert json.loads(planned.out)["cost"]["total"] > 0
 

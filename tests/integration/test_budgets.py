@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testing.databases import Database
+from testing.databases import Database, resuming
 from testing.marks import prove
 from testing.simulation.service import failure
 from testing.standin.server import Hangup, StandIn
@@ -59,9 +59,8 @@ def test_units_are_not_overspent_and_the_rest_is_resumed(
             break
         assert result.status == 4
         assert f"Of {allowed:g} read units" in result.err
-        assert "Continue with --output" in result.err
-        if "--resume" not in arguments:
-            arguments.append("--resume")
+        assert "Continue with --resume" in result.err
+        arguments = resuming(*arguments)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert manifest["keys"] == len(expected)
     assert manifest["read_units"] == pytest.approx(stand_in.units)

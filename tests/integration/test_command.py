@@ -37,7 +37,7 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
             "'xml' is not one of 'text', 'json', 'csv', 'typed-json'",
         ),
         (["keys", "T", "--colour"], "No such option '--colour'"),
-        (["keys", "T", "--resume"], "--resume needs --output"),
+        (["keys", "T", "--resume"], "requires an argument"),
         (["keys", "T", "--dry-run", "--output", "x"], "--dry-run only estimates"),
         (["keys", "T", "--limit", "0"], "'0' is not a whole number from 1"),
         (["keys", "T", "--limit", "1", "--output", "x"], "--limit does not work with --output"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testing.databases import Database
+from testing.databases import Database, resuming
 
 SIZES = [1, 6, 1, 25, 2] * 60
 
@@ -46,5 +46,5 @@ def test_of_a_run_that_goes_on_only_the_rest_counts(
     strict.collections(table_name, SIZES, filling=800)
     where = ("--output", str(tmp_path / "out"), "--segments", "60")
     assert strict.keys(table_name, *where, "--max-cost", "100").status == 4
-    assert strict.keys(table_name, *where, "--resume").status == 2
-    assert strict.keys(table_name, *where, "--resume", "--yes").status == 0
+    assert strict.keys(table_name, *resuming(*where)).status == 2
+    assert strict.keys(table_name, *resuming(*where), "--yes").status == 0

@@ -129,8 +129,8 @@ def test_an_index_is_right_if_nothing_remains_wrong_and_it_is_read(
 
 
 def test_ways_that_differ_are_named_with_their_counts() -> None:
-    ways = [Way("keyhop run", 1_230, 1, 1.0), Way("full scan", 1_229, 1, 1.0)]
+    ways = [Way("by a deployment", 1_230, 1, 1.0), Way("full scan", 1_229, 1, 1.0)]
     assert list(faults_of_ways(ways)) == [
-        "the ways found different numbers of keys: keyhop run 1,230, full scan 1,229."
+        "the ways found different numbers of keys: by a deployment 1,230, full scan 1,229."
     ]
     assert list(faults_of_ways(ways[:1])) == []

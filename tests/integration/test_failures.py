@@ -21,7 +21,7 @@ from keyhop.jobs.pages import TablePages
 from keyhop.jobs.worker import Slice
 from keyhop.scan.reader import PageReader
 
-from testing.databases import Database, keyhop
+from testing.databases import Database, keyhop, resuming
 from testing.partitions import ALL_REASONS
 from testing.servers import local_client
 from testing.simulation.service import failure
@@ -176,9 +176,9 @@ def test_patience_ends_and_the_run_can_be_resumed(
     result = strict.keys(table_name, *out, "--give-up-after", "0.3")
     assert result.status == 2
     assert "Nothing has succeeded for 0.3 seconds" in result.err
-    assert "--resume" in result.err
+    assert f"Continue with --resume {tmp_path}/out." in result.err
     stand_in.fault = lambda operation, request: None
-    assert strict.keys(table_name, *out, "--resume").status == 0
+    assert strict.keys(table_name, *resuming(*out)).status == 0
     parts = (tmp_path / "out" / "parts").iterdir()
     found = [json.loads(line)["pk"]["S"] for part in parts for line in part.open()]
     assert sorted(found) == sorted(expected)
@@ -345,7 +345,7 @@ def test_a_segment_that_is_always_throttled_does_not_hold_the_others_up(
     assert manifest["segments"]["ended"] == 15
     assert manifest["throttles"]["TableReadKeyRangeThroughputExceeded"] == manifest["retries"] > 3
     stand_in.fault = lambda operation, request: None
-    assert strict.keys(table_name, *out, "--resume").status == 0
+    assert strict.keys(table_name, *resuming(*out)).status == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert manifest["keys"] == len(expected)
 

@@ -56,7 +56,7 @@ def test_a_full_disk_gives_no_key_twice(
     store = FullDisk(tmp_path, full_at)
     with pytest.raises(OSError, match="No space left"):
         work(store, reader_of(strict.url, table_name), segments=6, seconds=5)
-    assert strict.keys(table_name, "--output", str(tmp_path), "--resume").status == 0
+    assert strict.keys(table_name, "--resume", str(tmp_path)).status == 0
     assert committed_keys(tmp_path) == expected
 
 
@@ -66,8 +66,7 @@ def unfinished(strict: Database, table_name: str, tmp_path: Path) -> Path:
     strict.collections(table_name, SIZES, filling=3_000)
     out = tmp_path / "out"
     for units in ("15", "20", "10"):
-        resume = ("--resume",) if out.exists() else ()
-        arguments = ("--output", str(out), *resume, "--segments", "6")
+        arguments = ("--resume" if out.exists() else "--output", str(out), "--segments", "6")
         assert strict.keys(table_name, *arguments, "--max-read-units", units).status == 4
     return out
 
@@ -82,7 +81,7 @@ def test_a_harmed_part_is_told_before_anything_is_read(
     if harm != "delete":
         part.write_bytes(content[:-3] if harm == "cut" else content.replace(b"k", b"K", 1))
     others = set(unfinished.rglob("*"))
-    result = strict.keys(table_name, "--output", str(unfinished), "--resume")
+    result = strict.keys(table_name, "--resume", str(unfinished))
     assert result.status == 2
     assert f"parts/{part.name} is not as it was committed" in result.err
     assert "Continue with" not in result.err
@@ -94,7 +93,7 @@ def test_a_lost_commit_is_told_and_nothing_is_swept(
 ) -> None:
     sorted((unfinished / "commits").iterdir())[1].unlink()
     parts = set((unfinished / "parts").iterdir())
-    result = strict.keys(table_name, "--output", str(unfinished), "--resume")
+    result = strict.keys(table_name, "--resume", str(unfinished))
     assert result.status == 2
     assert "commits follow one another" in result.err
     assert set((unfinished / "parts").iterdir()) == parts
@@ -103,7 +102,7 @@ def test_a_lost_commit_is_told_and_nothing_is_swept(
 def test_files_of_others_are_not_swept(strict: Database, table_name: str, unfinished: Path) -> None:
     mine = unfinished / "parts" / "mine.csv"
     mine.write_text("mine")
-    assert strict.keys(table_name, "--output", str(unfinished), "--resume").status == 0
+    assert strict.keys(table_name, "--resume", str(unfinished)).status == 0
     assert mine.read_text() == "mine"
 
 
@@ -112,7 +111,7 @@ def test_killed_before_the_plan_was_there(
 ) -> None:
     strict.collections(table_name, [1] * 5)
     (tmp_path / f".run.json.0{ASIDE}").write_text("{")
-    assert strict.keys(table_name, "--output", str(tmp_path), "--resume").status == 0
+    assert strict.keys(table_name, "--resume", str(tmp_path)).status == 0
     assert not list(tmp_path.glob(f".*{ASIDE}"))
 
 
@@ -122,7 +121,7 @@ def test_a_plan_that_is_none(
 ) -> None:
     strict.collections(table_name, [1] * 5)
     (tmp_path / "run.json").write_text(content)
-    result = strict.keys(table_name, "--output", str(tmp_path), "--resume")
+    result = strict.keys(table_name, "--resume", str(tmp_path))
     assert result.status == 2
     assert "run.json" in result.err or "keyhop None" in result.err
     assert "internal error" not in result.err

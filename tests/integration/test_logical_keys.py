@@ -32,7 +32,7 @@ from keyhop.sharding.key.shards import Phase, Shards, to_item
 from keyhop.sharding.logical_keys import KnownShards, fold_of, most_shards
 from keyhop.storage.local import Directory
 
-from testing.databases import BY_DAY, Database, keyhop
+from testing.databases import BY_DAY, Database, keyhop, resuming
 from testing.marks import prove
 from tests.integration.crashing import Crash, CrashingStore, new_plan
 
@@ -407,9 +407,9 @@ def test_an_interrupted_fold_is_done_by_the_resume(
     assert not journal.is_finished()
     where = str(journal.store.path)  # type: ignore[attr-defined]
     for wrong in (["--logical", "--separator", "-"], ["--logical", "--metadata", table_name]):
-        refused = strict.keys(table_name, "--output", where, "--resume", *wrong)
+        refused = strict.keys(table_name, "--resume", where, *wrong)
         assert refused.status == 2
-    result = strict.keys(table_name, "--output", where, "--resume")
+    result = strict.keys(table_name, "--resume", where)
     assert result.status == 0
     assert sum(in_files(Path(where)).values()) == len(SHARDS) + len(PLAIN)
 
@@ -422,7 +422,7 @@ def test_a_run_that_was_begun_without_logical_cannot_be_resumed_with_it(
     few = ("--segments", "64", "--threads", "1", "--max-read-units", "10")
     stopped = strict.keys(table_name, *where, *few)
     assert stopped.status == 4
-    result = strict.keys(table_name, *where, "--resume", "--logical")
+    result = strict.keys(table_name, *resuming(*where), "--logical")
     assert result.status == 2
     assert "was begun without --logical: leave it out" in result.err
 

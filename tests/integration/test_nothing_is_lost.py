@@ -23,7 +23,7 @@ from keyhop.jobs.worker import GroupWorker
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import LOCK, Directory
 
-from testing.databases import BY_DAY, Database, keyhop
+from testing.databases import BY_DAY, Database, keyhop, resuming
 from testing.marks import prove
 from testing.standin.server import StandIn
 from tests.integration.conftest import interrupting
@@ -158,7 +158,7 @@ def test_what_lost_a_commit_does_not_count_and_is_swept(
         work(CrashingStore(path, 4, after=False), reader_of(strict.url, table_name), 5)
     stray = list((path / "parts").iterdir())
     assert stray
-    result = strict.keys(table_name, "--output", str(path), "--resume", "--segments", "5")
+    result = strict.keys(table_name, "--resume", str(path), "--segments", "5")
     assert result.status == 0
     assert committed_keys(path) == Counter(expected)
     assert not any(file.exists() for file in stray)
@@ -174,11 +174,11 @@ def test_killed_at_random_moments_and_resumed_until_done(
     path = tmp_path / "out"
     command = [sys.executable, "-m", "keyhop", "keys", table_name]
     command += ["--endpoint-url", dynamodb.url, "--format", "typed-json"]
-    command += ["--output", str(path), "--quiet"]
+    command += ["--quiet"]
     for kill in range(kills):
         before = len(list(path.glob("commits/*")))
-        resume = ["--resume"] if path.exists() else []
-        process = subprocess.Popen([*command, *resume, "--max-read-rate", "5"])
+        where = ["--resume" if path.exists() else "--output", str(path)]
+        process = subprocess.Popen([*command, *where, "--max-read-rate", "5"])
         try:
             while len(list(path.glob("commits/*"))) == before:
                 assert process.poll() is None, f"it ended before kill {kill}"
@@ -187,7 +187,7 @@ def test_killed_at_random_moments_and_resumed_until_done(
         finally:
             process.kill()
             process.wait()
-    subprocess.run([*command, "--resume"], check=True)
+    subprocess.run([*command, "--resume", str(path)], check=True)
     assert committed_keys(path) == expected
 
 
@@ -215,11 +215,11 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(
     result = strict.keys(table_name, *arguments, "--summary", str(tmp_path / "r.json"))
     stand_in.fault = lambda operation, request: None
     assert result.status == status
-    assert "Interrupted. Continue with --output" in result.err
+    assert "Interrupted. Continue with --resume" in result.err
     assert not json.loads((path / "progress.json").read_bytes())["finished"]
     assert not (path / "manifest.json").exists()
     assert json.loads((tmp_path / "r.json").read_bytes())["finished"] is False
-    assert strict.keys(table_name, *arguments, "--resume").status == 0
+    assert strict.keys(table_name, *resuming(*arguments)).status == 0
     assert committed_keys(path) == expected
 
 
@@ -238,7 +238,7 @@ def test_an_index_is_deduplicated_across_a_resume(
     arguments = ("--index", "by-day", "--segments", "60", "--output", str(tmp_path / "out"))
     stopped = dynamodb.keys(table_name, *arguments, "--max-read-units", "10")
     assert stopped.status == 4
-    assert dynamodb.keys(table_name, *arguments, "--resume").status == 0
+    assert dynamodb.keys(table_name, *resuming(*arguments)).status == 0
     found = Counter()
     for part in (tmp_path / "out" / "parts").iterdir():
         found.update(json.loads(line)["day"]["S"] for line in part.read_text().splitlines())
@@ -255,27 +255,28 @@ def test_a_directory_that_holds_something_else_is_refused(
     assert database.keys(table_name, "--output", str(done)).status == 0
     before = {path: path.read_bytes() for path in done.rglob("*") if path.is_file()}
     cases = {
-        "holds a finished run": (table_name, done, ()),
-        "holds a run of another table:": (other, done, ("--resume",)),
+        "holds a finished run": (table_name, "--output", done),
+        "holds a run of another table:": (other, "--resume", done),
     }
     unfinished = tmp_path / "unfinished"
     assert database.keys(other, "--output", str(unfinished), "--max-read-units", "0.4").status == 4
-    cases["add --resume"] = (other, unfinished, ())
-    cases["holds a run of another table"] = (table_name, unfinished, ("--resume",))
+    cases["holds an unfinished run"] = (other, "--output", unfinished)
+    cases[f"To resume it: keyhop keys {other} --threads 2 --resume {unfinished} --format "] = (
+        *(other, "--output", unfinished, "--threads", "2"),
+    )
+    cases["holds a run of another table"] = (table_name, "--resume", unfinished)
     cases["was begun with --format typed-json"] = (
-        other,
-        unfinished,
-        ("--resume", "--format", "csv"),
+        *(other, "--resume", unfinished, "--format", "csv"),
     )
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.txt").write_text("mine")
-    cases["holds other files"] = (table_name, foreign, ())
+    cases["holds other files"] = (table_name, "--output", foreign)
     file = tmp_path / "file"
     file.write_text("mine")
-    cases["is a file"] = (table_name, file, ())
-    for says, (table, path, more) in cases.items():
-        result = database.keys(table, "--output", str(path), *more)
+    cases["is a file"] = (table_name, "--output", file)
+    for says, arguments in cases.items():
+        result = database.keys(*map(str, arguments))
         assert (result.status, result.out) == (2, b"")
         assert says in result.err
         assert result.err.count("\n") == 1
@@ -293,7 +294,7 @@ def test_a_table_made_anew_under_its_name_is_another_table(
     while table_name in database.tables():
         pass
     database.collections(table_name, [1] * 5)
-    result = database.keys(table_name, "--output", out, "--resume")
+    result = database.keys(table_name, "--resume", out)
     assert result.status == 2
     assert "another table" in result.err
 
@@ -304,11 +305,11 @@ def test_resume_needs_a_run_or_one_that_was_killed_before_it_wrote_its_plan(
     expected = Counter(database.collections(table_name, [2] * 30))
     place = tmp_path / "new"
     for _ in ("missing", "empty"):
-        result = database.keys(table_name, "--output", str(place), "--resume")
+        result = database.keys(table_name, "--resume", str(place))
         assert (result.status, "holds no run" in result.err) == (2, True)
         place.mkdir(exist_ok=True)
     (place / LOCK).touch()
-    assert database.keys(table_name, "--output", str(place), "--resume").status == 0
+    assert database.keys(table_name, "--resume", str(place)).status == 0
     assert committed_keys(place) == expected
 
 
@@ -318,12 +319,12 @@ def test_resume_of_a_finished_run_says_so(
     database.collections(table_name, [2] * 30)
     where = ("--output", str(tmp_path / "out"))
     assert database.keys(table_name, *where).status == 0
-    status, report = database.report(table_name, tmp_path, *where, "--resume")
+    status, report = database.report(table_name, tmp_path, *resuming(*where))
     assert (status, report["out"], report["keys"], report["finished"]) == (0, [], 30, True)
-    again = database.keys(table_name, *where, "--resume")
+    again = database.keys(table_name, *resuming(*where))
     assert "holds a finished run of" in again.err
     assert "30 keys. Nothing is left to do." in again.err
-    assert database.keys(table_name, *where, "--resume", "--verify", "1").status == 2
+    assert database.keys(table_name, *resuming(*where), "--verify", "1").status == 2
 
 
 def test_keys_written_and_deleted_meanwhile(database: Database, table_name: str) -> None:

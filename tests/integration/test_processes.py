@@ -19,7 +19,7 @@ from keyhop.errors import RunConflict
 from keyhop.jobs.processes import MOST_DEATHS
 from keyhop.storage.local import Directory
 
-from testing.databases import Database
+from testing.databases import Database, resuming
 from testing.marks import prove
 from testing.standin.server import StandIn
 from tests.integration.conftest import Interrupt, Scans
@@ -127,7 +127,7 @@ def test_ctrl_c_is_for_all_and_another_number_goes_on(
     assert report["read_units"] <= stand_in.units
     stand_in.fault = lambda operation, request: None
     released.set()
-    status, report = strict.report(table_name, tmp_path, *where, "--resume", "--processes", "1")
+    status, report = strict.report(table_name, tmp_path, *resuming(*where), "--processes", "1")
     assert (status, report["processes"], report["finished"]) == (0, 1, True)
     assert committed_keys(path) == expected
 
@@ -148,8 +148,7 @@ def test_one_sum_of_units_is_not_overspent_by_all(
         assert result.status == 4
         assert "Of 150 read units" in result.err
         assert stand_in.units - before >= 0.8 * 150
-        if "--resume" not in arguments:
-            arguments.append("--resume")
+        arguments = resuming(*arguments)
     assert committed_keys(path) == expected
 
 
@@ -209,7 +208,7 @@ def test_who_is_left_alone_commits_and_ends(
         time.sleep(0.01)
     assert not answers.is_set()
     answers.set()
-    resume = ("--output", str(path), "--resume")
+    resume = ("--resume", str(path))
     while (result := strict.keys(table_name, *resume)).status == 2:  # their last threads
         pass
     assert result.status == 0

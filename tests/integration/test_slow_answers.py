@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from testing.databases import Database
+from testing.databases import Database, resuming
 from testing.servers import ROOT
 from testing.standin.server import StandIn
 from tests.integration.test_nothing_is_lost import committed_keys
@@ -59,7 +59,7 @@ def test_ctrl_c_does_not_wait_for_an_answer_and_loses_no_more_than_that(
         process.wait()
     assert process.returncode == 130
     assert "keyhop: stopping ...\n" in said
-    assert "Interrupted. Continue with --output" in said
+    assert "Interrupted. Continue with --resume" in said
     assert json.loads((path / "progress.json").read_bytes())["keys"] > 0
-    assert strict.keys(table_name, *where, "--resume").status == 0
+    assert strict.keys(table_name, *resuming(*where)).status == 0
     assert committed_keys(path) == expected

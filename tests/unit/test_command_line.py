@@ -31,7 +31,7 @@ def commands(group: click.Command, *names: str) -> Any:
 ALL = dict(commands(command))
 COMMANDS = {names: one for names, one in ALL.items() if isinstance(one, shared.Command)}
 """Without help and completion, which are about the command itself."""
-FLEET = {"run", "runs"}
+FLEET = {"runs"}
 
 
 def parsed(*arguments: str) -> Options:
@@ -90,7 +90,7 @@ def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str,
     """But those which only share a name: what they are of differs."""
     own = {"--dry-run", "--output", "--resume", "--separator", "--metadata", "--logical", "--stack"}
     own |= {"--max-cost", "--max-read-units", "--queue", "--accept", "--dry-run", "--show-keys"}
-    own |= {"--limit", "--count"}
+    own |= {"--limit", "--count", "--follow"}
     for option in COMMANDS[names].params:
         for other in (one for each in COMMANDS.values() for one in each.params):
             a_page = "html" in f"{getattr(option, 'help', '')}{getattr(other, 'help', '')}"
@@ -129,6 +129,19 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
             "keyhop index: No such command 'T'. The command comes first: keyhop index build T",
         ),
         (("keys", "T", "--endpoint", "x"), "--endpoint-url"),
+        (
+            ("keys", "T", "--resume", "a", "-o", "b"),
+            "--resume DIR continues in DIR: leave --output",
+        ),
+        (
+            ("keys", "T", "--remote", "--threads", "4"),
+            "--threads is for work on this machine: leave it out, or --remote",
+        ),
+        (
+            ("--endpoint-url", "http://127.0.0.1:1", "keys", "T", "--remote"),
+            "--endpoint-url does not work with --remote",
+        ),
+        (("keys", "T", "--follow"), "keyhop keys: --follow is for --remote: add that"),
         (("keys", "T", "--requests", "4"), "The requests in flight are limited by --threads"),
         (
             ("keys", "T", "--role-arn", "foo"),

@@ -14,7 +14,7 @@ def test_a_total_is_reads_and_services() -> None:
         "read_units": 104.0,
         "cost": {"dynamodb": 0.000013, "lambda": 0.0001, "total": 0.000513},
     }
-    way = Way.deployed("keyhop run", result)
+    way = Way.deployed("by a deployment", result)
     assert way.services == pytest.approx(0.0005)
     assert way.total == pytest.approx(0.000513)
     assert SCANNED.total == pytest.approx(0.0001)

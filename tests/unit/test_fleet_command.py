@@ -1,4 +1,4 @@
-"""`keyhop run` and `keyhop runs`: what flags mean, how a deployment is found, how one follows."""
+"""`keyhop keys --remote` and `keyhop runs`: flags, how a deployment is found and a run followed."""
 
 import json
 import shlex
@@ -13,8 +13,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from keyhop.checks import names_of
 from keyhop.cli.main import command
 from keyhop.cli.options import Options
-from keyhop.cli.runs_actions import _input as input_of
-from keyhop.cli.runs_actions import command_of, follow, run_json, run_lines
+from keyhop.cli.runs_actions import command_of, follow, input_of, run_json, run_lines
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import (
     AwsRefused,
@@ -60,21 +59,25 @@ OTHERS: list[dict[str, Any]] = [
 
 
 def options_of(*arguments: str) -> Options:
-    parent = command.make_context("keyhop", ["run"])
-    run = command.commands["run"]
-    return Options(**run.make_context("run", [*arguments], parent).params)
+    parent = command.make_context("keyhop", ["keys"])
+    keys = command.commands["keys"]
+    return Options(**keys.make_context("keys", ["--remote", *arguments], parent).params)
+
+
+def keys_input(options: Options) -> dict[str, Any]:
+    return input_of(KeysInput, options, verify_share=options.verify)
 
 
 @pytest.mark.parametrize("given", [FULL, *OTHERS])
 def test_the_command_that_is_named_for_an_input_means_that_input(given: dict[str, Any]) -> None:
-    assert input_of(options_of(*shlex.split(command_of(given))[2:])) == given
+    assert keys_input(options_of(*shlex.split(command_of(given))[2:])) == given
 
 
 def test_every_field_of_an_input_has_a_flag() -> None:
     """But that by which a schedule tells that nobody asked."""
     given = {*FULL, *(name for other in OTHERS for name in other)}
     assert given == {*names_of(KeysInput)} - {"scheduled"}
-    assert command_of({"table": "Orders", "scheduled": True}) == "keyhop run Orders"
+    assert command_of({"table": "Orders", "scheduled": True}) == "keyhop keys Orders --remote"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_started(
     arguments: tuple[str, ...], says: str
 ) -> None:
     with pytest.raises(CannotStart, match=says):
-        input_of(options_of(*arguments))
+        keys_input(options_of(*arguments))
 
 
 class States:
@@ -330,7 +333,7 @@ def test_a_failed_run_is_shown_with_the_commands_that_go_on() -> None:
     shown = lines_of(failed(cause, error="BudgetSpent", redriveStatus="REDRIVABLE"))
     assert shown[0] == "first: EnumerateKeys of Orders, failed after 5 min"
     assert f"  BudgetSpent: {cause}" in shown
-    assert "  go on by  keyhop run Orders --resume first --max-read-units 80" in shown
+    assert "  go on by  keyhop keys Orders --remote --resume first --max-read-units 80" in shown
     redrive = f"aws stepfunctions redrive-execution --execution-arn {ARN}"
     assert f"  or        {redrive}" in shown
 
@@ -339,7 +342,7 @@ def test_a_run_that_was_stopped_goes_on_by_its_name() -> None:
     shown = lines_of(half_done(failed(status="ABORTED")))
     assert shown[0] == "first: EnumerateKeys of Orders, stopped after 5 min"
     assert "  done      50%: 1 of 2 segments, 1 key" in shown
-    assert "  go on by  keyhop run Orders --resume first" in shown
+    assert "  go on by  keyhop keys Orders --remote --resume first" in shown
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ doing = in_section("What is done for each key: one of these")
 how = in_section("How")
 which = in_section("Which keys")
 
+LOCAL = ("output", "give_up_after")
+
 
 @click.command(
     "each", cls=shared.Command, short_help="Do something once for every item collection."
@@ -23,7 +25,11 @@ which = in_section("Which keys")
 @doing("--invoke FUNCTION", help="invoke this function with batches of keys")
 @doing("--queue URL", help="send a message for each batch of keys")
 @doing("--start-machine ARN", help="start an execution for each batch of keys")
-@doing("--undo RUN", help="delete what the run in this directory has put, where it is unchanged")
+@doing(
+    "--undo RUN",
+    help="delete what the run in this directory (with --remote: of this name) has put, where it is "
+    "unchanged",
+)
 @how(
     "--item NAME=VALUE",
     help="of --update and --delete: the item's sort key, such as sk=PROFILE; or JSON",
@@ -47,7 +53,11 @@ which = in_section("Which keys")
     help="only keys of which this holds: begins_with(TEXT), between(LOW, HIGH) or matches(REGULAR "
     "EXPRESSION). It filters the list, and saves no reads",
 )
-@which("--keys RUN", help="the keys in this directory of a finished run; reads nothing")
+@which(
+    "--keys RUN",
+    help="the keys of the finished run in this directory (with --remote: of this name); reads "
+    "nothing",
+)
 @shared.method
 @shared.max_write_rate
 @limit(
@@ -74,8 +84,10 @@ which = in_section("Which keys")
     type=shared.directory,
     help="keep the run in DIR (default: a new directory here, named after the table and the time)",
 )
-@output("--resume", help="continue the unfinished run in DIR")
+@shared.resume_anywhere
 @shared.reporting
+@shared.remotely
+@shared.max_concurrency
 @shared.where
 @shared.stack
 def run(**options: Any) -> None:
@@ -86,16 +98,18 @@ def run(**options: Any) -> None:
     examples:
       keyhop each Orders --put item.json --dry-run        what would it cost?
       keyhop each Orders --put item.json -o run           asks, then puts
-      keyhop each Orders --put item.json -o run --resume  ... go on
+      keyhop each Orders --put item.json --resume run     ... go on
       keyhop each Orders --undo run                       delete what it has put
       keyhop each Orders --put item.json --keys list      for these keys
       keyhop each Orders --delete --item sk=OLD           one item of each
       keyhop each Orders --invoke my-function --batch 50  batches to a function
+      keyhop each Orders --put item.json --remote         by a deployment
 
     The item is JSON, plain or DynamoDB's typed form; its texts may hold ${key}, ${run}, ${now} and
     ${first.NAME} (docs/how-to/each.md). It is never put over another one, and never creates an item
     collection. The run's directory holds keys, and what became of each.
 
     exit status: 0 done, 2 error, 3 some keys failed or were changed since, 4 --max-write-units or
-    --max-read-units reached, 130 interrupted, 143 terminated.
+    --max-read-units reached, 130 interrupted, 143 terminated. With --remote: 0 started.
     """
+    shared.check_place(options["remote"], LOCAL)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
@@ -9,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keyhop.checks import check_characters
+from keyhop.checks import camel, check_characters
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, command_line, flag
 from keyhop.cli.output import aligned, put_out
@@ -17,7 +18,7 @@ from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Facts, Session, place, stop_on_signals
 from keyhop.each.outcomes import CHANGED
 from keyhop.each.outcomes import FAILED as KEY_FAILED
-from keyhop.each.request import EachInput
+from keyhop.each.request import KINDS, EachInput
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
 from keyhop.public.each import EachResult, directory_of, for_each_key
 from keyhop.public.runs import Progress
@@ -50,11 +51,34 @@ _FIELDS = {field.name for field in fields(EachInput)}
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
+    if options.remote:
+        return _start(options)
     arguments = _checked_arguments(options)
     command = EachCommand(options, arguments)
     with stop_on_signals("Nothing was done.", stop=command.stop):
         return command.run()
     return command.stop.status
+
+
+def _start(options: Options) -> int:
+    """`keyhop each --remote`: start an execution of ForEachKey; ask before it begins a new run."""
+    from keyhop.cli.runs_actions import input_of, start  # They load boto3's transfers.
+
+    delete = options.delete or None
+    values = input_of(EachInput, options, **_objects(options), delete=delete)
+    kind = next((kind for kind in KINDS if camel(kind) in values), "")
+    act = ACTS.get(kind, "hand on each key of {}").format(options.table)
+    return start(options, "ForEachKey", values, "" if options.resume else act)
+
+
+def _objects(options: Options) -> dict[str, Any]:
+    """Return the values of the flags that are JSON. Raise CannotStart if one cannot be read."""
+    return {
+        "put": options.put and _json(options.put, "--put", file=True),
+        "item": options.item and _item(options.item),
+        "values": options.values and _json(options.values, "--values"),
+        "names": options.names and _json(options.names, "--names"),
+    }
 
 
 def _checked_arguments(options: Options) -> dict[str, Any]:
@@ -63,18 +87,9 @@ def _checked_arguments(options: Options) -> dict[str, Any]:
     Raises:
         CannotStart: A file or JSON cannot be read, or flags contradict each other.
     """
-    if options.resume and not options.output:
-        raise CannotStart("--resume needs --output DIR: the directory of the run to go on with.")
     if options.resume and options.dry_run:
         raise CannotStart("--resume and --dry-run exclude each other: leave one of them out.")
-    values = {name: getattr(options, name) for name in _ARGUMENTS}
-    if options.put is not None:
-        values["put"] = _json(options.put, "--put", file=True)
-    for name in ("values", "names"):
-        if values[name] is not None:
-            values[name] = _json(values[name], f"--{name}")
-    if options.item is not None:
-        values["item"] = _item(options.item)
+    values = {name: getattr(options, name) for name in _ARGUMENTS} | _objects(options)
     settings = {name: value for name, value in values.items() if name in _FIELDS}
     settings["delete"] = options.delete or None
     settings["resume"] = options.output if options.resume else None
@@ -154,7 +169,7 @@ class EachCommand(Session):
 
     @property
     def _hint(self) -> str:
-        return f"Continue with --output {self._path} --resume."
+        return f"Continue with --resume {shlex.quote(str(self._path))}."
 
     def _show(self, progress: Progress) -> None:
         if self._shown is None:
@@ -168,7 +183,7 @@ class EachCommand(Session):
         act = ACTS.get(action, "hand on each key of {}").format(self.table.name)
         self.confirm(act, lambda: estimate_facts(estimate()))
         if not self.options.output:
-            command = command_line(output=self._path, resume=True)
+            command = command_line(output=None, resume=self._path)
             self.say(f"After an interruption this continues the run: {command}")
 
     def _print(self, result: EachResult) -> None:

@@ -26,8 +26,11 @@ writing = together(
         type=shared.directory,
         help="keep the walks in DIR; such a walk can be resumed",
     ),
-    output("--resume", help="continue the unfinished walks in DIR"),
+    shared.resume,
+    shared.remotely,
+    shared.max_concurrency,
 )
+LOCAL = ("output", "resume", "give_up_after", "sentinel", "no_keeper")
 
 
 @click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
@@ -74,7 +77,9 @@ def build(**options: Any) -> None:
       keyhop index build Orders                     asks, then builds
       keyhop index build Orders -y -o walks         in a script; can be resumed
       keyhop index build Orders --stack Keyhop      beside a deployment's keeper
+      keyhop index build Orders --remote --follow   by the deployment
     """
+    shared.check_place(options["remote"], LOCAL)
 
 
 @action(
@@ -95,6 +100,7 @@ def verify(**options: Any) -> None:
       keyhop index verify Orders --no-repair        only compares
       keyhop index verify Orders                    asks, then repairs too
     """
+    shared.check_place(options["remote"], LOCAL)
 
 
 @action(
@@ -116,6 +122,7 @@ def remove(**options: Any) -> None:
       keyhop index remove Orders                    asks, then removes
       keyhop index remove Orders --sweep            the index is gone already
     """
+    shared.check_place(options["remote"], LOCAL)
 
 
 @action()

@@ -11,7 +11,9 @@ from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, Stop, stop_on_signals
 from keyhop.errors import CannotStart
 from keyhop.jobs.local import check_is_begun
+from keyhop.key_index.protocol import GRACE_SECONDS
 from keyhop.key_index.report import EXAMPLES, estimate_facts
+from keyhop.key_index.request import ORDERS
 from keyhop.public.key_index import IndexResult, IndexStatus, KeyIndex
 from keyhop.public.runs import Progress
 from keyhop.public.tables import OpenTable
@@ -27,11 +29,27 @@ WRITES = {
 
 def run(options: Options) -> int:
     """Run one action on the key index of a table, and return its exit status."""
-    if getattr(options, "resume", False) and options.output:
+    if getattr(options, "remote", False):
+        return _start(options)
+    if getattr(options, "resume", False):
         check_is_begun(Path(options.output))
     with stop_on_signals("Start the same command again.") as stop:
         return int(getattr(IndexCommand(options, stop), options.action)())
     return stop.status
+
+
+def _start(options: Options) -> int:
+    """Let a deployment build, verify or remove the key index; ask before it writes."""
+    from keyhop.cli.runs_actions import input_of, start  # They load boto3's transfers.
+
+    repair = not getattr(options, "no_repair", False)
+    grace = getattr(options, "grace", GRACE_SECONDS)
+    order = ORDERS[options.action]
+    # The flag --region names the region of the deployment, not that of the keeper.
+    values = input_of(order, options, repair=repair, grace_seconds=grace, region=None)
+    act = WRITES[options.action].format(options.table)
+    machine = f"{options.action.capitalize()}KeyIndex"
+    return start(options, machine, values, act if repair else "")
 
 
 class IndexCommand(Session):

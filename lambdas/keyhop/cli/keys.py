@@ -14,6 +14,8 @@ from keyhop.scan.segments import MOST_SEGMENTS
 reading = in_section("Reading")
 folding = in_section("Logical keys, of a table with sharded keys")
 
+LOCAL = ("threads", "processes", "limit", "give_up_after", "count", "summary")
+
 
 @click.command(
     "keys", cls=shared.Command, short_help="List the distinct partition keys of a table."
@@ -56,7 +58,9 @@ folding = in_section("Logical keys, of a table with sharded keys")
 )
 @limit(
     "--max-cost DOLLARS",
-    help="the same in dollars of reads, at the prices that --dry-run names",
+    help="the same in dollars of reads, at the prices that --dry-run names. With --remote: refuse "
+    "the run if the upper end of its estimate, of all services, is more (default: "
+    "as the deployment is set)",
     type=shared.positive,
 )
 @limit("--limit N", help="print at most N keys, then stop reading", type=whole(1, 10**9))
@@ -79,9 +83,10 @@ folding = in_section("Logical keys, of a table with sharded keys")
     "--output DIR",
     "-o",
     type=shared.directory,
-    help="write the keys to DIR/parts and a DIR/manifest.json; such a run can be resumed",
+    help="write the keys to DIR/parts and a DIR/manifest.json; such a run can be resumed. With "
+    "--remote: wait for the run, and copy its keys to DIR",
 )
-@output("--resume", help="continue the unfinished run in DIR")
+@shared.resume_anywhere
 @output(
     "--verify SHARE",
     help="afterwards read this share of the table (0 to 1) by plain Scans, and compare",
@@ -91,6 +96,13 @@ folding = in_section("Logical keys, of a table with sharded keys")
 @output("--count", help="print the number of keys only")
 @output("--summary FILE", help="write the summary to FILE as JSON")
 @shared.quiet
+@shared.remotely
+@shared.max_concurrency
+@shared.remote(
+    "--file-format FORMAT",
+    help="of the files of keys: jsonl (default), a key in DynamoDB's typed form a line; csv",
+    type=click.Choice(("jsonl", "csv")),
+)
 @shared.where
 @shared.stack
 def run(**options: Any) -> None:
@@ -104,16 +116,25 @@ def run(**options: Any) -> None:
       keyhop keys Orders --limit 3               some of them
       keyhop keys Orders --count                 how many?
       keyhop keys Orders -o keys                 into files, which a crash spares
-      keyhop keys Orders -o keys --resume        ... go on after an interruption
+      keyhop keys Orders --resume keys           ... go on after an interruption
       keyhop keys Orders -o keys --verify 0.01   ... check 1 % by a plain Scan
       keyhop keys Orders --max-read-rate 500     spare production
       keyhop keys Orders --index by-day          the keys of an index
       keyhop keys Audit --logical                /f.txt, not /f.txt_1, /f.txt_2
       keyhop keys Audit --logical --metadata M   ... of known shards only
+      keyhop keys Orders --remote                by a deployment; prints a name
+      keyhop keys Orders --remote --follow       ... wait, and print the keys
+      keyhop keys Orders --remote -o keys        ... wait, and copy them to files
+      keyhop keys Orders --remote --resume RUN   ... go on with a failed run
+
+    A deployment works on when this command ends, also by Ctrl-C: see keyhop runs.
 
     Standard output carries keys only; the rest goes to standard error, and holds no keys but the
     examples that --verify names.
 
     exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units or --max-cost
-    reached, 130 interrupted, 143 terminated. Set KEYHOP_DEBUG=1 for stack traces.
+    reached, 130 interrupted, 143 terminated. With --remote: 0 started; after waiting also 2 if the
+    run has failed, and 4 if it was refused for its cost; 130 the run goes on. Set KEYHOP_DEBUG=1
+    for stack traces.
     """
+    shared.check_place(options["remote"], LOCAL)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -31,6 +32,10 @@ from keyhop.wording import counted, duration
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
+    if options.remote:
+        from keyhop.cli.runs_actions import list_keys  # It loads boto3's transfers.
+
+        return list_keys(options)
     _check(options)
     # Until here there is nothing to end cleanly: signals end it at once.
     command = KeysCommand(options)
@@ -46,8 +51,6 @@ def _check(options: Options) -> None:
             raise CannotStart(f"{flag(name)} is empty: give it a value, or leave the flag out.")
     if sys.stdout is None and not options.output:
         raise CannotStart("Standard output is closed: open it, or write to files with --output.")
-    if options.resume and not options.output:
-        raise CannotStart("--resume needs --output DIR: only a run in a directory can be resumed.")
     some = next((name for name in ("limit", "count") if getattr(options, name)), None)
     for name in ("count", "output", "verify", "dry_run"):
         if some is not None and name != some and getattr(options, name):
@@ -72,11 +75,10 @@ class KeysCommand(Session):
     def _arguments(self, *names: str) -> dict[str, Any]:
         """Return the flags with these names, and those of each call, as arguments."""
         options = self.options
-        names = ("index", "segments", "threads", "max_read_rate", "max_read_units", *names)
+        names = ("stack", "index", "segments", "threads", "max_read_rate", "max_read_units", *names)
         return {
             **{name: getattr(options, name) for name in names},
             "patience": options.give_up_after,
-            "record_bucket": self.record_bucket,
             "stop": self.stop.event,
         }
 
@@ -162,7 +164,7 @@ class KeysCommand(Session):
             is_checked = not self.options.verify or "verify" in report
             return "" if is_checked else "All keys were found, but they are not checked."
         if self.options.output:
-            return f"Continue with --output {self.options.output} --resume."
+            return f"Continue with --resume {shlex.quote(self.options.output)}."
         return "Without --output a run cannot be continued."
 
 

@@ -29,7 +29,6 @@ SHELLS = ("bash", "zsh", "fish")
         shards.shards,
         report.run,
         rekey.rekey,
-        runs.run,
         runs.runs,
     ],
     context_settings={

@@ -4,7 +4,7 @@ import math
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -18,6 +18,9 @@ from click.core import ParameterSource, augment_usage_errors
 from keyhop.cli.exit_status import raise_at_interrupt
 from keyhop.cli.settings import LEAST_RATE, settings
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
+from keyhop.errors import UnfinishedRun
+from keyhop.jobs.layout import MOST_CONCURRENCY
+from keyhop.jobs.request import DEFAULT_STACK
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
 
@@ -163,6 +166,8 @@ class Command(Sections):
             for name, setting in usable.items()
             if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
         }
+        if "resume" in ctx.params and not ctx.params.get("remote"):
+            _take_directory_to_resume(ctx)
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -171,23 +176,65 @@ class Command(Sections):
         check: Any = self.callback
         actions = import_module(f"{check.__module__}_actions")
         raise_at_interrupt()
-        return actions.run(Options(action=check.__name__, settings=ctx.obj, **ctx.params))
+        try:
+            return actions.run(Options(action=check.__name__, settings=ctx.obj, **ctx.params))
+        except UnfinishedRun as error:
+            command = command_line(output=None, resume=ctx.params["output"])
+            raise UnfinishedRun(f"{error} To resume it: {command}") from error
+
+
+def _take_directory_to_resume(ctx: click.Context) -> None:
+    """Make --resume DIR the output, which may then hold an unfinished run."""
+    directory = ctx.params["resume"]
+    ctx.params["resume"] = directory is not None
+    if directory is None:
+        return
+    if ctx.params["output"] is not None and not ctx.resilient_parsing:
+        raise click.UsageError("--resume DIR continues in DIR: leave --output out", ctx)
+    ctx.params["output"] = directory
+
+
+def is_given(ctx: click.Context, name: str) -> bool:
+    """Return whether an option is on the command line, before the command or after it."""
+    source = ctx.get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE or (
+        source is ParameterSource.DEFAULT_MAP and name not in (ctx.obj or ())
+    )
+
+
+def check_place(remote: bool, local: Iterable[str]) -> None:
+    """Raise UsageError for an option of the other place: this machine, or a deployment.
+
+    Args:
+        remote: The value of --remote.
+        local: The options that only work on this machine has.
+    """
+    ctx = click.get_current_context()
+    reasons = dict.fromkeys(local, "is for work on this machine: leave it out, or --remote")
+    reasons["endpoint_url"] = (
+        "does not work with --remote: a deployment reads the tables of its own account"
+    )
+    if not remote:
+        names = (p.name for p in ctx.command.params if getattr(p, "section", "") == REMOTE)
+        reasons = dict.fromkeys(filter(None, names), "is for --remote: add that")
+    for name, why in reasons.items():
+        if is_given(ctx, name):
+            raise click.UsageError(f"{flag(name)} {why}", ctx)
 
 
 def command_line(**values: Any) -> str:
-    """Return the command line that is being run, with these values of options in addition."""
-    context = click.get_current_context()
-    sources = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
-    words = context.command_path.split()
-    for parameter in context.command.params:
+    """Return the command line that is being run, with other values of these options."""
+    ctx = click.get_current_context()
+    words = ctx.command_path.split()
+    for parameter in ctx.command.params:
         name = str(parameter.name)
-        value = values.get(name, context.params[name])
-        if name not in values and context.get_parameter_source(name) not in sources:
+        value = values.get(name, ctx.params[name])
+        if value is None or not (name in values or is_given(ctx, name)):
             continue
-        if isinstance(parameter, click.Option):
-            words.append(parameter.opts[0])
-        if not (isinstance(parameter, click.Option) and parameter.is_flag):
-            words.append(str(value))
+        is_option = isinstance(parameter, click.Option)
+        for item in value if parameter.multiple else [value]:
+            words += [parameter.opts[0]] * is_option
+            words += [str(item)] * (not getattr(parameter, "is_flag", False))
     return shlex.join(words)
 
 
@@ -302,6 +349,14 @@ def directory(name: str) -> str:
 
 
 output = in_section("Output")
+resume = output(
+    "--resume DIR", type=directory, help="continue the unfinished run in DIR; limits may be others"
+)
+resume_anywhere = output(
+    "--resume WHERE",
+    help="continue the unfinished run in the directory WHERE, or with --remote the run of this "
+    "name; limits may be others",
+)
 quiet = output("--quiet", "-q", help="no progress, no summary")
 format_ = output(
     "--format FORMAT",
@@ -311,15 +366,36 @@ format_ = output(
 )
 reporting = together(format_, quiet)
 
+REMOTE = "By a deployment"
+remote = in_section(REMOTE)
+remotely = together(
+    remote("--remote", help="let the deployment do the work, and print the name of the run"),
+    remote("--follow", help="show the progress of the run until it ends, then its result"),
+    remote("--name NAME", help="of the run (default: made of the table's name and the time)"),
+)
+max_concurrency = remote(
+    "--max-concurrency N",
+    help="workers at once, at most; each sends 8 requests at once (default: planned)",
+    type=whole(1, MOST_CONCURRENCY),
+)
+
+
+def account(place: Callable[..., Decorator]) -> Decorator:
+    """Return the options that name an account and a region, in a section of the help."""
+    return together(
+        place("--region NAME", help="AWS region (default: from your AWS configuration)"),
+        place("--profile NAME", help="AWS profile"),
+        place(
+            "--role-arn ARN",
+            help="IAM role to assume for all that is done, as one of the table's account",
+            type=role_arn,
+        ),
+    )
+
+
 place = in_section("Where the table is")
 where = together(
-    place("--region NAME", help="AWS region (default: from your AWS configuration)"),
-    place("--profile NAME", help="AWS profile"),
-    place(
-        "--role-arn ARN",
-        help="IAM role to assume for all that is done, as one of the table's account",
-        type=role_arn,
-    ),
+    account(place),
     place(
         "--endpoint-url URL",
         help="another endpoint, such as DynamoDB Local (default: AWS_ENDPOINT_URL)",
@@ -329,7 +405,7 @@ where = together(
 stack = place(
     "--stack NAME",
     help="the deployment whose record of the key index counts, by its stack (default: the record "
-    "of this machine)",
+    f"of this machine). With --remote it does the work (default: {DEFAULT_STACK})",
 )
 everywhere = together(reporting, where)
 """The options of every command, which are allowed before a command, too."""

@@ -129,7 +129,7 @@ working = together(
         type=shared.directory,
         help="keep the run in DIR; such a run can be resumed",
     ),
-    output("--resume", help="continue the unfinished run in DIR"),
+    shared.resume,
 )
 follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")
 
@@ -257,7 +257,7 @@ def start(**options: Any) -> None:
     examples:
       keyhop rekey start Orders --to New --remote --follow
       keyhop rekey start Orders --to New -o copy          from here, alone
-      keyhop rekey start Orders --to New -o copy --resume
+      keyhop rekey start Orders --to New --resume copy
 
     With --remote a deployment follows the table, copies it, and does the work of later commands.
     Without it this process copies alone, and nothing follows: writes to TABLE are missed until

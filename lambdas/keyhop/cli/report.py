@@ -22,6 +22,8 @@ FORMATS = ("text", "json", "html")
 reading = in_section("What is looked at")
 judged = in_section("What is judged")
 
+LOCAL = ("code", "requests", "output", "give_up_after")
+
 
 def time_span(text: str) -> str:
     """A time as 14d, 6h, 15m or 30s."""
@@ -101,7 +103,10 @@ def seconds(text: str) -> float:
     type=click.Choice(SHOW_KEYS),
     default="digest",
 )
-@output("--baseline OLD.json", help="tell what has changed since this report")
+@output(
+    "--baseline OLD.json",
+    help="tell what has changed since this report; with --remote: since that of the run OLD",
+)
 @output(
     "--fail-on SEVERITY",
     help="exit status 5 for a finding of this severity or worse; with --baseline for new ones",
@@ -109,6 +114,8 @@ def seconds(text: str) -> float:
 )
 @output("--strict", help="exit status 6 if a rule is unknown that a flag would make known")
 @shared.quiet
+@shared.remotely
+@shared.max_concurrency
 @shared.where
 @shared.stack
 def run(**options: Any) -> None:
@@ -124,10 +131,18 @@ def run(**options: Any) -> None:
       keyhop report Orders --code src --requests requests.jsonl
       keyhop report Orders --candidate 'PK=CUSTOMER#{customerId}'
       keyhop report Orders --fail-on high --baseline report/report.json
+      keyhop report Orders --remote --follow     by a deployment
 
     Each rule says found, clear or unknown: clear only where what was read excludes it, unknown with
     the price of knowing. What it means and how it is known: docs/how-to/report.md.
 
     exit status: 0 done, 2 error, 4 --max-cost, 5 a finding as severe as --fail-on, 6 something is
-    unknown and --strict was given, 130 interrupted, 143 terminated.
+    unknown and --strict was given, 130 interrupted, 143 terminated. With --remote: 0 started.
     """
+    shared.check_place(options["remote"], LOCAL)
+    if options["remote"] and options["format"] == "html":
+        raise click.UsageError(
+            "--format html does not work with --remote: the deployment writes the page to its "
+            "bucket",
+            click.get_current_context(),
+        )

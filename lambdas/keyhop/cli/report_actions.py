@@ -57,6 +57,11 @@ ACTIVITIES = {"metrics": "looking at the metrics of {}", "stream": "reading the 
 
 def run(options: Options) -> int:
     """Run the command; return its exit status, or raise a KeyhopError."""
+    if options.remote:
+        from keyhop.cli.runs_actions import input_of, start  # They load boto3's transfers.
+
+        values = input_of(ReportInput, options, candidates=options.candidate)
+        return start(options, "ReportKeys", values)
     _check(options)
     baseline = None if options.baseline is None else _old(options.baseline)
     _check_output(options.output)

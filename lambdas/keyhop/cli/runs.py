@@ -1,95 +1,28 @@
-"""`keyhop run` and `keyhop runs ACTION`: the flags; what they do is in runs_actions.py."""
+"""`keyhop runs ACTION`: the flags; what they do is in runs_actions.py."""
 
-import copy
 from typing import Any
 
 import click
 
-from keyhop.cli import keys
 from keyhop.cli import options as shared
-from keyhop.cli.options import in_section, whole
-from keyhop.jobs.layout import MOST_CONCURRENCY
+from keyhop.cli.options import in_section, together, whole
 from keyhop.jobs.request import DEFAULT_STACK
 
 MOST_LISTED = 1000
-PLACE = "Where the deployment is"
-
-
-def of_keys(*names: str, section: str = "") -> list[click.Parameter]:
-    """Return the parameters of `keyhop keys` that have these names."""
-    parameters = [copy.copy(parameter) for parameter in keys.run.params if parameter.name in names]
-    for parameter in parameters:
-        if section and isinstance(parameter, shared.Option):
-            parameter.section = section
-    return parameters
-
 
 option = in_section("This command")
-stack = in_section(PLACE)(
-    "--stack NAME", help=f"the name of its stack (default: {DEFAULT_STACK})", default=DEFAULT_STACK
+place = in_section("Where the deployment is")
+everywhere = together(
+    shared.account(place),
+    place(
+        "--stack NAME",
+        help=f"the name of its stack (default: {DEFAULT_STACK})",
+        default=DEFAULT_STACK,
+    ),
+    shared.reporting,
 )
-where = of_keys("region", "profile", "role_arn", section=PLACE)
 follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")
 name = shared.argument("run", help="name of a run, or ARN of an execution")
-
-OF_KEYS = (
-    *("table", "index", "method", "accept", "segments", "max_read_rate", "max_read_units"),
-    *("separator", "verify"),
-)
-
-
-@click.command(
-    "run",
-    cls=shared.Command,
-    short_help="Start a run of a deployment, by its workers.",
-    params=[*of_keys(*OF_KEYS), *where],
-)
-@option("--dry-run", "-n", help="read a small sample only, wait, and print what a run would cost")
-@follow
-@option("--name NAME", help="of the run (default: made of the table's name and the time)")
-@option("--resume RUN", help="go on with this run from what it has committed")
-@option(
-    "--max-concurrency N",
-    help="workers at once, at most; each sends 8 requests at once (default: planned)",
-    type=whole(1, MOST_CONCURRENCY),
-)
-@shared.limit(
-    "--max-cost DOLLARS",
-    help="refuse if what it may cost, by a sample, is more (default: as the deployment is set)",
-    type=shared.positive,
-)
-@keys.folding("--logical", help="list logical keys: /f.txt once for /f.txt_1, /f.txt_2, ...")
-@keys.folding(
-    "--metadata NAME",
-    help="take for a shard only what this shard-metadata table of the deployment knows as one",
-)
-@option(
-    "--file-format",
-    help="of the files of keys: jsonl (default), a key in DynamoDB's typed form a line; csv",
-    type=click.Choice(("jsonl", "csv")),
-)
-@stack
-@shared.format_
-@shared.quiet
-def run(**options: Any) -> None:
-    """Start a run of a deployment, by many workers; print the name of the run.
-
-    \b
-    examples:
-      keyhop run Orders --dry-run            what would it cost?
-      keyhop run Orders                      start; prints the name of the run
-      keyhop run Orders --follow             start, and show how far it is
-      keyhop run Orders --max-read-rate 500  spare production
-      keyhop run Orders --resume RUN         go on with one that has failed
-      keyhop runs show RUN --follow          come back to it
-      keyhop runs fetch RUN keys             its keys, into a directory
-      keyhop runs stop RUN                   stop it
-
-    The deployment works on when this command ends, also by Ctrl-C.
-
-    exit status: 0 started, with --follow: finished; 2 error, or the run has failed; 3 --verify has
-    found missing keys; 4 --max-read-units reached; 130 Ctrl-C: the run goes on.
-    """
 
 
 @click.group(
@@ -97,13 +30,10 @@ def run(**options: Any) -> None:
     cls=shared.Group,
     subcommand_metavar="ACTION",
     short_help="List, show, fetch or stop the runs of a deployment.",
-    params=[*where],
 )
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def runs(**_: Any) -> None:
-    """List, show, fetch or stop the runs of a deployment.
+    """List, show, fetch or stop the runs of a deployment. keyhop keys --remote starts one.
 
     \b
     examples:
@@ -114,12 +44,10 @@ def runs(**_: Any) -> None:
     """
 
 
-@runs.command("list", cls=shared.Command, short_help="List the latest runs.", params=[*where])
+@runs.command("list", cls=shared.Command, short_help="List the latest runs.")
 @option("--table NAME", help="only those of this table")
 @option("--limit N", help="how many (default 20)", type=whole(1, MOST_LISTED), default=20)
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def list_runs(**options: Any) -> None:
     """List the latest runs of a deployment, the last begun first.
 
@@ -133,12 +61,10 @@ def list_runs(**options: Any) -> None:
     """
 
 
-@runs.command("show", cls=shared.Command, short_help="Show a run.", params=[*where])
+@runs.command("show", cls=shared.Command, short_help="Show a run.")
 @name
 @follow
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def show(**options: Any) -> None:
     """Show how far a run of a deployment is, what came of it, or why it failed.
 
@@ -153,14 +79,12 @@ def show(**options: Any) -> None:
     """
 
 
-@runs.command("fetch", cls=shared.Command, short_help="Copy the keys of a run.", params=[*where])
+@runs.command("fetch", cls=shared.Command, short_help="Copy the keys of a run.")
 @name
 @shared.argument(
     "directory", metavar="DIR", help="new, or empty, or of a fetch that broke off; - to print them"
 )
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def fetch(**options: Any) -> None:
     """Copy the keys of a finished run of a deployment into a directory.
 
@@ -176,18 +100,16 @@ def fetch(**options: Any) -> None:
     """
 
 
-@runs.command("stop", cls=shared.Command, short_help="Stop a run.", params=[*where])
+@runs.command("stop", cls=shared.Command, short_help="Stop a run.")
 @name
-@stack
-@shared.format_
-@shared.quiet
+@everywhere
 def stop(**options: Any) -> None:
     """Stop a run of a deployment. It keeps what it has committed, and does not ask.
 
     \b
     examples:
       keyhop runs stop RUN                   RUN: as keyhop runs list names it
-      keyhop run Orders --resume RUN         continue it later
+      keyhop keys Orders --remote --resume RUN  continue it later
 
     A worker that is reading can go on until the end of its Lambda invocation. A cutover or a
     rollback of a re-key is not stopped: keyhop rekey has commands that abort it.

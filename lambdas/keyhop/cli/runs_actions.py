@@ -1,6 +1,7 @@
-"""What `keyhop runs` does: call keyhop.Deployment, and print runs and keys."""
+"""What `keyhop runs` and `keyhop keys --remote` do: call keyhop.Deployment, and print."""
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,27 +9,39 @@ from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 from keyhop.checks import camel, read
-from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, INTERRUPTED, KEYS_MISSING
+from keyhop.cli.exit_status import (
+    BUDGET_SPENT,
+    DONE,
+    DRIFT_FOUND,
+    FAILED,
+    INTERRUPTED,
+    KEYS_MISSING,
+)
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import aligned, columns, cost_facts, is_text, printable, put_out
+from keyhop.cli.output import aligned, columns, cost_facts, printable, put_out
 from keyhop.cli.progress import StatusLine, progress_text
-from keyhop.cli.session import stop_on_signals
+from keyhop.cli.session import Facts, Stop, confirm, stop_on_signals
+from keyhop.cli.settings import sources_text
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.errors import KeyhopError
-from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.errors import CannotStart, KeyhopError
+from keyhop.jobs.request import DEFAULT_STACK, JobInput, RunInput
 from keyhop.keys.request import KeysInput
 from keyhop.public.deployment import (
     ENUMERATE_KEYS,
     NOT_STOPPED,
     Deployment,
+    FetchedKeys,
     OpenStack,
     Run,
     RunProgress,
     open_stack,
 )
+from keyhop.public.fetch import check_is_free
 from keyhop.public.runs import Progress
 from keyhop.wording import counted, duration
 
@@ -40,7 +53,7 @@ STATES = {
     "TIMED_OUT": "timed out",
     "ABORTED": "stopped",
 }
-STATUSES = {"BudgetSpent": BUDGET_SPENT, "KeysMissing": KEYS_MISSING}
+STATUSES = {"BudgetSpent": BUDGET_SPENT, "TooExpensive": BUDGET_SPENT, "KeysMissing": KEYS_MISSING}
 """Exit statuses of failed runs, by their errors."""
 
 WORDS = {
@@ -58,41 +71,93 @@ WORDS = {
 while it reads, and when everything is read; and the noun for what they count.
 """
 
-FLAGS = {"dryRun": "--dry-run", "verifyShare": "--verify", "fileFormat": "--file-format"}
-"""The flags whose names differ from those of the fields of an input."""
-
 Beside = Callable[[], tuple[str, Sequence[str]]]
 """Returns more to show of a run: its kind (another kind is shown at once), and parts."""
 
 
 def run(options: Options) -> int:
     """Run one of the commands, and return its exit status."""
+    actions = {"list_runs": list_runs, "show": show, "fetch": fetch, "stop": stop}
+    return actions[options.action](options, lambda: _open_stack(options))
+
+
+def _open_stack(options: Options) -> OpenStack:
     endpoint = Endpoint(options.region, options.profile, None, options.role_arn)
-    actions = {"run": start, "list_runs": list_runs, "show": show, "fetch": fetch, "stop": stop}
-    return actions[options.action](options, lambda: open_stack(options.stack, endpoint))
+    return open_stack(options.stack or DEFAULT_STACK, endpoint)
 
 
-def start(options: Options, opened: Callable[[], OpenStack]) -> int:
-    """`keyhop run`: start an execution of EnumerateKeys."""
-    values = _input(options)
-    stack = opened()
-    run = Deployment(stack).start(values, name=options.name)
-    if not (options.follow or options.dry_run):
+def list_keys(options: Options) -> int:
+    """`keyhop keys --remote`: start a run; with --follow or --output, print or copy its keys."""
+    if options.dry_run and options.output:
+        raise CannotStart("--dry-run only estimates: leave --output out.")
+    if options.follow and not options.output and sys.stdout is None:
+        raise CannotStart("Standard output is closed: open it, or write to files with --output.")
+    values = input_of(KeysInput, options, verify_share=options.verify)
+    if options.output:
+        check_is_free(Path(options.output))
+    stack = _open_stack(options)
+    return _start(options, stack, ENUMERATE_KEYS, values, partial(_put_out_keys, options, stack))
+
+
+def start(options: Options, machine: str, values: Mapping[str, Any], act: str = "") -> int:
+    """Start a run for a command with --remote; with --follow or --dry-run, show it when it ends.
+
+    Args:
+        act: What the run does, such as "build the key index of Orders". If it is given, the command
+            asks before.
+    """
+    stack = _open_stack(options)
+
+    def facts() -> Facts:
+        _, _, _, region, account, *_ = Deployment(stack).executions(machine).machine.split(":")
+        yield from (("account", account), ("region", region), ("stack", stack.name))
+
+    def end(run: Run) -> int:
+        _put_out_run(options, stack, run)
+        return exit_status_of(run)
+
+    if act and not options.dry_run:
+        confirm(act, facts, options.yes, Event())
+    return _start(options, stack, machine, values, end)
+
+
+def _start(
+    options: Options,
+    stack: OpenStack,
+    machine: str,
+    values: Mapping[str, Any],
+    end: Callable[[Run], int],
+) -> int:
+    """Start a run; if the flags say so, wait for its end, and return the exit status of `end`."""
+    if options.settings:
+        StatusLine(options.quiet).say(sources_text(options.settings))
+    run = Deployment(stack).start(values, machine=machine, name=options.name)
+    output = getattr(options, "output", None)
+    if not (options.follow or options.dry_run or output):
         put_out_start(options, stack, run)
         return DONE
-    if not options.dry_run and is_text(options.format):
-        print(run.name, flush=True)
-    ended = follow(stack, run, options.quiet)
-    if ended is None:
-        return INTERRUPTED
-    if options.dry_run and ended.has_succeeded:
-        put_out(options.format, ended.output, lambda: "\n".join(plan_lines(ended.output)))
+    StatusLine(options.quiet).say(f"keyhop: Started the run {run.name}.")
+    has_keys = machine == ENUMERATE_KEYS and not options.dry_run
+    fetch = command(stack.name, "fetch", run.name, output or "-") if has_keys else ""
+    ended = follow(stack, run, options.quiet, fetch=fetch)
+    return INTERRUPTED if ended is None else end(ended)
+
+
+def _put_out_keys(options: Options, stack: OpenStack, run: Run) -> int:
+    """Print or copy the keys of a run, or print its estimate; then show the run."""
+    if options.dry_run and run.has_succeeded:
+        put_out(options.format, run.output, lambda: "\n".join(plan_lines(run.output)))
         return DONE
-    if not is_text(options.format):
-        put_out(options.format, run_json(ended, stack.name), str)
-    elif not options.quiet or not ended.has_succeeded:
-        print(*run_lines(run_json(ended, stack.name)), sep="\n", file=sys.stderr)
-    return exit_status_of(ended)
+    if run.has_succeeded or run.error == "KeysMissing":  # then there are keys all the same
+        directory = options.output or "-"
+        later = command(stack.name, "fetch", run.name, directory)
+        with stop_on_signals(f"To fetch the keys: {later}") as stop:
+            _fetch(options, stack, run, directory, stop)
+        if stop.event.is_set():
+            return stop.status
+    if not options.quiet or not run.has_succeeded:
+        print(*run_lines(run_json(run, stack.name)), sep="\n", file=sys.stderr)
+    return exit_status_of(run)
 
 
 def list_runs(options: Options, opened: Callable[[], OpenStack]) -> int:
@@ -118,31 +183,36 @@ def fetch(options: Options, opened: Callable[[], OpenStack]) -> int:
     """`keyhop runs fetch`: copy or print the keys of a run."""
     stack = opened()
     with stop_on_signals("Start the same command again: it goes on.") as stop:
-        if options.directory == "-":
-            deployment = Deployment(stack, stop=stop.event)
-            deployment.fetch(options.run, sys.stdout.buffer, format=options.format or "text")
-            return DONE
-        with StatusLine(options.quiet) as status:
-
-            def look(progress: Progress) -> None:
-                parts = counted(progress.segments, "part")
-                text = f"fetching, {progress.segments_done:,} of {parts}"
-                status.now("fetching", text, progress.share)
-
-            deployment = Deployment(stack, progress=look, stop=stop.event)
-            fetched = deployment.fetch(options.run, options.directory)
-        report = {
-            "run": fetched.run,
-            "directory": options.directory,
-            "keys": fetched.keys,
-            "parts": fetched.parts,
-            "bytes": fetched.bytes,
-        }
-        keys, parts = counted(fetched.keys, "key"), counted(fetched.parts, "part")
-        text = f"{keys} of {printable(fetched.table)} in {options.directory}, {parts}"
-        put_out(options.format, report, lambda: text)
+        fetched = _fetch(options, stack, options.run, options.directory, stop)
+        if options.directory != "-":
+            report = {
+                "run": fetched.run,
+                "directory": options.directory,
+                "keys": fetched.keys,
+                "parts": fetched.parts,
+                "bytes": fetched.bytes,
+            }
+            keys, parts = counted(fetched.keys, "key"), counted(fetched.parts, "part")
+            text = f"{keys} of {printable(fetched.table)} in {options.directory}, {parts}"
+            put_out(options.format, report, lambda: text)
         return DONE
     return stop.status
+
+
+def _fetch(
+    options: Options, stack: OpenStack, run: str | Run, directory: str, stop: Stop
+) -> FetchedKeys:
+    """Copy the keys of a run into a directory, or print them if it is "-". Raise Stopped."""
+    with StatusLine(options.quiet) as status:
+
+        def look(progress: Progress) -> None:
+            parts = counted(progress.segments, "part")
+            text = f"fetching, {progress.segments_done:,} of {parts}"
+            status.now("fetching", text, progress.share)
+
+        deployment = Deployment(stack, progress=look, stop=stop.event)
+        output = sys.stdout.buffer if directory == "-" else directory
+        return deployment.fetch(run, output, format=options.format or "text")
 
 
 def stop(options: Options, opened: Callable[[], OpenStack]) -> int:
@@ -153,9 +223,12 @@ def stop(options: Options, opened: Callable[[], OpenStack]) -> int:
 
 
 def follow(
-    stack: OpenStack, run: Run, quiet: bool, beside: Beside = lambda: ("", ())
+    stack: OpenStack, run: Run, quiet: bool, beside: Beside = lambda: ("", ()), fetch: str = ""
 ) -> Run | None:
     """Show the progress of a run until it ends; None if Ctrl-C has ended the showing.
+
+    Args:
+        fetch: The command that fetches its result later.
 
     Raises:
         KeyhopError: For example, the network is gone. The run goes on all the same.
@@ -165,12 +238,13 @@ def follow(
             look = partial(_show_progress, status, run.machine, beside)
             return Deployment(stack, progress=look).follow(run)
     except KeyboardInterrupt:
-        stop = f". To stop it: {command(stack.name, 'stop', run.name)}"
-        print(
-            f"keyhop: The run goes on without you. To come back: {_return_command(stack, run)}"
-            f"{stop * (run.machine not in NOT_STOPPED)}",
-            file=sys.stderr,
-        )
+        ways = [("To come back", _return_command(stack, run))]
+        if fetch:
+            ways.append(("To fetch its keys at the end", fetch))
+        if run.machine not in NOT_STOPPED:
+            ways.append(("To stop it", command(stack.name, "stop", run.name)))
+        advice = ". ".join(f"{what}: {how}" for what, how in ways)
+        print(f"keyhop: The run goes on without you. {advice}", file=sys.stderr)
         return None
     except KeyhopError as error:
         raise type(error)(f"{error} The run goes on: {_return_command(stack, run)}") from error
@@ -205,7 +279,12 @@ def _show_progress(status: StatusLine, machine: str, beside: Beside, progress: P
 
 def exit_status_of(run: Run) -> int:
     """Return the exit status of a command that has waited for the end of a run."""
-    return DONE if run.has_succeeded else STATUSES.get(run.error, FAILED)
+    if not run.has_succeeded:
+        return STATUSES.get(run.error, FAILED)
+    result = run.output if isinstance(run.output, Mapping) else {}
+    outcomes, verification = result.get("outcomes") or {}, result.get("verification") or {}
+    is_good = not (outcomes.get("failed") or outcomes.get("changed") or verification.get("drift"))
+    return DONE if is_good else DRIFT_FOUND
 
 
 def put_out_start(options: Options, stack: OpenStack, run: Run) -> None:
@@ -239,32 +318,36 @@ def run_json(run: Run, stack: str = DEFAULT_STACK) -> dict[str, Any]:
     return {**run.to_json(), "go_on": _how_to_go_on(run, stack)}
 
 
-def _input(options: Options) -> dict[str, Any]:
-    """Return the input of EnumerateKeys for the flags; raise InvalidInput if it is wrong."""
-    flags = vars(options) | {"verify_share": options.verify, "accept": [*options.accept]}
+def input_of(shape: type[JobInput], options: Options, **others: Any) -> dict[str, Any]:
+    """Return the input of a state machine for the flags; raise InvalidInput if it is wrong.
+
+    Args:
+        others: The values of fields whose flags have other names or forms.
+    """
+    flags = vars(options) | others
     values = {
-        camel(field.name): flags[field.name]
-        for field in fields(KeysInput)
-        if flags.get(field.name, field.default) not in (field.default, [])
+        camel(field.name): [*value] if isinstance(value, tuple) else value
+        for field in fields(shape)
+        if (value := flags.get(field.name, field.default)) not in (field.default, ())
     }
-    read(KeysInput, values, KeysInput.LIKE).request(flag, values)
+    job_input = read(shape, values, shape.LIKE)
+    if isinstance(job_input, RunInput):
+        job_input.request(flag, values)
     return values
 
 
 def command_of(values: Mapping[str, Any], stack: str = DEFAULT_STACK) -> str:
-    """Return the `keyhop run` for an execution's input."""
-    words = ["keyhop", "run", str(values.get("table", ""))]
+    """Return the `keyhop keys --remote` for an execution's input."""
+    words = ["keyhop", "keys", str(values.get("table", "")), "--remote"]
     for name, value in values.items():
         if name in ("table", "scheduled") or value in (None, False):
             continue
-        flag = FLAGS.get(name) or "--" + "".join(
-            f"-{c.lower()}" if c.isupper() else c for c in name
-        )
+        option = flag(re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name))
         if value is True:
-            words.append(flag)
+            words.append(option)
             continue
         for item in value if isinstance(value, list) else [value]:
-            words += [flag, f"{item:.15g}" if isinstance(item, (int, float)) else str(item)]
+            words += [option, f"{item:.15g}" if isinstance(item, (int, float)) else str(item)]
     return shlex.join([*words, *_stack_flag(stack)])
 
 

@@ -27,7 +27,6 @@ from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.units import VARIABLE
 from keyhop.errors import CannotStart, TableNotFound
 from keyhop.jobs.estimate import Ahead
-from keyhop.public.deployment import BUCKET, find_outputs
 from keyhop.public.tables import CONNECTIONS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import did_you_mean
@@ -84,13 +83,6 @@ class Session:
         self.say = StatusLine(getattr(options, "quiet", True)).say
         if used := getattr(options, "settings", None):
             self.say(sources_text(used))
-
-    @property
-    def record_bucket(self) -> str | None:
-        """The bucket of the deployment that --stack names; None for the record of this machine."""
-        if self.options.stack is None:
-            return None
-        return find_outputs(self.options.stack, self.connection.endpoint)[0][BUCKET]
 
     def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
         """Ask below the table's place and the facts, unless --yes was given; see `confirm`."""

@@ -6,6 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, together, whole
+from keyhop.jobs.request import DEFAULT_STACK
 from keyhop.sharding.key.names import MOST_SHARDS
 
 option = in_section("This action")
@@ -16,7 +17,9 @@ metadata = option(
     "TABLE-shards)",
 )
 stack = shared.place(
-    "--stack NAME", help="the deployment whose outputs name the shard-metadata table"
+    "--stack NAME",
+    help="the deployment whose outputs name the shard-metadata table; it does the work of drain "
+    f"--remote (default of that: {DEFAULT_STACK})",
 )
 key = together(
     argument("key", help="the logical key: /f.txt, not /f.txt_3"),
@@ -33,6 +36,8 @@ changing = together(
     shared.yes,
 )
 some_shards = whole(1, MOST_SHARDS - 1)
+
+LOCAL = ("call_off", "dry_run", "metadata", "placement", "hash", "append_only", "separator")
 
 
 @click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
@@ -130,8 +135,9 @@ def add(**options: Any) -> None:
         help="end a drain that is under way, and use all shards again; what was moved stays there",
     ),
     changing,
+    shared.remotely,
 )
-def drain(shards: int | None, call_off: bool, dry_run: bool, **options: Any) -> None:
+def drain(shards: int | None, call_off: bool, dry_run: bool, remote: bool, **options: Any) -> None:
     """Move the items off a key's last shards, and stop reading those.
 
     \b
@@ -139,11 +145,13 @@ def drain(shards: int | None, call_off: bool, dry_run: bool, **options: Any) -> 
       keyhop shards drain Audit /f.txt --shards 2 --dry-run   what would it cost?
       keyhop shards drain Audit /f.txt --shards 2
       keyhop shards drain Audit /f.txt --call-off             does not ask
+      keyhop shards drain Audit /f.txt --shards 2 --remote    by a deployment
 
     Each item that is moved costs four write units for each KB. Every step waits for settle_seconds,
     so a drain takes at least four times that. While it is under way the key gets no new shards; if
     it becomes hot, its writers call the drain off, as --call-off does by hand.
     """
+    shared.check_place(remote, LOCAL)
     if (shards is None) is not call_off:
         raise click.UsageError("give either --shards M or --call-off", click.get_current_context())
     if call_off and dry_run:

@@ -35,11 +35,23 @@ ASCII_BAR = "#"
 
 def run(options: Options) -> int:
     """Run one action on the shards of a table, and return its exit status."""
+    if getattr(options, "remote", False):
+        return _start_drain(options)
     advice = "Start the same command again to go on; keyhop shards show tells where the key stands."
     status = StatusLine(getattr(options, "quiet", True))
     with stop_on_signals(advice) as stop, status:
         return int(getattr(ShardsCommand(options, stop, status), options.action)())
     return stop.status
+
+
+def _start_drain(options: Options) -> int:
+    """Let a deployment drain a key; ask before."""
+    from keyhop.cli.runs_actions import start  # It loads boto3's transfers.
+
+    key = {"key": {"B": options.key}, "typed": True} if options.base64 else {"key": options.key}
+    values = {"table": options.table, "shards": options.shards, **key}
+    act = f"drain {escaped(options.key)} to {shards_text(options.shards)}"
+    return start(options, "DrainShards", values, act)
 
 
 class ShardsCommand(Session):

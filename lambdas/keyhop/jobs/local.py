@@ -20,7 +20,7 @@ from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import BudgetSpent, RunConflict, StaleIndex
+from keyhop.errors import BudgetSpent, RunConflict, StaleIndex, UnfinishedRun
 from keyhop.jobs.estimate import Ahead, ahead, of_the_rest
 from keyhop.jobs.journal import Commit, Journal, Part, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
@@ -274,8 +274,8 @@ def check_is_begun(path: Path) -> None:
     """
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         raise RunConflict(
-            f"{path} holds no run that --resume could continue: check the directory, or leave "
-            "--resume out."
+            f"{path} holds no run that could be resumed: check the name of the directory, or begin "
+            "a run in it with --output."
         )
 
 
@@ -283,7 +283,8 @@ def opened(path: Path, resume: bool) -> Journal:
     """Open the directory of a run, which may be unfinished if `resume` is true, and lock it.
 
     Raises:
-        RunConflict: The path is a file, or the directory has other files or an unfinished run.
+        RunConflict: The path is a file, or the directory has other files.
+        UnfinishedRun: The directory has an unfinished run.
         CannotStart: Another process has locked the directory.
     """
     directory = Directory(path)
@@ -298,8 +299,9 @@ def opened(path: Path, resume: bool) -> Journal:
     if plan is None:
         raise RunConflict(f"{path} holds other files: give --output an empty directory.")
     if not journal.is_finished() and not resume:
-        raise RunConflict(
-            f"{path} holds an unfinished run of {plan.title}: add --resume to continue it."
+        raise UnfinishedRun(
+            f"{path} holds an unfinished run of {plan.title}: resume it, or choose another "
+            "directory."
         )
     directory.lock()
     return journal

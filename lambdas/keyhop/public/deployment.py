@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache, partial
 from heapq import nlargest
 from pathlib import Path
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.checks import hint
-from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.client import Connection, aws_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import error_code, explained
 from keyhop.dynamodb.requester import Stopped
@@ -28,6 +29,7 @@ from keyhop.jobs.journal import ANEW, COMMIT_NAME, READERS, Commit, Journal, Run
 from keyhop.jobs.request import DEFAULT_STACK, RUN_ID, table_name
 from keyhop.keys.request import KeysInput
 from keyhop.public.runs import Progress
+from keyhop.public.tables import IndexRecord
 
 if TYPE_CHECKING:
     from keyhop.jobs.runs import Runs
@@ -132,6 +134,12 @@ def find_outputs(name: str, endpoint: Endpoint) -> tuple[dict[str, str], ClientO
     return outputs, client
 
 
+def index_record(connection: Connection, stack: str | None) -> IndexRecord:
+    """Return a deployment's record of the key index; without a stack, that of this machine."""
+    outputs = {} if stack is None else find_outputs(stack, connection.endpoint)[0]
+    return IndexRecord(connection, outputs.get(BUCKET))
+
+
 def _outputs(stack: Mapping[str, Any]) -> dict[str, str]:
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
 
@@ -171,7 +179,7 @@ def start_execution(
     with explaining(endpoint):
         try:
             started = states.start_execution(
-                stateMachineArn=machine, input=json.dumps(values), **named
+                stateMachineArn=machine, input=json.dumps(values, default=_json_number), **named
             )
         except ClientError as error:
             if error_code(error) != "ExecutionAlreadyExists":
@@ -181,6 +189,39 @@ def start_execution(
                 f"with another --name, or go on with it by --resume {name}."
             ) from error
     return str(started["executionArn"])
+
+
+def _check_input(machine: str, values: object) -> None:
+    """Raise InvalidInput for an input that one of these state machines would refuse."""
+    # A list of keys needs none of these.
+    from keyhop.each.request import EachInput
+    from keyhop.key_index.request import Order
+    from keyhop.report.request import ReportInput
+
+    parsers: dict[str, Callable[[object], object]] = {
+        ENUMERATE_KEYS: KeysInput.parse,
+        "ForEachKey": EachInput.parse,
+        "ReportKeys": ReportInput.parse,
+        "BuildKeyIndex": partial(Order.parse, "build"),
+        "VerifyKeyIndex": partial(Order.parse, "verify"),
+        "RemoveKeyIndex": partial(Order.parse, "remove"),
+    }
+    if machine in parsers:
+        parsers[machine](values)
+
+
+def _json_number(value: object) -> float:
+    """Return a Decimal as a number of JSON; raise CannotStart if that cannot hold its digits."""
+    if not isinstance(value, Decimal):
+        raise TypeError(f"{type(value).__name__} is no value of JSON")
+    if value == value.to_integral_value():
+        return int(value)
+    if Decimal(repr(float(value))) != value:
+        raise CannotStart(
+            f"The input of a run cannot hold all digits of {value}: write the item in DynamoDB "
+            f'JSON, such as {{"N": "{value}"}}.'
+        )
+    return float(value)
 
 
 def new_name(table: str) -> str:
@@ -609,8 +650,7 @@ class Deployment:
         """
         executions = self.executions(machine)
         values = {**input, "dryRun": True} if dry_run else dict(input)
-        if machine == ENUMERATE_KEYS:
-            KeysInput.parse(values)
+        _check_input(machine, values)
         name = name or new_name(str(values.get("table") or values.get("rekey") or machine))
         arn = start_execution(
             executions.states, executions.machine, values, name, self.stack.endpoint

@@ -28,10 +28,10 @@ from keyhop.jobs.request import A_METHOD
 from keyhop.jobs.task import Task
 from keyhop.keys.request import keys_request
 from keyhop.keys.task import choose_method
-from keyhop.public.deployment import BUCKET, find_outputs
+from keyhop.public.deployment import index_record
 from keyhop.public.key_list import Listing
 from keyhop.public.runs import OwnStop, Progress, opened_job, progress_of
-from keyhop.public.tables import IndexRecord, OpenTable, open_table
+from keyhop.public.tables import OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
@@ -260,8 +260,7 @@ class _Run:
         list_of_others = settings.undo or settings.keys
         self._makes_list = list_of_others is None
         self._list = path / LIST if list_of_others is None else Path(list_of_others)
-        outputs = {} if stack is None else find_outputs(stack, opened.connection.endpoint)[0]
-        self._record = IndexRecord(opened.connection, outputs.get(BUCKET))
+        self._record = index_record(opened.connection, stack)
         self._processes = processes
         self._patience = patience
         self._progress = progress

@@ -15,9 +15,9 @@ from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BaselineUnreadable, BudgetSpent, CannotStart, NotPermitted
-from keyhop.public.deployment import BUCKET, find_outputs
+from keyhop.public.deployment import index_record
 from keyhop.public.runs import Progress
-from keyhop.public.tables import IndexRecord, NamedTable, name_table
+from keyhop.public.tables import NamedTable, name_table
 from keyhop.report.candidates.streamed import Streamed
 from keyhop.report.course import Course
 from keyhop.report.facts import Absent, CodeFacts, RequestFacts, SampleFacts, StreamFacts
@@ -341,8 +341,7 @@ class _Examining:
     def _ours_of(self, table: Table) -> tuple[Key, ...]:
         """Return the attributes by which Keyhop recognises its items."""
         connection = self.named.connection
-        outputs = {} if self.stack is None else find_outputs(self.stack, connection.endpoint)[0]
-        sentinels = IndexRecord(connection, outputs.get(BUCKET)).sentinels_of(table)
+        sentinels = index_record(connection, self.stack).sentinels_of(table)
         return () if sentinels is None else (sentinels.item,)
 
     def _show(self, activity: str, units: float | None = None) -> None:

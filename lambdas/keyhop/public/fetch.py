@@ -20,9 +20,8 @@ from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal, Part
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.keys.task import FOLDER
-from keyhop.public.key_list import FORMATS
 from keyhop.public.runs import Progress
-from keyhop.public.sinks import ByteSink, KeySink
+from keyhop.public.sinks import FORMATS, ByteSink, KeySink
 from keyhop.retries import repeat
 from keyhop.storage.local import Directory
 
@@ -76,14 +75,20 @@ def _manifest(remote: Journal) -> dict[str, Any]:
     return manifest
 
 
+def check_is_free(path: Path) -> None:
+    """Raise RunConflict if a new run could not be copied into a directory."""
+    if path.is_file():
+        raise RunConflict(f"{path} is a file: name a directory.")
+    if not Directory(path).is_empty():
+        raise RunConflict(f"{path} holds other files: name an empty directory, or a new one.")
+
+
 @contextmanager
 def _opened(path: Path, remote: Journal) -> Iterator[Journal]:
     """Lock the directory, with the plan of the run; raise RunConflict, CannotStart."""
     directory = Directory(path)
-    if path.exists() and not path.is_dir():
-        raise RunConflict(f"{path} is a file: name a directory.")
-    if not directory.is_empty() and directory.read(PLAN) != remote.store.read(PLAN):
-        raise RunConflict(f"{path} holds other files: name an empty directory, or a new one.")
+    if not path.is_dir() or directory.read(PLAN) != remote.store.read(PLAN):
+        check_is_free(path)
     directory.make()
     directory.lock()
     try:

@@ -31,8 +31,9 @@ from keyhop.jobs.request import Request
 from keyhop.keys.request import STALE_INDEX, KeysInput
 from keyhop.keys.task import Fold, choose_method, listed, without_sentinels
 from keyhop.keys.verify import Verdict, verify
+from keyhop.public.deployment import index_record
 from keyhop.public.runs import PREFIX, OwnStop, Progress, opened_job, progress_of
-from keyhop.public.sinks import MOST_HELD_BYTES, ByteSink, Feed, FeedSink, KeySink
+from keyhop.public.sinks import FORMATS, MOST_HELD_BYTES, ByteSink, Feed, FeedSink, KeySink
 from keyhop.public.tables import IndexRecord, OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.in_flight import MOST
@@ -48,14 +49,6 @@ SinkOf = Callable[[Encoder, Fold | None], KeySink]
 """Makes the receiver of keys, from what encodes and what folds them."""
 
 OutputFormat = Literal["text", "json", "typed-json", "csv"]
-FORMATS: Mapping[str, Any] = {
-    "text": "text",
-    "json": "json",
-    "typed-json": "jsonl",
-    "csv": "csv",
-}
-"""The formats of a run's files by their public names."""
-
 LAST_SECONDS = 4.0
 """How long `close` waits for requests that were sent."""
 
@@ -84,6 +77,7 @@ def list_keys(
     *,
     session: Any = None,
     endpoint_url: str | None = None,
+    stack: str | None = None,
     index: str | None = None,
     method: str = "auto",
     accept: Sequence[str] = (),
@@ -107,7 +101,6 @@ def list_keys(
     approve: Callable[[Ahead, float | None], None] | None = None,
     say: Callable[[str], None] | None = None,
     stop: Event | None = None,
-    record_bucket: str | None = None,
 ) -> "Keys":
     """List the distinct partition keys of a table or an index, each once, in no order.
 
@@ -122,6 +115,8 @@ def list_keys(
             requests.
         session: A boto3 session. By default credentials and region are those of the environment.
         endpoint_url: The address of the service, such as that of DynamoDB Local.
+        stack: The name of the deployment whose record of the key index counts. By default that of
+            this machine counts.
         index: List the keys of this index instead. If its partition key has several attributes,
             each key is a tuple of their values.
         method: "skip" hops from key to key, "scan" reads everything, "index" reads the key index;
@@ -156,8 +151,6 @@ def list_keys(
         say: Is called with messages for a person, such as why the key index is not read any more.
         stop: An event that ends the listing when it is set, as `close` does. Several calls may
             share it: a listing never sets it.
-        record_bucket: The bucket of the deployment that has the record of the key index. By default
-            this machine has it.
 
     Raises:
         CannotStart: An argument is wrong, or the keys cannot be listed like this.
@@ -205,7 +198,7 @@ def list_keys(
     listing = Listing(
         opened,
         request,
-        IndexRecord(opened.connection, record_bucket),
+        index_record(opened.connection, stack),
         None if output is None else Path(output),
         resume,
         processes,
@@ -715,6 +708,7 @@ def estimate_keys(
     *,
     session: Any = None,
     endpoint_url: str | None = None,
+    stack: str | None = None,
     index: str | None = None,
     segments: int | None = None,
     threads: int | None = None,
@@ -722,23 +716,21 @@ def estimate_keys(
     max_read_units: float | None = None,
     patience: float = DEFAULT_PATIENCE_SECONDS,
     stop: Event | None = None,
-    record_bucket: str | None = None,
 ) -> KeysEstimate:
     """Estimate by a small sample what each method of `list_keys` would cost, with intervals.
 
     Args:
-        table, session, endpoint_url, index, segments, threads, patience: See `list_keys`.
+        table, session, endpoint_url, stack, index, segments, threads, patience: See `list_keys`.
         max_read_rate: The maximum read units a second, of the sample and of the listing.
         max_read_units: What the sample may spend.
         stop: An event that ends the sample when it is set.
-        record_bucket: See `list_keys`.
 
     Raises:
         KeyhopError: See `list_keys`.
         Stopped: `stop` was set.
     """
     opened = open_table(table, session, endpoint_url, threads or 0, patience)
-    record = IndexRecord(opened.connection, record_bucket)
+    record = index_record(opened.connection, stack)
     source = opened.table.source(index)
     sentinels = None if index is not None else record.sentinels_of(opened.table)
     if sentinels is not None:

@@ -2,11 +2,11 @@
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from threading import Condition, Event
-from typing import IO
+from typing import IO, Any
 
 from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key
@@ -15,6 +15,14 @@ from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE
 from keyhop.jobs.worker import KnownKeys
 from keyhop.keys.task import Fold
+
+FORMATS: Mapping[str, Any] = {
+    "text": "text",
+    "json": "json",
+    "typed-json": "jsonl",
+    "csv": "csv",
+}
+"""The formats of a run's files by their public names."""
 
 MOST_HELD_BYTES = 8 << 20
 """In memory; more is held on disk."""

@@ -159,7 +159,7 @@ def test_no_more_is_written_than_is_allowed(each: Each, item: str) -> None:
     assert (status, report["finished"]) == (4, False)
     assert report["write_units"] <= 50
     done = report["outcomes"]["put"]
-    status, report = each.report("-o", "run", "--resume")
+    status, report = each.report("--resume", "run")
     assert (status, report["outcomes"]) == (0, {"put": len(SIZES)})
     assert 0 < done < len(SIZES)
 
@@ -172,7 +172,7 @@ def test_interrupted_it_goes_on(
     stand_in.fault = lambda operation, request: interrupt() if operation == "Scan" else None
     result = each("--put", item, "--yes", "-o", "run")
     assert result.status == 130
-    assert "Continue with --output run --resume." in result.err
+    assert "Continue with --resume run." in result.err
 
 
 @pytest.mark.parametrize("operation", ["Scan", "PutItem"])
@@ -223,8 +223,9 @@ def test_without_output_it_prints_the_command_that_resumes_it(
         ),
         (["--put", "item.json", "--keys", "nowhere"], "nowhere holds no finished run"),
         (["--undo", "nowhere"], "nowhere holds no finished run"),
-        (["--put", "item.json", "--resume"], "--resume needs --output"),
-        (["--resume", "--dry-run", "-o", "run"], "--resume and --dry-run exclude each other"),
+        (["--put", "item.json", "--resume", "run"], "run holds no run that could be resumed"),
+        (["--put", "item.json", "--resume", "a", "-o", "b"], "leave --output out"),
+        (["--resume", "run", "--dry-run"], "--resume and --dry-run exclude each other"),
         (["--put", "item.json", "--batch", "5"], "--batch is for"),
         (["--queue", "todo"], "must be the URL of a queue"),
         (["--start-machine", "Welcome"], "must be the ARN of a state machine"),

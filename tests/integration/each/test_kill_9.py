@@ -26,15 +26,15 @@ def test_kill_9_and_resume(dynamodb: Database, table_name: str, tmp_path: Path) 
     )
     item, run = tmp_path / "item.json", tmp_path / "run"
     item.write_text(json.dumps({"sk": "#feature", "run": "${run}"}))
-    where = (table_name, "--endpoint-url", dynamodb.url, "-o", str(run), "--yes")
-    begin = ("--put", str(item))
+    where = (table_name, "--endpoint-url", dynamodb.url, "--yes")
+    begin, resume = ("--put", str(item), "-o", str(run)), ("--resume", str(run))
 
     def put() -> int:
         return sum("run" in one for one in scanned(dynamodb, table_name))
 
     for kill in range(3):
-        resume = ("--resume",) if (run / "run.json").exists() else begin
-        command = [sys.executable, "-m", "keyhop", "each", *where, *SLOW, *resume]
+        how = resume if (run / "run.json").exists() else begin
+        command = [sys.executable, "-m", "keyhop", "each", *where, *SLOW, *how]
         before = put()
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
@@ -44,7 +44,7 @@ def test_kill_9_and_resume(dynamodb: Database, table_name: str, tmp_path: Path) 
         finally:
             process.kill()
             process.wait()
-    result = keyhop("each", *where, *FAST, "--resume", "--format", "json")
+    result = keyhop("each", *where, *FAST, *resume, "--format", "json")
     assert result.status == 0, result.err
     told = json.loads(result.out)
     assert told["outcomes"] == {"put": KEYS - THEIRS, "there": THEIRS}

@@ -67,8 +67,8 @@ def test_the_directory_is_that_of_a_run_of_keyhop_keys(
     assert names == {"run.json", "manifest.json", "commits", "parts"}
     assert json.loads((tmp_path / "keys" / "manifest.json").read_bytes()) == manifest
     # And the command takes it for one.
-    place = ("--output", str(tmp_path / "keys"), "--endpoint-url", strict.url)
-    assert "finished" in keyhop("keys", table_name, "--resume", *place).err
+    place = ("--resume", str(tmp_path / "keys"), "--endpoint-url", strict.url)
+    assert "finished" in keyhop("keys", table_name, *place).err
 
 
 def test_logical_keys_come_with_the_physical_ones(

@@ -16,7 +16,7 @@ from keyhop.public import key_index, tables
 from keyhop.storage.local import Directory
 from keyhop.streams.event_source import Watch
 
-from testing.databases import Database, keyhop
+from testing.databases import Database, keyhop, resuming
 from testing.keepers import FakeLambda
 from testing.key_index_tables import delete_index, table_of
 from tests.integration.key_index.command import (
@@ -227,7 +227,7 @@ def test_a_run_whose_index_is_gone_is_resumed_without_it(
         patch.setattr(LocalJob, "work", fails)
         assert keys_from(dynamodb, table_name, *flags)[0].status != 0
     delete_index(dynamodb, table_name)
-    read = keys_from(dynamodb, table_name, *flags, "--resume")[0]
+    read = keys_from(dynamodb, table_name, *resuming(*flags))[0]
     assert read.status == 0, read.err
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (manifest["method"], manifest["keys"]) == ("skip", 30)

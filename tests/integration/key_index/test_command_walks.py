@@ -11,7 +11,7 @@ from keyhop.errors import CannotStart
 from keyhop.key_index.keeper import Collections
 from keyhop.key_index.sentinel import Sentinel
 
-from testing.databases import Database
+from testing.databases import Database, resuming
 from testing.keepers import FakeLambda
 from testing.key_index_tables import drift, table_of
 from tests.integration.conftest import Interrupt
@@ -68,8 +68,8 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(Collections, "put", put)
     assert 0 < listed(tmp_path / "walks" / "build").total() < len(expected)
     refused = index(dynamodb, "build", table_name, *where)
-    assert (refused.status, "add --resume" in refused.err) == (2, True)
-    more = (*where, "--resume")
+    assert (refused.status, f"--resume {tmp_path}/walks" in refused.err) == (2, True)
+    more = resuming(*where)
     status, built = report_of(dynamodb, "build", table_name, *more)
     assert (status, built["verification"]["drift"]) == (0, 0)
     assert built["build"]["collections"] == built["verification"]["collections"] == len(expected)
@@ -97,7 +97,7 @@ def test_what_an_interrupted_verification_has_repaired_is_in_its_report(
     monkeypatch.setattr(Collections, "put", failing_after(4, put, interrupted))
     assert index(dynamodb, "verify", table_name, *where).status == 2
     monkeypatch.setattr(Collections, "put", put)
-    more = (*where, "--resume")
+    more = resuming(*where)
     refused = index(dynamodb, "verify", table_name, *more, "--no-repair")
     assert (refused.status, "begun without --no-repair" in refused.err) == (2, True)
     status, verification = report_of(dynamodb, "verify", table_name, *more)
@@ -144,5 +144,5 @@ def test_a_verification_that_was_resumed_is_not_trusted(
     plan = tmp_path / "walks" / "verify" / "run.json"
     begun = json.loads(plan.read_text())
     plan.write_text(json.dumps({**begun, "started": "2026-01-01T00:00:00+00:00"}))
-    assert index(dynamodb, "verify", table_name, *where, "--resume").status == 3
+    assert index(dynamodb, "verify", table_name, *resuming(*where)).status == 3
     assert b"was resumed: start one from the beginning" in index(dynamodb, "status", table_name).out
