@@ -64,7 +64,16 @@ class MetadataLost(KeyhopError): ...
 class RunConflict(CannotStart): ...
 
 
-class UnfinishedRun(RunConflict): ...
+class UnfinishedRun(RunConflict):
+    """A directory holds an unfinished run.
+
+    Attributes:
+        directory: The path of the directory.
+    """
+
+    def __init__(self, message: str, directory: str = "") -> None:
+        super().__init__(message)
+        self.directory = directory
 
 
 class InvalidInput(CannotStart): ...

@@ -14,6 +14,7 @@ from typing import Any
 import boto3
 import keyhop
 import pytest
+from keyhop.key_index.registry import local_registry
 
 from testing.databases import BY_DAY, Database
 from testing.servers import LOCAL_CREDENTIALS
@@ -351,3 +352,23 @@ def test_an_estimate_has_a_cost_with_an_interval_for_each_method(
     assert 0 < dollars.low <= dollars.mean <= dollars.high
     assert plan.methods["skip"].units.mean < plan.methods["scan"].units.mean
     assert plan.to_json()["methods"].keys() == plan.methods.keys()
+
+
+def test_the_record_of_the_key_index_is_that_of_the_stack(
+    strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = strict.collections(table_name, [2] * 5)
+    asked: list[str] = []
+
+    def outputs(name: str, endpoint: Any) -> Any:
+        return {"ResultsBucketName": f"bucket of {name}"}, None
+
+    def registry(client: Any, bucket: str, table: Any) -> Any:
+        asked.append(bucket)
+        return local_registry(table)
+
+    monkeypatch.setattr("keyhop.public.deployment.find_outputs", outputs)
+    monkeypatch.setattr("keyhop.public.tables.bucket_registry", registry)
+    assert set(listed(strict, table_name, stack="Mine")) == expected
+    keyhop.estimate_keys(table_name, endpoint_url=strict.url, stack="Ours")
+    assert set(asked) == {"bucket of Mine", "bucket of Ours"}

@@ -179,8 +179,8 @@ class Command(Sections):
         try:
             return actions.run(Options(action=check.__name__, settings=ctx.obj, **ctx.params))
         except UnfinishedRun as error:
-            command = command_line(output=None, resume=ctx.params["output"])
-            raise UnfinishedRun(f"{error} To resume it: {command}") from error
+            command = command_line(output=None, resume=ctx.params["output"] or error.directory)
+            raise UnfinishedRun(f"{error} To resume it: {command}", error.directory) from error
 
 
 def _take_directory_to_resume(ctx: click.Context) -> None:

@@ -32,7 +32,7 @@ from keyhop.jobs.worker import CALM_SLICES, GroupWorker, Output
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Opening
-from keyhop.storage.local import Directory
+from keyhop.storage.local import LIST, Directory
 from keyhop.storage.store import Memory
 
 
@@ -279,6 +279,16 @@ def check_is_begun(path: Path) -> None:
         )
 
 
+def check_is_new(path: Path) -> None:
+    """Raise RunConflict if a directory holds a run, or the list of keys that was begun for one."""
+    plan = _plan_in(path) or _plan_in(path / LIST)
+    if plan is None:
+        return
+    if not Journal(Directory(path)).is_finished():
+        raise _unfinished(path, plan)
+    raise RunConflict(f"{path} holds a finished run of {plan.title}: choose another directory.")
+
+
 def opened(path: Path, resume: bool) -> Journal:
     """Open the directory of a run, which may be unfinished if `resume` is true, and lock it.
 
@@ -287,21 +297,29 @@ def opened(path: Path, resume: bool) -> Journal:
         UnfinishedRun: The directory has an unfinished run.
         CannotStart: Another process has locked the directory.
     """
-    directory = Directory(path)
-    if path.exists() and not path.is_dir():
-        raise RunConflict(f"{path} is a file: give --output a directory.")
+    plan, directory = _plan_in(path), Directory(path)
     journal = Journal(directory)
-    if directory.is_empty():
-        directory.make()
-        directory.lock()
-        return journal
-    plan = journal.plan()
     if plan is None:
-        raise RunConflict(f"{path} holds other files: give --output an empty directory.")
-    if not journal.is_finished() and not resume:
-        raise UnfinishedRun(
-            f"{path} holds an unfinished run of {plan.title}: resume it, or choose another "
-            "directory."
-        )
+        directory.make()
+    elif not journal.is_finished() and not resume:
+        raise _unfinished(path, plan)
     directory.lock()
     return journal
+
+
+def _plan_in(path: Path) -> RunPlan | None:
+    """Return the plan of the run in a directory, None if it is empty; raise RunConflict."""
+    if path.exists() and not path.is_dir():
+        raise RunConflict(f"{path} is a file: give --output a directory.")
+    directory = Directory(path)
+    plan = Journal(directory).plan()
+    if plan is None and not directory.is_empty():
+        raise RunConflict(f"{path} holds other files: give --output an empty directory.")
+    return plan
+
+
+def _unfinished(path: Path, plan: RunPlan) -> UnfinishedRun:
+    return UnfinishedRun(
+        f"{path} holds an unfinished run of {plan.title}: resume it, or choose another directory.",
+        str(path),
+    )

@@ -23,7 +23,7 @@ from keyhop.errors import CannotStart, KeyhopError
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes
-from keyhop.jobs.local import LocalJob, check_is_begun
+from keyhop.jobs.local import LocalJob, check_is_begun, check_is_new
 from keyhop.jobs.request import A_METHOD
 from keyhop.jobs.task import Task
 from keyhop.keys.request import keys_request
@@ -274,6 +274,8 @@ class _Run:
         is_resumed = self._settings.resume is not None
         if is_resumed:
             check_is_begun(self._path)
+        else:
+            check_is_new(self._path)
         is_begun = is_resumed and Journal(Directory(self._path)).plan() is not None
         if not is_begun:
             self._check()

@@ -197,6 +197,39 @@ def test_without_output_it_prints_the_command_that_resumes_it(
 
 
 @pytest.mark.parametrize(
+    ("operation", "begun"),
+    [
+        ("Scan", ["--put", "{item}", "-o", "run"]),
+        ("PutItem", ["--put", "{item}", "-o", "run"]),
+        ("DeleteItem", ["--undo", "put", "--max-write-rate", "10"]),
+    ],
+)
+def test_an_unfinished_directory_is_refused_with_the_command_that_resumes_it(
+    strict: Database,
+    stand_in: StandIn,
+    table_name: str,
+    item: str,
+    interrupt: Interrupt,
+    operation: str,
+    begun: list[str],
+) -> None:
+    strict.collections(table_name, [1] * 30)
+    each = Each(strict, table_name)
+    if "--undo" in begun:
+        assert each("--put", item, "--yes", "-o", "put").status == 0
+    stand_in.fault = lambda called, request: interrupt() if called == operation else None
+    words = [word.format(item=item) for word in begun]
+    assert each(*words, "--yes").status == 130
+    stand_in.fault = lambda called, request: None
+    result = each(*words, "--yes")
+    assert result.status == 2
+    program, *arguments = shlex.split(result.err.partition("To resume it: ")[2])
+    assert (program, keyhop(*arguments).status) == ("keyhop", 0)
+    remaining = Counter(sort for _, sort in each.items())["#feature"]
+    assert remaining == (0 if "--undo" in begun else 30)
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ([], "give one thing to do"),
