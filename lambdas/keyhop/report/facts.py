@@ -318,12 +318,16 @@ class IndexSample:
     composed: Mapping[str, tuple[tuple[str, ...], Estimate]] = field(default_factory=dict)
 
 
+EXPIRED_DAYS = 7
+"""TTL deletes within a few days: an item that expired earlier should no longer exist."""
+
+
 @dataclass(frozen=True, slots=True)
 class TtlFacts:
     """Shares of the items with the TTL attribute.
 
     Attributes:
-        expired: Items that expired more than some days ago and still exist.
+        expired: Items that expired more than EXPIRED_DAYS ago and still exist.
         wrong_type: Values that are not numbers.
         milliseconds: Values in milliseconds.
         missing: The share of all items without the attribute.

@@ -21,6 +21,7 @@ from keyhop.report.advice import (
 )
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
+    EXPIRED_DAYS,
     TABLE,
     Absent,
     Collection,
@@ -42,7 +43,6 @@ from keyhop.report.rules.rule import (
     LARGE_ITEM_BYTES,
     NEAR_COLLECTION_BYTES,
     NEAR_ITEM_BYTES,
-    TTL_NORMAL_DAYS,
     YEAR,
     clear,
     counted_long_enough,
@@ -497,7 +497,7 @@ def time_to_live(facts: Facts) -> Finding:
     kinds: tuple[tuple[str, Estimate, str], ...] = (
         ("are no numbers, so they never expire", ttl.wrong_type, _RIGHT_TYPE),
         ("are milliseconds, so they expire in 50,000 years", ttl.milliseconds, _SECONDS),
-        (f"expired over {TTL_NORMAL_DAYS} days ago and are still there", ttl.expired, _LATE),
+        (f"expired over {EXPIRED_DAYS} days ago and are still there", ttl.expired, _LATE),
     )
     signals = [
         evidence("sample", f"values of {table.ttl} that {what}", share, TTL_SHARE)

@@ -134,7 +134,7 @@ def status_changes(facts: Facts) -> Finding:
     if stream.view != BOTH_IMAGES:
         summary = f"The stream holds {stream.view or 'no images'}: changes need old and new images."
         return unknown(summary, Price(0.0, f"a stream with {BOTH_IMAGES}"))
-    if stream.reversals and highest < REVERSED:
+    if signals and highest < REVERSED:
         return clear("No status has gone back.", *signals)
     summary = "Too few changes of a status were seen."
     return unknown(summary, Price(0.0, "--stream 1h"), *signals)

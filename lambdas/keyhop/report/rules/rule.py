@@ -49,9 +49,6 @@ HOUR = 3600.0
 DAY = 86_400.0
 YEAR = 365 * DAY
 
-TTL_NORMAL_DAYS = 4
-"""The service deletes expired items within a few days [AWS: time to live]."""
-
 DATED = 0.95
 """The share of keys that are only a date at which the date counts as the key."""
 

@@ -20,7 +20,14 @@ from typing import TypeVar
 
 from keyhop.report.candidates.sampled import Tally
 from keyhop.report.estimate import Estimate
-from keyhop.report.facts import CandidateSample, IndexSample, SampleFacts, Tag, TtlFacts
+from keyhop.report.facts import (
+    EXPIRED_DAYS,
+    CandidateSample,
+    IndexSample,
+    SampleFacts,
+    Tag,
+    TtlFacts,
+)
 from keyhop.report.forms import KEPT_DIGITS, KeyForm
 from keyhop.report.sample.drawing import Population
 from keyhop.report.sample.largest import (
@@ -74,9 +81,6 @@ MOST_WORDS = 3
 
 SEED = 20261122
 """The seed of the bootstrap, so that the same rows have the same interval."""
-
-EXPIRED_DAYS = 7.0
-"""TTL deletes within a few days: an item that expired earlier should no longer exist."""
 
 FEWEST_ALIKE = 3
 """The collections that must share a word before it counts as a tag: fewer may share a name."""

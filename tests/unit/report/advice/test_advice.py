@@ -23,11 +23,10 @@ from keyhop.report.advice import (
     with_new_key,
     writing,
 )
-from keyhop.report.facts import HotKey, KeyTraffic, RequestShape, Tag
+from keyhop.report.facts import HotKey, KeyTraffic, RequestShape, Tag, Throttles
 from keyhop.report.rules.judge import judge
 
-from tests.unit.report.rules.test_indexes import throttled
-from tests.unit.report.rules.world import GB, facts, gsi, lsi, sampled, says, share
+from tests.unit.report.rules.world import GB, NOW, facts, gsi, lsi, sampled, says, share
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ FOUND: list[dict[str, Any]] = [
         }
     },
     {"sample": {"largest_item": 399 * 1024, "indexes": sampled("by-status", top_share=share(0.9))}},
-    {"metrics": {"throttles": throttled()}},
+    {"metrics": {"throttles": {("write", "key range", "by-status"): Throttles(50, NOW - 60)}}},
     {"requests": {"shapes": (RequestShape("Query", "", ("pk",), ("a",), 500, 1, 9, 9.0, 500),)}},
 ]
 

@@ -12,6 +12,7 @@ from keyhop.report.facts import (
     HotKey,
     KeyTraffic,
     RequestShape,
+    SampleFacts,
     TableFacts,
     Throttles,
     TtlFacts,
@@ -19,6 +20,7 @@ from keyhop.report.facts import (
 from keyhop.report.rules.judge import RULES, judge, not_assessed
 from keyhop.report.rules.rule import Rule
 
+from tests.unit.report.pages.made import samples
 from tests.unit.report.rules.world import (
     NOW,
     SOURCES,
@@ -143,6 +145,21 @@ def test_vector_indexes_are_named_as_not_assessed() -> None:
     assert "vector" not in " ".join(not_assessed(facts()))
     with_vectors = facts({"vector_indexes": ("by-meaning",)})
     assert "The vector indexes by-meaning:" in " ".join(not_assessed(with_vectors))
+
+
+@given(
+    rule=st.sampled_from(RULES),
+    sample=samples,
+    all_lengths=st.booleans(),
+)
+def test_nobody_claims_to_have_read_all_where_only_all_keys_are_known(
+    rule: Rule, sample: SampleFacts, all_lengths: bool
+) -> None:
+    unseen = share(0.0) if all_lengths else None
+    seen = replace(sample, all_keys=True, all_items=False, unseen=unseen)
+    for finding in rule(facts(sample=seen)):
+        texts = [finding.summary, finding.price.remedy if finding.price else ""]
+        assert not [text for text in texts if "was read" in text], finding
 
 
 ORDINARY = {

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     Absent,
+    Cause,
     CodeFacts,
     Facts,
     IndexFacts,
@@ -17,6 +18,7 @@ from keyhop.report.facts import (
     SampleFacts,
     StreamFacts,
     TableFacts,
+    Throttles,
 )
 from keyhop.report.findings import Finding
 from keyhop.report.rules.judge import RULES
@@ -54,6 +56,13 @@ SAMPLE = SampleFacts(
 )
 STREAM = StreamFacts(NOW - 900, 900, 10_000, 5_000, "NEW_AND_OLD_IMAGES", 500)
 METRICS = MetricFacts(NOW - 14 * DAY, NOW)
+THROTTLES = {
+    (way, cause, target): Throttles(0, None)
+    for way in ("read", "write")
+    for cause in get_args(Cause)
+    for target in ("", "by-status")
+}
+"""No throttles of the table and of its index."""
 INSIGHTS = InsightFacts(NOW - DAY, NOW)
 CODE = CodeFacts(files=12)
 REQUESTS = RequestFacts(3600, 10_000, 1.0)
