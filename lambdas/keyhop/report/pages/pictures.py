@@ -84,7 +84,7 @@ PICTURES: Final = """
 .kh-g{stroke:var(--grid);fill:none}.kh-a{stroke:var(--rule);fill:none}
 .kh-d{fill:var(--data)}.kh-l{stroke:var(--data);fill:none;stroke-width:1.8}
 .kh-w{stroke:var(--ink);fill:none;stroke-width:1.4}.kh-m{stroke:var(--high);fill:none}
-.kh-mt{fill:var(--high)}.kh-band{fill:var(--band)}.kh-dash{stroke-dasharray:4 3}
+.kh-mt{fill:var(--high)}.kh-band{fill:var(--band)}
 .kh-hatch{stroke:var(--medium);fill:none;stroke-width:.9;opacity:.75}.kh-ht{fill:var(--medium)}
 .kh-zone{fill:var(--panel);stroke:none}.kh-cells path{stroke-width:1.04}
 .kh-cells .kh-0{stroke:var(--h0)}.kh-cells .kh-1{stroke:var(--h1)}
@@ -313,7 +313,8 @@ SIZES_LEFT, SIZES_TOP, SIZES_ROW = 76, 26, 42
 def sizes(data: Mapping[str, Any], width: float = 400) -> Picture:
     """Draw a Sizes on a logarithmic scale, in bytes if the table reports them, otherwise in items.
 
-    The picture has the quantiles, DynamoDB's limit, and the range that no sample has seen.
+    The picture has the quantiles, DynamoDB's limit if the table has an LSI, and the range that no
+    sample has seen if items are expected in it.
     """
     rows = [*data["quantiles"], *([data["largest"]] if "largest" in data else [])]
     mean = data["item_bytes"]
@@ -327,7 +328,7 @@ def sizes(data: Mapping[str, Any], width: float = 400) -> Picture:
     ]
     write = figures.size if in_bytes else figures.count
     within = figures.size_within if in_bytes else figures.count_within
-    limit = data["limit"] if in_bytes else None
+    limit = data["limit"] if in_bytes and data["local_indexes"] else None
     edge = _edge(data, mean if in_bytes else 1.0)
     ends = [end for _, each in estimates for end in (each["low"], each["value"], each["high"])]
     values = [end for end in (*ends, limit, edge) if figures.known(end) and end > 0] or [1.0]
@@ -344,14 +345,12 @@ def sizes(data: Mapping[str, Any], width: float = 400) -> Picture:
     if "unseen" in data:
         share = figures.share_within(data["unseen"]["share"])
         description = f" {share} of all items are in collections larger than any that was sampled."
-        if edge:
+        if edge and data["unseen"]["share"]["value"]:
             parts += _unseen(scale(edge), right, foot, share)
     if limit:
-        is_limit = bool(data["local_indexes"])
-        style, words = ("kh-m", "10 GB") if is_limit else ("kh-m kh-dash", "10 GB with an LSI")
         x = scale(limit)
-        parts.append(_vertical(x, SIZES_TOP - 2, foot, style))
-        parts.append(text(x - 4, SIZES_TOP + 10, words, "kh-mt kh-halo", "end"))
+        parts.append(_vertical(x, SIZES_TOP - 2, foot, "kh-m"))
+        parts.append(text(x - 4, SIZES_TOP + 10, "10 GB", "kh-mt kh-halo", "end"))
     parts.append(path(f"M{SIZES_LEFT} {foot:.1f}H{right:.1f}", "kh-a"))
     for position, (name, estimate) in enumerate(estimates):
         middle = SIZES_TOP + SIZES_ROW * (position + 1) - 10

@@ -71,11 +71,11 @@ def test_sizes_are_told_in_items_where_the_table_does_not_tell_bytes() -> None:
     assert "10 GB" not in picture.svg()
 
 
-def test_the_limit_is_dashed_where_no_index_makes_it_one() -> None:
+def test_the_limit_is_drawn_where_an_lsi_makes_it_one() -> None:
     seen = facts()
     without = replace(seen, table=replace(seen.table, indexes=()))
-    assert "10 GB with an LSI" in sizes(pictures(without)["sizes"]).svg()
-    assert "10 GB with an LSI" not in sizes(pictures(seen)["sizes"]).svg()
+    assert "10 GB" not in sizes(pictures(without)["sizes"]).svg()
+    assert "10 GB" in sizes(pictures(seen)["sizes"]).svg()
 
 
 def test_what_nobody_saw_is_hatched_and_said() -> None:
@@ -84,6 +84,15 @@ def test_what_nobody_saw_is_hatched_and_said() -> None:
     assert picture.desc.endswith(
         "40 % [32, 48] of all items are in collections larger than any that was sampled."
     )
+
+
+def test_an_unseen_share_of_nothing_is_not_hatched() -> None:
+    data = pictures(facts())["sizes"]
+    data["unseen"]["share"] = Estimate(0.0, 0.0, 0.004, 400, "").to_json()
+    picture = sizes(data)
+    assert "kh-hatch" not in picture.svg()
+    assert "unseen" not in picture.svg()
+    assert "0 % [0, 0.4] of all items" in picture.desc
 
 
 def test_hatching_stays_in_its_box() -> None:

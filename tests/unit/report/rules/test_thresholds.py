@@ -528,6 +528,9 @@ for events, ago, words in (
 ):
     metrics = {"throttles": throttled("write", "key range", events, ago)}
     case("H1", "high" if ago == 60 else "info", metrics=metrics, text=words)
+OLD = throttled("write", "key range", 50, HOUR)
+NO_READ = {("read", "key range", TABLE): Throttles(0, NOW)}
+case("H1", "medium", metrics={"throttles": {**OLD, **NO_READ}})
 case("H1", "clear", metrics=calm(), evidence="metrics 1")
 case("H1", "clear", metrics=calm(499.0, 1499.0))
 case("H1", "unknown", metrics=calm(500.0, 9.0), price="0 --insights")
@@ -796,7 +799,8 @@ case("A9 by-status", "low", of_items(1000), sample=FEW_READ, metrics=rate(99.0))
 case("A9 by-status", "medium", of_items(1000), sample=FEW_READ, metrics={})
 for events, ago, severity in ((1, HOUR - 1, "high"), (10, HOUR, "medium"), (9, HOUR, "info")):
     metrics = {"throttles": throttled("write", "key range", events, ago, INDEX)}
-    case("A9 by-status", severity, ONE, metrics=metrics, evidence="metrics 1")
+    words = "by-status: writes found its key range too hot"
+    case("A9 by-status", severity, ONE, metrics=metrics, evidence="metrics 1", text=words)
 case("A9 by-status", "high", of_items(99), sample=FEW_READ, metrics=WRITES)
 case("A9 by-status", "high", ONE, sample=skewed(0.1, 0.05, 0.2), metrics=WRITES)
 case("A9 by-status", "clear", ONE, sample=skewed(0.1, 0.05, 0.199), metrics=WRITES)
@@ -1055,6 +1059,8 @@ case("A11", "unknown", stream=reversals(0, 730), price="0 --stream 1h")
 case("A11", "unknown", stream={"reversals": {"status": (1600, 0), "state": (9, 0)}})
 case("A11", "unknown", stream=reversals(0, 0), evidence="")
 case("A11", "unknown", stream={})
+case("A11", "unknown", stream={"view": ""}, text="The stream holds no images:")
+case("A11", "unknown", stream={"view": "NEW_IMAGE"}, text="The stream holds NEW_IMAGE:")
 case("A11", "unknown", stream={"view": "KEYS_ONLY"}, price="0 a stream with NEW_AND_OLD_IMAGES")
 case("A11", "low", code=line("status"), evidence="code")
 case("A11", "unknown", code=CodeFacts(3))

@@ -4,7 +4,7 @@ import random
 from decimal import Decimal
 
 import pytest
-from keyhop.report.statistics.sort_key import form_of, parse, tag_of
+from keyhop.report.statistics.sort_key import FINE, form_of, parse, tag_of
 
 KEYS = {
     "ORDER#2026-11-22T10:00:00Z": ("time", "ORDER#"),
@@ -64,6 +64,28 @@ def test_numbers_as_long_as_dynamodb_takes_have_a_start() -> None:
             start = form.key(number)
             assert len(start.as_tuple().digits) <= 38
             assert form.number(start) <= number
+
+
+@pytest.mark.parametrize(
+    ("key", "following", "seconds"),
+    [
+        ("2026-11-22", "2026-11-23", 86_400),
+        ("2026-11-22T10", "2026-11-22T11", 3_600),
+        ("2026-11-22T10:05", "2026-11-22T10:06", 60),
+        ("2026-11-22T10:05:07", "2026-11-22T10:05:08", 1),
+        ("2026-11-22T10:05:07.123Z", "2026-11-22T10:05:07.124Z", 0.001),
+        ("0000041", "0000042", 1e-9),
+    ],
+)
+def test_a_start_between_two_keys_is_the_lower_one(key, following, seconds) -> None:
+    """A day, an hour, a minute and so on are the steps between two keys."""
+    form = form_of([key, following])
+    assert form is not None
+    first, second = form.number(key), form.number(following)
+    assert second - first == round(seconds * 1e9) * FINE
+    assert form.key(first) == form.key(second - 1) == key
+    assert form.key(second) == following
+    assert form_of([]) is None
 
 
 def test_numbers_of_several_widths_as_text_are_no_form() -> None:

@@ -11,6 +11,7 @@ import pytest
 from keyhop.report.statistics.lengths import Measured
 from keyhop.report.statistics.sort_key import SortKey
 from keyhop.report.statistics.window import LengthProber
+from keyhop.scan.statistics import t_quantile
 
 from testing.marks import prove
 from testing.report_densities import DENSITIES, ratios
@@ -85,6 +86,28 @@ def test_the_mean_is_the_length_whatever_the_times_are(density: str) -> None:
 def test_a_sequence_is_counted_by_three_read_units() -> None:
     found = probe(Collection(range(100_000)), random.Random(1), 3).estimate()
     assert found.value == pytest.approx(100_000, rel=0.01)
+
+
+def test_eight_windows_that_agree_leave_the_assumed_error() -> None:
+    """Of each the variance is 0; four more with a variance of 0.5 are assumed."""
+    found = probe(Collection(range(1_000)), random.Random(1), 9).estimate()
+    factor = math.exp(t_quantile(11) * math.sqrt(4 * 0.5 / 11 / 8))
+    assert found.value == pytest.approx(1_000, rel=0.01)
+    assert found.low == pytest.approx(found.value / factor)
+    assert found.high == pytest.approx(found.value * factor)
+
+
+def test_two_items_show_how_dense_items_are() -> None:
+    """Otherwise the interval would have to include that there are none between the windows."""
+    found = probe(Collection(range(0, 200_000, 1_000)), random.Random(1), 9, 2).estimate()
+    assert found.low > 140
+
+
+@pytest.mark.parametrize(("tags", "is_known"), [(7, True), (8, False)])
+def test_six_tags_are_skipped(tags: int, is_known: bool) -> None:
+    keys = [f"{tag}#{at:06d}" for tag in "ABCDEFGH"[:tags] for at in range(300)]
+    found = probe(Collection(keys), random.Random(1), 40).estimate()
+    assert math.isfinite(found.high) == is_known
 
 
 @pytest.mark.parametrize("items", [0, 1, 6, 7, 12, 13])
