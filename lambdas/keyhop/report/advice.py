@@ -96,10 +96,11 @@ WORTH_DOLLARS = 1.0
 """The dollars a month above which money counts as wasted."""
 
 
-def with_new_key(facts: Facts, patterns: tuple[str, ...], *steps: str) -> Advice:
+def with_new_key(facts: Facts, patterns: tuple[str, ...], *steps: str, command: str = "") -> Advice:
     """Advise a table with another key, to which the data is copied.
 
-    The new table costs as much a month. The copy reads and writes all data once.
+    The new table costs as much a month. The copy reads and writes all data once. `command` tries
+    the new key, if it is known.
     """
     table, today = facts.table, of_table(facts)
     cost = money(facts, today, today, rewriting(facts, table.bytes, table.items))
@@ -109,7 +110,26 @@ def with_new_key(facts: Facts, patterns: tuple[str, ...], *steps: str) -> Advice
         "what becomes of them, and the cost.",
         "See what a key would do before that: keyhop report with --candidate.",
     )
-    return Advice(patterns, (*steps, *re_key), "", cost)
+    return Advice(patterns, (*steps, *re_key), command, cost)
+
+
+def spreading(facts: Facts, shards: int) -> str:
+    """Return the commands that try a re-key which divides each partition key into shards.
+
+    They write the template first. The shard follows from the sort key, so the result is "" without
+    one. It is also "" if the partition key is not a string, to which a shard can be appended.
+    """
+    table = facts.table
+    key, sort = table.partition, table.sort
+    if not sort or table.types.get(key) != "S" or not (key + sort).isidentifier():
+        return ""
+    new_key = {key: f"{{{key}}}#{{{sort}|shard:{shards}}}", sort: f"{{{sort}}}"}
+    rule = {"name": "item", "set": new_key, "keep": {key: f"old_{key}"}}
+    template = json.dumps({"items": [rule, {"otherwise": "refuse"}]})
+    return (
+        f"echo '{template}' > template.json\n"
+        f"keyhop rekey plan {table.name} --to {table.name}-sharded --template template.json"
+    )
 
 
 def naming(table: str, attribute: str, tag: Tag) -> str:

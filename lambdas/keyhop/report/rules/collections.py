@@ -14,6 +14,7 @@ from keyhop.report.advice import (
     most_bytes,
     peak_of,
     read_consistently,
+    spreading,
     stays_small,
     storing,
     with_local,
@@ -229,7 +230,7 @@ def few_keys(facts: Facts) -> Finding:
             summary = (
                 f"{number}: the busiest takes {percent(load)} or more of what a partition serves"
             )
-            return found("medium", f"{summary}.", *signals, advice=_more_keys(facts))
+            return found("medium", f"{summary}.", *signals, advice=_more_keys(facts, keys))
     if keys.against(FEW_KEYS) == "above":
         return clear(f"{number}: enough for the quota of a table.", *signals)
     low, high = _seconds_to_write(facts, sample, keys)
@@ -242,7 +243,7 @@ def few_keys(facts: Facts) -> Finding:
         if largest is not None and keys.value > 1:
             summary += f"; the largest holds {interval(largest[1])} of them"
         severity = _severity(facts, share) if load is None else "low"
-        return found(severity, f"{summary}.", *signals, advice=_more_keys(facts))
+        return found(severity, f"{summary}.", *signals, advice=_more_keys(facts, keys))
     if high >= SMALL_SECONDS:
         summary = "Whether there are enough partition keys is open."
         return unknown(summary, more(sample, UNITS_OF_KEYS), *signals)
@@ -283,7 +284,7 @@ def _seconds_to_write(facts: Facts, sample: SampleFacts, keys: Estimate) -> tupl
     return low / KEY_WRITES, max(low, high) / KEY_WRITES
 
 
-def _more_keys(facts: Facts) -> Advice:
+def _more_keys(facts: Facts, keys: Estimate) -> Advice:
     steps = (
         "Make the partition key of something that there are many of, as customers, devices or "
         "orders; a status, a flag or a type belongs into the sort key, or into an index.",
@@ -292,7 +293,9 @@ def _more_keys(facts: Facts) -> Advice:
         "the sort key when it is hot, but not where new items always come at the end, and never in "
         "a table with an LSI.",
     )
-    return with_new_key(facts, ("P5", "P17"), *steps)
+    shards = math.ceil(FEW_KEYS / max(1.0, keys.value))
+    command = spreading(facts, shards) if shards > 1 else ""
+    return with_new_key(facts, ("P5", "P17"), *steps, command=command)
 
 
 def _largest(facts: Facts, sample: SampleFacts) -> tuple[Collection, Estimate] | None:

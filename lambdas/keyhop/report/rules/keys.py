@@ -7,6 +7,7 @@ from keyhop.report.advice import (
     peak_of,
     sharding_steps,
     shards_for,
+    spreading,
     with_new_key,
 )
 from keyhop.report.estimate import Estimate
@@ -258,9 +259,12 @@ def _heat(facts: Facts) -> Severity:
 
 def _spread_dates(facts: Facts) -> Advice:
     steps = ["Add what spreads a day over several keys: 2026-11-22#3, or the device's own id."]
+    command = ""
     if (peak := peak_of(facts)) is not None:
-        steps += sharding_steps(shards_for(peak))
-    return with_new_key(facts, ("P17",), *steps)
+        shards = shards_for(peak)
+        steps += sharding_steps(shards)
+        command = spreading(facts, shards.roomy) if shards.roomy > 1 else ""
+    return with_new_key(facts, ("P17",), *steps, command=command)
 
 
 @rule("A18", "no attribute names the kind")

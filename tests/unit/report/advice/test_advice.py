@@ -1,5 +1,6 @@
 """What a finding advises: shards, buckets, indexes, money, and commands that there are."""
 
+import json
 import re
 import shlex
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import click
 import pytest
 from keyhop.cli.main import command as keyhop
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.units import Prices
+from keyhop.rekey.template.load import load
 from keyhop.report.advice import (
     PATTERNS,
     bucket,
@@ -153,9 +156,8 @@ def test_advice_names_patterns_and_commands_that_there_are(
             step[0].isupper() and step.endswith((".", '#status = :pending".'))
             for step in advice.steps
         )
-        assert "rekey" not in advice.command
         if advice.command:
-            runs(advice.command)
+            runs(advice.command.splitlines()[-1])
 
 
 def runs(pasted: str) -> None:
@@ -173,6 +175,37 @@ def test_commands_are_the_command_lines_own() -> None:
         "keyhop shards add Orders KEY --count 9"
     )
     runs(naming("Orders", "Type", Tag("USER", share(0.6), "USER#")))
+
+
+@pytest.mark.parametrize(
+    ("fields", "shards"),
+    [
+        ({}, 8),
+        ({"types": {"pk": "S", "sk": "N"}}, 8),
+        ({"types": {"pk": "N", "sk": "S"}}, 0),
+        ({"sort": None}, 0),
+        ({"partition": "it's"}, 0),
+    ],
+)
+def test_a_new_key_is_tried_by_a_template_that_is_ready(
+    fields: dict[str, Any], shards: int
+) -> None:
+    """Of five keys, 40 become by eight shards each, as many as use the quota of a table."""
+    few = facts({**fields, "items": 5_000_000}, sample={"keys": share(5)})
+    advice = says("A19", few).advice
+    assert advice is not None
+    if not shards:
+        assert advice.command == ""
+        return
+    writes, plans = advice.command.splitlines()
+    _, template, _, file = shlex.split(writes)
+    assert plans == f"keyhop rekey plan Orders --to Orders-sharded --template {file}"
+    keys = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", few.table.types["sk"]))
+    transform = load(json.loads(template), keys, keys)
+    items = [{"pk": {"S": "a"}, "sk": {keys.sort.type: f"{number}"}} for number in range(99)]
+    moved = [transform.forward(item) for item in items]
+    assert {item["pk"]["S"] for item in moved} == {f"a#{shard}" for shard in range(shards)}
+    assert [transform.back(item) for item in moved] == items
 
 
 def test_the_kind_is_named_by_each_where_each_item_is_a_collection() -> None:

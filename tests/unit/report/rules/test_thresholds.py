@@ -172,6 +172,15 @@ def hot(units: float) -> dict[str, Any]:
     return {"traffic": (KeyTraffic("k", 900, 900, 9e3, units),)}
 
 
+def rekeyed(shards: int) -> str:
+    """The commands that try a re-key of each partition key to so many shards."""
+    return """echo '{"items": [{"name": "item", "set": {"pk": "{pk}#{sk|shard:N}", "sk": "{sk}"}, \
+"keep": {"pk": "old_pk"}}, {"otherwise": "refuse"}]}' > template.json
+keyhop rekey plan Orders --to Orders-sharded --template template.json""".replace(
+        "shard:N", f"shard:{shards}"
+    )
+
+
 DATES = dated(0.99, 0.97, 1.0)
 case("A3", "low", sample=dated(0.95, 0.85, 1.0), evidence="sample 0.95")
 case("A3", "unknown", sample=dated(0.949, 0.85, 1.0))
@@ -179,8 +188,9 @@ case("A3", "unknown", sample=dated(0.99, 0.849, 1.0))
 case("A3", "unknown", sample=dated(0.9, 0.87, 0.95))
 case("A3", "clear", sample=dated(0.9, 0.87, 0.949))
 case("A3", "unknown", sample={})
-case("A3", "low", sample=DATES, stream=hot(499.0), text="over 1 shard at least")
-case("A3", "medium", sample=DATES, stream=hot(500.0))
+case("A3", "low", sample=DATES, stream=hot(499.0), text="units a second, 1,000 a shard")
+case("A3", "medium", sample=DATES, stream=hot(500.0), command="")
+case("A3", "medium", sample=DATES, stream=hot(501.0), command=rekeyed(2))
 case("A3", "low", stream={"date_share": share(0.6, 0.5, 0.7)}, patterns="P17")
 case("A3", "unknown", stream={"date_share": share(0.6, 0.49, 0.7)})
 TODAY = {"evidence": "stream 0.5, sample 0.95"}
@@ -432,7 +442,7 @@ def load(writes: float, reads: float = 0.0) -> dict[str, Any]:
 
 
 MANY, TEN_SECONDS = {"items": 5_000_000}, {"items": 10_000, "bytes": 5_000_000}
-case("A19", "low", MANY, sample=keys(39), evidence="sample 40, sample 60")
+case("A19", "low", MANY, sample=keys(39), evidence="sample 40, sample 60", command=rekeyed(2))
 case("A19", "clear", MANY, sample=keys(40), evidence="sample 40")
 case("A19", "unknown", MANY, sample=keys(38, 35, 41))
 case("A19", "unknown", MANY, sample={})
@@ -572,7 +582,7 @@ def busy(peak: float, units: float) -> dict[str, Any]:
     return {"traffic": (KeyTraffic("a", 1, 1, 9e9, 1.0), KeyTraffic("k", 900, 900, units, peak))}
 
 
-SHARDS = {"text": "over 1 shard at least; 1 keep half of each free (500 write"}
+SHARDS = {"text": "(500 write units a second, 1,000 a shard)"}
 case("H1", "medium", stream=busy(500.0, 5000.0), **SHARDS, evidence="stream 500", where="k")
 case("H1", "info", stream=busy(500.0, 4999.0), text="in a short burst")
 case("H1", "unknown", stream=busy(499.0, 90000.0))
@@ -711,7 +721,12 @@ case("A8", "unknown", stream={"counter": share(0.3, 0.19, 0.4)}, text="Too few w
 case("A8", "unknown", stream={"counter": share(0.1, 0.0, 0.2)})
 case("A8", "clear", stream={"counter": share(0.1, 0.0, 0.199)}, evidence="stream 0.2")
 case("A8", "low", stream={"counter": ALL, **hot(499.0)})
-case("A8", "medium", stream={"counter": ALL, **hot(500.0)}, text="over 1 shard at least")
+case(
+    "A8",
+    "medium",
+    stream={"counter": ALL, **hot(500.0)},
+    text=" write units a second, 1,000 a shard",
+)
 case("A8", "unknown", stream={"records": 384}, text="Too few writes were seen.")
 case("A8", "unknown", stream={"records": 385}, text="old and new images only")
 HOT_ITEM = {"items": {TABLE: (HotKey("c", 1.0, 1.0), HotKey("i", 90_001.0, 1.0))}}

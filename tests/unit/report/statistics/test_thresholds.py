@@ -61,7 +61,7 @@ def test_half_of_the_segments_leave_half_of_the_variance() -> None:
     is_about(distinct_keys([8, 8], 2), 16, 16, 16)
     found = distinct_keys([1, 0], 3)
     assert found is not None
-    assert found.low == 1  # what was seen is there
+    assert found.low == 1  # the key that was read
 
 
 def test_quantiles_need_ten_collections_beyond_them() -> None:

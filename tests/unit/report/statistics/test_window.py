@@ -118,7 +118,12 @@ def test_what_two_pages_hold_is_counted(items: int) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [lambda at: f"/srv/{at:06d}/f.txt", lambda at: f"name {at:05d} of x", lambda at: "a" * at],
+    [
+        lambda at: f"/srv/{at:06d}/f.txt",
+        lambda at: f"name {at:05d} of x",
+        lambda at: "a" * at,
+        lambda at: f"{at}",  # as text, 10 comes before 9
+    ],
 )
 def test_paths_are_unknown_at_least_what_was_seen(write: Callable[[int], str]) -> None:
     keys = sorted(write(at) for at in range(1, 500))
