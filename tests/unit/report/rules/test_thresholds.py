@@ -294,6 +294,10 @@ case(
     cost="0.5062 0.5062 1.25",
 )
 
+for size, words in ((KB - 1, "1,023 bytes"), (KB, "1.0 KB"), (KB**2, "1.0 MB"), (GB, "1.0 GB")):
+    index = lsi(bytes=0)
+    case("A6", "low", {"bytes": size, "indexes": (index,)}, text=f"has more than {words} yet")
+
 # Consistent reads need the LSI. A collection has 1.25 GB today, and 10 GB in three years.
 NEEDED = {"shapes": (RequestShape("Query", "by-date", ("pk",), (), 500, 500, 500, 500.0, 500),)}
 QUARTER = {"indexes": (lsi(bytes=250_000_000),), "bytes": 10**9}
@@ -446,7 +450,8 @@ case("A19", "low", MANY, sample=keys(39), evidence="sample 40, sample 60", comma
 case("A19", "clear", MANY, sample=keys(40), evidence="sample 40")
 case("A19", "unknown", MANY, sample=keys(38, 35, 41))
 case("A19", "unknown", MANY, sample={})
-case("A19", "low", MANY, sample=keys(1), text="1 partition key for 5,000,000 items.")
+ONLY = {**largest(1e6, items=5_000_000), **keys(1)}
+case("A19", "low", MANY, sample=ONLY, text="1 partition key for 5,000,000 items.")
 case("A19", "low", MANY, sample=keys(5), metrics=load(1))
 case("A19", "low", {"bytes": 5 * GB - 9}, sample=keys(5))
 case("A19", "medium", {"bytes": 5 * GB}, sample=keys(5))
