@@ -1,4 +1,4 @@
-"""The examples of the pages about Python run as they are, one after the other; a re-key on its own."""
+"""The examples of the pages about Python run, one after the other; a re-key on its own."""
 
 import re
 from collections.abc import Callable

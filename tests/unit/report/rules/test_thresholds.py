@@ -1,4 +1,4 @@
-"""Each threshold of docs/reference/report-rules.md from both sides: facts, and what a rule makes of them."""
+"""Each threshold of report-rules.md from both sides: facts, and what a rule makes of them."""
 
 from collections.abc import Mapping
 from dataclasses import replace

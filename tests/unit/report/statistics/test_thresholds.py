@@ -1,4 +1,4 @@
-"""Each threshold of docs/internals/report-statistics.md from both sides, with figures worked out by hand."""
+"""Each threshold of report-statistics.md from both sides, with figures worked out by hand."""
 
 import math
 import random
@@ -82,7 +82,9 @@ def test_the_noise_of_measuring_is_taken_from_the_spread_of_ten_lengths() -> Non
     """Logarithms of 1 and -1 vary by 1: without 0.36 of it by 0.64, and the median is raised."""
     ten = measured(*[math.exp(-1)] * 5, *[math.e] * 5, error=0.36)
     smaller = [math.exp(0.18 - 0.8)] * 5 + [math.exp(0.18 + 0.8)] * 5
-    assert without_noise([*ten, *exact(7), *cut(9)]) == pytest.approx([*smaller, 7, 9])
+    empty = Measured(0, 0, 5, 1, "")
+    others = [*exact(7), *cut(9), empty]
+    assert without_noise([*ten, *others]) == pytest.approx([*smaller, 7, 9, 0])
     nine = measured(*[math.exp(-1)] * 5, *[math.e] * 4, error=0.36)
     assert without_noise(nine) == [length.value for length in nine]
     all_noise = without_noise(measured(*[math.exp(-1)] * 5, *[math.e] * 5, error=2.0))
@@ -239,6 +241,9 @@ def test_a_share_has_as_many_draws_as_collections_at_most() -> None:
     uneven = [Item("a", 1.0, 1.0), Item("b", 1.0, 1.0), Item("c", 2.0, 1.0)]
     is_about(weighted_share(uneven), 1, proportion_limits(16 / 6, 16 / 6)[0], 1)
     is_about(weighted_share([Item("a", 2.0, 1.0)]), 1, *proportion_limits(1, 1))
+    with_nothing = [Item("a", 2.0, 1.0), Item("b", 0.0, 0.0)]
+    is_about(weighted_share(with_nothing), 1, *proportion_limits(1, 1))
+    is_about(weighted_mean(with_nothing), 1, 1, 1)
     assert weighted_share([Item("a", 0.0, 1.0)]) is None
     is_about(widened(Estimate(0.5, 0.4, 0.6, 9, ""), 0.1), 0.5, 0.36, 0.64)
 
