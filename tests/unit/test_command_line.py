@@ -90,7 +90,7 @@ def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str,
     """But those which only share a name: what they are of differs."""
     own = {"--dry-run", "--output", "--resume", "--separator", "--metadata", "--logical", "--stack"}
     own |= {"--max-cost", "--max-read-units", "--queue", "--accept", "--dry-run", "--show-keys"}
-    own |= {"--limit", "--count", "--follow"}
+    own |= {"--limit", "--count", "--follow", "--remote"}
     for option in COMMANDS[names].params:
         for other in (one for each in COMMANDS.values() for one in each.params):
             a_page = "html" in f"{getattr(option, 'help', '')}{getattr(other, 'help', '')}"
@@ -242,7 +242,7 @@ def test_help_of_what_there_is_not_is_told() -> None:
 
 
 def test_a_page_that_a_message_names_is_printed() -> None:
-    page = ROOT / "docs" / "rekey-router.md"
+    page = ROOT / "docs" / "reference" / "rekey-router.md"
     for name in ("docs/reference/rekey-router.md", "docs/reference/rekey-router.md#the-guard"):
         assert keyhop("help", name).out == page.read_bytes()
 

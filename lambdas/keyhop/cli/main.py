@@ -62,9 +62,9 @@ def help_(names: tuple[str, ...]) -> None:
 
     \b
     examples:
-      keyhop help index build       the help of a command
-      keyhop help docs              the list of the pages
-      keyhop help docs/reference/command.md   a page, by the name that messages give it
+      keyhop help index build              the help of a command
+      keyhop help docs                     the list of the pages
+      keyhop help docs/how-to/rekey.md     a page that a message names
     """
     if names and names[0].partition("/")[0] == "docs":
         pages.show(names[0])
