@@ -191,7 +191,7 @@ def posts_snowflake(c: Random, now: float) -> Items:
         number = (int(at * 1000) - 1_288_834_974_657 << 22) | c.getrandbits(22)
         yield {
             "id": str(number),
-            "author": authors[skew(c, 200)],
+            "author": authors[skew(c, 200, 1.4)],
             "body": some(c, 20, 280),
             "lang": c.choice(["en", "de", "pt"]),
         }
@@ -549,7 +549,7 @@ def toolbox_pokemons(c: Random, now: float) -> Items:
 @table("events-by-day", "planted", Schema("day", "at"), found=("A3",))
 def events_by_day(c: Random, now: float) -> Items:
     for _ in range(2000):
-        at = when(c, now, 30)
+        at = when(c, now, 90)
         yield {
             "day": day(at),
             "at": f"{iso(at)}#{code(c, 6)}",
@@ -2167,7 +2167,13 @@ def metrics_by_region(c: Random, now: float) -> Items:
         }
 
 
-@table("translations-one-key", "planted", Schema("pk", "sk"), found=("A19",))
+@table(
+    "translations-one-key",
+    "planted",
+    Schema("pk", "sk"),
+    found=("A19",),
+    allowed={"A15": "texts grow with the application"},
+)
 def translations_one_key(c: Random, now: float) -> Items:
     for _ in range(2000):
         yield {
@@ -2235,7 +2241,11 @@ def tenants_young(c: Random, now: float) -> Items:
     "totals-sharded",
     "decoy",
     Schema("shard"),
-    traps={"A19": "shards of a counter, spread by intent", "A8": "sharded"},
+    traps={
+        "A19": "shards of a counter, spread by intent",
+        "A8": "sharded",
+        "A1": "numbers of shards",
+    },
     stream=lambda c, now, items: (
         Write(ago, item, item | {"total": item["total"] + 1, "at": int(now - ago)})
         for ago in sorted((c.random() * 300 for _ in range(4000)), reverse=True)
@@ -2903,6 +2913,9 @@ def session_config_hot(c: Random, now: float) -> Items:
         yield {"k": f"session-{uuid(c)}", "json": some(c, 100, 400)}
 
 
+EVEN = [f"u-{number * 7_919_417 % 9_999_991:07}" for number in range(1, 26)]
+
+
 @table(
     "even-traffic",
     "decoy",
@@ -2910,12 +2923,12 @@ def session_config_hot(c: Random, now: float) -> Items:
     traps={"H1": "much traffic, and no key with more than a hundredth", "H4": "nothing throttled"},
     metrics=(rcu(400_000), wcu(90_000)),
     insights=tuple(
-        Contributor("PKC", (f"u-{number:04}",), 3600 - number * 40, 60) for number in range(25)
+        Contributor("PKC", (key,), 3600 - number * 40, 60) for number, key in enumerate(EVEN)
     ),
 )
 def even_traffic(c: Random, now: float) -> Items:
-    for number in c.sample(range(10_000), 700):
-        yield {"userId": f"u-{number:04}", "name": name(c), "seen": int(when(c, now, 3))}
+    for key in EVEN + [f"u-{number:07}" for number in c.sample(range(10**7), 700)]:
+        yield {"userId": key, "name": name(c), "seen": int(when(c, now, 3))}
 
 
 @table(
@@ -4084,7 +4097,7 @@ def policies_three_copies(c: Random, now: float) -> Items:
             "policy": policy,
             "holder": code(c, 9),
             "agent": f"agent-{c.randrange(80)}",
-            "renewalMonth": f"{c.choice([2026, 2027])}-{c.randint(1, 12):02}-{c.randrange(9)}",
+            "renewalMonth": f"{c.choice([2026, 2027])}-{c.randint(1, 12):02}#{code(c, 1)}",
             "terms": some(c, 4000, 8000),
         }
 
@@ -4485,13 +4498,891 @@ def music(c: Random, now: float) -> Items:
 def game_scores(c: Random, now: float) -> Items:
     """AWS's developer guide: the table GameScores and its index GameTitleIndex."""
     games = ids(c, 40, lambda c: some(c, 6, 16) + code(c, 2))
-    for number in c.sample(range(1000), 400):
+    for user in ids(c, 400, lambda c: code(c, 10)):
         for game in c.sample(games, c.randint(1, 5)):
             yield {
-                "UserId": f"{number:03}-{code(c, 6)}",
+                "UserId": user,
                 "GameTitle": game,
                 "TopScore": skew(c, 9000),
                 "TopScoreDateTime": iso(when(c, now, 900)),
                 "Wins": skew(c, 80),
                 "Losses": skew(c, 80),
             }
+
+
+@table(
+    "ProductCatalog",
+    "real",
+    Schema("Id:N"),
+    found=("A1",),
+    traps={"A18": "ProductCategory names Book and Bicycle", "A2": "all are products"},
+)
+def product_catalog(c: Random, now: float) -> Items:
+    """AWS's developer guide: the table ProductCatalog, with its ids from 101 on."""
+    for number in range(101, 801):
+        item: Item = {"Id": number, "Title": some(c, 8, 30), "Price": c.randrange(5, 900)}
+        if number % 3:
+            item |= {"ProductCategory": "Book", "ISBN": code(c, 13), "PageCount": 300}
+        else:
+            item |= {"ProductCategory": "Bicycle", "Brand": code(c, 5), "Color": ["Red", "Black"]}
+        yield item
+
+
+@table(
+    "Reply",
+    "real",
+    Schema(
+        "Id",
+        "ReplyDateTime",
+        indexes=(Index("PostedBy-Message-Index", "PostedBy", "Message", False, "KEYS_ONLY"),),
+    ),
+    traps={
+        "I4 PostedBy-Message-Index": "forum and subject are joined in the table's key",
+        "A15": "a thread has some replies",
+    },
+)
+def reply(c: Random, now: float) -> Items:
+    """AWS's developer guide: the table Reply, whose Id is forum and subject."""
+    people_ = ids(c, 120, mail)
+    for _ in range(300):
+        thread_id = f"Amazon {code(c, 6)}#{some(c, 20, 40)}{code(c, 3)}"
+        for _ in range(c.randint(1, 8)):
+            yield {
+                "Id": thread_id,
+                "ReplyDateTime": iso(when(c, now, 700)),
+                "Message": some(c, 20, 200),
+                "PostedBy": c.choice(people_),
+            }
+
+
+@table(
+    "pynamo-threads",
+    "real",
+    Schema("forum_name", "subject", indexes=(Index("view-index", "views:N"),)),
+    found=("A9 view-index",),
+    allowed={"I1": "what is asked for may be those with some views"},
+)
+def pynamo_threads(c: Random, now: float) -> Items:
+    """PynamoDB's documentation: Thread with ViewIndex, an index by the number of views."""
+    forums = ids(c, 90, lambda c: code(c, 8))
+    for _ in range(1100):
+        yield {
+            "forum_name": c.choice(forums),
+            "subject": some(c, 15, 50) + code(c, 4),
+            "views": 0 if c.random() < 0.8 else skew(c, 500),
+            "replies": skew(c, 9),
+            "last_post_datetime": iso(when(c, now)),
+        }
+
+
+@table(
+    "Complaint_management_system",
+    "real",
+    Schema(
+        "PK",
+        "SK",
+        indexes=(
+            Index("Customer_Complaint_GSI", "customer_id", "complaint_id"),
+            Index("Escalations_GSI", "escalated_to", "escalation_time"),
+            Index("Agents_Comments_GSI", "agentID", "comm_date"),
+        ),
+    ),
+    found=("A18",),
+    traps={
+        "A7": "each index has the items of one question",
+        "A2": "metadata and comm# tell the kind",
+        "A1": "Complaint and a number, but with gaps and in no order",
+        "A6": "all are global",
+    },
+)
+def complaint_management_system(c: Random, now: float) -> Items:
+    """aws-dynamodb-examples, schema_design/SchemaExamples/ComplainManagement."""
+    agents, customers = ids(c, 70, lambda c: f"Agent{code(c, 4)}"), ids(c, 300)
+    for number in c.sample(range(10**6, 10**7), 350):
+        key, made = f"Complaint{number}", when(c, now, 700)
+        item = {
+            "PK": key,
+            "SK": "metadata",
+            "customer_id": c.choice(customers),
+            "complaint_id": key,
+            "current_state": c.choice(["waiting", "assigned", "investigating", "resolved"]),
+            "creation_time": iso(made),
+            "severity": c.choice(["P1", "P2", "P3"]),
+            "complaint_description": some(c, 30, 200),
+        }
+        if c.random() < 0.15:
+            item |= {"escalated_to": c.choice(agents), "escalation_time": iso(made + 90_000)}
+        yield item
+        for step in range(c.randint(0, 5)):
+            at, comment = iso(made + step * 40_000), code(c, 6)
+            yield {
+                "PK": key,
+                "SK": f"comm#{at}#{comment}",
+                "comm_id": comment,
+                "comm_date": at,
+                "complaint_state": "investigating",
+                "comm_text": some(c, 20, 200),
+                "agentID": c.choice(agents),
+            }
+
+
+@table(
+    "orders-consumer-leases",
+    "real",
+    Schema("leaseKey"),
+    traps={
+        "A1": "Kinesis gives shards their numbers, and they are few",
+        "A8": "leaseCounter goes up every few seconds, of each shard: that is a heartbeat",
+        "H7": "some writes a second",
+    },
+    stream=lambda c, now, items: paced(
+        12, 120, lambda at, n: (x := items[n % len(items)], x | {"leaseCounter": 90_000 + n})
+    ),
+    metrics=(wcu(720), rcu(300)),
+)
+def orders_consumer_leases(c: Random, now: float) -> Items:
+    """The Kinesis Client Library: its lease table, an item for each shard."""
+    for shard in range(64):
+        yield {
+            "leaseKey": f"shardId-{shard:012}",
+            "leaseCounter": c.randrange(90_000),
+            "leaseOwner": uuid(c),
+            "checkpoint": str(c.randrange(10**55, 10**56)),
+            "ownerSwitchesSinceCheckpoint": 0,
+        }
+
+
+@table("terraform-locks", "real", Schema("LockID"))
+def terraform_locks(c: Random, now: float) -> Items:
+    """Terraform: the lock table of its S3 backend."""
+    for _ in range(300):
+        yield {
+            "LockID": f"acme-state/{code(c, 8)}/{c.choice(['dev', 'prod'])}/terraform.tfstate-md5",
+            "Digest": code(c, 32),
+        }
+
+
+@table(
+    "express-sessions",
+    "real",
+    Schema("id", ttl="expires"),
+    traps={"A16": "seconds, of the coming day", "A2": "one kind, with the prefix sess:"},
+)
+def express_sessions(c: Random, now: float) -> Items:
+    """connect-dynamodb: the sessions of an Express application."""
+    for _ in range(900):
+        yield {
+            "id": f"sess:{code(c, 32)}",
+            "expires": int(now + c.random() * DAY),
+            "type": "connect-session",
+            "sess": '{"cookie":{"originalMaxAge":86400000},"u":"' + code(c, 8) + '"}',
+        }
+
+
+@table(
+    "next-auth",
+    "real",
+    Schema("pk", "sk", indexes=(Index("GSI1", "GSI1PK", "GSI1SK"),), ttl="expires"),
+    traps={
+        "A18": "type names USER, ACCOUNT and SESSION",
+        "I4 GSI1": "three kinds with different attributes",
+        "A16": "seconds, of sessions alone",
+        "E2": "accounts lie beside their users",
+    },
+)
+def next_auth(c: Random, now: float) -> Items:
+    """Auth.js: the table of its DynamoDB adapter."""
+    for user in ids(c, 350):
+        email, key = mail(c), f"USER#{user}"
+        yield {
+            "pk": key,
+            "sk": key,
+            "GSI1PK": f"USER#{email}",
+            "GSI1SK": f"USER#{email}",
+            "id": user,
+            "type": "USER",
+            "email": email,
+        }
+        account = f"ACCOUNT#github#{c.randrange(10**6, 10**8)}"
+        yield {
+            "pk": key,
+            "sk": account,
+            "GSI1PK": "ACCOUNT#github",
+            "GSI1SK": account,
+            "type": "ACCOUNT",
+            "userId": user,
+        } | {"GSI1PK": account}
+        for session in ids(c, c.randint(0, 2)):
+            yield {
+                "pk": key,
+                "sk": f"SESSION#{session}",
+                "GSI1PK": f"SESSION#{session}",
+                "GSI1SK": f"SESSION#{session}",
+                "type": "SESSION",
+                "userId": user,
+                "expires": int(now + c.random() * 30 * DAY),
+            }
+
+
+@table(
+    "Post-amplify",
+    "real",
+    Schema("id", indexes=(Index("postsByDate", "type", "createdAt"), Index("byBlog", "blogID"))),
+    found=("A9 postsByDate",),
+    traps={"A18": "one kind", "A7": "two questions", "I1 postsByDate": "type is no state"},
+)
+def post_amplify(c: Random, now: float) -> Items:
+    """AWS Amplify: a model with the constant attribute type, to list all by date."""
+    blogs = ids(c, 80)
+    for one in ids(c, 1500):
+        at = iso(when(c, now, 900))
+        yield {
+            "id": one,
+            "type": "Post",
+            "__typename": "Post",
+            "blogID": c.choice(blogs),
+            "title": some(c, 10, 60),
+            "createdAt": at,
+            "updatedAt": at,
+        }
+
+
+@table(
+    "version-control-electro",
+    "real",
+    Schema(
+        "pk",
+        "sk",
+        indexes=tuple(Index(f"gsi{n}pk-gsi{n}sk-index", f"gsi{n}pk", f"gsi{n}sk") for n in (1, 2)),
+    ),
+    traps={
+        "A18": "__edb_e__ names the kind",
+        "A7": "two overloaded indexes",
+        "E1": "issue numbers have four digits",
+    },
+    allowed={"I4": "keys join owner and name, of issues and comments in one index"},
+)
+def version_control_electro(c: Random, now: float) -> Items:
+    """ElectroDB: examples/versionControl, its issues and their comments."""
+    users = ids(c, 120, lambda c: code(c, 8))
+    repos = [(c.choice(users), code(c, 9)) for _ in range(90)]
+    for number in c.sample(range(1, 9000), 350):
+        owner, repo = c.choice(repos)
+        issue, user, status = f"{number:04}", c.choice(users), c.choice(["Open", "Closed"])
+        at = iso(when(c, now, 600))
+        key = f"$version-control#repoowner_{owner}#reponame_{repo}#issuenumber_{issue}"
+        base = {"pk": key, "repoOwner": owner, "repoName": repo, "issueNumber": issue}
+        yield base | {
+            "sk": "$issuereview#issue_1",
+            "gsi1pk": f"$version-control#username_{user}",
+            "gsi1sk": f"$managed#issue_1#status_{status}#createdat_{at}".lower(),
+            "gsi2pk": f"$version-control#repoowner_{owner}#reponame_{repo}",
+            "gsi2sk": f"$activity#issue_1#status_{status}#createdat_{at}".lower(),
+            "username": user,
+            "status": status,
+            "createdAt": at,
+            "subject": some(c, 10, 50),
+            "__edb_e__": "issue",
+            "__edb_v__": "1",
+        }
+        for comment in ids(c, c.randint(0, 4)):
+            who, to = c.choice(users), c.choice(users)
+            yield base | {
+                "sk": f"$issuereview#issue-comment_1#commentid_{comment}",
+                "gsi1pk": f"$version-control#username_{who}",
+                "gsi1sk": f"$conversations#issue-comment_1#repoowner_{owner}#reponame_{repo}",
+                "gsi2pk": f"$version-control#replyto_{to}",
+                "gsi2sk": f"$inbox#issue-comment_1#updatedat_{at}".lower(),
+                "commentId": comment,
+                "username": who,
+                "replyTo": to,
+                "body": some(c, 20, 200),
+                "__edb_e__": "issue-comment",
+                "__edb_v__": "1",
+            }
+
+
+# Several faults at once, as old tables have them
+
+
+@table(
+    "legacy_orders",
+    "planted",
+    Schema(
+        "OrderNumber:N", indexes=(Index("StatusIdx", "OrderStatus", "CreatedOn"),), ttl="PurgeOn"
+    ),
+    found=("A1", "A9 StatusIdx", "I1 StatusIdx", "A16"),
+)
+def legacy_orders(c: Random, now: float) -> Items:
+    for number in range(40_001, 41_501):
+        at = now - (41_501 - number) * 0.2 * DAY
+        yield {
+            "OrderNumber": number,
+            "OrderStatus": "SHIPPED" if number < 41_430 else c.choice(["NEW", "PICKED", "PACKED"]),
+            "CreatedOn": iso(at),
+            "PurgeOn": day(at + 900 * DAY),
+            "Customer": mail(c),
+        }
+
+
+@table("impressions", "planted", Schema("hour", "impression", ttl="ttl"), found=("A3", "A16"))
+def impressions(c: Random, now: float) -> Items:
+    for _ in range(2600):
+        at = when(c, now, 4)
+        yield {
+            "hour": iso(at)[:13],
+            "impression": uuid(c),
+            "placement": code(c, 5),
+            "ttl": int((at + 7 * DAY) * 1000),
+        }
+
+
+@table(
+    "tour-stops",
+    "planted",
+    Schema("tour", "stop", indexes=(Index("by-window", "tour", "window", local=True),)),
+    found=("A6 by-window", "E1"),
+)
+def tour_stops(c: Random, now: float) -> Items:
+    for tour in ids(c, 110, lambda c: f"TOUR-{code(c, 8)}"):
+        for stop in range(1, c.randint(4, 19)):
+            yield {
+                "tour": tour,
+                "stop": f"STOP/{stop}",
+                "window": f"{7 + stop // 2:02}:{stop % 2 * 30:02}",
+                "address": f"{c.choice(words.CITIES)} {c.randrange(99)}",
+            }
+
+
+@table("loyalty", "planted", Schema("pk", "sk"), found=("A1", "A18", "A15"))
+def loyalty(c: Random, now: float) -> Items:
+    for number in range(1, 301):
+        key = f"CARD#{number:08}"
+        yield {"pk": key, "sk": "HOLDER", "name": name(c), "mail": mail(c), "points": skew(c, 9000)}
+        for _ in range(700 if number == 12 else 300 if number == 40 else skew(c, 9)):
+            yield {
+                "pk": key,
+                "sk": f"TX#{iso(when(c, now, 900))}",
+                "shop": f"shop-{code(c, 3)}",
+                "delta": c.randrange(-90, 90),
+            }
+
+
+@table(
+    "work_queue",
+    "planted",
+    Schema("queue", "slot"),
+    found=("A19", "E1"),
+    allowed={"A15": "a queue is emptied"},
+)
+def work_queue(c: Random, now: float) -> Items:
+    for number in range(1, 1201):
+        yield {"queue": "QUEUE", "slot": f"{number}", "job": uuid(c), "tries": skew(c, 4)}
+
+
+@table(
+    "community",
+    "planted",
+    Schema("PK", "SK", indexes=(Index("rooms", "listing", "lastAt"),)),
+    found=("A9 rooms", "A15"),
+    traps={"A18": "t names the kind"},
+    allowed={"I1": "rooms alone are in the index"},
+)
+def community(c: Random, now: float) -> Items:
+    rooms = ids(c, 400, lambda c: f"ROOM#{code(c, 8)}")
+    for room in rooms:
+        yield {
+            "PK": room,
+            "SK": "ROOM",
+            "t": "room",
+            "listing": "ROOMS",
+            "lastAt": iso(when(c, now, 60)),
+            "title": some(c, 5, 20),
+        }
+    for _ in range(2400):
+        yield {
+            "PK": rooms[skew(c, 400, 5)],
+            "SK": f"MSG#{ulid(when(c, now, 800), c)}",
+            "t": "message",
+            "text": some(c, 5, 200),
+        }
+
+
+@table(
+    "contracts-archive",
+    "planted",
+    Schema(
+        "contractId",
+        indexes=(
+            Index("byPartner", "partner"),
+            Index("byPartnerSigned", "partner", "signed"),
+            Index("byState", "state", "signed", False, "KEYS_ONLY"),
+        ),
+    ),
+    found=("A7", "A13", "A9 byState", "I1 byState"),
+)
+def contracts_archive(c: Random, now: float) -> Items:
+    partners = ids(c, 80, lambda c: f"p-{code(c, 6)}")
+    for one in ids(c, 350):
+        yield {
+            "contractId": one,
+            "partner": c.choice(partners),
+            "signed": day(when(c, now, 2500)),
+            "state": states(c, 0.93, "ARCHIVED", ["DRAFT", "ACTIVE"]),
+            "pdfBase64": text(c, c.randrange(30_000, 120_000)),
+        }
+
+
+@table(
+    "spielstände",
+    "planted",
+    Schema("spieler:N", "runde"),
+    found=("A1", "E1"),
+    traps={"A15": "ein Spiel hat höchstens vierzig Runden"},
+)
+def spielstaende(c: Random, now: float) -> Items:
+    for player in range(1, 161):
+        for turn in range(1, c.randint(5, 24)):
+            yield {"spieler": player, "runde": f"Runde {turn}", "punkte": skew(c, 900)}
+
+
+@table("flags-by-bool", "planted", Schema("active", "itemId"), found=("A19",))
+def flags_by_bool(c: Random, now: float) -> Items:
+    for one in ids(c, 1600):
+        yield {"active": "true" if c.random() < 0.7 else "false", "itemId": one, "n": skew(c, 99)}
+
+
+@table(
+    "marketplace",
+    "planted",
+    Schema("PK", "SK", indexes=(Index("GSI1", "entity", "updated"),)),
+    found=("A9 GSI1", "E2"),
+    traps={"A18": "entity names the kind", "A2": "the keys begin with a tag"},
+)
+def marketplace(c: Random, now: float) -> Items:
+    for _ in range(220):
+        seller, email = f"SELLER#{uuid(c)}", mail(c)
+        if c.random() < 0.9:
+            yield {
+                "PK": seller,
+                "SK": seller,
+                "entity": "Seller",
+                "email": email,
+                "updated": iso(when(c, now)),
+            }
+            for _ in range(c.randint(3, 12)):
+                yield {
+                    "PK": seller,
+                    "SK": f"OFFER#{ulid(when(c, now), c)}",
+                    "entity": "Offer",
+                    "updated": iso(when(c, now)),
+                    "price": skew(c, 9000),
+                }
+        yield {
+            "PK": f"SELLEREMAIL#{email}",
+            "SK": f"SELLEREMAIL#{email}",
+            "entity": "SellerEmail",
+            "seller": seller,
+            "updated": iso(when(c, now)),
+        }
+
+
+@table(
+    "hotel-nights",
+    "planted",
+    Schema("night", indexes=(Index("hotelDate", "hotelRoomType", "date"),), ttl="drop"),
+    found=("I4 hotelDate",),
+    traps={"A16": "seconds ahead", "A3 hotelDate": "the date is the sort key"},
+)
+def hotel_nights(c: Random, now: float) -> Items:
+    hotels = ids(c, 60, lambda c: f"H{code(c, 5)}")
+    for _ in range(1400):
+        hotel, kind = c.choice(hotels), c.choice(["single", "double", "suite"])
+        at = now + c.random() * 300 * DAY
+        yield {
+            "night": uuid(c),
+            "hotel": hotel,
+            "roomType": kind,
+            "hotelRoomType": f"{hotel}:{kind}",
+            "date": day(at),
+            "drop": int(at + 30 * DAY),
+            "free": skew(c, 20),
+        }
+
+
+@table(
+    "uploads_by_ms",
+    "decoy",
+    Schema("createdMs:N"),
+    traps={
+        "A3": "a millisecond of its own for each item: no two writes share a key",
+        "A1": "times, not a counter",
+    },
+)
+def uploads_by_ms(c: Random, now: float) -> Items:
+    for at in {int(when(c, now, 90) * 1000) for _ in range(800)}:
+        yield {"createdMs": at, "file": code(c, 12), "bytes": skew(c, 9_000_000)}
+
+
+@table(
+    "shoe-sizes",
+    "decoy",
+    Schema("model", "size"),
+    traps={"E1": "sizes from 36 to 47.5 sort as they should", "A15": "some sizes of a model"},
+)
+def shoe_sizes(c: Random, now: float) -> Items:
+    for model in ids(c, 120, lambda c: f"shoe-{code(c, 6)}"):
+        for half in sorted(c.sample(range(72, 96), c.randint(4, 14))):
+            yield {
+                "model": model,
+                "size": f"{half / 2:g}",
+                "stock": skew(c, 40),
+            }
+
+
+@table(
+    "events-ksuid",
+    "clean",
+    Schema("id", indexes=(Index("local-time-index", "site", "localTime"),)),
+    traps={
+        "A1": "KSUIDs begin with a time, and are random behind it",
+        "A6": "local is the time, not the index",
+    },
+)
+def events_ksuid(c: Random, now: float) -> Items:
+    for _ in range(1000):
+        at = when(c, now)
+        yield {
+            "id": words.ksuid(at, c),
+            "site": f"site-{code(c, 2)}",
+            "localTime": iso(at + 7200)[:19],
+            "what": c.choice(["open", "close", "alarm"]),
+        }
+
+
+@table(
+    "users-index-once-throttled",
+    "decoy",
+    Schema("userId", indexes=(BY_MAIL,)),
+    traps={"H3 byMail": "four throttled writes in two weeks", "H4": "four requests"},
+    metrics=(
+        wcu(6000),
+        wcu(900, "byMail"),
+        rcu(2000, "byMail"),
+        *throttles("Write", "KeyRangeThroughput", 4, "byMail", busy=(3, 4), every_days=14),
+    ),
+)
+def users_index_once_throttled(c: Random, now: float) -> Items:
+    yield from people(c, now)
+
+
+@table(
+    "rooms-same-partition",
+    "decoy",
+    Schema(
+        "building",
+        "room",
+        indexes=(
+            Index("LSI-like-capacity", "building", "capacity:N"),
+            Index("LSI-like-floor", "building", "floor:N"),
+        ),
+    ),
+    traps={
+        "A6": "named so, but both are global",
+        "A7": "by capacity and by floor are two orders",
+        "A15": "a building has its rooms",
+    },
+)
+def rooms_same_partition(c: Random, now: float) -> Items:
+    for building in ids(c, 80, lambda c: f"B-{code(c, 5)}"):
+        for floor in range(c.randint(1, 4)):
+            for number in range(1, c.randint(2, 9)):
+                yield {
+                    "building": building,
+                    "room": f"{floor}.{number:02}",
+                    "capacity": c.randint(1, 40),
+                    "floor": floor,
+                }
+
+
+@table(
+    "cohorts",
+    "decoy",
+    Schema("pk", "sk"),
+    traps={
+        "A2": "kinds are told by the sort key's first letter and a colon",
+        "A18": "k names the kind",
+        "A1": "numbers given by the ministry, with gaps",
+    },
+)
+def cohorts(c: Random, now: float) -> Items:
+    for school in c.sample(range(100_000, 999_999), 120):
+        key = f"school:{school}"
+        yield {"pk": key, "sk": "s:main", "k": "school", "city": c.choice(words.CITIES)}
+        for _ in range(c.randint(1, 6)):
+            yield {
+                "pk": key,
+                "sk": f"c:{c.randint(2018, 2026)}:{code(c, 4)}",
+                "k": "class",
+                "pupils": c.randint(12, 30),
+            }
+
+
+# A second helping of some rules
+
+
+@table("pharmacy", "planted", Schema("id"), found=("A2", "A18"))
+def pharmacy(c: Random, now: float) -> Items:
+    drugs = ids(c, 250, lambda c: f"{c.randrange(10**8):08}")
+    for drug in drugs:
+        yield {"id": drug, "substance": some(c, 6, 16), "mg": c.choice([5, 10, 200]), "otc": True}
+    for _ in range(350):
+        yield {"id": uuid(c), "patient": name(c), "insurance": code(c, 10), "born": "1980-04-02"}
+    for _ in range(400):
+        yield {
+            "id": code(c, 14),
+            "drug": c.choice(drugs),
+            "doctor": name(c),
+            "redeemed": c.random() < 0.7,
+            "issued": day(when(c, now, 100)),
+        }
+
+
+@table("energy-portal", "planted", Schema("Partition", "Sort"), found=("A2",))
+def energy_portal(c: Random, now: float) -> Items:
+    for customer in ids(c, 180, lambda c: f"{c.randrange(10**9, 10**10)}"):
+        yield {"Partition": customer, "Sort": "0", "ObjectType": "Customer", "name": name(c)}
+        for _ in range(c.randint(1, 3)):
+            meter = f"{c.randrange(10**9, 10**10)}"
+            yield {
+                "Partition": customer,
+                "Sort": meter,
+                "ObjectType": "Contract",
+                "tariff": "eco",
+                "kwhPrice": 0.31,
+            }
+            yield {
+                "Partition": meter,
+                "Sort": customer,
+                "ObjectType": "Meter",
+                "readOn": day(when(c, now, 300)),
+                "value": skew(c, 90_000),
+            }
+
+
+@table(
+    "podcast-downloads",
+    "planted",
+    Schema("PK", "SK"),
+    found=("A8",),
+    allowed={"H7": SMALL},
+    stream=counting("downloads", 30, lambda item: item["SK"] == "TOTALS"),
+    traps={"A18": "type names the kind"},
+)
+def podcast_downloads(c: Random, now: float) -> Items:
+    yield {"PK": "NETWORK#acme", "SK": "TOTALS", "type": "Totals", "downloads": 77_120_341}
+    for _ in range(160):
+        show = f"SHOW#{code(c, 8)}"
+        yield {"PK": show, "SK": "SHOW", "type": "Show", "title": some(c, 6, 30)}
+        for _ in range(c.randint(1, 6)):
+            yield {"PK": show, "SK": f"EPISODE#{ulid(when(c, now), c)}", "type": "Episode"}
+
+
+@table(
+    "api-quota",
+    "planted",
+    Schema("apiKey", "window"),
+    found=("A8",),
+    allowed={"H7": SMALL, "H1": "a fifth of what a key takes"},
+    stream=counting("remaining", 90, lambda item: item["apiKey"] == "partner-xl"),
+    metrics=(wcu(6400),),
+)
+def api_quota(c: Random, now: float) -> Items:
+    for key in ["partner-xl", *ids(c, 400, lambda c: f"key-{code(c, 12)}")]:
+        yield {"apiKey": key, "window": "month", "remaining": c.randrange(10**6), "plan": "M"}
+
+
+@table(
+    "contacts-index-short",
+    "planted",
+    Schema("contact", indexes=(Index("byCompany", "company", "lastName"),)),
+    found=("H3 byCompany",),
+    traps={"H4": "the table has four times what it needs"},
+    overlay=provisioned(400, 400)
+    | {
+        "GlobalSecondaryIndexes": [
+            index_capacity(Index("byCompany", "company", "lastName"), 100, 20)
+        ]
+    },
+    metrics=(
+        wcu(6000),
+        wcu(1190, "byCompany"),
+        rcu(2000, "byCompany"),
+        *capacity(400, 400),
+        *capacity(100, 20, "byCompany"),
+        *throttles("Write", "ProvisionedThroughput", 3200, "byCompany"),
+    ),
+)
+def contacts_index_short(c: Random, now: float) -> Items:
+    for one in ids(c, 900):
+        yield {"contact": one, "company": f"co-{code(c, 3)}", "lastName": c.choice(words.LAST)}
+
+
+@table(
+    "carts-index-room",
+    "clean",
+    Schema("cart", indexes=(Index("byShopper", "shopper", "changed"),), ttl="ttl"),
+    traps={
+        "H3 byShopper": "half of the table's capacity, but so many of its writes are to carts alone",
+        "A16": "seconds of the coming week",
+    },
+    overlay=provisioned(200, 200)
+    | {
+        "GlobalSecondaryIndexes": [
+            index_capacity(Index("byShopper", "shopper", "changed"), 50, 100)
+        ]
+    },
+    metrics=(
+        wcu(7200),
+        wcu(2400, "byShopper"),
+        rcu(900, "byShopper"),
+        *capacity(200, 200),
+        *capacity(50, 100, "byShopper"),
+    ),
+)
+def carts_index_room(c: Random, now: float) -> Items:
+    for cart in ids(c, 800):
+        yield {
+            "cart": cart,
+            "shopper": code(c, 9),
+            "changed": iso(when(c, now, 3)),
+            "ttl": int(now + c.random() * 7 * DAY),
+        }
+
+
+@table(
+    "loyalty-points-short",
+    "planted",
+    Schema("card", "month"),
+    found=("H4",),
+    overlay=provisioned(300, 40),
+    metrics=(
+        wcu(2380, busy=(600, 1200)),
+        wcu(300, busy=(1200, 1440)),
+        rcu(5000),
+        *capacity(300, 40),
+        *throttles("Write", "ProvisionedThroughput", 1500, busy=(600, 1200)),
+    ),
+)
+def loyalty_points_short(c: Random, now: float) -> Items:
+    for card in ids(c, 250):
+        for month in range(1, c.randint(2, 9)):
+            yield {"card": card, "month": f"2026-{month:02}", "points": skew(c, 900)}
+
+
+@table(
+    "scans-copied-whole",
+    "planted",
+    Schema("scan", indexes=(Index("byPatient", "patient", "taken"), Index("byDevice", "device"))),
+    found=("I2 byDevice",),
+    traps={"I2 byPatient": "read all day", "A7": "two questions"},
+    allowed={"A13": "seven kilobytes", "I3": "two copies of each scan"},
+    metrics=(
+        wcu(21_000),
+        wcu(20_500, "byPatient"),
+        wcu(20_500, "byDevice"),
+        rcu(2000),
+        rcu(60_000, "byPatient"),
+        rcu(1, "byDevice"),
+    ),
+)
+def scans_copied_whole(c: Random, now: float) -> Items:
+    patients = ids(c, 200)
+    for scan in ids(c, 450):
+        yield {
+            "scan": scan,
+            "patient": c.choice(patients),
+            "device": f"mrt-{code(c, 3)}",
+            "taken": iso(when(c, now)),
+            "report": some(c, 5000, 9000),
+        }
+
+
+@table(
+    "auctions-moving-price",
+    "planted",
+    Schema(
+        "auction",
+        indexes=(
+            Index("category-price", "category", "price:N"),
+            Index("seller-price", "seller", "price:N"),
+        ),
+    ),
+    found=("I3",),
+    metrics=(
+        wcu(15_000),
+        wcu(30_000, "category-price"),
+        wcu(30_000, "seller-price"),
+        rcu(60_000, "category-price"),
+        rcu(9000, "seller-price"),
+    ),
+)
+def auctions_moving_price(c: Random, now: float) -> Items:
+    categories = ids(c, 40, lambda c: code(c, 6))
+    for auction in ids(c, 1000):
+        yield {
+            "auction": auction,
+            "category": c.choice(categories),
+            "seller": code(c, 7),
+            "price": skew(c, 90_000),
+        }
+
+
+@table(
+    "newsletter",
+    "planted",
+    Schema("subscriber", indexes=(Index("confirmed-index", "confirmed", "since"),)),
+    found=("A9 confirmed-index",),
+    allowed={"I1": "the few to be reminded may be what is asked for"},
+    traps={"A2": "one kind"},
+)
+def newsletter(c: Random, now: float) -> Items:
+    for _ in range(1500):
+        yield {
+            "subscriber": mail(c),
+            "confirmed": "yes" if c.random() < 0.91 else "no",
+            "since": day(when(c, now, 1500)),
+        }
+
+
+@table(
+    "moderation",
+    "planted",
+    Schema("post", indexes=(Index("review", "reviewState", "at", False, "INCLUDE", ("by",)),)),
+    found=("A9 review", "I1 review"),
+)
+def moderation(c: Random, now: float) -> Items:
+    for _ in range(2000):
+        yield {
+            "post": ulid(when(c, now), c),
+            "reviewState": states(c, 0.975, "approved", ["pending", "flagged"]),
+            "at": iso(when(c, now)),
+            "by": code(c, 8),
+            "text": some(c, 20, 280),
+        }
+
+
+@table(
+    "letters-scanned-links",
+    "decoy",
+    Schema("letter"),
+    traps={"A13": "the scans are in S3; two items have a long text of 30 KB"},
+)
+def letters_scanned_links(c: Random, now: float) -> Items:
+    for number, letter in enumerate(ids(c, 800)):
+        yield {
+            "letter": letter,
+            "scan": f"s3://scans/{code(c, 20)}.tiff",
+            "ocr": text(c, 30_000 if number in (100, 500) else c.randrange(100, 900)),
+            "received": day(when(c, now, 700)),
+        }
