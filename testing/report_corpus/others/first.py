@@ -2245,6 +2245,7 @@ def tenants_young(c: Random, now: float) -> Items:
         "A19": "shards of a counter, spread by intent",
         "A8": "sharded",
         "A1": "numbers of shards",
+        "H7": "some writes a second",
     },
     stream=lambda c, now, items: (
         Write(ago, item, item | {"total": item["total"] + 1, "at": int(now - ago)})
@@ -2586,6 +2587,8 @@ def index_capacity(index: Index, read: int, write: int) -> dict[str, Any]:
         "KeySchema": keys,
         "Projection": {"ProjectionType": index.projection},
         "IndexStatus": "ACTIVE",
+        "IndexSizeBytes": 180_000,
+        "ItemCount": 900,
         "ProvisionedThroughput": {
             "ReadCapacityUnits": read,
             "WriteCapacityUnits": write,
@@ -4703,15 +4706,15 @@ def next_auth(c: Random, now: float) -> Items:
             "type": "USER",
             "email": email,
         }
-        account = f"ACCOUNT#github#{c.randrange(10**6, 10**8)}"
+        account = f"ACCOUNT#github#{c.randrange(10**7, 10**8)}"
         yield {
             "pk": key,
             "sk": account,
-            "GSI1PK": "ACCOUNT#github",
+            "GSI1PK": account,
             "GSI1SK": account,
             "type": "ACCOUNT",
             "userId": user,
-        } | {"GSI1PK": account}
+        }
         for session in ids(c, c.randint(0, 2)):
             yield {
                 "pk": key,
@@ -4946,7 +4949,13 @@ def spielstaende(c: Random, now: float) -> Items:
             yield {"spieler": player, "runde": f"Runde {turn}", "punkte": skew(c, 900)}
 
 
-@table("flags-by-bool", "planted", Schema("active", "itemId"), found=("A19",))
+@table(
+    "flags-by-bool",
+    "planted",
+    Schema("active", "itemId"),
+    found=("A19",),
+    allowed={"A15": "the items of a value grow"},
+)
 def flags_by_bool(c: Random, now: float) -> Items:
     for one in ids(c, 1600):
         yield {"active": "true" if c.random() < 0.7 else "false", "itemId": one, "n": skew(c, 99)}
@@ -5233,7 +5242,7 @@ def contacts_index_short(c: Random, now: float) -> Items:
     "clean",
     Schema("cart", indexes=(Index("byShopper", "shopper", "changed"),), ttl="ttl"),
     traps={
-        "H3 byShopper": "half of the table's capacity, but so many of its writes are to carts alone",
+        "H3 byShopper": "half of the table's capacity, which its writes do not fill",
         "A16": "seconds of the coming week",
     },
     overlay=provisioned(200, 200)
@@ -5284,9 +5293,9 @@ def loyalty_points_short(c: Random, now: float) -> Items:
     "scans-copied-whole",
     "planted",
     Schema("scan", indexes=(Index("byPatient", "patient", "taken"), Index("byDevice", "device"))),
-    found=("I2 byDevice",),
+    found=("I2 byDevice", "I3"),
     traps={"I2 byPatient": "read all day", "A7": "two questions"},
-    allowed={"A13": "seven kilobytes", "I3": "two copies of each scan"},
+    allowed={"A13": "seven kilobytes"},
     metrics=(
         wcu(21_000),
         wcu(20_500, "byPatient"),
