@@ -2,6 +2,35 @@
 
 Each says which rules hold for it and which it only tempts. Targets: A6, A9, I1, I2, I4 and H3 name
 the index; A3, E1, H1 name it if the fault is in an index; all others are the table's.
+
+265 tables: 147 planted, 77 decoy, 20 clean, 21 real. Of each rule, how many plant and tempt it:
+
+rule  planted  tempted
+A1          9       13
+A2          7       22
+A3          7       10
+A6          6        7
+A7          6       12
+A8          7        7
+A9         19       13
+A13         7        6
+A15        17       26
+A16         8       14
+A18        11       20
+A19         8        6
+E1          9       10
+E2          6        6
+H1         13        7
+H2          5        6
+H3          6        6
+H4          6        9
+H5          5        5
+H6          5        5
+H7          5       11
+I1          9        6
+I2          6        7
+I3          7        5
+I4          7        8
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -2820,7 +2849,8 @@ def documents_saved_often(c: Random, now: float) -> Items:
     "planted",
     Schema("contest", "voter"),
     found=("H1",),
-    traps={"H2": "voters' ids are random: a split does help", "A15": "a contest ends"},
+    traps={"H2": "voters' ids are random: a split does help"},
+    allowed={"A15": "a contest ends, which its items do not show"},
     metrics=(wcu(58_000), rcu(900), *throttles("Write", "KeyRangeThroughput", 2400)),
     insights=(
         Contributor("PKC", ("final-2026",), 55_000, 40),
@@ -3057,8 +3087,8 @@ def mid(c: Random, at: float) -> str:
     "match-feed",
     "planted",
     Schema("matchId", "eventId"),
-    found=("H1", "H2"),
-    allowed=ROWS | {"A15": "a match ends"},
+    found=("H1", "H2", "A15"),
+    allowed=ROWS,
     stream=appended("matchId", "cup-final", "eventId", mid),
     metrics=HOT,
     insights=hot("cup-final"),
@@ -3127,9 +3157,9 @@ def click_stream(c: Random, now: float) -> Items:
     "petition-signatures",
     "planted",
     Schema("petition", "signature"),
-    found=("H1",),
+    found=("H1", "A15"),
     traps={"H2": "random sort keys: the collection can be split"},
-    allowed=ROWS | {"A15": "signatures grow until the petition ends"},
+    allowed=ROWS,
     stream=appended("petition", "save-the-bees", "signature", random_key),
     metrics=HOT,
     insights=hot("save-the-bees"),
@@ -5160,7 +5190,7 @@ def pharmacy(c: Random, now: float) -> Items:
 @table("energy-portal", "planted", Schema("Partition", "Sort"), found=("A2",))
 def energy_portal(c: Random, now: float) -> Items:
     for customer in ids(c, 180, lambda c: f"{c.randrange(10**9, 10**10)}"):
-        yield {"Partition": customer, "Sort": "0", "ObjectType": "Customer", "name": name(c)}
+        yield {"Partition": customer, "Sort": "-", "ObjectType": "Customer", "name": name(c)}
         for _ in range(c.randint(1, 3)):
             meter = f"{c.randrange(10**9, 10**10)}"
             yield {
@@ -5203,12 +5233,12 @@ def podcast_downloads(c: Random, now: float) -> Items:
     Schema("apiKey", "window"),
     found=("A8",),
     allowed={"H7": SMALL, "H1": "a fifth of what a key takes"},
-    stream=counting("remaining", 90, lambda item: item["apiKey"] == "partner-xl"),
+    stream=counting("used", 90, lambda item: item["apiKey"] == "partner-xl"),
     metrics=(wcu(6400),),
 )
 def api_quota(c: Random, now: float) -> Items:
     for key in ["partner-xl", *ids(c, 400, lambda c: f"key-{code(c, 12)}")]:
-        yield {"apiKey": key, "window": "month", "remaining": c.randrange(10**6), "plan": "M"}
+        yield {"apiKey": key, "window": "month", "used": c.randrange(10**6), "plan": "M"}
 
 
 @table(
