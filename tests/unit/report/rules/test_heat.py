@@ -30,6 +30,41 @@ def test_throttles_of_a_key_range(events: float, ago: float, expected: tuple[str
         assert verdict("H1", facts(metrics=metrics(way, "key range", events, ago))) == expected
 
 
+@pytest.mark.parametrize(
+    ("peak", "records", "ago", "expected"),
+    [
+        (499.0, 385, 60, "clear"),
+        (500.0, 385, 60, "found"),
+        (499.0, 384, 60, "found"),
+        (499.0, 385, 3_600, "found"),  # the stream was read later
+    ],
+)
+def test_a_hot_range_without_a_hot_key_in_the_stream(
+    peak: float, records: int, ago: float, expected: str
+) -> None:
+    traffic = (KeyTraffic("k", 900, 900, 9e4, peak),)
+    stream = {"records": records, "traffic": traffic, "hash_rho": share(0.8, 0.7, 0.9)}
+    of = facts(metrics=metrics("write", "key range", 50, ago), stream=stream)
+    assert verdict("H1", of)[0] == expected
+    reads = facts(metrics=metrics("read", "key range", 50, ago), stream=stream)
+    assert verdict("H1", reads)[0] == "found"
+    even = facts(
+        metrics=metrics("write", "key range", 50, ago),
+        stream={**stream, "hash_rho": share(0.1, 0.0, 0.2)},
+    )
+    assert verdict("H1", even)[0] == "found"
+
+
+@pytest.mark.parametrize(("peak", "expected"), [(4_001.0, "unknown"), (4_000.0, "found")])
+def test_a_table_that_takes_more_than_it_is_warm_for(peak: float, expected: str) -> None:
+    cold = metrics("write", "key range", 50, 5 * DAY) | {
+        "peak": {("read", ""): 9.0, ("write", ""): peak}
+    }
+    of = facts({"warm": (12_000, 4_000)}, metrics=cold)
+    assert verdict("H1", of)[0] == expected
+    assert verdict("H5", of)[0] == ("found" if expected == "unknown" else "unknown")
+
+
 def test_reads_want_copies_and_writes_shards() -> None:
     patterns = {
         way: says("H1", facts(metrics=metrics(way, "key range", 9, 60))).advice.patterns[0]  # type: ignore[union-attr]
@@ -97,6 +132,12 @@ def test_a_hot_key_of_an_index_is_the_indexs() -> None:
 )
 def test_a_counter(counter: object, expected: tuple[str, str]) -> None:
     assert verdict("A8", facts(stream={"counter": counter})) == expected
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(400, "clear"), (399, "found")])
+def test_a_counter_that_is_seldom_written(seconds: int, expected: str) -> None:
+    seldom = {"counter": share(0.9, 0.8, 1.0), "records": 399, "seconds": seconds}
+    assert verdict("A8", facts(stream=seldom))[0] == expected
 
 
 def test_a_counter_that_is_nearly_too_hot_is_worse() -> None:

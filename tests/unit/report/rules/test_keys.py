@@ -1,9 +1,17 @@
 """A1, A2, A3, A18, E1, E2: how keys are written."""
 
 import pytest
-from keyhop.report.facts import KeyTraffic, MetricFacts, Tag
+from keyhop.report.facts import Facts, KeyTraffic, MetricFacts, Tag
 
-from tests.unit.report.rules.world import METRICS, facts, says, share, verdict
+from tests.unit.report.rules.world import (
+    METRICS,
+    facts,
+    gsi,
+    sampled,
+    says,
+    share,
+    verdict,
+)
 
 FEW = share(0.0, 0.0, 0.009)
 ALL = share(1.0, 0.991, 1.0)
@@ -96,7 +104,45 @@ def test_attributes_that_all_kinds_have_do_not_make_them_one() -> None:
     assert verdict("A2", facts(sample={"tagged": FEW, "shapes": shapes})) == (FOUND, "low")
 
 
-DATES = {"dated": share(0.99, 0.97, 1.0)}
+DATES = {"dated": share(0.99, 0.97, 1.0), "seen_largest": 500.0, "top": ()}
+
+
+@pytest.mark.parametrize(("largest", "expected"), [(9.0, CLEAR), (10.0, FOUND)])
+def test_dates_of_a_few_items_each_are_no_hot_keys(largest: float, expected: str) -> None:
+    few = {**DATES, "seen_largest": largest, "all_keys": True}
+    assert verdict("A3", facts(sample=few))[0] == expected
+    assert verdict("A3", facts({"sort": None}, sample=few))[0] == CLEAR
+
+
+def by_day(dated: object, top: float = 0.1) -> Facts:
+    entries = sampled("by-day", dated=dated, top_share=share(top, top * 0.9, top * 1.1))
+    return facts({"indexes": (gsi("by-day", partition=("day",)),)}, sample={"indexes": entries})
+
+
+def test_an_index_whose_key_is_a_date() -> None:
+    assert verdict("A3", by_day(share(0.99, 0.97, 1.0)), "by-day") == (FOUND, "low")
+    assert verdict("A3", by_day(share(0.99, 0.97, 1.0), 0.000001), "by-day") == (CLEAR, "info")
+    assert verdict("A3", by_day(share(0.5, 0.4, 0.6)), "by-day") == (CLEAR, "info")
+    assert verdict("A3", by_day(share(1.0, 0.84, 1.0)), "by-day") == (UNKNOWN, "info")
+    assert verdict("A3", by_day(None), "by-day") == (UNKNOWN, "info")
+
+
+def test_an_index_whose_sort_key_has_numbers_of_several_widths() -> None:
+    index = gsi("by-price", sort=("price",))
+    table = {"indexes": (index,), "types": {"price": "S"}}
+    for unpadded, expected in ((share(0.5, 0.4, 0.6), FOUND), (FEW, CLEAR), (None, UNKNOWN)):
+        entries = sampled("by-price", unpadded=unpadded)
+        assert verdict("E1", facts(table, sample={"indexes": entries}), "by-price")[0] == expected
+    numbers = {"indexes": (index,), "types": {"price": "N"}}
+    assert verdict("E1", facts(numbers), "by-price")[0] == CLEAR
+
+
+def test_a_tag_in_each_sort_key_tells_the_kind() -> None:
+    kinds = {"a,pk,sk": share(0.5, 0.46, 0.54), "b,pk,sk": share(0.5, 0.46, 0.54)}
+    sample = {"tagged": FEW, "shapes": kinds}
+    assert verdict("A2", facts(sample=sample))[0] == FOUND
+    assert verdict("A2", facts(sample={**sample, "sort_tagged": ALL}))[0] == CLEAR
+    assert verdict("A2", facts(sample={**sample, "sort_tagged": share(0.9)}))[0] == FOUND
 
 
 @pytest.mark.parametrize(
@@ -111,7 +157,7 @@ DATES = {"dated": share(0.99, 0.97, 1.0)}
     ],
 )
 def test_dates_as_keys(dated: object, expected: tuple[str, str]) -> None:
-    assert verdict("A3", facts(sample={"dated": dated})) == expected
+    assert verdict("A3", facts(sample={**DATES, "dated": dated})) == expected
 
 
 def test_an_archive_by_date_is_no_harm() -> None:
@@ -139,6 +185,8 @@ def test_what_goes_to_todays_key_is_found_by_the_stream_alone() -> None:
     )
 
 
+ONE_KIND = {"a,b,pk,sk": ALL}
+TWO_KINDS = {"a,pk,sk": share(0.5, 0.46, 0.54), "b,pk,sk": share(0.5, 0.46, 0.54)}
 TAGS = (Tag("ORDER", share(0.7)), Tag("USER", share(0.3)))
 
 
@@ -157,7 +205,10 @@ TAGS = (Tag("ORDER", share(0.7)), Tag("USER", share(0.3)))
         ),
         ({"typed": FEW, "tags": (Tag("USER", ALL),)}, (CLEAR, "info")),
         ({"typed": FEW, "tags": (Tag("USER", share(0.6)),)}, (UNKNOWN, "info")),
-        ({"typed": FEW, "tags": (), "tagged": FEW}, (CLEAR, "info")),
+        ({"typed": FEW, "tags": (), "tagged": FEW, "shapes": ONE_KIND}, (CLEAR, "info")),
+        ({"typed": FEW, "tags": TAGS, "shapes": ONE_KIND}, (CLEAR, "info")),
+        ({"typed": FEW, "tags": (), "tagged": FEW, "shapes": TWO_KINDS}, (FOUND, "low")),
+        ({"typed": FEW, "tags": (), "tagged": FEW, "shapes": {}}, (UNKNOWN, "info")),
         ({"typed": FEW, "tags": ()}, (UNKNOWN, "info")),
     ],
 )
