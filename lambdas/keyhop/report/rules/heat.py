@@ -31,6 +31,7 @@ from keyhop.report.rules.rule import (
     KEY_READS,
     KEY_WRITES,
     PARTITION_MINUTE,
+    Judge,
     all_are_known,
     clear,
     counted_long_enough,
@@ -138,7 +139,8 @@ def _other_cause(facts: Facts, metrics: MetricFacts, target: str) -> Finding | N
     if isinstance(stream, StreamFacts) and stream.records >= RECORDS and not reads.events:
         key = hottest(stream)
         peak = key.peak if key is not None else 0.0
-        explained = [judge(facts).status for judge in (in_hash_order, partition_heat)]
+        causes = [*_findings(in_hash_order, facts), *_findings(partition_heat, facts)]
+        explained = [cause.status for cause in causes]
         if is_now(facts, writes) and peak < HALF * KEY_WRITES and "found" in explained:
             return clear(
                 f"Key ranges were too hot {told(facts, writes)}, but no key took more than "
@@ -156,6 +158,11 @@ def _other_cause(facts: Facts, metrics: MetricFacts, target: str) -> Finding | N
             Price(0.0, FLAGS["insights"]),
         )
     return None
+
+
+def _findings(judge: Judge, facts: Facts) -> list[Finding]:
+    judgement = judge(facts)
+    return judgement if isinstance(judgement, list) else [judgement]
 
 
 def _by_insights(facts: Facts, target: str) -> list[tuple[Severity, str, Evidence]]:
