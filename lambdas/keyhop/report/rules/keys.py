@@ -76,8 +76,6 @@ UNTAGGED = 0.05
 UNTAGGED_AT_MOST = 0.10
 DATED_AT_LEAST = 0.85
 DATED_TODAY = 0.5
-FEW_OF_A_DATE = 10
-"""A date that has fewer items is written too seldom to be hot."""
 TYPED = 0.95
 UNPADDED = 0.05
 ORPHANS = 0.02
@@ -87,6 +85,8 @@ FEWEST_ALIKE = 3
 UNITS_OF_KEYS = 30.0
 """The read units of 60 keys."""
 SAME_ENTITY = 0.5
+MOST_ALIKE = 5
+"""More words before keys of items with the same attributes are values, such as devices."""
 BOOKKEEPING = frozenset(
     {
         "created",
@@ -222,7 +222,7 @@ def no_type_tag(facts: Facts) -> Finding:
 def date_as_key(facts: Facts) -> list[Finding]:
     """Apply A3 to the table and each GSI: the key is the date.
 
-    It does no harm to an archive without new writes, or where each date has few items.
+    It does no harm to an archive without new writes, or where each date has one item.
     """
     own = [index for index in indexes_of(facts) if facts.table.partition not in index.partition]
     return each_index(
@@ -246,9 +246,6 @@ def _dated_index(facts: Facts, index: IndexFacts) -> Finding:
         summary = f"Whether the keys of {index.name} are only dates is open."
         return _unknown(sample, summary, UNITS_OF_KEYS, signal)
     summary = f"{interval(dated)} of the keys of {index.name} are only a date"
-    items = max(index.items, sampled.items_read)
-    if sampled.top_share is not None and sampled.top_share.high * items < FEW_OF_A_DATE:
-        return clear(f"{summary}, and each date has few items.", signal)
     if reason := _archive(facts, None):
         return found("info", f"{summary}; {reason}, as of an archive: no harm.", signal)
     advice = Advice(
@@ -284,10 +281,8 @@ def _dated_table(facts: Facts) -> Finding:
         summary = "Whether keys are only dates is open."
         return _unknown(sample, summary, UNITS_OF_KEYS, *signals)
     summary = f"{interval(dated)} of the keys are only a date"
-    largest = max((one.items.high for one in sample.top), default=sample.seen_largest or 0.0)
-    is_small = sample.all_keys or sample.most_unrepresented < UNTAGGED
-    if facts.table.sort is None or (is_small and largest < FEW_OF_A_DATE):
-        return clear(f"{summary}, and each date has few items.", *signals)
+    if facts.table.sort is None:
+        return clear(f"{summary}, and each date has one item.", *signals)
     if reason := _archive(facts, today):
         return found("info", f"{summary}; {reason}, as of an archive: no harm.", *signals)
     summary = f"{summary}: each day has one key."
@@ -336,8 +331,10 @@ def no_type_attribute(facts: Facts) -> Finding:
     signal = evidence("sample", f'items with an attribute of their kind ("{name}")', typed, TYPED)
     if typed.against(TYPED) == "above":
         return clear(f"{interval(typed)} of the items name their kind in {name}.", signal)
-    if any(share.low >= 1 - UNTAGGED for share in sample.shapes.values()):
-        return clear("All items have the same attributes: they are of one kind.", signal)
+    is_alike = any(share.low >= 1 - UNTAGGED for share in sample.shapes.values())
+    if is_alike and len(tags) > MOST_ALIKE:
+        summary = "All items have the same attributes, and the words before keys are many: values."
+        return clear(summary, signal)
     kinds = kinds_of(facts.table, sample.shapes)
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
         if any(tag.share.low < TYPED for tag in tags):
