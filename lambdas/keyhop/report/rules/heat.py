@@ -60,7 +60,7 @@ MINUTE = 60
 CAPACITY: tuple[Cause, ...] = ("provisioned", "maximum", "account")
 BOTH = ("read", "write")
 COUNTER_SHARE = 0.20
-COUNTER_RATE = 1.0
+COUNTER_RATE = 0.2
 """A counter with fewer writes a second is far from a limit."""
 NEWEST = 0.90
 NEWEST_INSERTS = 60
