@@ -1,6 +1,6 @@
-"""Runs the report on each table of the corpus, and prints the confusion matrix.
+"""Runs the report on each table of a part of the corpus, and prints the confusion matrix.
 
-python -m testing.report_corpus [--write] [--only TEXT]
+python -m testing.report_corpus [--only PART] [--named TEXT] [--write]
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from testing.report_corpus.published import page, wrong
 from testing.report_corpus.run import Result, run
-from testing.report_corpus.tables.all import every
+from testing.report_corpus.tables.all import OWN, PARTS, every
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 JSON, PAGE = DOCS / "report-corpus.json", DOCS / "internals" / "report-corpus.md"
@@ -21,19 +21,22 @@ JSON, PAGE = DOCS / "report-corpus.json", DOCS / "internals" / "report-corpus.md
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} and {JSON.name}")
-    parser.add_argument("--only", default="", help="tables whose name contains this")
-    asked = parser.parse_args()
-    cases = [case for case in every() if asked.only in case.name]
+    parser.add_argument("--only", default=OWN, choices=PARTS, help="the part of the corpus")
+    parser.add_argument("--named", default="", help="tables whose name contains this")
+    options = parser.parse_args()
+    cases = [case for case in every(options.only) if options.named in case.name]
     began = time.monotonic()
     result = run(cases)
     print(told(result))
     print(f"{len(cases)} tables in {time.monotonic() - began:.0f} s")
-    if asked.write:
-        figures = result.matrix.to_json() | {
-            "kinds": dict(sorted(Counter(case.kind for case in cases).items()))
+    if options.write:
+        figures = json.loads(JSON.read_bytes())
+        figures[options.only] = result.matrix.to_json() | {
+            "kinds": dict(sorted(Counter(case.kind for case in cases).items())),
+            "wrong": wrong(result.verdicts),
         }
         JSON.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-        PAGE.write_text(page(figures, wrong(result.verdicts)), encoding="utf-8")
+        PAGE.write_text(page(figures), encoding="utf-8")
     return 1 if result.failures else 0
 
 

@@ -48,7 +48,8 @@ class World:
 
 def table_name(case: Case) -> str:
     """A name that tables may have, from the case's."""
-    return "".join(one if one.isalnum() else "-" for one in case.name.title())[:80].strip("-")
+    letters = (one if one.isascii() and one.isalnum() else "-" for one in case.name.title())
+    return "".join(letters)[:80].strip("-")
 
 
 def findings_of(case: Case, world: World) -> list[Finding]:

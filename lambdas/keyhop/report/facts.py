@@ -309,6 +309,8 @@ class IndexSample:
         composed: By key attribute of the index, the attributes that it joins in most entries, and
             the share of the entries in which it joins these; under "", that of the entries in
             which any key attribute joins others.
+        dated: The share of the entries whose partition key is only a date.
+        unpadded: The share of the entries whose sort key has numbers as text of several widths.
     """
 
     items_read: int
@@ -316,6 +318,8 @@ class IndexSample:
     top_key: Shown = ""
     sparse: Estimate | None = None
     composed: Mapping[str, tuple[tuple[str, ...], Estimate]] = field(default_factory=dict)
+    dated: Estimate | None = None
+    unpadded: Estimate | None = None
 
 
 EXPIRED_DAYS = 7
@@ -376,11 +380,12 @@ class SampleFacts:
         shapes: The share of items by the names of their attributes, joined by commas.
         dated: The share of keys that are only a date.
         tagged: The share of keys that have a type tag.
+        sort_tagged: The share of items whose sort key has one of at least two type tags.
         numbered: The share of keys that end in a number.
         density: Keys / (greatest - least + 1) of the numbers at the end.
         typed: The share of items with an attribute that names the type.
         type_name: The name of this attribute.
-        unpadded: The share of sort keys that are numbers as text of several widths.
+        unpadded: The share of sort keys that have numbers as text of several widths.
         orphans: The share of constraint items without their primary.
         gini: The Gini coefficient of items over keys.
         lorenz: The points (share of keys, share of items) of the Lorenz curve.
@@ -416,6 +421,7 @@ class SampleFacts:
     shapes: Mapping[str, Estimate] = field(default_factory=dict)
     dated: Estimate | None = None
     tagged: Estimate | None = None
+    sort_tagged: Estimate | None = None
     numbered: Estimate | None = None
     density: Estimate | None = None
     typed: Estimate | None = None

@@ -13,7 +13,7 @@ from typing import Any
 from keyhop.dynamodb.values import TypedValue, text_of
 
 _TAG = re.compile(
-    r"([^\W\d_](?:[^\W\d]|[.-]){0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([^\W\d_]{2,16})_(?=[^_])"
+    r"[$@#_]*([^\W\d_](?:[^\W\d]|[.-]){0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([^\W\d_]{2,16})_(?=[^_])"
 )
 _YEAR, _MONTH, _DAY = r"(?P<year>19[7-9]\d|20\d\d)", r"(?P<month>{})", r"(?P<day>{})"
 _TWO_DIGITS = _MONTH.format(r"0[1-9]|1[0-2]"), _DAY.format(r"0[1-9]|[12]\d|3[01]")
@@ -33,7 +33,15 @@ _DATES = tuple(
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"(?:^|[^\dA-Za-z.]|^[A-Za-z]+|[#|:/~$=_-][A-Za-z]+)(\d{1,18})$")
 _NUMBER_FIRST = re.compile(r"(\d{1,18})[#|:/~$=_-]\D*$")
-_NUMBERED = re.compile(r"(?:[^\W\d_]{1,16}[ ._-]?)?(\d+)")
+_MARKS = re.compile(r"([#|:/~$=_ .,-]+)")
+_NUMBERED = re.compile(r"([^\W\d_]{0,16})(\d*)")
+_WORD = re.compile(r"[^\W\d_](?:[^\W\d]|-){1,31}")
+MOST_PLACES = 4
+"""The maximum number of numbers in a key whose widths are kept."""
+
+HOUR = 3600
+EPOCHS = range(10**9, 4 * 10**9)
+"""Numbers of seconds that are probably times, from 2001 to 2096."""
 
 KEPT_DIGITS = 6
 """The digits of a number that are kept: enough for its density, too few for a telephone number."""
@@ -43,6 +51,11 @@ def tag_of(text: str) -> str:
     """Return the word before the first delimiter; "" if there is none."""
     match = _TAG.match(text)
     return (match[1] or match[2] or "") if match else ""
+
+
+def kind_in(text: str) -> str:
+    """Return the tag of a sort key; a key that is only a word, such as PROFILE, is a tag."""
+    return text if _WORD.fullmatch(text) else tag_of(text)
 
 
 def prefix_of(text: str) -> str:
@@ -115,7 +128,7 @@ class KeyForm:
         content, dated = text_of(value), bool(dates_of(value))
         if "N" in value:
             is_whole = content.isdecimal() and len(content) <= 18
-            return cls("", dated, rounded(content) if is_whole else None)
+            return cls("", dated or is_full_hour(content), rounded(content) if is_whole else None)
         match = None
         if not dated and not _UUID.fullmatch(rest_of(content)):
             match = _NUMBER.search(content) or _NUMBER_FIRST.match(content)
@@ -143,15 +156,37 @@ def rounded(digits: str) -> float:
     return float(f"{int(digits):.{KEPT_DIGITS - 1}e}")
 
 
-def width_of(value: TypedValue) -> int:
-    """Return the digits of a sort key that is a number as text, also after a tag or a word (v12).
+def is_full_hour(text: str) -> bool:
+    """Return whether a number is an hour or a day, in seconds or milliseconds since 1970."""
+    if not text.isdecimal() or len(text) not in (10, 13):
+        return False
+    seconds, rest = divmod(int(text), 1 if len(text) == 10 else 1000)
+    return not rest and seconds in EPOCHS and seconds % HOUR == 0
 
-    The result is negative if it is padded with zeros, and 0 if the key is not such a number.
+
+def widths_of(text: str) -> list[tuple[str, int]]:
+    """Return the numbers that a text consists of, as place and number of digits.
+
+    The place is the text before the number, with a 9 for each earlier number. A number that is
+    padded with zeros has negative digits. The numbers end with the first part between two marks
+    that is neither a word nor a number, such as an id, and the places of a decimal are no number.
     """
-    if "S" not in value:
-        return 0
-    match = _NUMBERED.fullmatch(rest_of(value["S"]))
-    if not match:
-        return 0
-    digits = match[1]
-    return -len(digits) if int(digits[0]) == 0 and len(digits) > 1 else len(digits)
+    parts = _MARKS.split(text)
+    place, found = "", []
+    for at in range(0, len(parts), 2):
+        match = _NUMBERED.fullmatch(parts[at])
+        if not match or _UUID.fullmatch(parts[at]):
+            break
+        word, digits = match.groups()
+        if digits and not (_is_fraction(parts, at) and not word):
+            padded = len(digits) > 1 and int(digits[0]) == 0
+            found.append((place + word, -len(digits) if padded else len(digits)))
+        place += word + ("9" if digits else "") + "".join(parts[at + 1 : at + 2])
+    return found[:MOST_PLACES]
+
+
+def _is_fraction(parts: list[str], at: int) -> bool:
+    """Return whether a part has the places of a decimal, which two dots, as in 1.4.12, are not."""
+    if at == 0 or parts[at - 1] != "." or not parts[at - 2].isdecimal():
+        return False
+    return "." not in (parts[at - 3 : at - 2] if at > 2 else []) + parts[at + 1 : at + 2]

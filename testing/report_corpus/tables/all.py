@@ -1,13 +1,23 @@
-"""All tables, in the order of their modules."""
+"""All tables of a part of the corpus, in the order of their modules."""
 
+from functools import cache
 from importlib import import_module
 
 from testing.report_corpus.case import ALL, Case
 
-MODULES = ("clean", "keys", "sizes", "indexes", "traffic", "requests", "flights", "sampled")
+OWN = "own"
+_OWN = ("clean", "keys", "sizes", "indexes", "traffic", "requests", "flights", "sampled")
+PARTS = {OWN: tuple(f"tables.{name}" for name in _OWN), "first": ("others.first",)}
+"""The modules of each part: the project's own tables, and those that others have declared."""
 
 
-def every() -> list[Case]:
-    for name in MODULES:
-        import_module(f"testing.report_corpus.tables.{name}")
-    return list(ALL.values())
+def every(part: str = OWN) -> list[Case]:
+    """Return the tables of a part."""
+    return [case for module in PARTS[part] for case in _declared(module)]
+
+
+@cache
+def _declared(module: str) -> list[Case]:
+    before = {*ALL}
+    import_module(f"testing.report_corpus.{module}")
+    return [case for name, case in ALL.items() if name not in before]

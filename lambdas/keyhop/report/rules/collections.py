@@ -188,7 +188,8 @@ def unbounded(facts: Facts) -> Finding:
         return found(severity, summary, *signals, advice=advice)
     if growth is not None:
         return growth
-    if sample.all_items and sample.items_read:
+    is_large = largest is not None and largest[1].against(UNSEEN) == "above"
+    if sample.all_items and sample.items_read and not is_large:
         return clear("All was read: no collection stands out by its size.", *signals)
     if unseen is not None and unseen.against(UNSEEN) == "below" and _seen_is_small(facts, sample):
         summary = (

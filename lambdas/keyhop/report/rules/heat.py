@@ -1,5 +1,7 @@
 """Rules on heat, from metrics, Contributor Insights and the stream: A8 and H1 to H7."""
 
+from dataclasses import replace
+
 from keyhop.report.advice import (
     hottest,
     money,
@@ -29,6 +31,7 @@ from keyhop.report.rules.rule import (
     KEY_READS,
     KEY_WRITES,
     PARTITION_MINUTE,
+    Judge,
     all_are_known,
     clear,
     counted_long_enough,
@@ -57,6 +60,8 @@ MINUTE = 60
 CAPACITY: tuple[Cause, ...] = ("provisioned", "maximum", "account")
 BOTH = ("read", "write")
 COUNTER_SHARE = 0.20
+COUNTER_RATE = 0.2
+"""A counter with fewer writes a second is far from a limit."""
 NEWEST = 0.90
 NEWEST_INSERTS = 60
 IN_ORDER = 0.5
@@ -78,12 +83,14 @@ def _hot(facts: Facts, target: str) -> Finding:
     severities: list[Severity] = []
     reasons: list[str] = []
     signals: list[Evidence] = []
+    other: Finding | None = None
     kinds = BOTH if target == TABLE else ("read",)  # a GSI's writes are A9's and H3's
     reads = False
     if isinstance(metrics, MetricFacts):
         throttles = throttles_of(metrics, kinds, ["key range"], target)
         signals.append(throttled(facts, metrics, throttles, "throttles of a hot key range"))
-        if throttles.events:
+        other = _other_cause(facts, metrics, target) if throttles.events else None
+        if throttles.events and other is None:
             severities.append(how_bad(facts, throttles, "high"))
             reasons.append(f"a key range was too hot {told(facts, throttles)}")
             reads = bool(throttles_of(metrics, ["read"], ["key range"], target).events)
@@ -98,6 +105,8 @@ def _hot(facts: Facts, target: str) -> Finding:
         advice = _spread(facts, target, reads)
         return found(worst, summary, *signals, advice=advice)
     metrics = needed(metrics, "metrics")
+    if other is not None:
+        return replace(other, evidence=(*signals, *other.evidence))
     if not all_are_known(metrics, kinds, ["key range"], target):
         return unknown(*not_counted(signals[0]))
     if not counted_long_enough(facts):
@@ -113,6 +122,47 @@ def _hot(facts: Facts, target: str) -> Finding:
         return clear(summary, *signals, *_insights_evidence(insights, target))
     summary = "Contributor Insights counts throttled keys only."
     return unknown(summary, Price(0.0, FLAGS["insights"]), *signals)
+
+
+def _other_cause(facts: Facts, metrics: MetricFacts, target: str) -> Finding | None:
+    """Return the judgement of a table whose key ranges were throttled, but not for a hot key.
+
+    A whole table that takes more than it is warm for is throttled by key ranges, too. So is a table
+    whose stream shows the heat of partitions, or writes in the order of hashes, but no hot key.
+    """
+    insights = facts.insights
+    if target != TABLE or (isinstance(insights, InsightFacts) and insights.throttled.get(TABLE)):
+        return None
+    reads = throttles_of(metrics, ["read"], ["key range"], TABLE)
+    writes = throttles_of(metrics, ["write"], ["key range"], TABLE)
+    stream = facts.stream
+    if isinstance(stream, StreamFacts) and stream.records >= RECORDS and not reads.events:
+        key = hottest(stream)
+        peak = key.peak if key is not None else 0.0
+        causes = [*_findings(in_hash_order, facts), *_findings(partition_heat, facts)]
+        explained = [cause.status for cause in causes]
+        if is_now(facts, writes) and peak < HALF * KEY_WRITES and "found" in explained:
+            return clear(
+                f"Key ranges were too hot {told(facts, writes)}, but no key took more than "
+                f"{peak:,.0f} write units in a second: see H6 and H7."
+            )
+    reached = _beyond_warm(facts)
+    if reached and all(
+        f"{way} units" in reached
+        for way, throttles in (("read", reads), ("write", writes))
+        if throttles.events
+    ):
+        return unknown(
+            f"Key ranges were throttled while the whole table took {reached} (see H5). Whether a "
+            "key was hot as well is not known.",
+            Price(0.0, FLAGS["insights"]),
+        )
+    return None
+
+
+def _findings(judge: Judge, facts: Facts) -> list[Finding]:
+    judgement = judge(facts)
+    return judgement if isinstance(judgement, list) else [judgement]
 
 
 def _by_insights(facts: Facts, target: str) -> list[tuple[Severity, str, Evidence]]:
@@ -290,6 +340,11 @@ def one_counter(facts: Facts) -> Finding:
     if counter is not None and isinstance(stream, StreamFacts):
         what = f'records of one item of which one number changed ("{stream.counter_attribute}")'
         signals.append(evidence("stream", what, counter, COUNTER_SHARE, window=stream.seconds))
+        rate = counter.high * stream.records / stream.seconds if stream.seconds else 0.0
+        if rate < COUNTER_RATE:
+            return clear(
+                f"No counter is written more often than {rate:.1f} times a second.", *signals
+            )
         if counter.against(COUNTER_SHARE) == "above":
             summary = f"{interval(counter)} of all writes change one number of one item."
             peak = peak_of(facts)
@@ -380,6 +435,8 @@ def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Finding |
 def cold_table(facts: Facts) -> Finding:
     """Apply H5: the table is not warm enough for the expected peak."""
     table, peak = facts.table, facts.peak_writes
+    if peak is None and (reached := _beyond_warm(facts)):
+        return found("medium", f"The table took {reached}.", advice=_PRE_WARM)
     if peak is None:
         return unknown("No peak is given to hold it against.", Price(0.0, "--peak-writes W"))
     limits = []
@@ -402,6 +459,19 @@ def cold_table(facts: Facts) -> Finding:
         why = "The service did not tell the table's warm throughput."
         return unknown(why, Price(0.0, "the right dynamodb:DescribeTable"), *signals)
     return clear(f"It is warm for {table.warm[1]:,.0f} write units a second.", *signals)
+
+
+def _beyond_warm(facts: Facts) -> str:
+    """Return the measured peaks above what the table is warm for, in words; "" for none."""
+    metrics, warm = facts.metrics, facts.table.warm
+    if isinstance(metrics, Absent) or warm is None:
+        return ""
+    peaks = [(way, metrics.peak.get((way, TABLE), 0.0)) for way in BOTH]
+    return " and ".join(
+        f"{units:,.0f} {way} units a second, and is warm for {limit:,.0f}"
+        for (way, units), limit in zip(peaks, warm, strict=True)
+        if units > limit
+    )
 
 
 _PRE_WARM = Advice(

@@ -14,6 +14,7 @@ from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
     Facts,
+    IndexFacts,
     MetricFacts,
     SampleFacts,
     StreamFacts,
@@ -25,8 +26,10 @@ from keyhop.report.rules.rule import (
     HALF,
     KEY_WRITES,
     clear,
+    each_index,
     evidence,
     found,
+    indexes_of,
     interval,
     more,
     needed,
@@ -83,6 +86,8 @@ FEWEST_ALIKE = 3
 UNITS_OF_KEYS = 30.0
 """The read units of 60 keys."""
 SAME_ENTITY = 0.5
+MOST_ALIKE = 5
+"""More words before keys of items with the same attributes are values, such as devices."""
 BOOKKEEPING = frozenset(
     {
         "created",
@@ -193,6 +198,9 @@ def no_type_tag(facts: Facts) -> Finding:
     signal = evidence("sample", "keys with a type tag, as ORDER#", tagged, UNTAGGED)
     if tagged.against(UNTAGGED) == "above":
         return clear(f"{interval(tagged)} of the keys have a type tag.", signal)
+    if sample.sort_tagged is not None and sample.sort_tagged.against(TYPED) == "above":
+        summary = f"{interval(sample.sort_tagged)} of the sort keys have a type tag."
+        return clear(summary, signal)
     kinds = kinds_of(facts.table, sample.shapes)
     if kinds is None:
         summary = "Which kinds of items there are was not seen."
@@ -212,8 +220,48 @@ def no_type_tag(facts: Facts) -> Finding:
 
 
 @rule("A3", "the key is the date")
-def date_as_key(facts: Facts) -> Finding:
-    """Apply A3: the key is the date. It does no harm to an archive without new writes."""
+def date_as_key(facts: Facts) -> list[Finding]:
+    """Apply A3 to the table and each GSI: the key is the date.
+
+    It does no harm to an archive without new writes, or where each date has one item.
+    """
+    own = [index for index in indexes_of(facts) if facts.table.partition not in index.partition]
+    return each_index(
+        facts,
+        lambda index: _dated_index(facts, index),
+        own,
+        with_table=lambda: _dated_table(facts),
+    )
+
+
+def _dated_index(facts: Facts, index: IndexFacts) -> Finding:
+    sample = needed(facts.sample, "sample", UNITS_OF_KEYS)
+    sampled = sample.indexes.get(index.name)
+    dated = sampled.dated if sampled is not None else None
+    if sampled is None or dated is None:
+        return _unknown(sample, f"No item of {index.name} was read.", UNITS_OF_KEYS)
+    signal = evidence("sample", f"entries of {index.name} whose key is only a date", dated, DATED)
+    if dated.against(DATED) == "below":
+        return clear(f"{interval(dated)} of the keys of {index.name} are only a date.", signal)
+    if dated.value < DATED or dated.low < DATED_AT_LEAST:
+        summary = f"Whether the keys of {index.name} are only dates is open."
+        return _unknown(sample, summary, UNITS_OF_KEYS, signal)
+    summary = f"{interval(dated)} of the keys of {index.name} are only a date"
+    if reason := _archive(facts, None):
+        return found("info", f"{summary}; {reason}, as of an archive: no harm.", signal)
+    advice = Advice(
+        ("P16", "P12"),
+        (
+            "Give a new index a second attribute in its partition key that spreads a day over "
+            "several keys, as a bucket from 0 to 7 or the customer; readers ask all of them.",
+            "A hot index key refuses writes to the table itself.",
+        ),
+    )
+    summary = f"{summary}: all writes of a day go to one key of it."
+    return found(_heat(facts), summary, signal, advice=advice)
+
+
+def _dated_table(facts: Facts) -> Finding:
     stream, sample = facts.stream, facts.sample
     signals: list[Evidence] = []
     today = stream.date_share if isinstance(stream, StreamFacts) else None
@@ -234,6 +282,8 @@ def date_as_key(facts: Facts) -> Finding:
         summary = "Whether keys are only dates is open."
         return _unknown(sample, summary, UNITS_OF_KEYS, *signals)
     summary = f"{interval(dated)} of the keys are only a date"
+    if facts.table.sort is None:
+        return clear(f"{summary}, and each date has one item.", *signals)
     if reason := _archive(facts, today):
         return found("info", f"{summary}; {reason}, as of an archive: no harm.", *signals)
     summary = f"{summary}: each day has one key."
@@ -285,6 +335,11 @@ def no_type_attribute(facts: Facts) -> Finding:
     signal = evidence("sample", f'items with an attribute of their kind ("{name}")', typed, TYPED)
     if typed.against(TYPED) == "above":
         return clear(f"{interval(typed)} of the items name their kind in {name}.", signal)
+    is_alike = any(share.low >= 1 - UNTAGGED for share in sample.shapes.values())
+    if is_alike and len(tags) > MOST_ALIKE:
+        summary = "All items have the same attributes, and the words before keys are many: values."
+        return clear(summary, signal)
+    kinds = kinds_of(facts.table, sample.shapes)
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
         if any(tag.share.low < TYPED for tag in tags):
             summary = "Whether all items have the same tags is open."
@@ -292,14 +347,18 @@ def no_type_attribute(facts: Facts) -> Finding:
         return clear("All items have the same tags: they are of one kind.", signal)
     if len(tags) < 2:
         are_seen = sample.keys_read >= FEWEST_ALIKE and sample.most_unrepresented < UNTAGGED_AT_MOST
-        if are_seen and sample.tagged is not None and sample.tagged.high < UNTAGGED_AT_MOST:
-            return clear("Keys have no tags, so no kinds are told apart by them.", signal)
         if tags and tags[0].share.low >= 1 - UNTAGGED:
             return clear(f"All items are of one kind, {tags[0].name}.", signal)
-        return _unknown(sample, "Fewer than two tags were seen.", UNITS_OF_KEYS, signal)
+        if are_seen and kinds is not None and len(kinds) == 1 and kinds[0] >= 1 - UNTAGGED:
+            return clear("All items are of one kind by their attributes.", signal)
+        if not are_seen or kinds is None or len(kinds) < 2:
+            return _unknown(sample, "Fewer than two tags were seen.", UNITS_OF_KEYS, signal)
     if typed.against(TYPED) == "open":
         return _unknown(sample, f"Whether all items have {name} is open.", UNITS_OF_KEYS, signal)
-    summary = f"{len(tags)} kinds of items by their tags, and {interval(typed)} name it in {name}."
+    count = f"{len(tags)} kinds of items by their tags"
+    if len(tags) < 2:
+        count = f"{len(kinds or ())} kinds of items by their attributes"
+    summary = f"{count}, and {interval(typed)} name it in {name}."
     advice = Advice(
         ("P1",),
         (
@@ -309,32 +368,57 @@ def no_type_attribute(facts: Facts) -> Finding:
             "Where a command is given, it leaves the items that have the attribute as they are. "
             "Spell its value as those items do.",
         ),
-        "" if facts.table.sort else naming(facts.table.name, name, tags[0]),
+        "" if facts.table.sort or not tags else naming(facts.table.name, name, tags[0]),
     )
     return found("low", summary, signal, advice=advice)
 
 
 @rule("E1", "numbers in sort keys without padding")
-def unpadded_numbers(facts: Facts) -> Finding:
-    """Apply E1: as text, 10 comes before 9."""
+def unpadded_numbers(facts: Facts) -> list[Finding]:
+    """Apply E1 to the table and each GSI: as text, 10 comes before 9."""
+    return each_index(
+        facts, lambda index: _unpadded_index(facts, index), with_table=lambda: _unpadded(facts)
+    )
+
+
+def _unpadded_index(facts: Facts, index: IndexFacts) -> Finding:
+    if not any(facts.table.types.get(name) == "S" for name in index.sort):
+        return clear(f"{index.name} has no sort key with text.")
+    sample = needed(facts.sample, "sample", UNITS_OF_KEYS)
+    sampled = sample.indexes.get(index.name)
+    advice = Advice(
+        ("P11",),
+        (
+            "Write numbers with zeros to one width (0009, 0010), or give a new index a sort key "
+            "that is a number: a key of several attributes sorts each by itself.",
+        ),
+    )
+    return _uneven(sample, sampled.unpadded if sampled is not None else None, advice)
+
+
+def _unpadded(facts: Facts) -> Finding:
     table, sample = facts.table, facts.sample
     if table.sort is None:
         return clear("The table has no sort key.")
     if table.types.get(table.sort) == "N":
         return clear("The sort key is a number, and sorts as one.")
     sample = needed(sample, "sample", UNITS_OF_KEYS)
-    if (unpadded := sample.unpadded) is None:
+    steps = ("Write numbers with zeros to one width (0009, 0010), or make the sort key a number.",)
+    return _uneven(sample, sample.unpadded, with_new_key(facts, ("P11",), *steps))
+
+
+def _uneven(sample: SampleFacts, unpadded: Estimate | None, advice: Advice) -> Finding:
+    if unpadded is None:
         return _unknown(sample, "Too few sort keys were seen.", UNITS_OF_KEYS)
     signal = evidence("sample", "sort keys with numbers of several widths", unpadded, UNPADDED)
     side = unpadded.against(UNPADDED)
     if side == "below":
-        summary = f"{interval(unpadded)} of the sort keys are numbers of several widths."
+        summary = f"{interval(unpadded)} of the sort keys hold numbers of several widths."
         return clear(summary, signal)
     if side == "open":
         return _unknown(sample, "Whether numbers are padded is open.", UNITS_OF_KEYS, signal)
     summary = f"{interval(unpadded)} of the sort keys hold numbers as text, of several widths."
-    steps = ("Write numbers with zeros to one width (0009, 0010), or make the sort key a number.",)
-    return found("low", summary, signal, advice=with_new_key(facts, ("P11",), *steps))
+    return found("low", summary, signal, advice=advice)
 
 
 @rule("E2", "constraint items without their primary")
@@ -393,12 +477,8 @@ def kinds_of(table: TableFacts, shapes: Mapping[str, Estimate]) -> list[float] |
 def _alike(first: frozenset[str], second: frozenset[str]) -> bool:
     """Return whether two shapes are of one kind.
 
-    Items of one kind differ by optional attributes, so most attributes of either are in both.
+    Items of one kind differ by optional attributes, so both have most attributes of the smaller.
     """
     if not first or not second:
         return not first and not second
-    return (
-        len(first & second) > SAME_ENTITY * len(first | second)
-        or first <= second
-        or second <= first
-    )
+    return len(first & second) > SAME_ENTITY * min(len(first), len(second))

@@ -15,7 +15,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from keyhop.report.candidates.sampled import Tally
@@ -84,6 +84,9 @@ SEED = 20261122
 
 FEWEST_ALIKE = 3
 """The collections that must share a word before it counts as a tag: fewer may share a name."""
+
+SAME_WORD = 0.95
+"""The share of the items of a kind that have one word in an attribute that names the kind."""
 
 MOST_ATTRIBUTES, MOST_SHAPES, MOST_TAGS = 200, 50, 30
 """The maximum number of shares in the facts, the largest first."""
@@ -158,6 +161,7 @@ def gather(
         shapes=observed.shapes(),
         dated=_share_dated(collections),
         tagged=_share_tagged(collections),
+        sort_tagged=observed.sort_tagged(),
         numbered=_numbered(collections),
         density=_density(collections, keys),
         typed=typed,
@@ -212,6 +216,7 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
         shapes=_all(facts.shapes),
         item_mean=_exact(facts.item_mean),
         unrepresented=_exact(facts.unrepresented),
+        sort_tagged=_exact(facts.sort_tagged),
         typed=_exact(facts.typed),
         unpadded=_exact(facts.unpadded),
         orphans=_exact(facts.orphans),
@@ -226,7 +231,7 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observed:
     """The observations of a sample.
 
@@ -318,33 +323,84 @@ class Observed:
                     )
         return tuple(sorted(tags, key=lambda tag: -tag.share.value)[:MOST_TAGS])
 
+    def sort_tagged(self) -> Estimate | None:
+        """Return the share of items whose sort key has a tag that tells items apart.
+
+        Several collections have the tag, and there is another such tag.
+        """
+        holders: defaultdict[str, set[int]] = defaultdict(set)
+        for at, _, observation in self.all:
+            if observation.tag:
+                holders[observation.tag].add(at)
+        tags = {tag for tag, collections in holders.items() if len(collections) >= FEWEST_ALIKE}
+        return self.share(lambda observation: len(tags) > 1 and observation.tag in tags)
+
     def type_name(self) -> tuple[str, Estimate | None]:
         """Return the attribute that names the type in the largest number of items, and its share.
 
-        The name is "" without such an attribute.
+        It has one of the usual names, or it has one value for each kind of items, whatever its
+        name. The name is "" without such an attribute.
         """
         counts = Counter(
             name
             for _, _, observation in self.all
             for name in observation.names
-            if is_type_name(name)
+            if is_type_name(name) or name in self._kind_names
         )
         name = counts.most_common(1)[0][0] if counts else ""
         return name, self.share(lambda observation: name in observation.names)
 
-    def unpadded(self) -> Estimate | None:
-        """Return the share of sort keys that are numbers as text without padding.
+    @cached_property
+    def _kind_names(self) -> set[str]:
+        """Return the attributes that have one value for all items of a kind.
 
-        The keys with their tag have several widths, and none of these is padded.
+        Items are of one kind if they have the same tags, or the same attributes where there are no
+        tags.
+        """
+        labels = Counter((form.tag, observation.tag) for _, form, observation in self.all)
+        is_tagged = len(labels) > 1
+        values: defaultdict[str, defaultdict[object, Counter[str]]]
+        values = defaultdict(lambda: defaultdict(Counter))
+        for _, form, observation in self.all:
+            label = (form.tag, observation.tag) if is_tagged else observation.names
+            for name, word in observation.words.items():
+                values[name][label][word] += 1
+        names = set()
+        for name, kinds in values.items():
+            usual = {label: words.most_common(1)[0] for label, words in kinds.items()}
+            count = sum(words.total() for words in kinds.values())
+            distinct = len({word for word, _ in usual.values()})
+            alike = sum(times for _, times in usual.values()) >= SAME_WORD * count
+            if alike and distinct > 1 and distinct >= len(usual) / 2:
+                names.add(name)
+        return names
+
+    def unpadded(self, index: str = "") -> Estimate | None:
+        """Return the share of the sort keys of the table, or of a GSI, with numbers as text.
+
+        Other keys have numbers of other widths at the same place, and none of these is padded.
         """
         widths: defaultdict[str, set[int]] = defaultdict(set)
         for _, _, observation in self.all:
-            if observation.width:
-                widths[observation.tag].add(observation.width)
-        uneven = {
-            tag for tag, tag_widths in widths.items() if len(tag_widths) > 1 and min(tag_widths) > 0
-        }
-        return self.share(lambda observation: bool(observation.width) and observation.tag in uneven)
+            for place, width in observation.widths.get(index, ()):
+                widths[place].add(width)
+        uneven = {place for place, seen in widths.items() if len(seen) > 1 and min(seen) > 0}
+
+        def holds(observation: Observation) -> bool:
+            return any(place in uneven for place, _ in observation.widths.get(index, ()))
+
+        return self.among(lambda row: index in row.entries, holds) if index else self.share(holds)
+
+    def dated(self, index: str) -> Estimate | None:
+        """Return the share of an index's entries whose partition key is only a date.
+
+        If many words precede dates, each is a part of the key, as in `_share_dated`.
+        """
+        words = {row.dates[index] for _, _, row in self.all if index in row.dates}
+        return self.among(
+            lambda observation: index in observation.entries,
+            lambda observation: index in observation.dates and len(words) <= MOST_WORDS,
+        )
 
     def ttl(self) -> TtlFacts | None:
         """Return the shares of kinds of TTL values; None if no item has the attribute."""
@@ -541,6 +597,7 @@ def _index_sample(
     read = sum(row.items for row in rows)
     sparse = observed.share(lambda observation: name in observation.entries)
     composed = _composed(name, observed)
+    unpadded, dated = observed.unpadded(name), observed.dated(name)
     holders: defaultdict[str, float] = defaultdict(float)
     if rows and len(rows) == rows[0].segments and all(row.whole for row in rows) and read:
         for row in rows:
@@ -548,7 +605,7 @@ def _index_sample(
                 holders[key] += hits
         key = max(holders, key=lambda holder: holders[holder])
         share = Estimate.exactly(holders[key] / read, read, METHOD)
-        return IndexSample(read, share, key, sparse, composed)
+        return IndexSample(read, share, key, sparse, composed, dated, unpadded)
     inside = [
         (at, observation) for at, _, observation in observed.all if name in observation.entries
     ]
@@ -563,7 +620,7 @@ def _index_sample(
     )
     if top_share is not None:
         top_share = widened(top_share, unrepresented)
-    return IndexSample(read + len(inside), top_share, key, sparse, composed)
+    return IndexSample(read + len(inside), top_share, key, sparse, composed, dated, unpadded)
 
 
 def _composed(index: str, observed: Observed) -> dict[str, tuple[tuple[str, ...], Estimate]]:
@@ -607,6 +664,8 @@ def _counted_index(sampled: IndexSample) -> IndexSample:
         sampled,
         top_share=_exact(sampled.top_share),
         sparse=_exact(sampled.sparse),
+        dated=_exact(sampled.dated),
+        unpadded=_exact(sampled.unpadded),
         composed={
             name: (names, _known(share)) for name, (names, share) in sampled.composed.items()
         },

@@ -7,6 +7,7 @@ drawn in a window of a long one.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.report.candidates.template import LEAST_MILLISECONDS, Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Shown
-from keyhop.report.forms import KeyForm, tag_of, width_of
+from keyhop.report.forms import KeyForm, kind_in, widths_of
 from keyhop.report.shown import Shower
 
 ROW = "row"
@@ -27,6 +28,8 @@ TYPE_NAMES = frozenset(
 
 DAY_SECONDS = 86_400.0
 _SEPARATORS = "#|/~:_"
+_WORDS = re.compile(r"(?!.*\d{3})(?=.*[^\W\d_])[\w.:#$/ -]{1,40}")
+"""A text that may name a kind of items; an id has more digits or is longer."""
 MOST_NAMES = 100
 """The maximum number of attribute names of an observation."""
 
@@ -62,7 +65,10 @@ class Observation:
         names: The names of its attributes, sorted.
         weight: The number of items that it represents.
         tag: The tag of its sort key (forms.py).
-        width: The width of its sort key (forms.py).
+        widths: By GSI, and by "" for the table, the digest of the place of each number in the text
+            of its sort key, and the number of digits (forms.py).
+        dates: The GSIs whose partition key is only a date, each with a digest of the date's tag.
+        words: A digest of each value that may name the kind of the item, by attribute.
         ttl: The days since it expired, negative before that; "type" or "ms" for a value that TTL
             does not use as a future time; None without the attribute.
         entries: The index key, in the form that may be shown, of each GSI that contains the item.
@@ -74,7 +80,9 @@ class Observation:
     names: tuple[str, ...]
     weight: float = 1.0
     tag: str = ""
-    width: int = 0
+    widths: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    dates: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
     ttl: float | str | None = None
     entries: Mapping[str, str] = field(default_factory=dict)
     composed: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -87,8 +95,14 @@ class Observation:
             bytes=size_of(item),
             names=tuple(sorted(item)[:MOST_NAMES]),
             weight=weight,
-            tag=tag_of(sort["S"]) if "S" in sort else "",
-            width=width_of(sort),
+            tag=kind_in(sort["S"]) if "S" in sort else "",
+            widths=_widths_of(item, looking),
+            dates=_dates_of(item, looking),
+            words={
+                name: looking.shower.digest({name: value})
+                for name, value in item.items()
+                if name != looking.sort and _WORDS.fullmatch(value.get("S", ""))
+            },
             ttl=_ttl_of(item, looking),
             entries={
                 index: looking.shower.shown({name: item[name] for name in names[:partition]})
@@ -109,8 +123,12 @@ class Observation:
             state["w"] = round(self.weight, 6)
         if self.tag:
             state["t"] = self.tag
-        if self.width:
-            state["d"] = self.width
+        if self.widths:
+            state["d"] = {name: [list(place) for place in at] for name, at in self.widths.items()}
+        if self.dates:
+            state["y"] = dict(self.dates)
+        if self.words:
+            state["k"] = dict(self.words)
         if self.ttl is not None:
             state["l"] = self.ttl
         if self.entries:
@@ -128,7 +146,12 @@ class Observation:
             tuple(state["a"]),
             state.get("w", 1.0),
             state.get("t", ""),
-            state.get("d", 0),
+            {
+                name: tuple((place, width) for place, width in places)
+                for name, places in state.get("d", {}).items()
+            },
+            state.get("y", {}),
+            state.get("k", {}),
             state.get("l"),
             state.get("i", {}),
             {
@@ -137,6 +160,32 @@ class Observation:
             },
             tuple(state.get("c", ())),
         )
+
+
+def _widths_of(item: Item, looking: Looking) -> dict[str, tuple[tuple[str, int], ...]]:
+    sorts = {index: names[count:] for index, (names, count) in looking.indexes.items()}
+    sorts[""] = (looking.sort,) if looking.sort else ()
+    widths = {}
+    for index, names in sorts.items():
+        places = tuple(
+            (looking.shower.digest({name: {"S": place}}), width)
+            for name in names
+            for place, width in widths_of(item.get(name, {}).get("S", ""))
+        )
+        if places:
+            widths[index] = places
+    return widths
+
+
+def _dates_of(item: Item, looking: Looking) -> dict[str, str]:
+    dates = {}
+    for index, (names, count) in looking.indexes.items():
+        if count == 1 and names[0] in item:
+            form = KeyForm.of(item[names[0]])
+            if form.dated:
+                tag = {names[0]: {"S": form.tag}}
+                dates[index] = looking.shower.digest(tag) if form.tag else ""
+    return dates
 
 
 def _composed(item: Item, looking: Looking) -> dict[str, dict[str, tuple[str, ...]]]:

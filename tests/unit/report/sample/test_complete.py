@@ -2,7 +2,7 @@
 
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import SampleFacts
-from keyhop.report.forms import KeyForm, width_of
+from keyhop.report.forms import KeyForm
 from keyhop.report.sample.drawing import Population
 from keyhop.report.sample.gather import counted, gather
 from keyhop.report.sample.rows import CollectionRow, Observation, SegmentRow
@@ -60,11 +60,6 @@ def test_what_was_not_noted_of_each_item_stays_an_estimate():
     facts = SampleFacts(1.0, 3, 3, unpadded=share, all_items=True)
     rows = [SegmentRow(0, True, (CollectionRow("a", KeyForm(), 9, True),))]
     assert counted(facts, rows) is facts
-
-
-def test_a_word_before_a_number_is_no_reason_not_to_see_its_width():
-    widths = [width_of({"S": text}) for text in ("v9", "v12", "PAGE#7", "rev-0012", "a1b2", "9")]
-    assert widths == [1, 2, 1, -4, 0, 1]
 
 
 def test_of_a_high_quantile_the_low_limit_is_told_sooner_than_the_high_one():

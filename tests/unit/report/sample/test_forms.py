@@ -1,7 +1,7 @@
 """What is seen of a key's text, and what is not."""
 
 import pytest
-from keyhop.report.forms import KeyForm, tag_of, width_of
+from keyhop.report.forms import KeyForm, kind_in, tag_of, widths_of
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,55 @@ def test_a_form_survives_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "width"),
+    ("text", "widths"),
     [
-        ({"S": "7"}, 1),
-        ({"S": "ITEM#10"}, 2),
-        ({"S": "007"}, -3),
-        ({"S": "x"}, 0),
-        ({"N": "7"}, 0),
-        ({}, 0),
-        ({"S": "строка 17"}, 2),
-        ({"S": "\u0660\u0660\u0661\u0667"}, -4),
+        ("7", [("", 1)]),
+        ("ITEM#10", [("ITEM#", 2)]),
+        ("007", [("", -3)]),
+        ("x", []),
+        ("", []),
+        ("строка 17", [("строка ", 2)]),
+        ("\u0660\u0660\u0661\u0667", [("", -4)]),
+        ("v9", [("v", 1)]),
+        ("v12", [("v", 2)]),
+        ("rev-0012", [("rev-", -4)]),
+        ("a1b2", []),
+        ("CH#9#VERSE#12", [("CH#", 1), ("CH#9#VERSE#", 2)]),
+        ("PRICE#9.99", [("PRICE#", 1)]),
+        ("1.10.3", [("", 1), ("9.", 2), ("9.9.", 1)]),
+        ("2026-1-12", [("", 4), ("9-", 1), ("9-9-", 2)]),
+        ("12345678-1234-4abc-8abc-123456789012", [("", 8), ("9-", 4)]),
+        ("01HX5ZZKBKACTAV9WEVGEMMVRZ", []),
     ],
 )
-def test_the_width_of_a_number_as_text(value: dict, width: int) -> None:
-    assert width_of(value) == width
+def test_the_widths_of_numbers_in_a_text(text: str, widths: list[tuple[str, int]]) -> None:
+    assert widths_of(text) == widths
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("PROFILE", "PROFILE"),
+        ("ORDER#1", "ORDER"),
+        ("$book_1#id_7", "book_1"),
+        ("v0", ""),
+        ("9", ""),
+        ("two words", ""),
+    ],
+)
+def test_a_sort_key_that_is_a_word_is_a_tag(text: str, tag: str) -> None:
+    assert kind_in(text) == tag
+
+
+@pytest.mark.parametrize(
+    ("number", "dated"),
+    [
+        ("1700006400", True),
+        ("1700006400000", True),
+        ("1700006401", False),
+        ("1700006400001", False),
+        ("3600", False),
+    ],
+)
+def test_full_hours_since_1970_are_dates(number: str, dated: bool) -> None:
+    assert KeyForm.of({"N": number}).dated is dated

@@ -104,13 +104,37 @@ def test_sequential_numbers_are_dense_and_random_ones_are_not() -> None:
 
 
 def test_unpadded_numbers_are_of_several_widths() -> None:
-    rows = [collection(n, width=1 + n % 3, tag="ITEM") for n in range(40)]
+    rows = [collection(n, widths={"": (("ITEM", 1 + n % 3),)}) for n in range(40)]
     facts = facts_of(rows)
     assert facts.unpadded is not None
     assert facts.unpadded.value == 1
-    padded = facts_of([collection(n, width=-3 if n % 2 else 3) for n in range(40)])
+    padded = facts_of([collection(n, widths={"": (("", -3 if n % 2 else 3),)}) for n in range(40)])
     assert padded.unpadded is not None
     assert padded.unpadded.value == 0
+
+
+def test_an_attribute_with_one_value_for_each_kind_names_the_kind() -> None:
+    def rows(word: str, *more: CollectionRow) -> list[CollectionRow]:
+        names = ("art", "pk")
+        users = [collection(n, names=names, words={"art": "u"}) for n in range(20)]
+        orders = [
+            collection(n, key="ORDER#{}", names=names, words={"art": word}) for n in range(20)
+        ]
+        return [*users, *orders, *more]
+
+    assert facts_of(rows("o")).type_name == "art"
+    assert facts_of(rows("u")).type_name == ""
+    other = [collection(n, names=("art", "pk"), words={"art": f"x{n}"}) for n in range(20)]
+    assert facts_of(rows("o", *other)).type_name == ""
+
+
+def test_sort_keys_tell_the_kind_if_they_have_several_tags() -> None:
+    rows = [collection(n, tag="ORDER" if n % 2 else "PROFILE") for n in range(40)]
+    several = facts_of(rows).sort_tagged
+    alone = facts_of(rows[1::2]).sort_tagged
+    assert several is not None
+    assert alone is not None
+    assert (several.value, alone.value) == (1, 0)
 
 
 def test_the_type_attribute_that_most_items_have() -> None:

@@ -1,0 +1,1 @@
+"""Tables declared from the rules' meanings alone, without sight of how the report finds them."""
