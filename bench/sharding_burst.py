@@ -81,9 +81,9 @@ WAYS = (
 class Outcome:
     """What came of one way. Seconds are since the burst began; None: not within it.
 
-    absorbed: from when on 95 % of what is wanted is written, in every later five seconds. reports:
-    writes of the metadata. acknowledged, read: sort keys of items, and of those that a query finds
-    in the end.
+    absorbed: from when on 95 % of what is wanted is written, in every later five seconds. reports,
+    claims: writes of the metadata. by_second: units written in each second. acknowledged, read:
+    sort keys of items, and of those that a query finds in the end.
     """
 
     way: Way
@@ -96,6 +96,8 @@ class Outcome:
     shards: list[tuple[int, int]] = field(default_factory=list)
     given_up: int = 0
     reports: int = 0
+    claims: int = 0
+    by_second: list[int] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
 
@@ -105,10 +107,10 @@ def bursts() -> list[Outcome]:
     return [burst(way) for way in WAYS]
 
 
-def burst(way: Way) -> Outcome:
+def burst(way: Way, seed: int = SEED) -> Outcome:
     """One way, from calm to the end."""
-    random.seed(SEED)  # the waits of back-offs come from here
-    schedule = Schedule(random.Random(SEED))
+    random.seed(seed)  # the waits of back-offs come from here
+    schedule = Schedule(random.Random(seed))
     clock = Machine(schedule)
     outcome = Outcome(way)
     tables = {
@@ -123,16 +125,16 @@ def burst(way: Way) -> Outcome:
             metadata=METADATA,
             client=client,
             clock=clock,
-            chance=random.Random(SEED + process),
+            chance=random.Random(seed + process),
             **way.settings,
         )
         for process in range(way.processes if way.shards is None else 0)
     ]
     puts = [_put_into(table) for table in users]
     if way.shards is not None:
-        puts = [_fixed(Requests(client, clock), way.shards)]
+        puts = [_fixed(Requests(client, clock), way.shards, seed)]
     for number in range(way.writers):
-        write = _writer(clock, puts[number % len(puts)], outcome, number)
+        write = _writer(clock, puts[number % len(puts)], outcome, number, number + seed - SEED)
         schedule.spawn(write, Process(f"writer {number}"))
     schedule.run()
     began = int(EPOCH) + CALM_SECONDS
@@ -140,7 +142,8 @@ def burst(way: Way) -> Outcome:
     accepted = model.by_second(TABLE)
     outcome.throttles = sum(throttled.values())
     _judge(outcome, began, accepted, throttled)
-    outcome.reports = client.writes[METADATA]
+    outcome.claims = client.claims
+    outcome.reports = client.writes[METADATA] - client.claims
     for table in users[:1]:
         outcome.read = [item["accessed"] for item in table.query(KEY, consistent=True)]
     for table in users:
@@ -154,9 +157,9 @@ def _put_into(table: ShardedTable) -> Write:
     return lambda item: table.put_item(Item=item)
 
 
-def _fixed(requests: Requests, shards: int) -> Write:
+def _fixed(requests: Requests, shards: int, seed: int) -> Write:
     """The published way: a random suffix from a fixed range, and patience."""
-    chance = random.Random(SEED)
+    chance = random.Random(seed)
 
     def put(item: dict[str, Any]) -> None:
         typed = {name: {"S": value} for name, value in item.items()}
@@ -166,8 +169,10 @@ def _fixed(requests: Requests, shards: int) -> Write:
     return put
 
 
-def _writer(clock: Machine, put: Write, outcome: Outcome, number: int) -> Callable[[], None]:
-    chance = random.Random(number)
+def _writer(
+    clock: Machine, put: Write, outcome: Outcome, number: int, seed: int
+) -> Callable[[], None]:
+    chance = random.Random(seed)
     writers = outcome.way.writers
     end = EPOCH + CALM_SECONDS + outcome.way.seconds
 
@@ -199,7 +204,8 @@ def _judge(
     outcome: Outcome, began: int, accepted: dict[int, int], throttled: dict[int, int]
 ) -> None:
     burst = range(began, began + outcome.way.seconds)
-    outcome.written = sum(accepted.get(second, 0) for second in burst)
+    outcome.by_second = [accepted.get(second, 0) for second in burst]
+    outcome.written = sum(outcome.by_second)
     refused = [second - began for second in burst if throttled.get(second)]
     outcome.last_throttle = refused[-1] if refused else None
     windows = {second: sum(accepted.get(second + n, 0) for n in range(5)) for second in burst[:-4]}

@@ -126,6 +126,7 @@ class ShardedTables(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
+            time_to_live_attribute="keyhop_expires",  # of claims
             removal_policy=RemovalPolicy.DESTROY if on_a_laptop else KEPT,
         )
 

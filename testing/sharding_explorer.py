@@ -13,6 +13,9 @@ Worlds that differ in nothing that may follow are one:
 - A late answer that is believed is one that came at once, to somebody who went on later. So answers
   are late only where readers may leave the shard before they come.
 - Readers are alike, and so are movers: their order says nothing.
+
+A write of a new item whose place changes takes two requests: its claim, then the item. The second
+may be throttled, or its answer may be lost, in which case it takes effect later or never.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +24,16 @@ from typing import Any, NamedTuple
 
 from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Placement
-from keyhop.sharding.key.protocol import Create, Fold, Hold, InPlace, Late, Move, Order
+from keyhop.sharding.key.protocol import (
+    ByClaim,
+    Claim,
+    Create,
+    Fold,
+    InPlace,
+    Late,
+    Move,
+    Order,
+)
 from keyhop.sharding.key.shards import Phase, Shards
 
 Content = tuple[str, ...]
@@ -41,6 +53,10 @@ class Writer(NamedTuple):
     looked: the shards of its look that were read so far, and whether the item was there. late: the
     shard of a write that has taken effect by the metadata `known`, and is not answered yet.
     counted: whether what it does next has taken effect before, and must not do so twice.
+    name: its own, from which each of its writes has a name in claims. claimed: the place that its
+    claim decides, by the metadata `known`. flying: a creation whose answer was lost, and which may
+    yet take effect: the write, the shard, and its metadata. maybe: whether what it does next may
+    have created the item.
     """
 
     script: tuple[str, ...]
@@ -48,9 +64,24 @@ class Writer(NamedTuple):
     looked: tuple[tuple[int, bool], ...] = ()
     late: int = 0
     counted: bool = False
+    name: str = ""
+    claimed: int = 0
+    flying: tuple[str, int, int] | tuple[()] = ()
+    maybe: bool = False
+
+    @property
+    def owner(self) -> str:
+        """The name of its present write in claims."""
+        return f"{self.name} {len(self.script)}"
 
     def anew(self) -> "Writer":
-        return Writer(self.script, counted=self.counted)
+        return Writer(
+            *(self.script, BEGIN, (), 0, self.counted, self.name, 0, self.flying, self.maybe)
+        )
+
+    def done(self) -> "Writer":
+        """It goes on with its next write."""
+        return Writer(self.script[1:], name=self.name, flying=self.flying)
 
 
 class Reader(NamedTuple):
@@ -75,12 +106,16 @@ class Mover(NamedTuple):
 
 
 class State(NamedTuple):
-    """What all share. copies: of the item, by shard. content: what it should be. now: the phase."""
+    """What all share. copies: of the item, by shard. content: what it should be. now: the phase.
+
+    claims: of the item, by the growth that they are for.
+    """
 
     copies: Copies
     content: Content
     now: int = 0
     fences: int = 0
+    claims: tuple[tuple[int, Claim], ...] = ()
 
 
 class World(NamedTuple):
@@ -98,8 +133,9 @@ class Rules:
 
     Others than the protocol's own show what it needs. behind: how many phases old the metadata
     may be that somebody acts on. eager: a phase may be followed by the next while those who began
-    two phases before are still at it. held: nobody creates what is to be held. repeated: a put or a
-    delete that is answered late is done again. looks: after so many in vain a reader gives up, at
+    two phases before are still at it. claiming, put: decide as the protocol does. losing: answers
+    to creations by a claim may be lost. growth: that a claim is for. repeated: a put or a delete
+    that is answered late is done again. looks: after so many in vain a reader gives up, at
     the latest. consulted: the counts for which a place was looked up.
     """
 
@@ -115,7 +151,10 @@ class Rules:
     conditional: bool = True
     forgetful: bool = True
     eager: bool = False
-    held: bool = True
+    claiming: Callable[..., Any] = protocol.step_by_claim
+    growth: Callable[[Shards], int] = lambda shards: shards.counted_at
+    put: Callable[..., Any] = protocol.step_of_put
+    losing: bool = False
     repeated: bool = False
     consulted: set[int] = field(default_factory=set, init=False)
     _steps: dict[Any, Any] = field(default_factory=dict, init=False)
@@ -144,7 +183,7 @@ class Rules:
         if self._may_advance(state):
             yield self._advanced(world), True
         for number, writer in enumerate(writers):
-            if not writer.script:
+            if not writer.script and not writer.flying:
                 continue
             for after, stands, has_written in self._steps_of(self._written, state, writer):
                 others = (*writers[:number], stands, *writers[number + 1 :])
@@ -182,13 +221,32 @@ class Rules:
 
     def _advanced(self, world: World) -> World:
         state = world.state._replace(now=world.state.now + 1)
-        oldest = state.now - self.behind - self.eager
+        oldest = self._oldest(state.now) - self.eager
         return World(
             state,
-            tuple(w if w.late or w.known >= oldest else w.anew() for w in world.writers),
+            tuple(self._still(writer, oldest) for writer in world.writers),
             tuple(sorted(self._kept(reader, oldest) for reader in world.readers)),
             tuple(sorted(m if m.known >= oldest else Mover() for m in world.movers)),
         )
+
+    def _still(self, writer: Writer, oldest: int) -> Writer:
+        if writer.flying and writer.flying[2] < oldest:
+            writer = writer._replace(flying=())
+        if not writer.script:
+            return writer.done()
+        return writer if writer.late or writer.known >= oldest else writer.anew()
+
+    def _oldest(self, now: int) -> int:
+        """The oldest metadata that somebody may act on. Who has known `widened` for long enough
+        acts as in `steady`, by the same metadata: after nobody is left who acts on older metadata.
+        """
+        if now and self._is_settled(now):
+            return now - 1
+        since = now - self.behind
+        return max(0, since - (since > 0 and self._is_settled(since)))
+
+    def _is_settled(self, now: int) -> bool:
+        return self.path[now].last_updated == self.path[now - 1].last_updated
 
     def _kept(self, reader: Reader, oldest: int) -> Reader:
         if reader.known >= oldest or not reader.reads:
@@ -200,9 +258,14 @@ class Rules:
         """The phases whose metadata somebody may act on, who has read that of `known`."""
         if known != BEGIN:
             return range(known, known + 1)
-        return range(max(0, state.now - self.behind), state.now + 1)
+        return range(self._oldest(state.now), state.now + 1)
 
     def _written(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
+        if writer.flying:
+            act, shard, _ = writer.flying
+            yield _applied(state, act, shard), writer._replace(flying=()), True
+        if not writer.script:
+            return
         if writer.late:
             yield from self._answered(state, writer)
             return
@@ -215,6 +278,9 @@ class Rules:
         self, state: State, writer: Writer, shards: Shards
     ) -> Iterator[tuple[State, Writer, bool]]:
         again, act = writer.anew(), writer.script[0]
+        if writer.claimed:
+            yield from self._created(state, writer, writer.claimed)
+            return
         if self.placement.is_random:
             for shard in range(1, shards.writable + 1):
                 yield from self._took_effect(state, writer, shard, _content(state, shard))
@@ -230,11 +296,12 @@ class Rules:
         if left:
             return
         holders = [shard for shard, is_there in writer.looked if is_there]
-        decide = protocol.step_of_put if act.startswith("put") else protocol.step_of_update
+        decide = self.put if act.startswith("put") else protocol.step_of_update
         step = decide(shards, self.placement, self.place, holders)
-        if isinstance(step, Hold) and not self.held:
-            step = Create(protocol.home(shards, self.place))
         match step:
+            case ByClaim():
+                yield from self._claimed(state, writer, shards)
+                return
             case Create(shard, unless):
                 told = NOTHING if unless else _content(state, shard)
                 elsewhere = any(state.copies[other - 1] is not None for other in unless)
@@ -259,6 +326,32 @@ class Rules:
                         state = state._replace(copies=_with(state.copies, shard, None))
         yield state, again, False
 
+    def _claimed(
+        self, state: State, writer: Writer, shards: Shards
+    ) -> Iterator[tuple[State, Writer, bool]]:
+        """It writes a claim, or follows the present one, each by one request."""
+        growth = self.growth(shards)
+        claims = dict(state.claims)
+        step = self.claiming(shards, self.place, claims.get(growth), writer.owner, writer.maybe)
+        match step:
+            case Claim():
+                claims[growth] = step
+                yield state._replace(claims=tuple(sorted(claims.items()))), writer, False
+            case Create(shard):
+                yield state, writer._replace(claimed=shard), False
+            case _:
+                yield state, writer.anew(), False
+
+    def _created(
+        self, state: State, writer: Writer, shard: int
+    ) -> Iterator[tuple[State, Writer, bool]]:
+        """The item is created where its claim says; or that is throttled, or its answer is lost."""
+        yield from self._took_effect(state, writer, shard, _content(state, shard))
+        yield state, writer.anew(), False
+        if self.losing and not writer.flying and not writer.script[0].startswith("update"):
+            flying = (writer.script[0], shard, writer.known)
+            yield state, writer._replace(flying=flying, maybe=True).anew(), False
+
     def _took_effect(
         self, state: State, writer: Writer, shard: int, told: Content, fence: bool = False
     ) -> Iterator[tuple[State, Writer, bool]]:
@@ -272,10 +365,11 @@ class Rules:
             state = state._replace(content=content)
         elif told != content:
             state = state._replace(content=TOLD_WRONGLY)
-        yield state, Writer(writer.script[1:]), True
+        yield state, writer.done(), True
         later = self.path[state.now + 1 :]
         if self.repeated or any(shards.readable < shard for shards in later):
-            yield state, Writer(writer.script, writer.known, late=shard), True
+            late = writer.anew()._replace(known=writer.known, late=shard, counted=False)
+            yield state, late, True
 
     def _answered(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
         """The late answer comes; metadata and shard are read at the same moment, or never are."""
@@ -287,11 +381,11 @@ class Rules:
         is_lost = late is Late.LOST_IF_THERE and state.copies[shard - 1] is not None
         if is_lost:
             state = state._replace(copies=_with(state.copies, shard, None))
-            yield state, Writer(writer.script), False
+            yield state, writer.anew()._replace(counted=False), False
         elif self.repeated and not is_update:
-            yield state, Writer(writer.script, counted=True), False
+            yield state, writer.anew()._replace(counted=True), False
         else:
-            yield state, Writer(writer.script[1:]), False
+            yield state, writer.done(), False
 
     def _order(self, known: int) -> Order:
         if not self.ordered:
@@ -305,7 +399,7 @@ class Rules:
                 yield from self._got(state, reader._replace(known=known, legal=begun))
             return
         last = max(
-            reader.known, state.now - self.behind - (self.eager and reader.known != BEGIN), 0
+            reader.known, self._oldest(state.now) - (self.eager and reader.known != BEGIN), 0
         )
         for known in range(last, state.now + 1):
             order = self._order(known)
@@ -368,7 +462,7 @@ def _applied(state: State, act: str, shard: int, fence: bool = False) -> State:
     mark = fences if fence else (there[1] if there and act.startswith("update") else 0)
     after = _after(act, there[0] if there else NOTHING)
     copies = _with(state.copies, shard, (after, mark) if after else None)
-    return State(copies, _after(act, state.content), state.now, fences)
+    return state._replace(copies=copies, content=_after(act, state.content), fences=fences)
 
 
 def _content(state: State, shard: int) -> Content:

@@ -12,11 +12,12 @@ from testing.simulation.service import Service
 class Budgeted:
     """A client of any number of processes. Batches are not limited.
 
-    writes: single ones, by table.
+    writes: single ones, by table. claims: those of them that write a claim.
     """
 
     def __init__(self, service: Service, model: Partitions) -> None:
         self.writes: Counter[str] = Counter()
+        self.claims = 0
         self._service = service
         self._model = model
         for name, table in service.tables.items():
@@ -25,6 +26,7 @@ class Budgeted:
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         if operation in ("put_item", "update_item", "delete_item"):
             self.writes[request["TableName"]] += 1
+            self.claims += operation == "put_item" and "claimed_by" in request["Item"]
         name = "".join(word.capitalize() for word in operation.split("_"))
         refusal = self._model.judge(name, request).body
         if refusal is not None:

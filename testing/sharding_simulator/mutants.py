@@ -12,7 +12,7 @@ from keyhop.sharding.io import writer
 from keyhop.sharding.io.items import Clause
 from keyhop.sharding.io.writer import Act, Writer
 from keyhop.sharding.key import protocol
-from keyhop.sharding.key.protocol import Create, Hold, InPlace, Late, Order
+from keyhop.sharding.key.protocol import ByClaim, Create, Hold, InPlace, Late, Order
 from keyhop.sharding.store.metadata import Metadata
 
 from testing.sharding_simulator.world import KernelsChance
@@ -82,6 +82,14 @@ def _without_checks(*given: Any) -> Any:
 
 def _unheld(shards: Any, placement: Any, place: Any, holders: Any) -> Any:
     step = _update_step(shards, placement, place, holders)
+    return Create(protocol.home(shards, place)) if isinstance(step, ByClaim) else step
+
+
+_by_claim = protocol.step_by_claim
+
+
+def _impatient(shards: Any, place: Any, *more: Any) -> Any:
+    step = _by_claim(shards, place, *more)
     return Create(protocol.home(shards, place)) if isinstance(step, Hold) else step
 
 
@@ -108,7 +116,11 @@ MUTANTS: dict[str, list[Patch]] = {
     "queries read in no order": [(protocol, "order_of_reading", lambda *_: Order.ANY)],
     "no fences": [(protocol, "step_of_update", _without_fence)],
     "other places are not checked": [(protocol, "step_of_update", _without_checks)],
-    "nothing is held": [(protocol, "step_of_update", _unheld)],
+    "nothing is claimed": [(protocol, "step_of_update", _unheld)],
+    "nobody waits for a claim's owner": [(protocol, "step_by_claim", _impatient)],
+    "claims end too early": [
+        (Metadata, "usable", lambda self, known: protocol.after_settling(known.shards))
+    ],
     "only an item's home is looked at": [(protocol, "candidates", _lone_home)],
     "a fork has its parent's luck": [(KernelsChance, "__copy__", _copied)],
 }

@@ -1,7 +1,11 @@
 """Relief before it is needed, and as soon as it can be."""
 
 import pytest
+from keyhop.errors import CannotStart
 from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.key.protocol import Claim
+from keyhop.sharding.key.schema import ItemKey
+from keyhop.sharding.store.listing import all_keys
 
 from testing.databases import Database
 from tests.integration.sharding.single import Place
@@ -27,32 +31,76 @@ def test_a_key_that_is_known_to_become_hot_starts_with_shards(
     assert len({shard for held in place.lies_in("/logs/a").values() for shard in held}) > 4
 
 
-def test_new_items_wait_for_an_urgent_growth_and_others_do_not(place: Place) -> None:
+def test_no_write_waits_for_an_urgent_growth(place: Place) -> None:
+    """New items go to their old places, then to the new ones, by claims in between."""
     table = place.table()
-    items = [f"{n:02}" for n in range(40)]
+    items = [f"{n:02}" for n in range(60)]
     for at in items[:20]:
         table.put_item(Item={"path": "/f", "at": at})
     known = table.metadata.of({"S": "/f"}, fresh=True)
-    began = place.clock.monotonic()
     table.metadata.grow({"S": "/f"}, known, 8, urgently=True)
-    assert place.shards("/f").phase == "awaited"
-    for at in items[:20]:
-        table.update_item(
-            Key={"path": "/f", "at": at},
-            UpdateExpression="SET n = :n",
-            ExpressionAttributeValues={":n": 1},
-        )
-    assert place.clock.monotonic() == began
+    used: list[set[int]] = []
+    for phase, batch in (("awaited", items[20:40]), ("widened", items[40:])):
+        assert place.shards("/f").phase == phase
+        began, requests = place.clock.monotonic(), table.usage.requests
+        for at in items[:20]:
+            table.update_item(
+                Key={"path": "/f", "at": at},
+                UpdateExpression="SET n = :n",
+                ExpressionAttributeValues={":n": 1},
+            )
+        for at in batch:
+            table.put_item(Item={"path": "/f", "at": at})
+        assert place.clock.monotonic() == began
+        assert table.usage.requests - requests <= 2 * 20 + 3 * 20 + 2
+        held = place.lies_in("/f")
+        assert all(len(shards) == 1 for shards in held.values())
+        used.append({held[at][0] for at in batch})
+        place.clock.sleep(5.1)
+        table.put_item(Item={"path": "/f", "at": "00"})  # it ends the phase
+    assert used[0] == {1}
+    assert len(used[1]) > 4
+    assert place.shards("/f").phase == "steady"
     requests = table.usage.requests
-    for at in items[20:]:
-        table.put_item(Item={"path": "/f", "at": at})
-    assert 5 <= place.clock.monotonic() - began <= 7
+    table.put_item(Item={"path": "/f", "at": "99"})
+    assert table.usage.requests - requests <= 2, "no claim is needed any more"
+    assert [item["at"] for item in table.query("/f", consistent=True)] == [*items, "99"]
+
+
+def test_who_finds_the_claim_of_another_waits_for_the_end_of_the_growth(place: Place) -> None:
+    """Whose claim of the old place it was may still create the item there."""
+    table = place.table()
+    table.put_item(Item={"path": "/f", "at": "00"})
+    known = table.metadata.of({"S": "/f"}, fresh=True)
+    awaited = table.metadata.grow({"S": "/f"}, known, 8, urgently=True)
+    assert awaited is not None
+    key = next(
+        key
+        for key in (ItemKey({"S": "/f"}, {"S": f"{n:02}"}) for n in range(1, 60))
+        if table.writer.place_of(key)(8) != 1
+    )
+    growth = awaited.shards.counted_at
+    table.metadata.claims.write(key, growth, None, Claim(1, "a writer that was killed"))
+    place.clock.sleep(5.1)
+    table.put_item(Item={"path": "/f", "at": "00"})
     assert place.shards("/f").phase == "widened"
-    assert table.usage.requests - requests < 100
-    held = place.lies_in("/f")
-    assert all(len(shards) == 1 for shards in held.values())
-    assert len({shards[0] for shards in held.values()}) > 4
-    assert [item["at"] for item in table.query("/f", consistent=True)] == items
+    began = place.clock.monotonic()
+    table.put_item(Item={"path": "/f", "at": key.sort["S"]})
+    assert 4 <= place.clock.monotonic() - began <= 7
+    assert place.lies_in("/f")[key.sort["S"]] == [table.writer.place_of(key)(8)]
+
+
+def test_claims_are_no_keys(place: Place) -> None:
+    table = place.table()
+    table.put_item(Item={"path": "/f", "at": "00"})
+    known = table.metadata.of({"S": "/f"}, fresh=True)
+    table.metadata.grow({"S": "/f"}, known, 8, urgently=True)
+    for n in range(20):
+        table.put_item(Item={"path": "/f", "at": f"{n:02}"})
+    keys = all_keys(table.requests, table.metadata.table, table.schema.partition)
+    assert [key for key, _, _ in keys] == [{"S": "/f"}]
+    with pytest.raises(CannotStart, match="keyhop-claim"):
+        table.put_item(Item={"path": "!keyhop-claim 1", "at": "00"})
 
 
 def test_a_log_uses_its_new_shards_after_half_of_the_time(place: Place) -> None:

@@ -24,8 +24,19 @@ from keyhop.sharding.io.items import (
 from keyhop.sharding.key import protocol
 from keyhop.sharding.key.counting import counter_key
 from keyhop.sharding.key.placement import Place, place_of
-from keyhop.sharding.key.protocol import Create, Fold, Hold, InPlace, Late, Move, Step
+from keyhop.sharding.key.protocol import (
+    ByClaim,
+    Claim,
+    Create,
+    Fold,
+    Hold,
+    InPlace,
+    Late,
+    Move,
+    Step,
+)
 from keyhop.sharding.key.schema import ItemKey
+from keyhop.sharding.key.shards import Shards
 from keyhop.sharding.store.metadata import KeyMetadata, Metadata
 from keyhop.sharding.store.requests import Overtaken, is_ambiguous, is_throttled
 from keyhop.sharding.store.throttle_tracker import ThrottleTracker
@@ -53,7 +64,8 @@ class Write:
 
     With `shows_failed` an error has the item that did not meet the condition. An append has a
     chosen shard, and the version of the metadata by which it was chosen. `maybe_written` means that
-    the answer to an attempt was lost. The physical key is that of the last request.
+    the answer to an attempt was lost. The physical key is that of the last request. `claim` is the
+    latest known claim of the item in a `growth`, and `owner` names this write in claims.
     """
 
     key: ItemKey
@@ -66,6 +78,9 @@ class Write:
     version: str = ""
     maybe_written: bool = False
     physical: dict[str, TypedValue] = field(default_factory=dict)
+    claim: Claim | None = None
+    growth: int = 0
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 class Writer:
@@ -124,7 +139,8 @@ class Writer:
 
     def shard_of_new(self, key: ItemKey, record: KeyMetadata) -> int | None:
         """Return the shard for a new item; None if more shards must be checked first."""
-        step = protocol.step_of_update(record.shards, self.placement, self.place_of(key), ())
+        shards = self.metadata.usable(record)
+        step = protocol.step_of_update(shards, self.placement, self.place_of(key), ())
         return step.shard if isinstance(step, Create) and not step.unless else None
 
     def _attempt(self, write: Write) -> dict[str, Any]:
@@ -211,7 +227,32 @@ class Writer:
         # A transaction does not return the item that it replaces; a change in place does.
         may_move = is_put and write.returns != "ALL_OLD"
         decide = protocol.step_of_put if may_move else protocol.step_of_update
-        return self._do(decide(record.shards, self.placement, place, holders), write)
+        shards = self.metadata.usable(record)
+        step = decide(shards, self.placement, place, holders)
+        if isinstance(step, ByClaim):
+            shard = self._claimed_shard(write, shards, place)
+            self._check_fresh(record)
+            return self._single(write, shard)
+        return self._do(step, write)
+
+    def _claimed_shard(self, write: Write, shards: Shards, place: Place) -> int:
+        """Return the shard in which a new item is created, by its claim, or raise Overtaken."""
+        write.physical = {}  # if a claim is throttled, more shards do not help
+        if write.growth != shards.counted_at:
+            write.claim, write.growth = None, shards.counted_at
+        while True:
+            step = protocol.step_by_claim(
+                shards, place, write.claim, write.owner, write.maybe_written
+            )
+            match step:
+                case Create(shard):
+                    return shard
+                case Hold():
+                    write.claim = None
+                    raise Overtaken
+                case Claim():
+                    seen, write.claim = write.claim, None
+                    write.claim = self.metadata.claims.write(write.key, write.growth, seen, step)
 
     def _append(self, write: Write, record: KeyMetadata) -> dict[str, Any]:
         if write.shard is not None and write.version != record.version:
@@ -262,8 +303,8 @@ class Writer:
                 self._transact(write, [(target, act, is_absent), delete], users)
                 self.requests.usage.count(moves=1)
                 return {}
-            case Hold():
-                raise Overtaken
+            case ByClaim():
+                raise AssertionError("the claim is written first")
             case Fold(keep, drop):
                 if write.key == counter_key(self.schema, write.key.logical):
                     raise CannotStart(

@@ -15,8 +15,8 @@ reads.
     steady       writable          readable         ascending*   up, by puts
     announced    writable          readable         ascending*   up, by puts
     opened       writable          readable         ascending*   up, by puts
-    awaited      writable          readable         ascending*   none
-    widened      writable          readable         ascending*   up, by puts
+    awaited      as claimed        readable         ascending*   none
+    widened      as claimed        readable         ascending*   none
     closing      writable          readable         ascending*   none
     fenced       writable          readable         descending   none
     moving       writable          readable         descending   down, by movers
@@ -32,6 +32,13 @@ transaction on both. If not, the item is put in its shard, which is also the tar
 the read has missed. In phases in which some writers use the previous count and others the next one
 (announced, opened, closing, fenced), the put is a transaction that checks both shards.
 
+**Claims.** In `awaited` and `widened`, the shard of a new item whose place changes is decided by
+its claim, an item in the metadata table. A writer in `awaited` claims the old place, and a writer
+in `widened` the new one, on condition that there is no claim; then the writer creates the item at
+the claimed place, by a plain put. A claim of the new place is final. A claim of the old place has
+an owner, who may change it to the new place if none of its requests can have created the item. As
+soon as another writer uses that claim too, it has no owner any more.
+
 **Updates and movers.** In `fenced`, `moving` and `halted`, a change of an item above `writable`
 leaves a fence in it, a random token. A mover copies an item and deletes its source in one
 transaction, on condition of that fence. A put that moves an item needs no fence, because it
@@ -45,16 +52,19 @@ order may have passed.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from keyhop.sharding.key.placement import Place, Placement
 from keyhop.sharding.key.shards import Phase, Shards
 
-_UP = frozenset({Phase.STEADY, Phase.ANNOUNCED, Phase.OPENED, Phase.WIDENED})
+_UP = frozenset({Phase.STEADY, Phase.ANNOUNCED, Phase.OPENED})
 _GROWING = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.AWAITED, Phase.WIDENED})
 _DOWN = frozenset({Phase.FENCED, Phase.MOVING, Phase.HALTED})
 _BETWEEN = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.CLOSING, Phase.FENCED})
+_CLAIMED = frozenset({Phase.AWAITED, Phase.WIDENED})
+SHARED = "shared"
+"""The owner of a claim that several writers use."""
 
 
 class Order(StrEnum):
@@ -103,11 +113,24 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class ByClaim:
+    """The item does not exist, and its place changes: its claim decides where it is created."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The shard in which a new item is created during a growth, and the writer that decided so."""
+
+    shard: int
+    owner: str = SHARED
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
-    """The item does not exist, and its shard is about to change: wait for the next phase."""
+    """Another writer may still create the item in its old place: wait for the next phase."""
 
 
-Step = Create | InPlace | Move | Fold | Hold
+Step = Create | InPlace | Move | Fold | ByClaim
 
 
 class Late(StrEnum):
@@ -149,12 +172,38 @@ def step_of_update(
         at = home(shards, place)
         # Writers in the previous or the next phase may put the same new item there.
         counts = {shards.number, shards.before} if shards.phase in _BETWEEN else set[int]()
-        if shards.phase is Phase.AWAITED and place(shards.number) != at:
-            return Hold()
+        if shards.phase in _CLAIMED and place(shards.number) != place(shards.before):
+            return ByClaim()
         return Create(at, tuple(sorted({place(count) for count in counts} - {at})))
     if len(holders) > 1:
         return Fold(holders[0], tuple(holders[1:]))
     return InPlace(holders[0], shards.phase in _DOWN and holders[0] > shards.writable)
+
+
+def step_by_claim(
+    shards: Shards, place: Place, claim: Claim | None, owner: str, maybe_written: bool
+) -> Claim | Create | Hold:
+    """Return the step of a writer (`owner`) that has found a claim, or none: the claim to write
+    instead of it, the creation of the item, or a wait.
+
+    maybe_written: whether an earlier request of the writer may have created the item.
+    """
+    at = home(shards, place)
+    if claim is None:
+        return Claim(at, owner)
+    if claim.shard == place(shards.number):
+        return Create(claim.shard)
+    is_ours = claim.owner == owner
+    if shards.phase is Phase.AWAITED:
+        return Create(at) if is_ours or claim.owner == SHARED else Claim(at)
+    return Claim(at, owner) if is_ours and not maybe_written else Hold()
+
+
+def after_settling(shards: Shards) -> Shards:
+    """Return metadata that has been unchanged for `settle` seconds, as a writer may use it: in
+    `widened` nobody uses `awaited` any more, so new items need no claims.
+    """
+    return replace(shards, phase=Phase.STEADY) if shards.phase is Phase.WIDENED else shards
 
 
 def after_a_late_answer(now: Shards, shard: int, is_update: bool) -> Late:

@@ -22,6 +22,7 @@ ATTRIBUTES = {
     **dict.fromkeys(("phase", "placement", "of_table"), "S"),
     **{"shard_history": "SS", "placed_by": "NS", "called_off": "BOOL", "traffic": "M"},
     "pressure": "M",
+    **{"claimed_shard": "N", "claimed_by": "S", "keyhop_expires": "N"},
 }
 """The attributes of metadata items and their types; a partition key must have another name."""
 HISTORY = 20
@@ -129,6 +130,11 @@ class Shards:
             and len(self.history) <= 1
             and self.placed_by <= {1}
         )
+
+    @property
+    def counted_at(self) -> int:
+        """The time of the latest change of the count; no other change of a key has the same."""
+        return self.history[-1][0] if self.history else self.last_updated
 
     def recovered(self, number: int, now: float) -> "Shards":
         """Return the metadata of a key with items up to shard `number`, which it does not know.

@@ -8,6 +8,7 @@ from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise
 from keyhop.sharding.key.shards import Shards, from_item
+from keyhop.sharding.store.claims import is_claim
 from keyhop.sharding.store.requests import Requests
 from keyhop.sharding.store.table_item import total_key
 from keyhop.sharding.store.traffic import traffic_of
@@ -24,7 +25,7 @@ def all_keys(
         page = requests.call("scan", **more)
         for item in page["Items"]:
             key = item[partition.name]
-            if key == total_key(partition.type):
+            if key == total_key(partition.type) or is_claim(key):
                 continue
             try:
                 yield key, from_item(item), traffic_of(item)

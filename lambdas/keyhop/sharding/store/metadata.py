@@ -20,6 +20,7 @@ from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, Shards, from_item, to_item
+from keyhop.sharding.store.claims import CLAIM_KEY, Claims, is_claim
 from keyhop.sharding.store.requests import Requests
 from keyhop.sharding.store.table_item import LOOK_SECONDS, TOTAL_KEY, TableItem, total_key
 from keyhop.sharding.store.traffic import Traffic
@@ -82,6 +83,7 @@ class Metadata:
     accepts_plain: bool = False
     traffic: Traffic = field(init=False)
     item: TableItem = field(init=False)
+    claims: Claims = field(init=False)
     _known: "OrderedDict[Any, KeyMetadata]" = field(default_factory=OrderedDict)
     _reading: tuple[Lock, ...] = field(default_factory=lambda: tuple(Lock() for _ in range(64)))
     _lock: Lock = field(default_factory=Lock)
@@ -90,6 +92,7 @@ class Metadata:
     def __post_init__(self) -> None:
         requests, schema = self.requests, self.schema
         self.traffic = Traffic(requests, self.table, schema.partition.name)
+        self.claims = Claims(requests, self.table, schema.partition)
         self.item = TableItem(requests, self.table, schema, self.agreed, self._item)
 
     @property
@@ -135,6 +138,11 @@ class Metadata:
         """Return the seconds until the metadata may be changed; 0 if it may be changed now."""
         wait = protocol.lasts(record.shards, self.placement) - self.known_for(record)
         return wait if wait > CLOCK_SECONDS else 0.0
+
+    def usable(self, record: KeyMetadata) -> Shards:
+        """Return the metadata as a writer uses it, which depends on how long it is unchanged."""
+        shards = record.shards
+        return shards if self.unsettled(record) > 0 else protocol.after_settling(shards)
 
     def change(
         self, logical: TypedValue, record: KeyMetadata, after: Shards, *, patiently: bool = True
@@ -228,6 +236,8 @@ class Metadata:
         self.schema.names.physical(logical, 1)  # raises for an invalid key
         if logical == total_key(self.schema.partition.type):
             raise CannotStart(f"{TOTAL_KEY} is not possible as a logical key: Keyhop uses it.")
+        if is_claim(logical):
+            raise CannotStart(f"No logical key can start with {CLAIM_KEY!r}: Keyhop uses it.")
         requested = self.requests.clock.monotonic()
         try:
             item = self._item(logical)
