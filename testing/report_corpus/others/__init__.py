@@ -1,0 +1,1 @@
+"""Tables that other engineers planted, who did not see the program."""

@@ -1,0 +1,1520 @@
+"""Tables of an engineer who knows only the rules' titles: hospitals, banks, music and video,
+telemetry, delivery, CMS, identity, gaming, tickets, flags, queues, chat, energy.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from random import Random
+from zlib import crc32
+
+from .. import words
+from ..case import DAY, Index, Item, Metric, Schema, Write, case, shard_of
+
+HOUR = 3600.0
+PROVISIONED = {"BillingModeSummary": {"BillingMode": "PROVISIONED"}}
+ON_DEMAND = {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}}
+
+
+def rows(count: int, make: Callable[[Random, float, int], Item]):
+    """The items that `make` makes of the numbers below count."""
+
+    def items(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(count):
+            yield make(chance, now, number)
+
+    return items
+
+
+def joined(*parts):
+    """Items of several functions, one after the other."""
+
+    def items(chance: Random, now: float) -> Iterator[Item]:
+        for part in parts:
+            yield from part(chance, now)
+
+    return items
+
+
+@cache
+def hexes(seed: str, count: int, length: int = 12) -> list[str]:
+    """Fixed random ids, that several items refer to."""
+    chance = Random(seed)
+    return [f"{chance.getrandbits(length * 4):0{length}x}" for _ in range(count)]
+
+
+@cache
+def uuids(seed: str, count: int) -> list[str]:
+    chance = Random(seed)
+    return [words.uuid(chance) for _ in range(count)]
+
+
+def skewed(chance: Random, pool, power: float = 2.0):
+    """One of the pool, its first ones more often."""
+    return pool[int(len(pool) * chance.random() ** power)]
+
+
+def past(chance: Random, now: float, days: float) -> float:
+    return now - chance.random() * days * DAY
+
+
+def mostly(chance: Random, first: str, share: float, *others: str) -> str:
+    return first if chance.random() < share else chance.choice(others)
+
+
+def moments(chance: Random, count: int, seconds: float) -> list[float]:
+    """Seconds before now, the oldest first."""
+    return sorted((chance.random() * seconds for _ in range(count)), reverse=True)
+
+
+def updates(count, seconds, change, hot=None, share=0.0):
+    """A stream of updates of chance items; `share` of them of those that `hot` names."""
+
+    def stream(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
+        state = list(items)
+        places = [place for place, item in enumerate(items) if hot and hot(item)]
+        for ago in moments(chance, count, seconds):
+            if places and chance.random() < share:
+                place = chance.choice(places)
+            else:
+                place = chance.randrange(len(state))
+            old = state[place]
+            state[place] = {**old, **change(chance, now - ago, old)}
+            yield Write(ago, old, state[place])
+
+    return stream
+
+
+def inserts(count, seconds, make):
+    """A stream of new items: make(chance, at, number)."""
+
+    def stream(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
+        for number, ago in enumerate(moments(chance, count, seconds)):
+            yield Write(ago, None, make(chance, now - ago, number))
+
+    return stream
+
+
+def copied(count, seconds, key, order=None, change=None):
+    """A stream that loads the table's items in an order; without one in that of their hashes."""
+
+    def stream(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
+        def hashed(item: Item):
+            return shard_of(item[key]), crc32(str(item[key]).encode())
+
+        chosen = sorted(items[:count], key=order or hashed)
+        for number, item in enumerate(chosen):
+            ago = seconds * (1 - number / len(chosen))
+            yield Write(ago, item if change else None, {**item, **(change or {})})
+
+    return stream
+
+
+def gsi(name: str, partition: str, sort: str | None = None, projection: str = "ALL", *include):
+    return Index(name, partition, sort, False, projection, include)
+
+
+def lsi(name: str, partition: str, sort: str, projection: str = "ALL"):
+    return Index(name, partition, sort, True, projection)
+
+
+# Keys that a counter makes, and keys that only look so
+
+case(
+    "second: orders of a bakery",
+    "planted",
+    Schema("orderNo"),
+    items=rows(
+        900,
+        lambda r, now, i: {
+            "orderNo": f"B-{100000 + i}",
+            "customer": words.name(r),
+            "total": r.randint(300, 9000),
+            "placedAt": words.iso(now - (900 - i) * 2700),
+            "lines": [{"sku": r.choice("ABCDEF"), "qty": r.randint(1, 9)} for _ in range(3)],
+        },
+    ),
+    found=("A1",),
+)
+
+case(
+    "second: Rechnungen",
+    "planted",
+    Schema("RechnungNr", None, (gsi("nachKunde", "Kunde", "Datum"),)),
+    items=rows(
+        700,
+        lambda r, now, i: {
+            "RechnungNr": f"RE-2026-{i + 1:06d}",
+            "Kunde": skewed(r, hexes("kunden", 180)),
+            "Datum": words.day(now - (700 - i) * 0.4 * DAY),
+            "Betrag": r.randint(1000, 900000),
+            "bezahlt": r.random() < 0.9,
+        },
+    ),
+    found=("A1",),
+)
+
+case(
+    "second: support tickets by number",
+    "planted",
+    Schema("ticket_id:N", None, (gsi("by-assignee", "assignee", "opened:N"),)),
+    items=rows(
+        1200,
+        lambda r, now, i: {
+            "ticket_id": i + 1,
+            "assignee": words.name(r).lower().replace(" ", "."),
+            "opened": int(now - (1200 - i) * 3000),
+            "subject": words.some(r, 20, 70),
+            "body": words.some(r, 100, 900),
+            "status": mostly(r, "closed", 0.7, "open", "waiting"),
+        },
+    ),
+    found=("A1",),
+)
+
+
+def product_catalog(chance: Random, now: float) -> Iterator[Item]:
+    """ProductCatalog of the DynamoDB developer guide: Id is a number that counts up."""
+    for number in range(400):
+        book = number % 3 > 0
+        yield {
+            "Id": 101 + number,
+            "ProductCategory": "Book" if book else "Bicycle",
+            "Title": words.some(chance, 10, 40),
+            "Price": chance.randint(5, 900),
+            **({"ISBN": f"{chance.randrange(10**12):013d}", "PageCount": 300} if book else {}),
+            **({} if book else {"BicycleType": "Road", "Brand": "Mountain A"}),
+        }
+
+
+case(
+    "second: product catalog of the guide",
+    "real",
+    Schema("Id:N"),
+    items=product_catalog,
+    found=("A1",),
+    allowed={"A2": "products of one kind with different attributes; ProductCategory tells them"},
+    traps={"A18": "ProductCategory names the kind"},
+)
+
+case(
+    "second: hospital patients by record number",
+    "planted",
+    Schema("PK", "SK"),
+    items=joined(
+        rows(
+            500,
+            lambda r, now, i: {
+                "PK": f"PATIENT#{100200 + i}",
+                "SK": "PROFILE",
+                "name": words.name(r),
+                "bloodGroup": r.choice(["A+", "B+", "0+", "AB-"]),
+            },
+        ),
+        rows(
+            1300,
+            lambda r, now, i: {
+                "PK": f"PATIENT#{100200 + r.randrange(500)}",
+                "SK": f"VISIT#{words.iso(past(r, now, 700))}",
+                "ward": r.choice(["ER", "ICU", "ORTHO", "ENT"]),
+                "notes": words.some(r, 50, 600),
+            },
+        ),
+    ),
+    found=("A1", "A18"),
+    traps={
+        "A2": "PATIENT#, PROFILE and VISIT# tell the kinds",
+        "A15": "a patient has a few visits",
+    },
+)
+
+case(
+    "second: beds of a hospital",
+    "decoy",
+    Schema("bed:N"),
+    items=rows(
+        420,
+        lambda r, now, i: {
+            "bed": i + 1,
+            "ward": f"W{i // 30 + 1:02d}",
+            "installed": words.day(now - 2900 * DAY),
+            "patient": r.choice([None, words.uuid(r)]),
+        },
+    ),
+    traps={"A1": "beds are a fixed set of labels on the doors: no new ones are made"},
+)
+
+case(
+    "second: bank accounts with random numbers",
+    "decoy",
+    Schema("accountNumber", None, (gsi("byOwner", "ownerId"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "accountNumber": f"{r.randrange(10**9, 10**10)}",
+            "ownerId": words.uuid(r),
+            "currency": mostly(r, "EUR", 0.8, "SEK", "NOK"),
+            "balance": r.randint(-50000, 9000000),
+            "openedAt": words.iso(past(r, now, 3000)),
+        },
+    ),
+    traps={"A1": "numbers of ten random digits: no order, no counter"},
+)
+
+case(
+    "second: uploads with ulid keys",
+    "decoy",
+    Schema("uploadId"),
+    items=rows(
+        1000,
+        lambda r, now, i: {
+            "uploadId": words.ulid(now - (1000 - i) * 500, r),
+            "bucket": "media-in",
+            "size": r.randint(1000, 90_000_000),
+            "mime": mostly(r, "image/jpeg", 0.7, "video/mp4", "image/png"),
+        },
+    ),
+    traps={
+        "A1": "a ULID is not a counter: 80 random bits follow the time",
+        "A3": "the time is only the first part of a unique id: one item a key",
+    },
+)
+
+case(
+    "second: posts with snowflake ids",
+    "decoy",
+    Schema("postId", None, (gsi("byAuthor", "authorId", "postId"),)),
+    items=rows(
+        1200,
+        lambda r, now, i: {
+            "postId": str(
+                (int((past(r, now, 300) - 1_288_834_974) * 1000) << 22) | r.getrandbits(22)
+            ),
+            "authorId": skewed(r, hexes("authors", 300)),
+            "text": words.some(r, 10, 280),
+            "likes": int(r.random() ** 6 * 5000),
+        },
+    ),
+    traps={"A1": "time-ordered ids of many machines, which no counter makes"},
+)
+
+case(
+    "second: postal codes",
+    "decoy",
+    Schema("plz"),
+    items=rows(
+        1800,
+        lambda r, now, i: {
+            "plz": f"{10115 + i * 7:05d}",
+            "ort": r.choice(words.CITIES),
+            "lat": round(47 + r.random() * 7, 5),
+            "lon": round(6 + r.random() * 8, 5),
+        },
+    ),
+    traps={"A1": "codes of the post office, a lookup table that is loaded once"},
+)
+
+case(
+    "second: page views over three hundred shards",
+    "decoy",
+    Schema("counter"),
+    items=rows(300, lambda r, now, i: {"counter": f"views/{i:03d}", "n": 40000 + r.randrange(900)}),
+    stream=updates(1500, 600, lambda r, at, old: {"n": old["n"] + 1}),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 24000),),
+    traps={
+        "A8": "the counter is spread over 300 items, which is the cure",
+        "A1": "numbers of shards, made once",
+        "A19": "300 small keys are enough for 400 writes a second",
+        "H7": "all shards take the same",
+    },
+)
+
+# Kinds in one table, with and without tags
+
+case(
+    "second: clinic without tags",
+    "planted",
+    Schema("pk", "sk"),
+    items=joined(
+        rows(
+            300,
+            lambda r, now, i: {
+                "pk": uuids("clinic", 300)[i],
+                "sk": uuids("clinic", 300)[i],
+                "kind": "doctor",
+                "name": words.name(r),
+                "licence": words.some(r, 8, 12),
+            },
+        ),
+        rows(
+            1100,
+            lambda r, now, i: {
+                "pk": r.choice(uuids("clinic", 300)),
+                "sk": words.uuid(r),
+                "kind": mostly(r, "appointment", 0.6, "prescription"),
+                "patient": words.name(r),
+                "at": words.iso(past(r, now, 90)),
+            },
+        ),
+    ),
+    found=("A2",),
+    traps={"A18": "`kind` names it"},
+)
+
+case(
+    "second: music label",
+    "planted",
+    Schema("id", "sub"),
+    items=joined(
+        rows(
+            200,
+            lambda r, now, i: {
+                "id": hexes("artists", 200)[i],
+                "sub": hexes("artists", 200)[i],
+                "artistName": words.name(r),
+                "bio": words.some(r, 100, 500),
+            },
+        ),
+        rows(
+            700,
+            lambda r, now, i: {
+                "id": skewed(r, hexes("artists", 200)),
+                "sub": hexes("albums", 700)[i],
+                "albumTitle": words.some(r, 5, 30),
+                "year": r.randint(1970, 2026),
+            },
+        ),
+        rows(
+            1600,
+            lambda r, now, i: {
+                "id": r.choice(hexes("albums", 700)),
+                "sub": f"{r.getrandbits(48):012x}",
+                "trackTitle": words.some(r, 5, 30),
+                "seconds": r.randint(90, 600),
+            },
+        ),
+    ),
+    found=("A2", "A18"),
+)
+
+case(
+    "second: bank documents by uuid",
+    "planted",
+    Schema("documentKey"),
+    items=rows(
+        1200,
+        lambda r, now, i: {
+            "documentKey": words.uuid(r),
+            **(
+                {"docType": "customer", "fullName": words.name(r), "born": "1980-02-03"},
+                {"docType": "loan", "principal": r.randint(1000, 90000), "rate": 4, "term": 60},
+                {"docType": "card", "pan": f"{r.randrange(10**15):016d}", "expires": "11/29"},
+            )[i % 3],
+        },
+    ),
+    found=("A2",),
+    traps={"A18": "`docType` names it"},
+)
+
+case(
+    "second: fleet of vehicles, drivers and trips",
+    "planted",
+    Schema("ref:N"),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "ref": r.getrandbits(50),
+            **(
+                {"plate": f"B-XY {r.randint(100, 999)}", "odometer": r.randint(1, 300000)},
+                {"driver": words.name(r), "licenceClass": r.choice("BCD"), "phone": "+49 30 1"},
+                {"from": r.choice(words.CITIES), "to": r.choice(words.CITIES), "km": 80},
+                {"from": r.choice(words.CITIES), "to": r.choice(words.CITIES), "km": 410},
+            )[i % 4],
+        },
+    ),
+    found=("A2", "A18"),
+)
+
+case(
+    "second: CMS slugs of pages and authors",
+    "planted",
+    Schema("slug"),
+    items=rows(
+        800,
+        lambda r, now, i: {
+            "slug": f"{r.choice(words.FIRST).lower()}-{words.LAST[i % 15].lower()}-{i * 37 % 9973}",
+            **(
+                {"contentType": "author", "mail": "a@b.example", "avatar": "/img/a.png"},
+                {"contentType": "page", "title": words.some(r, 9, 40), "markdown": "# Hello"},
+                {"contentType": "page", "title": words.some(r, 9, 40), "markdown": "# News"},
+                {"contentType": "redirect", "target": "/", "code": 301},
+            )[i % 4],
+        },
+    ),
+    found=("A2",),
+    traps={"A18": "`contentType` names it", "A1": "slugs end with chance numbers of no counter"},
+)
+
+case(
+    "second: hotel guests with many optional fields",
+    "decoy",
+    Schema("guestId"),
+    items=rows(
+        900,
+        lambda r, now, i: {
+            "guestId": words.uuid(r),
+            "name": words.name(r),
+            "since": words.day(past(r, now, 2000)),
+            **({"vip": True, "perks": ["spa", "late"]} if i % 9 == 0 else {}),
+            **({"allergies": ["nuts"], "diet": "vegan"} if i % 4 == 0 else {}),
+            **({"company": "Acme", "vat": f"DE{r.randrange(10**9)}"} if i % 3 == 0 else {}),
+        },
+    ),
+    traps={
+        "A2": "one kind, of which some attributes are optional",
+        "A18": "one kind needs no name",
+    },
+)
+
+
+def electro_orders(chance: Random, now: float) -> Iterator[Item]:
+    """A service of ElectroDB: keys $service#attribute_value, __edb_e__ names the entity."""
+    for customer in hexes("electro", 250):
+        yield {
+            "pk": f"$shop#customerid_{customer}",
+            "sk": "$customer_1",
+            "customerId": customer,
+            "email": f"{customer}@mail.example",
+            "__edb_e__": "customer",
+            "__edb_v__": "1",
+        }
+        for _ in range(chance.randint(0, 6)):
+            order = words.ulid(past(chance, now, 400), chance)
+            yield {
+                "pk": f"$shop#customerid_{customer}",
+                "sk": f"$order_1#orderid_{order.lower()}",
+                "customerId": customer,
+                "orderId": order,
+                "total": chance.randint(5, 500),
+                "__edb_e__": "order",
+                "__edb_v__": "1",
+            }
+
+
+case(
+    "second: ElectroDB customers and orders",
+    "real",
+    Schema("pk", "sk"),
+    items=electro_orders,
+    traps={
+        "A2": "the keys carry $customer and $order",
+        "A18": "__edb_e__ names the entity",
+        "E1": "the _1 is the version of the model",
+    },
+)
+
+case(
+    "second: raw user ids with tagged sort keys",
+    "decoy",
+    Schema("userId", "sk"),
+    items=rows(
+        1400,
+        lambda r, now, i: {
+            "userId": uuids("tagged", 280)[i // 5],
+            **(
+                {"sk": "PROFILE", "type": "profile", "name": words.name(r)},
+                {"sk": "PREFS", "type": "prefs", "theme": "dark", "lang": "nl"},
+                {"sk": f"ADDR#{r.getrandbits(32):08x}", "type": "address", "city": "Gent"},
+                {"sk": f"CARD#{r.getrandbits(32):08x}", "type": "card", "last4": "4242"},
+                {"sk": f"CARD#{r.getrandbits(32):08x}", "type": "card", "last4": "1111"},
+            )[i % 5],
+        },
+    ),
+    traps={"A2": "all partition keys are users, and the sort key's tag tells the kind"},
+)
+
+
+def event_store(chance: Random, now: float) -> Iterator[Item]:
+    """An event store as published in several blogs: aggregate id and version."""
+    for aggregate in uuids("aggregates", 350):
+        for version in range(1, chance.randint(2, 6)):
+            yield {
+                "aggregateId": aggregate,
+                "version": version,
+                "eventType": "Opened" if version == 1 else chance.choice(["Paid", "Shipped"]),
+                "at": words.iso(past(chance, now, 300)),
+                "payload": {"amount": chance.randint(1, 900)},
+            }
+
+
+case(
+    "second: event store by version",
+    "real",
+    Schema("aggregateId", "version:N"),
+    items=event_store,
+    traps={
+        "E1": "the version is a number",
+        "A2": "one kind, the event",
+        "A15": "an aggregate has a handful of events",
+    },
+)
+
+case(
+    "second: shop articles of all categories",
+    "decoy",
+    Schema("artikel", None, (gsi("nachKategorie", "kategorie", "preis:N"),)),
+    items=rows(
+        1300,
+        lambda r, now, i: {
+            "artikel": f"ART-{r.getrandbits(36):09x}",
+            "kategorie": r.choice([f"{a}/{b}" for a in ("Haus", "Hof", "Bad") for b in "abcdefgh"]),
+            "preis": r.randint(99, 99900),
+            "merkmale": r.choice([{"watt": 60}, {"laenge": 20, "breite": 4}, {"farbe": "rot"}]),
+        },
+    ),
+    traps={
+        "A2": "articles of one kind with a map of properties",
+        "A9 nachKategorie": "24 categories, even",
+        "I4 nachKategorie": "the category is an attribute itself, not a join",
+    },
+)
+
+# Keys that are dates
+
+case(
+    "second: daily log of a factory",
+    "planted",
+    Schema("logDay", "entry"),
+    items=rows(
+        2200,
+        lambda r, now, i: {
+            "logDay": words.day(now - (i // 40) * DAY),
+            "entry": f"{r.randrange(24):02d}:{i % 60:02d}:00/{r.getrandbits(24):06x}",
+            "machine": f"press-{r.choice('abcdefg')}",
+            "message": words.some(r, 30, 120),
+        },
+    ),
+    found=("A3",),
+    traps={"A15": "a day's collection ends with the day", "A19": "a new key each day"},
+)
+
+
+def teleport_events(chance: Random, now: float) -> Iterator[Item]:
+    """Audit events of Teleport: sessions and event index, index timesearchV2 by day."""
+    for session in uuids("teleport", 260):
+        start = past(chance, now, 60)
+        for number in range(chance.randint(2, 9)):
+            at = start + number * 20
+            yield {
+                "SessionID": session,
+                "EventIndex": number,
+                "CreatedAtDate": words.day(at),
+                "CreatedAt": int(at),
+                "EventType": chance.choice(["session.start", "session.data", "exec"]),
+                "EventNamespace": "default",
+                "FieldsMap": {"user": words.name(chance), "addr": "10.0.0.7"},
+                "Expires": int(at + 365 * DAY),
+            }
+
+
+case(
+    "second: Teleport audit events",
+    "real",
+    Schema(
+        "SessionID",
+        "EventIndex:N",
+        (gsi("timesearchV2", "CreatedAtDate", "CreatedAt:N"),),
+        "Expires",
+    ),
+    items=teleport_events,
+    found=("A3 timesearchV2",),
+    traps={"A2": "events of one kind", "A16": "Expires is in seconds and in the future"},
+)
+
+
+def delta_sync(chance: Random, now: float) -> Iterator[Item]:
+    """AppSync's delta sync table: ds_pk is the table's name with the day."""
+    for _ in range(900):
+        at = past(chance, now, 5)
+        yield {
+            "ds_pk": f"AppSync-delta-sync-post:{words.day(at)}",
+            "ds_sk": f"{words.moment(at):%H:%M:%S.%f}:{words.uuid(chance)}:{chance.randint(1, 9)}",
+            "id": words.uuid(chance),
+            "title": words.some(chance, 8, 40),
+            "_version": chance.randint(1, 9),
+            "_lastChangedAt": int(at * 1000),
+            "_ttl": int(at + 6 * DAY),
+        }
+
+
+case(
+    "second: AppSync delta sync table",
+    "real",
+    Schema("ds_pk", "ds_sk", ttl="_ttl"),
+    items=delta_sync,
+    found=("A3",),
+    allowed={"A19": "a handful of keys at a time follows from the day as the key"},
+    traps={
+        "E1": "the version at the end does not order anything: the time comes first",
+        "A16": "_lastChangedAt is milliseconds, but _ttl, the attribute, is seconds",
+    },
+)
+
+case(
+    "second: meter readings by day number",
+    "planted",
+    Schema("day:N", "meter"),
+    items=rows(
+        2400,
+        lambda r, now, i: {
+            "day": int(words.day(now - (i // 60) * DAY).replace("-", "")),
+            "meter": hexes("meters", 60, 10)[i % 60],
+            "kwh": round(r.random() * 30, 3),
+        },
+    ),
+    found=("A3",),
+    traps={"A1": "numbers of days, not of a counter"},
+)
+
+case(
+    "second: alarms with an index by hour",
+    "planted",
+    Schema("alarmId", None, (gsi("byHour", "hourBucket:N", "raisedAt:N"),)),
+    items=rows(
+        1400,
+        lambda r, now, i: {
+            "alarmId": words.uuid(r),
+            "hourBucket": int((now - i * 900) // HOUR),
+            "raisedAt": int(now - i * 900),
+            "severity": r.choice(["minor", "major", "critical"]),
+            "source": f"rack-{r.choice('abcdefghij')}",
+        },
+    ),
+    found=("A3 byHour",),
+    traps={"A1": "the keys are random; the buckets of hours are no ids"},
+)
+
+case(
+    "second: Bestellungen nach Tag",
+    "planted",
+    Schema("bestellung", None, (gsi("proTag", "tag", "uhrzeit"),)),
+    items=rows(
+        1100,
+        lambda r, now, i: {
+            "bestellung": f"{r.getrandbits(64):016x}",
+            "tag": f"{words.moment(now - i * 4000):%d.%m.%Y}",
+            "uhrzeit": f"{words.moment(now - i * 4000):%H:%M:%S}",
+            "summe": r.randint(500, 30000),
+        },
+    ),
+    found=("A3 proTag",),
+)
+
+
+def hackathon_events(chance: Random, now: float) -> Iterator[Item]:
+    """An events table of an AWS hackathon (Terraform): index timestamp-index, only the time."""
+    for number in range(700):
+        yield {
+            "event_id": words.uuid(chance),
+            "timestamp": words.iso(now - number * 700 - chance.random() * 99),
+            "resource": chance.choice(["vpc", "subnet", "instance"]),
+            "action": chance.choice(["create", "update", "delete"]),
+        }
+
+
+case(
+    "second: events with an index of time stamps",
+    "real",
+    Schema("event_id", None, (gsi("timestamp-index", "timestamp"),)),
+    items=hackathon_events,
+    found=("A3 timestamp-index",),
+)
+
+case(
+    "second: patients by day of birth",
+    "decoy",
+    Schema("patientId", None, (gsi("byBirthDate", "birthDate", "lastName"),)),
+    items=rows(
+        1200,
+        lambda r, now, i: {
+            "patientId": words.uuid(r),
+            "birthDate": words.day(now - r.randint(6000, 30000) * DAY),
+            "lastName": r.choice(words.LAST),
+            "firstName": r.choice(words.FIRST),
+            "createdAt": words.iso(past(r, now, 900)),
+        },
+    ),
+    traps={"A3 byBirthDate": "dates of birth are spread over decades: writes of now are too"},
+)
+
+case(
+    "second: takings by store and day",
+    "decoy",
+    Schema("storeDay", "register"),
+    items=rows(
+        1800,
+        lambda r, now, i: {
+            "storeDay": f"{hexes('stores', 120, 4)[i % 120]}|{words.day(now - i // 120 * DAY)}",
+            "register": f"R{i % 3 + 1}",
+            "gross": r.randint(10000, 900000),
+        },
+    ),
+    traps={
+        "A3": "the store comes first: 120 keys share a day's writes",
+        "E1": "registers are of one digit",
+    },
+)
+
+case(
+    "second: log of a busy site over sixteen shards a day",
+    "decoy",
+    Schema("dayShard", "at"),
+    items=rows(
+        2600,
+        lambda r, now, i: {
+            "dayShard": f"{words.day(now - (i // 90) * DAY)}#{r.randrange(16):02d}",
+            "at": f"{words.iso(now - i * 960)}#{r.getrandbits(20):05x}",
+            "path": r.choice(["/", "/cart", "/search", "/item"]),
+            "ms": r.randint(3, 900),
+        },
+    ),
+    traps={
+        "A3": "each day is spread over 16 keys, which is the cure",
+        "A15": "a day's collection ends with the day",
+    },
+)
+
+case(
+    "second: cards by month of expiry",
+    "decoy",
+    Schema("cardId", None, (gsi("byExpiry", "validThru", "cardId", "KEYS_ONLY"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "cardId": words.uuid(r),
+            "validThru": words.day(now + r.randint(1, 50) * 30 * DAY)[:7],
+            "network": r.choice(["visa", "mc", "amex"]),
+            "holder": words.name(r),
+        },
+    ),
+    traps={
+        "A3 byExpiry": "the months lie ahead: cards of today fall into 50 of them, not one",
+        "A1": "random ids",
+    },
+)
+
+case(
+    "second: chat by room and month",
+    "decoy",
+    Schema("roomMonth", "sentAt", ttl="purgeAt"),
+    items=rows(
+        2400,
+        lambda r, now, i: (
+            lambda at, room: {
+                "roomMonth": f"{room}:{words.day(at)[:7]}",
+                "sentAt": words.iso(at) + f"-{i % 1000:03d}",
+                "from": words.name(r),
+                "text": words.some(r, 3, 160),
+                "purgeAt": int(at + 400 * DAY),
+            }
+        )(past(r, now, 360), skewed(r, hexes("rooms", 60))),
+    ),
+    traps={
+        "A3": "the room comes first",
+        "A15": "the month in the key and the time to live bound each collection",
+    },
+)
+
+# Local secondary indexes
+
+
+def forum_threads(chance: Random, now: float) -> Iterator[Item]:
+    """Thread of the developer guide: ForumName, Subject, LSI LastPostIndex."""
+    for number in range(900):
+        yield {
+            "ForumName": f"Amazon {skewed(chance, words.CITIES)} {number % 7}",
+            "Subject": words.some(chance, 12, 40).strip() + f" {chance.getrandbits(24):x}",
+            "LastPostDateTime": words.iso(past(chance, now, 400)),
+            "Replies": chance.randint(0, 30),
+        }
+
+
+case(
+    "second: forum threads of the guide",
+    "real",
+    Schema("ForumName", "Subject", (lsi("LastPostIndex", "ForumName", "LastPostDateTime"),)),
+    items=forum_threads,
+    found=("A6",),
+    allowed={"A15": "the threads of a forum grow, slowly"},
+)
+
+
+def music_table(chance: Random, now: float) -> Iterator[Item]:
+    """Music of the guide's pages on local indexes: Artist, SongTitle, LSI AlbumTitleIndex."""
+    for number in range(1200):
+        yield {
+            "Artist": f"{words.FIRST[number % 16]} and the {words.LAST[number // 16 % 15]}s",
+            "SongTitle": f"{words.some(chance, 5, 20).strip()} {number:04d}",
+            "AlbumTitle": words.some(chance, 5, 20).strip() + "!",
+            "Year": chance.randint(1960, 2026),
+        }
+
+
+case(
+    "second: music table with an LSI of albums",
+    "real",
+    Schema("Artist", "SongTitle", (lsi("AlbumTitleIndex", "Artist", "AlbumTitle", "KEYS_ONLY"),)),
+    items=music_table,
+    found=("A6",),
+    traps={"E1": "numbers in titles are padded, and songs are not ordered by them"},
+)
+
+case(
+    "second: orders of customers with an LSI of status",
+    "planted",
+    Schema("customer_id", "order_id", (lsi("lsi_status", "customer_id", "status_key"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "customer_id": skewed(r, uuids("lsi", 400)),
+            "order_id": words.ulid(past(r, now, 500), r),
+            "status_key": mostly(r, "DONE", 0.8, "OPEN", "SENT") + "/" + words.day(now),
+            "total": r.randint(10, 9999),
+        },
+    ),
+    found=("A6",),
+    traps={"I4": "a local index cannot have several key attributes"},
+)
+
+case(
+    "second: sensors with two local indexes",
+    "planted",
+    Schema(
+        "sensor",
+        "ts:N",
+        (lsi("byValue", "sensor", "value:N"), lsi("byQuality", "sensor", "quality")),
+        "exp",
+    ),
+    items=rows(
+        2400,
+        lambda r, now, i: (
+            lambda at: {
+                "sensor": r.choice(hexes("lsi sensors", 80, 6)),
+                "ts": int(at * 1000) + i,
+                "value": round(r.gauss(20, 4), 2),
+                "quality": mostly(r, "good", 0.9, "bad", "stale"),
+                "exp": int(at + 30 * DAY),
+            }
+        )(past(r, now, 28)),
+    ),
+    found=("A6",),
+    traps={"A15": "readings expire after 30 days", "A16": "only `ts` is in milliseconds"},
+)
+
+case(
+    "second: game results with a local index of points",
+    "planted",
+    Schema("player:B", "match", (lsi("points", "player:B", "points:N", "KEYS_ONLY"),)),
+    items=rows(
+        1600,
+        lambda r, now, i: {
+            "player": bytes.fromhex(skewed(r, hexes("players", 300, 16))),
+            "match": f"M|{words.ksuid(past(r, now, 200), r)}",
+            "points": r.randint(0, 4000),
+            "map": r.choice(["dust", "lake", "mill"]),
+        },
+    ),
+    found=("A6",),
+    allowed={"A15": "the matches of a player grow, slowly"},
+)
+
+case(
+    "second: invoices with a GSI on the same partition key",
+    "decoy",
+    Schema("tenant", "invoice", (gsi("LSI1", "tenant", "due"),)),
+    items=rows(
+        1200,
+        lambda r, now, i: {
+            "tenant": f"t-{r.choice(hexes('tenants', 150, 6))}",
+            "invoice": f"INV/{r.getrandbits(40):010x}",
+            "due": words.day(now + r.randint(-60, 60) * DAY),
+            "cents": r.randint(100, 99999),
+        },
+    ),
+    traps={"A6": "a GSI by the name of LSI1", "A3 LSI1": "the date is its sort key"},
+)
+
+case(
+    "second: playlists sorted twice",
+    "decoy",
+    Schema("playlist", "track", (gsi("byAdded", "playlist", "added"),)),
+    items=rows(
+        2000,
+        lambda r, now, i: {
+            "playlist": hexes("playlists", 100)[i % 100],
+            "track": f"spotify:track:{r.getrandbits(64):016x}",
+            "added": words.iso(past(r, now, 700)),
+            "by": words.name(r),
+        },
+    ),
+    traps={
+        "A6": "same partition key, but global",
+        "A15": "a playlist has some twenty tracks and is made by hand",
+    },
+)
+
+case(
+    "second: seats of venues",
+    "decoy",
+    Schema("event", "seat", (gsi("byHolder", "holder", "event"), gsi("free", "event", "hold"))),
+    items=rows(
+        2400,
+        lambda r, now, i: {
+            "event": hexes("venues", 12)[i // 200],
+            "seat": f"{'ABCDEFGHIJ'[i % 200 // 20]}-{i % 20 + 1:02d}",
+            "price": r.choice([29, 49, 89]),
+            **({"holder": words.uuid(r)} if r.random() < 0.6 else {"hold": "FREE"}),
+        },
+    ),
+    traps={
+        "A6": "`free` is a sparse global index over the event",
+        "A15": "a venue has 200 seats",
+        "A19": "each concert is a new key",
+        "E1": "seat numbers are padded",
+        "I1 free": "the index is sparse: sold seats are not in it",
+    },
+)
+
+case(
+    "second: lsi names in one index",
+    "decoy",
+    Schema("PK", "SK", (gsi("LocalIndex-1", "LSI1PK", "LSI1SK"),)),
+    items=rows(
+        1000,
+        lambda r, now, i: {
+            "PK": f"DEVICE#{hexes('lsinames', 500)[i // 2]}",
+            "SK": ("META", "OWNER")[i % 2],
+            "entity": ("Device", "Owner")[i % 2],
+            "LSI1PK": f"OWNER#{r.choice(hexes('owners', 200))}",
+            "LSI1SK": f"DEVICE#{r.getrandbits(48):012x}",
+        },
+    ),
+    traps={
+        "A6": "attributes are named LSI1, the index is global",
+        "A2": "DEVICE#, META and OWNER tell the kinds",
+        "A18": "`entity` names the kind",
+    },
+)
+
+# Indexes for each access pattern
+
+case(
+    "second: contacts of a CRM with nine indexes",
+    "planted",
+    Schema(
+        "contactId",
+        None,
+        tuple(
+            gsi(f"by_{name}", name, "createdAt")
+            for name in [
+                "email",
+                "phone",
+                "company",
+                "owner",
+                "city",
+                "source",
+                "campaign",
+                "lastName",
+                "taxId",
+            ]
+        ),
+    ),
+    items=rows(
+        900,
+        lambda r, now, i: {
+            "contactId": words.uuid(r),
+            "createdAt": words.iso(past(r, now, 900)),
+            "email": f"{r.getrandbits(40):x}@mail.example",
+            "phone": f"+49{r.randrange(10**10):010d}",
+            "company": r.choice(hexes("companies", 200)),
+            "owner": r.choice(hexes("sales", 60)),
+            "city": f"{r.choice(words.CITIES)}-{r.randrange(20):02d}",
+            "source": f"src-{r.choice(hexes('sources', 30, 3))}",
+            "campaign": r.choice(hexes("campaigns", 80)),
+            "lastName": f"{r.choice(words.LAST)} {r.choice(words.LAST)}",
+            "taxId": f"{r.randrange(10**11):011d}",
+        },
+    ),
+    found=("A7",),
+    allowed={"I3": "nine copies of each contact; no traffic is known"},
+)
+
+case(
+    "second: two indexes by user",
+    "planted",
+    Schema("loanId", None, (gsi("byUser", "userId"), gsi("byUserDue", "userId", "dueDate"))),
+    items=rows(
+        1100,
+        lambda r, now, i: {
+            "loanId": words.uuid(r),
+            "userId": r.choice(uuids("readers", 350)),
+            "dueDate": words.day(now + r.randint(-20, 40) * DAY),
+            "isbn": f"978{r.randrange(10**10):010d}",
+        },
+    ),
+    found=("A7",),
+)
+
+case(
+    "second: same index twice with other projections",
+    "planted",
+    Schema(
+        "parcel",
+        None,
+        (
+            gsi("courier-all", "courier", "eta"),
+            gsi("courier-keys", "courier", "eta", "KEYS_ONLY"),
+            gsi("recipient", "recipient"),
+        ),
+    ),
+    items=rows(
+        1300,
+        lambda r, now, i: {
+            "parcel": f"PX{r.randrange(10**12):012d}",
+            "courier": r.choice(hexes("couriers", 120, 6)),
+            "eta": words.iso(now + r.random() * 3 * DAY),
+            "recipient": words.uuid(r),
+            "weight": r.randint(100, 30000),
+        },
+    ),
+    found=("A7",),
+)
+
+case(
+    "second: assets with an index for each column",
+    "planted",
+    Schema(
+        "asset",
+        None,
+        tuple(
+            gsi(f"{name}-index", name)
+            for name in ["serial", "vendor", "building", "room", "holder", "model", "contract"]
+        ),
+    ),
+    items=rows(
+        800,
+        lambda r, now, i: {
+            "asset": f"A:{r.getrandbits(40):010x}",
+            "serial": f"SN{r.getrandbits(44):011X}",
+            "vendor": r.choice(hexes("vendors", 40, 4)),
+            "building": r.choice(hexes("buildings", 30, 3)),
+            "room": f"{r.choice('ABCDEF')}{r.randint(100, 599)}",
+            "holder": words.name(r),
+            "model": r.choice(hexes("models", 90, 5)),
+            "contract": r.choice(hexes("contracts", 70, 5)),
+        },
+    ),
+    found=("A7",),
+)
+
+case(
+    "second: playback positions by profile, twice",
+    "planted",
+    Schema(
+        "account",
+        "title",
+        (
+            gsi("profile", "profileId", "updatedAt:N"),
+            gsi("profile-updated", "profileId", "updatedAt:N", "INCLUDE", "position"),
+        ),
+    ),
+    items=rows(
+        1800,
+        lambda r, now, i: {
+            "account": uuids("accounts", 300)[i % 300],
+            "title": f"movie/{r.getrandbits(32):08x}",
+            "profileId": f"{uuids('accounts', 300)[i % 300]}:{r.choice('kme')}",
+            "updatedAt": int(past(r, now, 100)),
+            "position": r.randint(1, 9000),
+        },
+    ),
+    found=("A7",),
+    traps={"I4 profile": "the profile is an id, and its parts are not attributes"},
+)
+
+case(
+    "second: players in two orders",
+    "decoy",
+    Schema(
+        "playerId",
+        None,
+        (gsi("clanByLevel", "clan", "level:N"), gsi("clanByJoin", "clan", "since")),
+    ),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "playerId": words.uuid(r),
+            "clan": skewed(r, hexes("clans", 120), 1.3),
+            "level": r.randint(1, 90),
+            "since": words.day(past(r, now, 900)),
+        },
+    ),
+    traps={"A7": "same partition key, but two orders that are both asked for"},
+)
+
+
+def overloaded(chance: Random, now: float) -> Iterator[Item]:
+    """GitHub of The DynamoDB Book: three overloaded indexes, type on each item."""
+    for repo in hexes("repos", 180):
+        owner = chance.choice(words.LAST).lower() + repo[:3]
+        yield {
+            "PK": f"REPO#{owner}#{repo}",
+            "SK": f"REPO#{owner}#{repo}",
+            "GSI1PK": f"REPO#{owner}#{repo}",
+            "GSI1SK": f"REPO#{owner}#{repo}",
+            "GSI3PK": f"ACCOUNT#{owner}",
+            "GSI3SK": f"#{words.iso(past(chance, now, 600))}",
+            "type": "Repo",
+            "repoName": repo,
+        }
+        for number in range(1, chance.randint(2, 8)):
+            issue = chance.random() < 0.6
+            yield {
+                "PK": f"REPO#{owner}#{repo}",
+                "SK": f"{'ISSUE' if issue else 'PR'}#{number:07d}",
+                "GSI1PK": f"REPO#{owner}#{repo}",
+                "GSI1SK": f"{'ISSUE' if issue else 'PR'}#OPEN#{9999999 - number:07d}",
+                "GSI2PK": f"USER#{words.name(chance).lower().replace(' ', '')}",
+                "GSI2SK": words.iso(past(chance, now, 600)),
+                "type": "Issue" if issue else "PullRequest",
+                "title": words.some(chance, 10, 60),
+            }
+
+
+case(
+    "second: repositories with three overloaded indexes",
+    "real",
+    Schema(
+        "PK",
+        "SK",
+        tuple(gsi(f"GSI{n}", f"GSI{n}PK", f"GSI{n}SK") for n in (1, 2, 3)),
+    ),
+    items=overloaded,
+    traps={
+        "A7": "three overloaded indexes serve all the kinds",
+        "E1": "numbers are padded to seven digits",
+        "A18": "`type` names the kind",
+        "I4 GSI1": "an overloaded index: its kinds have no attributes in common",
+        "A2": "REPO#, ISSUE# and PR# tell the kinds",
+    },
+)
+
+case(
+    "second: many to many with an inverted index",
+    "decoy",
+    Schema("PK", "SK", (gsi("inverted", "SK", "PK"), gsi("byMail", "mail"))),
+    items=joined(
+        rows(
+            300,
+            lambda r, now, i: {
+                "PK": f"USR:{hexes('m2m', 300)[i]}",
+                "SK": f"USR:{hexes('m2m', 300)[i]}",
+                "_et": "user",
+                "mail": f"{hexes('m2m', 300)[i]}@corp.example",
+            },
+        ),
+        rows(
+            1200,
+            lambda r, now, i: {
+                "PK": f"USR:{hexes('m2m', 300)[i % 300]}",
+                "SK": f"GRP:{hexes('m2m groups', 90)[(i * 7 + i // 300) % 90]}",
+                "_et": "membership",
+                "role": mostly(r, "member", 0.9, "admin"),
+            },
+        ),
+    ),
+    traps={
+        "A7": "an inverted index and one for mails, which serve different questions",
+        "A2": "USR: and GRP: tell the kinds",
+        "A18": "`_et` names the kind, as dynamodb-toolbox writes it",
+    },
+)
+
+case(
+    "second: identities by three names",
+    "decoy",
+    Schema(
+        "sub",
+        None,
+        tuple(gsi(f"{n}-idx", n, None, "KEYS_ONLY") for n in ("email", "username", "phone")),
+    ),
+    items=rows(
+        1200,
+        lambda r, now, i: {
+            "sub": words.uuid(r),
+            "email": f"{r.getrandbits(44):x}@mail.example",
+            "username": f"{r.choice(words.FIRST).lower()}{r.getrandbits(24):x}",
+            **({"phone": f"+33{r.randrange(10**9):09d}"} if r.random() < 0.4 else {}),
+            "mfa": r.random() < 0.3,
+        },
+    ),
+    traps={"A7": "three small indexes of keys for three ways to log in"},
+)
+
+case(
+    "second: rides by driver and by rider",
+    "decoy",
+    Schema("ride", None, (gsi("driver", "driverId", "at:N"), gsi("rider", "riderId", "at:N"))),
+    items=rows(
+        1700,
+        lambda r, now, i: {
+            "ride": words.ksuid(past(r, now, 90), r),
+            "driverId": skewed(r, hexes("drivers", 200, 8), 1.2),
+            "riderId": r.choice(hexes("riders", 700, 8)),
+            "at": int(past(r, now, 90)),
+            "fare": r.randint(400, 9000),
+        },
+    ),
+    traps={"A7": "two sides of a ride", "A1": "KSUIDs are no counter"},
+)
+
+# Counters in one item
+
+
+def next_numbers(chance: Random, now: float) -> Iterator[Item]:
+    yield {"PK": "SEQUENCE", "SK": "ORDER", "type": "Sequence", "next": 41000}
+    for _ in range(900):
+        yield {
+            "PK": f"ORDER#{words.uuid(chance)}",
+            "SK": "HEAD",
+            "type": "Order",
+            "number": chance.randint(1, 41000),
+            "state": "new",
+        }
+
+
+case(
+    "second: next order number in one item",
+    "planted",
+    Schema("PK", "SK"),
+    items=next_numbers,
+    stream=updates(
+        2000,
+        900,
+        lambda r, at, old: (
+            {"next": old["next"] + 1} if "next" in old else {"state": r.choice(["paid", "sent"])}
+        ),
+        lambda item: item["PK"] == "SEQUENCE",
+        0.3,
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 9000),),
+    found=("A8",),
+    allowed={"H7": "the counter's partition takes a third of the writes"},
+    traps={"A1": "the number is an attribute; the keys are random", "A2": "the keys have tags"},
+)
+
+case(
+    "second: likes of videos with one that goes round",
+    "planted",
+    Schema("videoId"),
+    items=rows(
+        800,
+        lambda r, now, i: {
+            "videoId": hexes("videos", 800, 11)[i],
+            "title": words.some(r, 10, 50),
+            "likes": 9_000_000 if i == 0 else r.randint(0, 900),
+            "durationS": r.randint(20, 4000),
+        },
+    ),
+    stream=updates(
+        2000,
+        300,
+        lambda r, at, old: {"likes": old["likes"] + 1},
+        lambda item: item["likes"] > 8_000_000,
+        0.45,
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 30000),),
+    found=("A8",),
+    allowed={"H7": "half of all writes go to one item", "H1": "half of 500 writes a second"},
+)
+
+case(
+    "second: stock of articles in a flash sale",
+    "planted",
+    Schema("sku"),
+    items=rows(
+        600,
+        lambda r, now, i: {
+            "sku": f"SKU-{hexes('skus', 600, 7)[i].upper()}",
+            "available": 20000 if i == 3 else r.randint(0, 300),
+            "reserved": 0,
+            "warehouse": r.choice(words.CITIES),
+        },
+    ),
+    stream=updates(
+        1800,
+        300,
+        lambda r, at, old: {"available": old["available"] - 1, "reserved": old["reserved"] + 1},
+        lambda item: item["available"] >= 15000,
+        0.6,
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 36000),),
+    found=("A8",),
+    allowed={
+        "H7": "most writes go to one article",
+        "H1": "60 % of 600 writes a second to one article",
+    },
+)
+
+
+def ledger(chance: Random, now: float) -> Iterator[Item]:
+    yield {"konto": "BANK#GEBUEHREN", "typ": "Sammelkonto", "saldo": 881230, "buchungen": 77000}
+    for _ in range(1000):
+        yield {
+            "konto": f"KUNDE#{chance.randrange(10**10):010d}",
+            "typ": "Girokonto",
+            "saldo": chance.randint(0, 900000),
+            "buchungen": chance.randint(3, 900),
+        }
+
+
+case(
+    "second: fee account that all bookings add to",
+    "planted",
+    Schema("konto"),
+    items=ledger,
+    stream=updates(
+        2200,
+        1200,
+        lambda r, at, old: {
+            "saldo": old["saldo"] + r.randint(1, 50),
+            "buchungen": old["buchungen"] + 1,
+        },
+        lambda item: item["konto"] == "BANK#GEBUEHREN",
+        0.5,
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 12000),),
+    found=("A8",),
+    allowed={"H7": "half of all writes go to one account"},
+    traps={
+        "A2": "BANK# and KUNDE# tell the kinds",
+        "A18": "`typ` names the kind",
+    },
+)
+
+
+def site_totals(chance: Random, now: float) -> Iterator[Item]:
+    yield {"id": "totals", "visits": 3_100_000, "signups": 8000, "bytes": 99}
+    for _ in range(700):
+        yield {"id": f"page-{chance.getrandbits(40):010x}", "visits": chance.randint(1, 4000)}
+
+
+case(
+    "second: totals of a site beside its pages",
+    "planted",
+    Schema("id"),
+    items=site_totals,
+    stream=updates(
+        1600,
+        400,
+        lambda r, at, old: {"visits": old["visits"] + 1},
+        lambda item: item["id"] == "totals",
+        0.5,
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 15000),),
+    found=("A8",),
+    allowed={
+        "H7": "half of all writes go to one item",
+        "A2": "one item of totals beside the pages",
+        "A18": "one item of totals beside the pages",
+    },
+)
+
+case(
+    "second: scores of players, each their own",
+    "decoy",
+    Schema("player", None, (gsi("board", "league", "score:N", "KEYS_ONLY"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "player": words.uuid(r),
+            "league": f"L-{r.choice(hexes('leagues', 40, 4))}",
+            "score": r.randint(0, 90000),
+        },
+    ),
+    stream=updates(1800, 600, lambda r, at, old: {"score": old["score"] + r.randint(1, 9)}),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 12000),),
+    traps={
+        "A8": "counters of 1,500 players, none of them often",
+        "H7": "even",
+        "A9 board": "40 leagues of like sizes",
+    },
+)
+
+case(
+    "second: positions of couriers",
+    "decoy",
+    Schema("courier"),
+    items=rows(
+        500,
+        lambda r, now, i: {
+            "courier": f"rider~{r.getrandbits(40):010x}",
+            "lat": round(52 + r.random(), 5),
+            "lon": round(13 + r.random(), 5),
+            "seq": r.randint(1, 9000),
+        },
+    ),
+    stream=updates(
+        2000,
+        300,
+        lambda r, at, old: {"lat": round(52 + r.random(), 5), "seq": old["seq"] + 1},
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 6000),),
+    traps={"A8": "each courier counts its own reports, once in some seconds"},
+)
+
+case(
+    "second: settings that are read much and set rarely",
+    "decoy",
+    Schema("setting"),
+    items=rows(
+        320,
+        lambda r, now, i: {
+            "setting": f"app.{r.choice('abcd')}.{r.getrandbits(28):07x}",
+            "value": words.some(r, 3, 40),
+            "revision": r.randint(1, 40),
+        },
+    ),
+    stream=updates(25, DAY / 2, lambda r, at, old: {"revision": old["revision"] + 1}),
+    metrics=(
+        Metric("ConsumedReadCapacityUnits", 900),
+        Metric("ConsumedWriteCapacityUnits", 0.1),
+    ),
+    traps={"A8": "revisions grow a few times a day", "H7": "25 writes say nothing"},
+)
+
+case(
+    "second: one vehicle that reports its state often",
+    "decoy",
+    Schema("vin"),
+    items=rows(
+        400,
+        lambda r, now, i: {
+            "vin": f"WVW{hexes('vins', 400, 14)[i].upper()}",
+            "state": "parked",
+            "fuel": r.randint(5, 60),
+            "seenAt": words.iso(past(r, now, 1)),
+        },
+    ),
+    stream=updates(
+        900,
+        1800,
+        lambda r, at, old: {"state": r.choice(["drive", "stop"]), "seenAt": words.iso(at)},
+        lambda item: item["vin"] == f"WVW{hexes('vins', 400, 14)[7].upper()}",
+        0.12,
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 30),),
+    traps={
+        "A8": "an item that is updated now and then, without a count",
+        "H7": "one write in two seconds heats nothing",
+    },
+)
