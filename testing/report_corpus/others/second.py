@@ -8,7 +8,7 @@ from random import Random
 from zlib import crc32
 
 from .. import words
-from ..case import DAY, Index, Item, Metric, Schema, Write, case, shard_of
+from ..case import DAY, Contributor, Index, Item, Metric, Schema, Write, case, shard_of
 
 HOUR = 3600.0
 PROVISIONED = {"BillingModeSummary": {"BillingMode": "PROVISIONED"}}
@@ -1517,4 +1517,594 @@ case(
         "A8": "an item that is updated now and then, without a count",
         "H7": "one write in two seconds heats nothing",
     },
+)
+
+# Constant keys of indexes, and indexes that could be sparse
+
+case(
+    "second: queue of jobs by status",
+    "planted",
+    Schema("jobId", None, (gsi("byStatus", "status", "createdAt"),)),
+    items=rows(
+        1800,
+        lambda r, now, i: {
+            "jobId": words.uuid(r),
+            "status": mostly(r, "DONE", 0.95, "QUEUED", "RUNNING", "FAILED"),
+            "createdAt": words.iso(past(r, now, 60)),
+            "payload": {"to": words.name(r), "template": r.choice("abc")},
+            "attempts": r.randint(1, 3),
+        },
+    ),
+    found=("A9 byStatus", "I1 byStatus"),
+)
+
+case(
+    "second: outbox with an index of what is sent",
+    "planted",
+    Schema("messageId", None, (gsi("sent-index", "sent", "createdAt:N"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "messageId": words.ulid(past(r, now, 30), r),
+            "sent": "Y" if r.random() < 0.98 else "N",
+            "createdAt": int(past(r, now, 30)),
+            "topic": f"order.{r.choice(['created', 'paid', 'shipped'])}",
+            "body": words.some(r, 60, 400),
+        },
+    ),
+    found=("A9 sent-index", "I1 sent-index"),
+)
+
+case(
+    "second: payments to be matched",
+    "planted",
+    Schema("paymentRef", None, (gsi("offen", "abgleich", "valuta"),)),
+    items=rows(
+        1300,
+        lambda r, now, i: {
+            "paymentRef": f"{r.getrandbits(60):015X}",
+            "abgleich": mostly(r, "ABGEGLICHEN", 0.97, "OFFEN"),
+            "valuta": words.day(past(r, now, 400)),
+            "betrag": r.randint(100, 1_000_000),
+            "iban": f"DE{r.randrange(10**20):020d}",
+        },
+    ),
+    found=("A9 offen", "I1 offen"),
+)
+
+case(
+    "second: comments and their moderation",
+    "planted",
+    Schema(
+        "article", "commentId", (gsi("moderation", "state", "commentId", "INCLUDE", "article"),)
+    ),
+    items=rows(
+        2200,
+        lambda r, now, i: {
+            "article": r.choice(hexes("articles", 300, 8)),
+            "commentId": words.ulid(past(r, now, 200), r),
+            "state": mostly(r, "approved", 0.96, "pending", "spam"),
+            "author": words.name(r),
+            "text": words.some(r, 10, 400),
+        },
+    ),
+    found=("A9 moderation", "I1 moderation"),
+    traps={"A15": "an article gets a few comments while it is new"},
+)
+
+case(
+    "second: prescriptions, valid or not",
+    "planted",
+    Schema("rx", None, (gsi("validity", "isValid:N", "issued"), gsi("patient", "patientId"))),
+    items=rows(
+        1400,
+        lambda r, now, i: {
+            "rx": f"RX{r.getrandbits(48):012x}",
+            "isValid": 0 if r.random() < 0.94 else 1,
+            "issued": words.day(past(r, now, 700)),
+            "patientId": r.choice(uuids("rx patients", 500)),
+            "drug": words.some(r, 6, 14),
+        },
+    ),
+    found=("A9 validity", "I1 validity"),
+)
+
+
+def amplify_posts(chance: Random, now: float) -> Iterator[Item]:
+    """Amplify's example of sorting all posts: type is "Post" on each, index postsByDate."""
+    for _ in range(1200):
+        at = words.iso(past(chance, now, 500))
+        yield {
+            "id": words.uuid(chance),
+            "__typename": "Post",
+            "type": "Post",
+            "title": words.some(chance, 10, 60),
+            "owner": words.uuid(chance),
+            "createdAt": at,
+            "updatedAt": at,
+        }
+
+
+case(
+    "second: Amplify posts by date",
+    "real",
+    Schema("id", None, (gsi("postsByDate", "type", "createdAt"),)),
+    items=amplify_posts,
+    found=("A9 postsByDate",),
+    traps={"I1 postsByDate": "the query asks for all posts in order, so all belong in it"},
+)
+
+
+def audit_timeline(chance: Random, now: float) -> Iterator[Item]:
+    """An audit log as in public single-table code: AUDIT#actor, GSI1PK is AUDITLOG on all."""
+    for number in range(1600):
+        at = words.iso(past(chance, now, 300))
+        yield {
+            "PK": f"AUDIT#{hexes('actors', 400)[number % 400]}",
+            "SK": f"{at}#{chance.getrandbits(24):06x}",
+            "GSI1PK": "AUDITLOG",
+            "GSI1SK": at,
+            "action": chance.choice(["org.create", "user.update", "rule.delete", "lead.import"]),
+            "actor": hexes("actors", 400)[number % 400],
+        }
+
+
+case(
+    "second: audit log with one timeline of all",
+    "real",
+    Schema("PK", "SK", (gsi("GSI1", "GSI1PK", "GSI1SK"),)),
+    items=audit_timeline,
+    found=("A9 GSI1",),
+    allowed={"A15": "the log of an actor grows as long as it works"},
+    traps={"I1 GSI1": "the timeline wants all items"},
+)
+
+case(
+    "second: shops by country, most of one",
+    "planted",
+    Schema("shopId", None, (gsi("country-name", "country", "name"),)),
+    items=rows(
+        1100,
+        lambda r, now, i: {
+            "shopId": f"shop_{r.getrandbits(40):010x}",
+            "country": mostly(r, "DE", 0.9, "AT", "CH", "LU", "NL"),
+            "name": words.name(r) + " GmbH",
+            "plan": r.choice(["s", "m", "l"]),
+        },
+    ),
+    found=("A9 country-name",),
+    traps={"I1 country-name": "a country is no state that ends: all shops are asked for"},
+)
+
+case(
+    "second: users that are active",
+    "planted",
+    Schema("user_id", None, (gsi("active_idx", "is_active", "last_login"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "user_id": words.uuid(r),
+            "is_active": "true" if r.random() < 0.93 else "false",
+            "last_login": words.iso(past(r, now, 90)),
+            "email": f"{r.getrandbits(40):x}@mail.example",
+        },
+    ),
+    found=("A9 active_idx",),
+    allowed={"I1": "if only the inactive are asked for; the table does not tell"},
+)
+
+case(
+    "second: appointments of clinics, asked for while open",
+    "planted",
+    Schema("appointment", None, (gsi("clinicState", "clinic", "state"),)),
+    items=rows(
+        2400,
+        lambda r, now, i: {
+            "appointment": words.uuid(r),
+            "clinic": f"clinic-{r.choice(hexes('clinics', 40, 4))}",
+            "state": mostly(r, "closed", 0.97, "open"),
+            "slot": words.iso(past(r, now, 500)),
+            "patient": words.name(r),
+        },
+    ),
+    insights=tuple(
+        Contributor("SKC", (f"clinic-{one}", "open"), 300 - 5 * n, index="clinicState")
+        for n, one in enumerate(hexes("clinics", 40, 4)[:10])
+    ),
+    found=("I1 clinicState",),
+    traps={"A9 clinicState": "40 clinics of like sizes"},
+)
+
+case(
+    "second: tasks with a sparse index of the pending",
+    "decoy",
+    Schema("taskId", None, (gsi("pending", "pendingSince", None, "KEYS_ONLY"),)),
+    items=rows(
+        1400,
+        lambda r, now, i: {
+            "taskId": words.uuid(r),
+            "doneAt": words.iso(past(r, now, 30)),
+            **({"pendingSince": f"{r.choice('abcdefgh')}-queue"} if i % 35 == 0 else {}),
+        },
+    ),
+    traps={
+        "I1 pending": "it is sparse: one item in 35",
+        "A9 pending": "eight queues of a few items each",
+    },
+)
+
+case(
+    "second: claims with an index of the open ones only",
+    "decoy",
+    Schema("claim", None, (gsi("openClaims", "open", "filed"),)),
+    items=rows(
+        1600,
+        lambda r, now, i: {
+            "claim": f"CL.{r.getrandbits(44):011x}",
+            "filed": words.day(past(r, now, 900)),
+            "amount": r.randint(100, 90000),
+            **({"open": "OPEN"} if r.random() < 0.03 else {"closed": words.day(now)}),
+        },
+    ),
+    allowed={"A9": "one value, but of 3 % of the items: a sparse index as the guide draws it"},
+    traps={"I1 openClaims": "the index holds only the open claims already"},
+)
+
+case(
+    "second: articles of a paper over ten shards of the index",
+    "decoy",
+    Schema("articleId", None, (gsi("latest", "feed", "publishedAt"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "articleId": words.uuid(r),
+            "feed": f"ARTICLE.{r.randrange(10)}",
+            "publishedAt": words.iso(past(r, now, 700)),
+            "headline": words.some(r, 20, 80),
+        },
+    ),
+    traps={"A9 latest": "the constant has ten shards, which is the cure"},
+)
+
+case(
+    "second: devices of tenants, one of them large",
+    "decoy",
+    Schema("deviceId", None, (gsi("tenant", "tenantId", "deviceId"),)),
+    items=rows(
+        1800,
+        lambda r, now, i: {
+            "deviceId": f"dev-{r.getrandbits(48):012x}",
+            "tenantId": uuids("dev tenants", 90)[0 if r.random() < 0.12 else r.randrange(90)],
+            "firmware": r.choice(["4.1.0", "4.2.1"]),
+        },
+    ),
+    traps={"A9 tenant": "the largest tenant has an eighth of the index"},
+)
+
+case(
+    "second: deliveries in eight even states",
+    "decoy",
+    Schema("delivery", None, (gsi("state", "stateDepot", "eta:N"),)),
+    items=rows(
+        1700,
+        lambda r, now, i: {
+            "delivery": words.ksuid(past(r, now, 20), r),
+            "stateDepot": f"{r.choice('ABCDEFGH')}@{r.choice(hexes('depots', 30, 3))}",
+            "eta": int(now + r.random() * DAY),
+        },
+    ),
+    insights=tuple(
+        Contributor("PKC", (f"{s}@{hexes('depots', 30, 3)[n]}",), 400 - n, index="state")
+        for n, s in enumerate("ABCDEFGH")
+    ),
+    traps={
+        "I1 state": "all states are read",
+        "I4 state": "neither part is an attribute of its own",
+        "A9 state": "240 keys",
+    },
+)
+
+# Index keys that join other attributes
+
+case(
+    "second: orders by status and date in one text",
+    "planted",
+    Schema("orderId", None, (gsi("customerStatusDate", "customerId", "statusDate"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: (
+            lambda status, day: {
+                "orderId": words.uuid(r),
+                "customerId": r.choice(uuids("i4", 300)),
+                "status": status,
+                "date": day,
+                "statusDate": f"{status}#{day}",
+            }
+        )(r.choice(["OPEN", "PAID", "SENT"]), words.day(past(r, now, 300))),
+    ),
+    found=("I4 customerStatusDate",),
+    traps={"A3 customerStatusDate": "the date is in the sort key"},
+)
+
+case(
+    "second: stores by country, state and city in one text",
+    "planted",
+    Schema("storeId", None, (gsi("place", "countryStateCity", "zip"),)),
+    items=rows(
+        1200,
+        lambda r, now, i: (
+            lambda country, state, city: {
+                "storeId": f"ST-{r.getrandbits(36):09x}",
+                "country": country,
+                "state": state,
+                "city": city,
+                "zip": f"{r.randrange(99999):05d}",
+                "countryStateCity": f"{country}|{state}|{city}",
+            }
+        )(
+            r.choice(["US", "CA", "MX"]),
+            r.choice(["AA", "BB", "CC", "DD", "EE"]),
+            r.choice(words.CITIES),
+        ),
+    ),
+    found=("I4 place",),
+)
+
+case(
+    "second: matches by tournament, region and round",
+    "planted",
+    Schema("matchId", None, (gsi("TournamentRegion", "tournament_region", "round_bracket"),)),
+    items=rows(
+        1600,
+        lambda r, now, i: (
+            lambda t, region, turn, bracket: {
+                "matchId": words.uuid(r),
+                "tournament": t,
+                "region": region,
+                "round": turn,
+                "bracket": bracket,
+                "tournament_region": f"{t}#{region}",
+                "round_bracket": f"{turn}#{bracket}",
+                "winner": words.name(r),
+            }
+        )(
+            f"CUP-{r.choice(hexes('cups', 25, 4))}",
+            r.choice(["EU", "NA", "KR", "BR"]),
+            r.choice(["FINAL", "SEMI", "QUARTER", "GROUP"]),
+            r.choice(["UPPER", "LOWER"]),
+        ),
+    ),
+    found=("I4 TournamentRegion",),
+)
+
+case(
+    "second: deployments by tenant and environment",
+    "planted",
+    Schema("deployId", None, (gsi("gsi1", "tenantEnv", "startedAt:N"),)),
+    items=rows(
+        1300,
+        lambda r, now, i: (
+            lambda tenant, env: {
+                "deployId": words.ulid(past(r, now, 200), r),
+                "tenant": tenant,
+                "env": env,
+                "tenantEnv": f"{tenant}:{env}",
+                "startedAt": int(past(r, now, 200)),
+                "sha": f"{r.getrandbits(160):040x}",
+            }
+        )(f"acme-{r.choice(hexes('i4 tenants', 60, 4))}", r.choice(["prod", "stage", "dev"])),
+    ),
+    found=("I4 gsi1",),
+)
+
+case(
+    "second: tickets of a desk by queue, priority and time",
+    "planted",
+    Schema("caseNo", None, (gsi("queue", "queue", "priorityOpened"),)),
+    items=rows(
+        1400,
+        lambda r, now, i: (
+            lambda priority, opened: {
+                "caseNo": f"{r.getrandbits(40):010x}",
+                "queue": r.choice(["net", "hr", "it", "pay", "law", "ops", "web", "app", "car"]),
+                "priority": priority,
+                "openedAt": opened,
+                "priorityOpened": f"{priority}/{opened}",
+                "subject": words.some(r, 10, 60),
+            }
+        )(r.choice(["P1", "P2", "P3"]), words.iso(past(r, now, 100))),
+    ),
+    found=("I4 queue",),
+    traps={"A9 queue": "nine queues, even"},
+)
+
+case(
+    "second: sharded index key",
+    "decoy",
+    Schema("readingId", None, (gsi("siteShard", "siteShard", "at:N"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: (
+            lambda site: {
+                "readingId": words.uuid(r),
+                "site": site,
+                "siteShard": f"{site}#{r.randrange(8)}",
+                "at": int(past(r, now, 5)),
+                "watt": r.randint(0, 4000),
+            }
+        )(r.choice(hexes("sites", 50, 5))),
+    ),
+    traps={
+        "I4 siteShard": "the shard is chance, no attribute of the item",
+        "A15": "the keys are ids: no collections",
+    },
+)
+
+# Large items
+
+
+def chat_histories(chance: Random, now: float) -> Iterator[Item]:
+    """Chat histories as LangChain's DynamoDBChatMessageHistory keeps them: one list an item."""
+    for _ in range(320):
+        turns = int(chance.random() ** 5 * 300) + 1
+        yield {
+            "SessionId": words.uuid(chance),
+            "History": [
+                {
+                    "type": "human" if t % 2 == 0 else "ai",
+                    "data": {"content": words.text(chance, 1100)},
+                }
+                for t in range(turns)
+            ],
+        }
+
+
+case(
+    "second: chat histories of a language model",
+    "real",
+    Schema("SessionId"),
+    items=chat_histories,
+    found=("A13",),
+)
+
+case(
+    "second: CMS pages with their whole markup",
+    "planted",
+    Schema("page", "lang"),
+    items=rows(
+        300,
+        lambda r, now, i: {
+            "page": f"/{hexes('pages', 150, 8)[i // 2]}",
+            "lang": ("de", "fr")[i % 2],
+            "html": words.text(r, 150_000 if i % 6 == 0 else 22_000),
+            "publishedAt": words.iso(past(r, now, 900)),
+        },
+    ),
+    found=("A13",),
+)
+
+case(
+    "second: scanned findings inside the items",
+    "planted",
+    Schema("befundId", None, (gsi("patient", "patient", "datum", "KEYS_ONLY"),)),
+    items=rows(
+        300,
+        lambda r, now, i: {
+            "befundId": words.uuid(r),
+            "patient": r.choice(uuids("befund", 120)),
+            "datum": words.day(past(r, now, 900)),
+            "pdf": r.randbytes(r.choice([9_000, 14_000, 60_000, 240_000]) if i % 3 else 8_000),
+        },
+    ),
+    found=("A13",),
+)
+
+case(
+    "second: saved games near the limit",
+    "planted",
+    Schema("player", "slot:N"),
+    items=rows(
+        300,
+        lambda r, now, i: {
+            "player": hexes("savers", 100)[i // 3],
+            "slot": i % 3,
+            "world": r.randbytes(360_000 if i % 15 == 0 else 2_000),
+            "savedAt": int(past(r, now, 60)),
+        },
+    ),
+    found=("A13",),
+)
+
+case(
+    "second: telemetry that is packed by the hour",
+    "planted",
+    Schema("machine", "hour"),
+    items=rows(
+        300,
+        lambda r, now, i: {
+            "machine": f"cnc-{hexes('cnc', 60, 4)[i % 60]}",
+            "hour": words.iso(now - i // 60 * HOUR)[:13],
+            "samples": [
+                {"t": t, "rpm": r.randint(900, 9000), "c": r.randint(20, 90)} for t in range(1800)
+            ],
+        },
+    ),
+    found=("A13",),
+    allowed={"A15": "a machine gets a key's item each hour"},
+    traps={"A3": "the hour is the sort key"},
+)
+
+case(
+    "second: recipes of a few kilobytes",
+    "decoy",
+    Schema("recipe"),
+    items=rows(
+        600,
+        lambda r, now, i: {
+            "recipe": f"rezept/{r.getrandbits(40):010x}",
+            "title": words.some(r, 10, 40),
+            "steps": [words.some(r, 60, 240) for _ in range(8)],
+            "image": f"s3://recipes/{r.getrandbits(64):016x}.jpg",
+        },
+    ),
+    traps={"A13": "items of one to two KB; the pictures are in S3"},
+)
+
+case(
+    "second: documents whose bodies are in S3",
+    "decoy",
+    Schema("documentId", "version:N"),
+    items=rows(
+        900,
+        lambda r, now, i: {
+            "documentId": uuids("s3 docs", 300)[i // 3],
+            "version": i % 3 + 1,
+            "bodyKey": f"s3://docs/{r.getrandbits(64):016x}",
+            "bytes": r.randint(100_000, 30_000_000),
+            "summary": words.some(r, 200, 700),
+        },
+    ),
+    traps={"A13": "`bytes` tells the object's size, not the item's", "E1": "versions are numbers"},
+)
+
+case(
+    "second: user profiles with a hundred attributes",
+    "decoy",
+    Schema("uid"),
+    items=rows(
+        500,
+        lambda r, now, i: {
+            "uid": words.uuid(r),
+            **{f"pref_{n:02d}": r.choice(["on", "off"]) for n in range(90)},
+        },
+    ),
+    traps={"A13": "many attributes, but of one KB together"},
+)
+
+case(
+    "second: product texts in four languages",
+    "decoy",
+    Schema("sku"),
+    items=rows(
+        400,
+        lambda r, now, i: {
+            "sku": f"{r.getrandbits(40):010X}",
+            "texts": {lang: words.some(r, 200, 800) for lang in ("de", "en", "fr", "it")},
+        },
+    ),
+    traps={"A13": "two KB: a read costs one unit"},
+)
+
+case(
+    "second: rules of a firewall, one list longer",
+    "decoy",
+    Schema("group"),
+    items=rows(
+        350,
+        lambda r, now, i: {
+            "group": f"sg-{r.getrandbits(68):017x}",
+            "rules": [f"10.{n}.0.0/16:443" for n in range(220 if i == 20 else 12)],
+        },
+    ),
+    traps={"A13": "the longest item has 4 KB"},
 )
