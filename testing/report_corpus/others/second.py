@@ -3127,3 +3127,823 @@ case(
     allowed={"A7": "four indexes, arguably many"},
     traps={"I3": "two writes a minute, and less in the indexes"},
 )
+
+# Hot keys
+
+
+def entities(seed, count=900, key="pk", size=(20, 90)):
+    """Items of one kind with random ids, which only their traffic makes interesting."""
+    return rows(
+        count,
+        lambda r, now, i: {
+            key: hexes(seed, count)[i],
+            "name": words.name(r),
+            "changed": words.iso(past(r, now, 30)),
+            "about": words.some(r, *size),
+        },
+    )
+
+
+def heat(seed, first, rest=40.0, kind="PKC", count=10, index="", width=12, pool=900):
+    """Insights of a table: the first key's units a minute, and those of the others."""
+    return tuple(
+        Contributor(kind, (one,), first if n == 0 else rest - n, index=index)
+        for n, one in enumerate(hexes(seed, pool, width)[:count])
+    )
+
+
+case(
+    "second: profile of a star that all read",
+    "planted",
+    Schema("pk"),
+    items=entities("h1 star"),
+    metrics=(
+        Metric("ConsumedReadCapacityUnits", 230_000, busy=(1020, 1380)),
+        Metric("ConsumedWriteCapacityUnits", 600),
+    ),
+    insights=heat("h1 star", 171_000, 900),
+    found=("H1",),
+)
+
+case(
+    "second: room of a live show that all write to",
+    "planted",
+    Schema("room", "message", ttl="purge"),
+    items=rows(
+        2500,
+        lambda r, now, i: (
+            lambda at: {
+                "room": hexes("h1 show", 900)[int(r.random() ** 2 * 900)],
+                "message": words.uuid(r),
+                "text": words.some(r, 2, 90),
+                "purge": int(at + 2 * DAY),
+            }
+        )(past(r, now, 1.8)),
+    ),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 78_000),
+        Metric("WriteThrottleEvents", 900),
+        Metric("WriteKeyRangeThroughputThrottleEvents", 900),
+    ),
+    insights=(
+        *heat("h1 show", 58_000, 300),
+        Contributor("PKT", (hexes("h1 show", 900)[0],), 880),
+    ),
+    found=("H1",),
+    traps={
+        "H4": "the throttles are of one key, as the insights tell",
+        "H2": "the sort keys are random: a split would help",
+        "A15": "messages expire after two days",
+    },
+)
+
+case(
+    "second: venue of a concert in the index",
+    "planted",
+    Schema("ticket", None, (gsi("venue", "venueId", "soldAt"),)),
+    items=rows(
+        1800,
+        lambda r, now, i: {
+            "ticket": words.uuid(r),
+            "venueId": r.choice(hexes("h1 venue", 300)),
+            "soldAt": f"{words.iso(past(r, now, 60))}/{r.getrandbits(20):05x}",
+            "price": r.choice([39, 59, 99]),
+        },
+    ),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 66_000, busy=(600, 720)),
+        Metric("ConsumedWriteCapacityUnits", 66_000, "venue", busy=(600, 720)),
+    ),
+    insights=heat("h1 venue", 54_000, 200, index="venue", pool=300),
+    found=("H1 venue",),
+)
+
+case(
+    "second: settings of an app in one item that each request reads",
+    "planted",
+    Schema("pk"),
+    items=entities("h1 config", 400),
+    metrics=(Metric("ConsumedReadCapacityUnits", 190_000), Metric("ConsumedWriteCapacityUnits", 9)),
+    insights=heat("h1 config", 178_000, 60, pool=400),
+    found=("H1",),
+)
+
+case(
+    "second: auction that ends, with all bids at one lot",
+    "planted",
+    Schema("lot", "bidder"),
+    items=rows(
+        2200,
+        lambda r, now, i: {
+            "lot": hexes("h1 lots", 400)[int(r.random() ** 2 * 400)],
+            "bidder": words.uuid(r),
+            "cents": r.randint(100, 90000),
+        },
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 62_000, busy=(1080, 1140)),),
+    insights=heat("h1 lots", 56_000, 150, pool=400),
+    found=("H1",),
+    traps={"H2": "bidders are random", "A15": "a lot's bids end with the auction"},
+)
+
+case(
+    "second: most read of many articles",
+    "decoy",
+    Schema("pk"),
+    items=entities("h1 decoy a"),
+    metrics=(Metric("ConsumedReadCapacityUnits", 240_000),),
+    insights=heat("h1 decoy a", 7_000, 6_500),
+    traps={"H1": "the first key takes 3 % of the reads, and 4 % of a partition's limit"},
+)
+
+case(
+    "second: one key of a small tool",
+    "decoy",
+    Schema("pk"),
+    items=entities("h1 decoy b", 320),
+    metrics=(Metric("ConsumedReadCapacityUnits", 300), Metric("ConsumedWriteCapacityUnits", 60)),
+    insights=heat("h1 decoy b", 270, 3, pool=320),
+    traps={"H1": "nine tenths of the traffic, but five units a second"},
+)
+
+case(
+    "second: key with a minute's burst",
+    "decoy",
+    Schema("pk"),
+    items=entities("h1 decoy c", 700),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 9_000),),
+    insights=(
+        *heat("h1 decoy c", 500, 400, pool=700),
+        Contributor("PKC", (hexes("h1 decoy c", 700)[60],), 14_000, minutes=1, ago=40_000.0),
+    ),
+    traps={"H1": "a quarter of the limit, for a minute, half a day ago"},
+)
+
+case(
+    "second: carts in the evening",
+    "clean",
+    Schema("pk"),
+    items=entities("h1 decoy d", 1200),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 90_000, busy=(1080, 1320)),
+        Metric("ConsumedReadCapacityUnits", 150_000, busy=(1080, 1320)),
+    ),
+    insights=heat("h1 decoy d", 260, 250, pool=1200),
+    traps={"H1": "much traffic, which 1,200 keys share", "H5": "each evening the same"},
+)
+
+case(
+    "second: largest customer of a warehouse",
+    "decoy",
+    Schema("customer", "stockItem"),
+    items=rows(
+        2400,
+        lambda r, now, i: {
+            "customer": hexes("h1 decoy e", 300)[int(r.random() ** 3 * 300)],
+            "stockItem": f"bin|{r.getrandbits(48):012x}",
+            "pieces": r.randint(0, 900),
+        },
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 18_000),),
+    insights=heat("h1 decoy e", 4_000, 900, pool=300),
+    traps={
+        "H1": "67 writes a second to the largest, of a thousand that go",
+        "A15": "bins of a warehouse are a bounded set",
+    },
+)
+
+# A split cannot help
+
+
+def growing(seed, hot_share, key="pk", sort="sk", width=12, make=None):
+    """New items at the end of collections; `hot_share` of them in the first one."""
+
+    def one(chance: Random, at: float, number: int) -> Item:
+        pool = hexes(seed, 400, width)
+        place = 0 if chance.random() < hot_share else chance.randrange(1, 400)
+        return {
+            key: pool[place],
+            sort: make(at, number, chance) if make else f"{words.iso(at)}#{number:05d}",
+            "value": chance.randint(1, 900),
+        }
+
+    return one
+
+
+def collections(seed, key="pk", sort="sk", hot=700, width=12, make=None, ttl=None):
+    """400 collections, of which the first is the largest; the items of the last hours."""
+
+    def items(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(hot + 1600):
+            pool = hexes(seed, 400, width)
+            at = now - (hot + 1600 - number) * 20
+            yield {
+                key: pool[0 if number % (hot + 1600) < hot else number % 400],
+                sort: make(at, number, chance) if make else f"{words.iso(at)}#{number:05d}",
+                "value": chance.randint(1, 900),
+                **({ttl: int(at + 3 * DAY)} if ttl else {}),
+            }
+
+    return items
+
+
+HOT_END = {"H7": "the hot key's partition takes most writes: the same fault as H1"}
+
+
+def epoch_end(at, number, chance):
+    return int(at * 1000) * 10 + number % 10
+
+
+def ulid_end(at, number, chance):
+    return words.ulid(at, chance)
+
+
+for name, seed, key, sort, make, ttl in (
+    ("messages at the end of a hot room", "h2 a", "roomId", "sentAt", None, "purgeAt"),
+    ("readings at the end of a busy gateway", "h2 b", "gateway", "ms:N", epoch_end, "expire"),
+    ("bids at the end of a hot auction", "h2 c", "auction", "bid", ulid_end, "ttl"),
+    ("clicks of a large campaign in order", "h2 d", "campaign", "click", ulid_end, "gone"),
+    ("log lines of one service in order", "h2 e", "service", "line", None, "drop"),
+):
+    attribute = sort.partition(":")[0]
+    case(
+        f"second: {name}",
+        "planted",
+        Schema(key, sort, ttl=ttl),
+        items=collections(seed, key, attribute, make=make, ttl=ttl),
+        stream=inserts(4500, 5, growing(seed, 0.92, key, attribute, make=make)),
+        metrics=(
+            Metric("ConsumedWriteCapacityUnits", 54_000),
+            Metric("WriteThrottleEvents", 700),
+            Metric("WriteKeyRangeThroughputThrottleEvents", 700),
+        ),
+        insights=(
+            *heat(seed, 49_500, 30, pool=400),
+            Contributor("PKT", (hexes(seed, 400)[0],), 690),
+        ),
+        found=("H1", "H2"),
+        allowed=HOT_END,
+        traps={"H4": "one key is throttled, not the table", "A15": "items expire in three days"},
+    )
+
+
+def random_end(at, number, chance):
+    return words.uuid(chance)
+
+
+case(
+    "second: likes of a hot video by user",
+    "planted",
+    Schema("video", "user", ttl="forget"),
+    items=collections("h2 x", "video", "user", make=random_end, ttl="forget"),
+    stream=inserts(4500, 5, growing("h2 x", 0.92, "video", "user", make=random_end)),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 54_000),),
+    insights=heat("h2 x", 49_500, 30, pool=400),
+    found=("H1",),
+    allowed=HOT_END,
+    traps={"H2": "users are random: a split of the collection spreads them"},
+)
+
+case(
+    "second: readings in order over many even gateways",
+    "decoy",
+    Schema("gateway", "at", ttl="expire"),
+    items=collections("h2 y", "gateway", "at", hot=6, ttl="expire"),
+    stream=inserts(4500, 5, growing("h2 y", 0.0025, "gateway", "at")),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 54_000),),
+    insights=heat("h2 y", 150, 145, pool=400),
+    traps={
+        "H2": "each collection is written at its end, but none is hot",
+        "H1": "400 keys share the writes",
+        "H7": "even",
+        "A15": "items expire in three days",
+    },
+)
+
+case(
+    "second: seats of a hot concert",
+    "planted",
+    Schema("concert", "seat"),
+    items=rows(
+        2600,
+        lambda r, now, i: {
+            "concert": hexes("h2 z", 400)[0 if i < 1000 else 1 + (i - 1000) // 8],
+            "seat": f"{i % 1000 // 40:02d}-{i % 40:02d}",
+            "state": "free",
+        },
+    ),
+    stream=updates(
+        4500,
+        5,
+        lambda r, at, old: {"state": r.choice(["held", "sold", "free"])},
+        lambda item: item["concert"] == hexes("h2 z", 400)[0],
+        0.9,
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 54_000),),
+    insights=heat("h2 z", 48_800, 30, pool=400),
+    found=("H1",),
+    allowed=HOT_END,
+    traps={
+        "H2": "updates all over the collection, none at its end",
+        "A15": "a hall has so many seats",
+    },
+)
+
+# Indexes that hold writes back
+
+
+def held(index, table, given, wants, throttled, **more):
+    """Metrics of a provisioned table of which an index has `given` write units a second."""
+    return (
+        Metric("ConsumedWriteCapacityUnits", table * 60),
+        Metric("ProvisionedWriteCapacityUnits", table * 1.5),
+        Metric("ConsumedWriteCapacityUnits", wants * 60, index),
+        Metric("ProvisionedWriteCapacityUnits", given, index),
+        Metric("ConsumedReadCapacityUnits", wants * 90, index),
+        *((Metric("WriteThrottleEvents", throttled, index),) if throttled else ()),
+        *((Metric("WriteThrottleEvents", throttled),) if throttled else ()),
+    )
+
+
+def indexed(seed):
+    """Items with an index by owner."""
+    return rows(
+        900,
+        lambda r, now, i: {
+            "pk": hexes(seed, 900)[i],
+            "owner": r.choice(hexes(f"{seed} owners", 200)),
+            "since": words.iso(past(r, now, 90)),
+            "data": words.some(r, 20, 200),
+        },
+    )
+
+
+for name, seed, index, table, given, throttled in (
+    ("subscriptions whose index has too few units", "h3 a", "owner-index", 400, 100, 600),
+    ("policies whose index is starved", "h3 b", "byOwner", 200, 25, 2000),
+    ("shipments whose index was set by hand", "h3 c", "GSI1", 90, 40, 120),
+    ("licences whose index scales late", "h3 d", "ownerIx", 300, 220, 90),
+):
+    case(
+        f"second: {name}",
+        "planted",
+        Schema("pk", None, (gsi(index, "owner", "since"),)),
+        items=indexed(seed),
+        metrics=held(index, table, given, given * 0.98, throttled),
+        overlay=PROVISIONED,
+        found=(f"H3 {index}",),
+        traps={"H4": "the table has units to spare; its index refuses the writes"},
+    )
+
+case(
+    "second: orders of an on-demand table held back by their index",
+    "planted",
+    Schema("pk", None, (gsi("owner", "owner", "since"),)),
+    items=indexed("h3 e"),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 50_000),
+        Metric("ConsumedWriteCapacityUnits", 50_000, "owner"),
+        Metric("ConsumedReadCapacityUnits", 80_000, "owner"),
+        Metric("WriteThrottleEvents", 900),
+        Metric("WriteThrottleEvents", 900, "owner"),
+        Metric("WriteKeyRangeThroughputThrottleEvents", 900, "owner"),
+    ),
+    insights=(
+        Contributor("PKC", (hexes("h3 e owners", 200)[0],), 47_000, index="owner"),
+        Contributor("PKT", (hexes("h3 e owners", 200)[0],), 890, index="owner"),
+    ),
+    overlay=ON_DEMAND,
+    found=("H3 owner", "H1 owner"),
+    traps={"H4": "a key of the index is throttled"},
+)
+
+for name, seed, metrics, trap in (
+    (
+        "subscriptions whose index has few units but few items",
+        "h3 f",
+        held("byOwner", 400, 50, 8, 0),
+        "it needs 8 of 50 units",
+    ),
+    (
+        "policies whose index is near to its units",
+        "h3 g",
+        held("byOwner", 200, 400, 198, 0),
+        "half of its units are used",
+    ),
+    (
+        "shipments whose index is throttled at reads",
+        "h3 h",
+        (
+            *held("byOwner", 90, 120, 60, 0),
+            Metric("ReadThrottleEvents", 50, "byOwner"),
+            Metric("ProvisionedReadCapacityUnits", 60, "byOwner"),
+        ),
+        "reads are throttled, which refuses no writes",
+    ),
+    (
+        "licences whose index was throttled once",
+        "h3 i",
+        (
+            *held("byOwner", 90, 120, 60, 0),
+            Metric("WriteThrottleEvents", 1, "byOwner", busy=(610, 611), since=11 * DAY),
+        ),
+        "one event eleven days ago",
+    ),
+    (
+        "orders that are throttled, and their index is not",
+        "h3 j",
+        (
+            Metric("ConsumedWriteCapacityUnits", 2_990),
+            Metric("ProvisionedWriteCapacityUnits", 50),
+            Metric("WriteThrottleEvents", 300),
+            Metric("WriteProvisionedThroughputThrottleEvents", 300),
+            Metric("ConsumedWriteCapacityUnits", 2_900, "byOwner"),
+            Metric("ProvisionedWriteCapacityUnits", 200, "byOwner"),
+        ),
+        "the table itself is short",
+    ),
+):
+    reads = {"H4 byOwner": "reads of the index are throttled for its units"}
+    case(
+        f"second: {name}",
+        "planted" if seed == "h3 j" else "decoy",
+        Schema("pk", None, (gsi("byOwner", "owner", "since"),)),
+        items=indexed(seed),
+        metrics=metrics,
+        overlay=PROVISIONED,
+        found=("H4",) if seed == "h3 j" else (),
+        allowed={"H4": reads["H4 byOwner"]} if seed == "h3 h" else {},
+        traps={"H3 byOwner": trap},
+    )
+
+# Throttled, but not by keys
+
+
+def short(kind, cause, events, units, given, busy=(0, 1440)):
+    """Metrics of a table that is throttled for its capacity, or an account's."""
+    return (
+        Metric(f"Consumed{kind}CapacityUnits", units * 60, busy=busy),
+        *((Metric(f"Provisioned{kind}CapacityUnits", given),) if given else ()),
+        Metric(f"{kind}ThrottleEvents", events, busy=busy),
+        Metric(f"{kind}{cause}ThrottleEvents", events, busy=busy),
+    )
+
+
+def capacity(read, write):
+    return {
+        **PROVISIONED,
+        "ProvisionedThroughput": {
+            "ReadCapacityUnits": read,
+            "WriteCapacityUnits": write,
+            "NumberOfDecreasesToday": 0,
+        },
+    }
+
+
+case(
+    "second: students with ten write units",
+    "planted",
+    Schema("pk"),
+    items=entities("h4 a"),
+    metrics=short("Write", "ProvisionedThroughput", 240, 9.9, 10),
+    insights=heat("h4 a", 4, 4),
+    overlay=capacity(50, 10),
+    found=("H4",),
+    traps={"H1": "no key has more than the others"},
+)
+
+case(
+    "second: catalogue whose reads outgrew its units",
+    "planted",
+    Schema("pk"),
+    items=entities("h4 b"),
+    metrics=short("Read", "ProvisionedThroughput", 1500, 398, 400, (480, 1200)),
+    insights=heat("h4 b", 60, 58),
+    overlay=capacity(400, 100),
+    found=("H4",),
+)
+
+case(
+    "second: events above their own on-demand maximum",
+    "planted",
+    Schema("pk"),
+    items=entities("h4 c"),
+    metrics=short("Write", "MaxOnDemandThroughput", 3000, 199, 0),
+    insights=heat("h4 c", 30, 29),
+    overlay={
+        **ON_DEMAND,
+        "OnDemandThroughput": {"MaxReadRequestUnits": 1000, "MaxWriteRequestUnits": 200},
+    },
+    found=("H4",),
+)
+
+case(
+    "second: clicks at the limit of the account",
+    "planted",
+    Schema("pk"),
+    items=entities("h4 d", 1200),
+    metrics=short("Write", "AccountLimit", 20_000, 39_500, 0, (1140, 1200)),
+    insights=heat("h4 d", 900, 890, pool=1200),
+    overlay={
+        **ON_DEMAND,
+        "WarmThroughput": {
+            "ReadUnitsPerSecond": 60_000,
+            "WriteUnitsPerSecond": 80_000,
+            "Status": "ACTIVE",
+        },
+    },
+    found=("H4",),
+    traps={"H5": "warm for 80,000 writes a second; the account allows 40,000"},
+)
+
+case(
+    "second: export of the night that takes all read units",
+    "planted",
+    Schema("pk"),
+    items=entities("h4 e"),
+    metrics=short("Read", "ProvisionedThroughput", 700, 100, 100, (120, 180)),
+    overlay=capacity(100, 20),
+    found=("H4",),
+    allowed={"H5": "a peak each night that the units do not cover"},
+)
+
+case(
+    "second: two throttles in a fortnight",
+    "decoy",
+    Schema("pk"),
+    items=entities("h4 f"),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 3_000),
+        Metric("ProvisionedWriteCapacityUnits", 100),
+        Metric("WriteThrottleEvents", 1, busy=(300, 301), every_days=7),
+    ),
+    overlay=capacity(100, 100),
+    traps={"H4": "an event a week, which the SDK retried; half of the units are used"},
+)
+
+case(
+    "second: table with all its units used but no throttles",
+    "decoy",
+    Schema("pk"),
+    items=entities("h4 g"),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 4_100),
+        Metric("ProvisionedWriteCapacityUnits", 100),
+    ),
+    overlay=capacity(100, 100),
+    traps={"H4": "70 % of the units, as its scaling is set to; nothing is refused"},
+)
+
+case(
+    "second: wallet with conflicts of transactions",
+    "decoy",
+    Schema("pk"),
+    items=entities("h4 h"),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 9_000),
+        Metric("TransactionConflict", 90, operation="TransactWriteItems"),
+        Metric("ConditionalCheckFailedRequests", 200),
+    ),
+    overlay=ON_DEMAND,
+    traps={"H4": "conflicts and failed conditions are no throttles"},
+)
+
+# Tables that are cold
+
+
+def warm(read, write):
+    return {
+        **ON_DEMAND,
+        "WarmThroughput": {
+            "ReadUnitsPerSecond": read,
+            "WriteUnitsPerSecond": write,
+            "Status": "ACTIVE",
+        },
+    }
+
+
+def peak(kind, usual, height, busy, every=7, events=0):
+    """A peak of `height` units a second above the usual."""
+    return (
+        Metric(f"Consumed{kind}CapacityUnits", usual * 60),
+        Metric(f"Consumed{kind}CapacityUnits", height * 60, busy=busy, every_days=every),
+        *(
+            (Metric(f"{kind}ThrottleEvents", events, busy=busy, every_days=every),)
+            if events
+            else ()
+        ),
+        *(
+            (
+                Metric(
+                    f"{kind}KeyRangeThroughputThrottleEvents", events, busy=busy, every_days=every
+                ),
+            )
+            if events
+            else ()
+        ),
+    )
+
+
+for name, seed, metrics, overlay in (
+    (
+        "tickets that go on sale each Friday",
+        "h5 a",
+        peak("Write", 30, 6_800, (600, 612), 7, 9_000),
+        warm(12_000, 4_000),
+    ),
+    (
+        "votes of a show on Saturday night",
+        "h5 b",
+        peak("Write", 5, 11_000, (1260, 1275), 7, 40_000),
+        warm(12_000, 4_000),
+    ),
+    (
+        "meters that all report at midnight",
+        "h5 c",
+        peak("Write", 100, 5_600, (0, 6), 1, 4_000),
+        warm(12_000, 4_000),
+    ),
+    (
+        "timetable that all read at eight",
+        "h5 d",
+        peak("Read", 300, 21_000, (480, 495), 1, 15_000),
+        warm(12_000, 4_000),
+    ),
+    (
+        "players that return after the weekly reset",
+        "h5 e",
+        peak("Write", 400, 9_000, (540, 570), 7, 20_000),
+        warm(14_000, 4_600),
+    ),
+):
+    case(
+        f"second: {name}",
+        "planted",
+        Schema("pk"),
+        items=entities(seed, 1100),
+        metrics=metrics,
+        insights=heat(seed, 130, 129, pool=1100),
+        overlay=overlay,
+        found=("H5",),
+        allowed={"H4": "throttled in the peak, for the table's lack of warmth: the same"},
+        traps={"H1": "1,100 keys share the peak"},
+    )
+
+for name, seed, metrics, overlay, trap in (
+    (
+        "tickets of a small theatre",
+        "h5 f",
+        peak("Write", 1, 90, (600, 612)),
+        warm(12_000, 4_000),
+        "90 writes a second of 4,000 that are warm",
+    ),
+    (
+        "votes of a table that was warmed",
+        "h5 g",
+        peak("Write", 5, 11_000, (1260, 1275)),
+        warm(40_000, 30_000),
+        "warmed for three times the peak",
+    ),
+    (
+        "steady stream of a large game",
+        "h5 h",
+        peak("Write", 2_900, 3_100, (1140, 1260), 1),
+        warm(24_000, 9_000),
+        "the evening is 7 % above the day",
+    ),
+    (
+        "orders with a peak at noon that is served",
+        "h5 i",
+        peak("Write", 200, 2_400, (700, 760), 1),
+        warm(12_000, 4_000),
+        "60 % of what is warm",
+    ),
+):
+    case(
+        f"second: {name}",
+        "decoy",
+        Schema("pk"),
+        items=entities(seed, 1000),
+        metrics=metrics,
+        overlay=overlay,
+        traps={"H5": trap},
+    )
+
+# Loads in the order of hashes
+
+LOADED = {"H7": "at each moment one partition takes all writes: the same fault"}
+
+for name, seed, seconds, change in (
+    ("copy of a table by Scan and BatchWriteItem", "h6 a", 5, None),
+    ("backfill of an attribute by Scan", "h6 b", 10, {"schemaVersion": 3}),
+    ("restore of an export file by file", "h6 c", 6, None),
+    ("backfill of expiry by Scan", "h6 d", 20, {"expiresAt": 1_900_000_000}),
+    ("new names for an attribute, by Scan", "h6 e", 8, {"fullName": "x"}),
+):
+    case(
+        f"second: {name}",
+        "planted",
+        Schema("pk"),
+        items=entities(seed, 3000),
+        stream=copied(3000, seconds, "pk", None, change),
+        metrics=(Metric("ConsumedWriteCapacityUnits", 3000 / seconds * 60, busy=(0, 1440)),),
+        found=("H6",),
+        allowed=LOADED,
+    )
+
+
+def by_chance(item):
+    return crc32(f"{item['pk']} in any order".encode())
+
+
+for name, seed, seconds, order, change, trap in (
+    ("copy of a table that was shuffled first", "h6 f", 5, by_chance, None, "shuffled"),
+    (
+        "import in the order of names",
+        "h6 g",
+        10,
+        lambda item: (item["name"], item["about"]),
+        None,
+        "names know nothing of hashes",
+    ),
+    (
+        "backfill in the order of changes",
+        "h6 h",
+        8,
+        lambda item: item["changed"],
+        {"schemaVersion": 3},
+        "times know nothing of hashes",
+    ),
+    (
+        "import sorted by its random ids",
+        "h6 i",
+        6,
+        lambda item: item["pk"],
+        None,
+        "the order of the keys' text is not that of their hashes",
+    ),
+):
+    case(
+        f"second: {name}",
+        "decoy",
+        Schema("pk"),
+        items=entities(seed, 3000),
+        stream=copied(3000, seconds, "pk", order, change),
+        metrics=(Metric("ConsumedWriteCapacityUnits", 3000 / seconds * 60),),
+        traps={"H6": trap, "H7": "all partitions take the same"},
+    )
+
+case(
+    "second: users of a busy day",
+    "clean",
+    Schema("pk"),
+    items=entities("h6 j", 2000),
+    stream=updates(3000, 30, lambda r, at, old: {"changed": words.iso(at)}),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 6000),),
+    traps={"H6": "updates of users as they come", "A8": "no item is updated often"},
+)
+
+# Uneven heat
+
+for name, seed, shard, share, changed in (
+    ("players of which one partition's are awake", "h7 a", 2, 0.65, "changed"),
+    ("parcels of which a part of the keys moves", "h7 b", 4, 0.6, "changed"),
+    ("devices of which a range of hashes reports", "h7 c", 0, 0.7, "about"),
+    ("carts of an uneven sale", "h7 d", 5, 0.55, "changed"),
+    ("wallets of an uneven morning", "h7 e", 1, 0.75, "name"),
+):
+    case(
+        f"second: {name}",
+        "planted",
+        Schema("pk"),
+        items=entities(seed, 1800),
+        stream=updates(
+            6000,
+            12,
+            lambda r, at, old, changed=changed: {changed: words.iso(at)},
+            lambda item, shard=shard: shard_of(item["pk"]) == shard,
+            share,
+        ),
+        metrics=(Metric("ConsumedWriteCapacityUnits", 30_000),),
+        found=("H7",),
+        traps={
+            "H6": "the same partition all the time, not one after the other",
+            "A8": "no counter",
+        },
+    )
+
+case(
+    "second: devices of which some report more",
+    "decoy",
+    Schema("pk"),
+    items=entities("h7 f", 1800),
+    stream=updates(
+        6000,
+        12,
+        lambda r, at, old: {"changed": words.iso(at)},
+        lambda item: item["pk"][0] in "01",
+        0.3,
+    ),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 30_000),),
+    traps={"H7": "220 devices of all partitions report twice as often", "H1": "no key is hot"},
+)
