@@ -1,32 +1,32 @@
 """Tables of an engineer who knows only the rules' titles: hospitals, banks, music and video,
 telemetry, delivery, CMS, identity, gaming, tickets, flags, queues, chat, energy.
 
-226 tables; for each rule how many plant it and how many tempt it:
-A1     5  17
-A2     5  29
-A3     7  10
-A6     5   5
+245 tables; for each rule how many plant it and how many tempt it:
+A1     7  17
+A2     5  33
+A3     8  12
+A6     6   5
 A7     6   6
 A8     5  14
-A9    12  10
+A9    12  11
 A13    5   6
-A15    7  29
-A16    5  12
-A18   11  17
-A19    5   6
-E1     5  11
-E2     5   7
-H1    13  13
+A15    7  31
+A16    6  13
+A18   11  21
+A19    6   6
+E1     6  12
+E2     6   7
+H1    14  13
 H2     5   5
 H3     5   5
 H4     6  14
 H5     5   6
 H6     5  10
 H7     5  10
-I1     6  12
+I1     6  13
 I2     5   5
 I3     5   5
-I4     5   9
+I4     6   9
 """
 
 from collections.abc import Callable, Iterator
@@ -4598,6 +4598,385 @@ case(
         "A18": "`Type` names the kind",
         "A15": "a customer has a few orders",
     },
+)
+
+# Other ways of the same faults
+
+case(
+    "second: employees by personnel number",
+    "planted",
+    Schema("emp", None, (gsi("byDept", "dept", "hired"),)),
+    items=rows(
+        600,
+        lambda r, now, i: {
+            "emp": f"EMP{i + 1:06d}",
+            "dept": f"{r.choice(words.CITIES)}/{r.choice(['ops', 'dev', 'hr', 'law'])}",
+            "hired": words.day(now - (600 - i) * 5 * DAY),
+            "name": words.name(r),
+        },
+    ),
+    found=("A1",),
+)
+
+case(
+    "second: parking tickets with their collection of photos",
+    "planted",
+    Schema("ticketNo:N", "part"),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "ticketNo": 8_400_000 + i // 3,
+            "part": ("head", "photo/front", "photo/rear")[i % 3],
+            "kind": ("head", "photo", "photo")[i % 3],
+            "at": words.iso(now - (1500 - i) * 600),
+            **({"plate": f"B-{r.randint(100, 999)}"} if i % 3 == 0 else {"s3": "s3://p/x.jpg"}),
+        },
+    ),
+    found=("A1",),
+    traps={"A2": "one partition key for tickets; the parts have tags", "A18": "`kind` names it"},
+)
+
+case(
+    "second: subscriptions by month of creation",
+    "planted",
+    Schema("subscription", None, (gsi("by_month", "created_month", "subscription"),)),
+    items=rows(
+        1400,
+        lambda r, now, i: {
+            "subscription": words.uuid(r),
+            "created_month": words.day(now - (1400 - i) * 0.9 * DAY)[:7],
+            "plan": r.choice(["s", "m", "l"]),
+            "seats": r.randint(1, 90),
+        },
+    ),
+    found=("A3 by_month",),
+)
+
+case(
+    "second: drafts whose expiry has another name than the setting",
+    "planted",
+    Schema("draft", None, ttl="ttl"),
+    items=rows(
+        900,
+        lambda r, now, i: {
+            "draft": words.ulid(past(r, now, 200), r),
+            "TTL": int(past(r, now, 170)),
+            "text": words.some(r, 20, 400),
+            **({"ttl": int(now + r.random() * 9 * DAY)} if i < 5 else {}),
+        },
+    ),
+    found=("A16",),
+)
+
+case(
+    "second: offers by price in text",
+    "planted",
+    Schema("offer", None, (gsi("cheapest", "product", "price"),)),
+    items=rows(
+        1500,
+        lambda r, now, i: {
+            "offer": words.uuid(r),
+            "product": f"ean:{r.choice(hexes('eans', 150, 10))}",
+            "price": f"EUR {int(10 ** (r.random() * 4))}",
+            "shop": words.name(r),
+        },
+    ),
+    found=("E1 cheapest",),
+)
+
+
+def wallets(chance: Random, now: float) -> Iterator[Item]:
+    for wallet in hexes("e2 wallets", 500, 16):
+        if chance.random() >= 0.1:
+            yield {
+                "id": f"wallet:{wallet}",
+                "type": "wallet",
+                "handle": f"@{wallet[:6]}",
+                "cents": chance.randint(0, 90000),
+            }
+        yield {"id": f"handle:@{wallet[:6]}", "type": "handle", "walletId": f"wallet:{wallet}"}
+
+
+case(
+    "second: wallets with handles of the closed",
+    "planted",
+    Schema("id"),
+    items=wallets,
+    found=("E2",),
+    traps={"A2": "wallet: and handle: tell the kinds", "A18": "`type` names the kind"},
+)
+
+case(
+    "second: machines on and off",
+    "planted",
+    Schema("online:N", "machine"),
+    items=rows(
+        2000,
+        lambda r, now, i: {
+            "online": 1 if r.random() < 0.7 else 0,
+            "machine": f"m-{r.getrandbits(44):011x}",
+            "since": words.iso(past(r, now, 9)),
+        },
+    ),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 21_000),
+        Metric("ConsumedReadCapacityUnits", 40_000),
+    ),
+    found=("A19",),
+    allowed={"A15": "all machines are in two collections"},
+)
+
+case(
+    "second: one stock price that all ask for",
+    "planted",
+    Schema("isin", "kind"),
+    items=rows(
+        900,
+        lambda r, now, i: {
+            "isin": f"DE{hexes('isins', 300, 10)[i // 3].upper()}",
+            "kind": ("price", "depth", "news")[i % 3],
+            "value": r.randint(1, 90000),
+        },
+    ),
+    metrics=(Metric("ConsumedReadCapacityUnits", 260_000, busy=(540, 1050)),),
+    insights=(
+        *(
+            Contributor("PKC", (f"DE{one.upper()}",), 176_000 if n == 0 else 700 - n)
+            for n, one in enumerate(hexes("isins", 300, 10)[:10])
+        ),
+        Contributor("SKC", (f"DE{hexes('isins', 300, 10)[0].upper()}", "price"), 174_000),
+    ),
+    found=("H1",),
+    traps={"A2": "the parts of a share's data; the sort key tells them"},
+)
+
+case(
+    "second: flights by airport and day in one text",
+    "planted",
+    Schema("flightId", None, (gsi("departures", "originDate", "departsAt"),)),
+    items=rows(
+        1700,
+        lambda r, now, i: (
+            lambda origin, at: {
+                "flightId": f"{r.choice(['LH', 'AF', 'SK'])}-{r.getrandbits(40):010x}",
+                "origin": origin,
+                "day": words.day(at),
+                "originDate": f"{origin}_{words.day(at)}",
+                "departsAt": words.iso(at),
+                "gate": f"{r.choice('ABC')}{r.randint(10, 59)}",
+            }
+        )(r.choice([c.upper() for c in words.CITIES]), now + r.random() * 30 * DAY),
+    ),
+    found=("I4 departures",),
+    traps={"A3 departures": "the airport comes first"},
+)
+
+case(
+    "second: exams of schools with an LSI of marks",
+    "planted",
+    Schema("school", "exam", (lsi("marks", "school", "mark:N", "KEYS_ONLY"),)),
+    items=rows(
+        1800,
+        lambda r, now, i: {
+            "school": f"school/{r.choice(hexes('schools', 150, 5))}",
+            "exam": words.uuid(r),
+            "mark": r.randint(1, 6),
+            "pupil": words.name(r),
+        },
+    ),
+    found=("A6",),
+)
+
+# Well-made tables
+
+
+def booking(chance: Random, now: float) -> Iterator[Item]:
+    for hotel in hexes("clean hotels", 120, 8):
+        yield {
+            "PK": f"HOTEL#{hotel}",
+            "SK": "META",
+            "entityType": "Hotel",
+            "name": words.name(chance),
+            "city": chance.choice(words.CITIES),
+        }
+        for room in range(chance.randint(3, 9)):
+            yield {
+                "PK": f"HOTEL#{hotel}",
+                "SK": f"ROOM#{room + 1:03d}",
+                "entityType": "Room",
+                "beds": chance.randint(1, 3),
+            }
+        for _ in range(chance.randint(1, 8)):
+            guest = chance.choice(hexes("clean guests", 300, 8))
+            stay = words.ulid(past(chance, now, 200), chance)
+            yield {
+                "PK": f"HOTEL#{hotel}",
+                "SK": f"STAY#{stay}",
+                "GSI1PK": f"GUEST#{guest}",
+                "GSI1SK": f"STAY#{stay}",
+                "entityType": "Stay",
+                "nights": chance.randint(1, 9),
+            }
+
+
+case(
+    "second: hotel stays in one table",
+    "clean",
+    Schema("PK", "SK", (gsi("GSI1", "GSI1PK", "GSI1SK"),)),
+    items=booking,
+    traps={"E1": "rooms are padded to three digits", "A18": "`entityType` names the kind"},
+)
+
+case(
+    "second: songs that listeners like",
+    "clean",
+    Schema("listener", "song", (gsi("bySong", "song", "listener", "KEYS_ONLY"),)),
+    items=rows(
+        2400,
+        lambda r, now, i: {
+            "listener": f"u_{hexes('listeners', 400)[i % 400]}",
+            "song": f"s_{hexes('songs', 900)[(i * 7 + i // 400 * 131) % 900]}",
+            "likedAt": int(past(r, now, 700)),
+        },
+    ),
+)
+
+case(
+    "second: verification codes with seconds",
+    "clean",
+    Schema("address", "purpose", ttl="expiresAt"),
+    items=rows(
+        700,
+        lambda r, now, i: {
+            "address": f"{r.getrandbits(44):011x}@mail.example",
+            "purpose": r.choice(["signup", "reset", "delete"]),
+            "codeHash": f"{r.getrandbits(256):064x}",
+            "expiresAt": int(now + (r.random() - 0.2) * 1800),
+        },
+    ),
+    traps={"A16": "past by some minutes: deletion takes its time"},
+)
+
+case(
+    "second: tariffs of an energy supplier",
+    "clean",
+    Schema("tariff", "validFrom"),
+    items=rows(
+        900,
+        lambda r, now, i: {
+            "tariff": f"tarif:{hexes('tariffs', 180, 6)[i % 180]}",
+            "validFrom": words.day(now - (i // 180) * 365 * DAY),
+            "centPerKwh": round(20 + r.random() * 20, 2),
+            "base": r.randint(500, 1500),
+        },
+    ),
+    traps={"A15": "a price a year", "A3": "the date is the sort key"},
+)
+
+case(
+    "second: queue of mails with a sparse index of what is due",
+    "clean",
+    Schema("mail", None, (gsi("due", "dueShard", "dueAt:N", "KEYS_ONLY"),), "keepUntil"),
+    items=rows(
+        1600,
+        lambda r, now, i: {
+            "mail": words.uuid(r),
+            "keepUntil": int(now + r.random() * 30 * DAY),
+            "to": f"{r.getrandbits(40):010x}@mail.example",
+            **(
+                {"dueShard": f"due-{r.randrange(8)}", "dueAt": int(now + r.random() * DAY)}
+                if i % 20 == 0
+                else {"sentAt": int(past(r, now, 3))}
+            ),
+        },
+    ),
+    traps={"I1 due": "sparse already", "A9 due": "eight shards of few items"},
+)
+
+case(
+    "second: wards, beds and stays of a hospital",
+    "clean",
+    Schema("pk", "sk", (gsi("patient", "patientKey", "admittedAt"),)),
+    items=joined(
+        rows(
+            400,
+            lambda r, now, i: {
+                "pk": f"WARD:{hexes('wards', 50, 5)[i // 8]}",
+                "sk": f"BED:{i % 8 + 1:02d}",
+                "recordType": "bed",
+                "monitor": r.random() < 0.5,
+            },
+        ),
+        rows(
+            1200,
+            lambda r, now, i: {
+                "pk": f"WARD:{r.choice(hexes('wards', 50, 5))}",
+                "sk": f"STAY:{words.ulid(past(r, now, 200), r)}",
+                "recordType": "stay",
+                "patientKey": f"PATIENT:{r.choice(uuids('ward patients', 500))}",
+                "admittedAt": words.iso(past(r, now, 200)),
+            },
+        ),
+    ),
+    allowed={"A15": "the stays of a ward grow, slowly"},
+    traps={"A2": "WARD:, BED: and STAY: tell the kinds", "A18": "`recordType` names the kind"},
+)
+
+case(
+    "second: watch list of profiles",
+    "clean",
+    Schema("profile:B", "title:N"),
+    items=rows(
+        1800,
+        lambda r, now, i: {
+            "profile": bytes.fromhex(hexes("watchers", 300, 32)[i % 300]),
+            "title": r.getrandbits(30),
+            "addedAt": int(past(r, now, 400)),
+            "progress": round(r.random(), 3),
+        },
+    ),
+)
+
+case(
+    "second: tokens of an identity provider",
+    "clean",
+    Schema("tokenHash:B", None, (gsi("bySubject", "subject", "issuedAt:N", "KEYS_ONLY"),), "exp"),
+    items=rows(
+        1300,
+        lambda r, now, i: {
+            "tokenHash": r.randbytes(32),
+            "subject": f"auth0|{r.choice(hexes('subjects', 500, 24))}",
+            "issuedAt": int(past(r, now, 9)),
+            "exp": int(now + r.random() * 9 * DAY),
+            "scope": "openid profile",
+        },
+    ),
+    stream=updates(600, 60, lambda r, at, old: {"lastUsed": int(at)}),
+    metrics=(
+        Metric("ConsumedWriteCapacityUnits", 600),
+        Metric("ConsumedReadCapacityUnits", 4000),
+        Metric("ConsumedWriteCapacityUnits", 60, "bySubject"),
+        Metric("ConsumedReadCapacityUnits", 300, "bySubject"),
+    ),
+)
+
+case(
+    "second: flags with their history, bounded",
+    "clean",
+    Schema("flag", "change", ttl="forgetAt"),
+    items=rows(
+        1500,
+        lambda r, now, i: (
+            lambda at: {
+                "flag": f"flags/{hexes('flag history', 200, 6)[i % 200]}",
+                "change": words.iso(at) + f"/{i:04d}",
+                "by": words.name(r),
+                "to": r.choice(["on", "off"]),
+                "forgetAt": int(at + 90 * DAY),
+            }
+        )(past(r, now, 89)),
+    ),
+    traps={"A15": "changes are forgotten after 90 days"},
 )
 
 
