@@ -1,4 +1,4 @@
-"""operations.md tells of each error that a user can meet, and of none that there is not."""
+"""errors.md tells of each error that a user can meet, and of none that there is not."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def _of_the_code() -> set[str]:
 
 
 def _of_the_page() -> list[str]:
-    page = (ROOT / "docs" / "how-to" / "operations.md").read_text()
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text()
     table = page.partition("\n| error |")[2].partition("\n\n")[0]
     return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
 

@@ -15,7 +15,7 @@ from keyhop.scan.statistics import Forecast
 from testing.servers import ROOT
 
 COSTS = (ROOT / "docs" / "reference" / "costs.md").read_text()
-RUNS = (ROOT / "docs" / "how-to" / "runs.md").read_text()
+RUNS = (ROOT / "docs" / "reference" / "run-input.md").read_text()
 WORKER = FunctionSize(1769, "arm64")
 REQUESTS_OF_A_WORKER = 1 / CPU_SECONDS
 
