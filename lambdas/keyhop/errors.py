@@ -28,6 +28,8 @@ KeyhopError
 ├── KeysMissing            a check found keys that the run did not report
 └── BrokenPromise          the service, or a stored run, contradicts its own guarantees: to continue
                            could lose keys
+
+Stopped is not one of them: it ends a call whose `stop` event was set.
 """
 
 from typing import TYPE_CHECKING
@@ -138,3 +140,10 @@ class KeysMissing(KeyhopError):
 
 
 class BrokenPromise(KeyhopError): ...
+
+
+class Stopped(Exception):
+    """The call was to stop, as its `stop` event said; a thread that waited sent nothing more."""
+
+    def __str__(self) -> str:
+        return "The call was stopped."

@@ -48,8 +48,8 @@ TASKS = [
 REFUSING = [one for one in TASKS if one[0] != "report" or one[1] == "Plan"]
 """Those that look at what was asked for, or at what has become of the table meanwhile."""
 WALKS = [("manage", "Walk"), ("manage", "Verify"), ("report", "Sources")]
-REFUSALS = sorted(all_of(CannotStart) - {"BaselineUnreadable"})
-"""The last is of a report's file, which an execution names by its run."""
+REFUSALS = sorted(all_of(CannotStart) - {"BaselineUnreadable", "UnfinishedRun"})
+"""Those two are of files, which no execution has: a report's file and a folder of a local run."""
 
 
 def failing(

@@ -199,7 +199,8 @@ def test_who_is_told_of_all_tables_and_of_the_sharded_ones_is_not_told_too_much(
 
 def test_the_metadatas_own_attributes_are_those_that_the_library_writes():
     written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).text("_"), table="Audit")))
-    assert written | {"traffic", "pressure", "shards_added"} == set(ATTRIBUTES)
+    claims = {"claimed_shard", "claimed_by", "keyhop_expires"}
+    assert written | claims | {"traffic", "pressure", "shards_added"} == set(ATTRIBUTES)
     for name in ATTRIBUTES:
         with pytest.raises(ConfigError, match="metadata items use that one"):
             config(audit(partitionKey=name))

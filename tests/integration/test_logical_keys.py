@@ -15,10 +15,9 @@ import pytest
 from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import look_up
-from keyhop.errors import BrokenPromise, CannotStart
+from keyhop.errors import BrokenPromise, CannotStart, Stopped
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.lifecycle import conclude, sum_up
 from keyhop.jobs.pages import PartPages, TablePages

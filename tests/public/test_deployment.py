@@ -8,8 +8,7 @@ from threading import Event
 
 import keyhop
 import pytest
-from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import CannotStart, InvalidInput, RunConflict
+from keyhop.errors import CannotStart, InvalidInput, RunConflict, Stopped
 from keyhop.jobs.runs import DeploymentSettings, Runs
 
 from testing.databases import Database

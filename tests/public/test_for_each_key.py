@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import keyhop
 import pytest
-from keyhop.dynamodb.requester import Stopped
+from keyhop.errors import Stopped
 
 from testing.databases import Database
 from testing.servers import LOCAL_CREDENTIALS, ROOT

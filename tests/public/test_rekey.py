@@ -8,7 +8,7 @@ from typing import Any
 
 import keyhop
 import pytest
-from keyhop.dynamodb.requester import Stopped
+from keyhop.errors import Stopped
 
 from testing.rekey_tasks import at_once
 from tests.integration.rekey.conftest import pairs, states, template

@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 import keyhop
 import pytest
-from keyhop.dynamodb.requester import Stopped
+from keyhop.errors import Stopped
 from keyhop.public import deployment
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.key.shards import Phase

@@ -13,8 +13,7 @@ from typing import TextIO
 import pytest
 from keyhop.cli.session import confirm, place
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, Stopped
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 FACTS = [("account", "123456789012"), ("cost", "about $2.10")]

@@ -21,8 +21,7 @@ from keyhop.cli.output import (
 )
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, stop_on_signals
-from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
+from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, Stopped
 from keyhop.jobs.estimate import Estimate
 from keyhop.keys.request import KeysInput
 from keyhop.public.key_list import Keys, estimate_keys, list_keys

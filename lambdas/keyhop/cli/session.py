@@ -22,10 +22,9 @@ from keyhop.cli.progress import StatusLine
 from keyhop.cli.settings import sources_text
 from keyhop.dynamodb.client import Connection, DynamoDB, connect
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.units import VARIABLE
-from keyhop.errors import CannotStart, TableNotFound
+from keyhop.errors import CannotStart, Stopped, TableNotFound
 from keyhop.jobs.estimate import Ahead
 from keyhop.public.tables import CONNECTIONS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS

@@ -30,7 +30,7 @@ from keyhop.dynamodb.throttling import is_throttling, reason_names
 from keyhop.dynamodb.units import write_units
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, size_of
-from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
+from keyhop.errors import BudgetSpent, GaveUp, KeyhopError, Stopped
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS, FIRST_SECONDS, LONGEST_SECONDS, repeat
 
 T = TypeVar("T")
@@ -47,10 +47,6 @@ _REFUSED_ITEM = {
     "ItemCollectionSizeLimitExceeded",
 }
 """What the service says of an item that it does not take, and not of all of them."""
-
-
-class Stopped(Exception):
-    """The run was to stop, or the slice was over, while a thread waited; nothing was sent."""
 
 
 @dataclass(slots=True, eq=False)

@@ -28,11 +28,11 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.rate_limit import Budget, Gate
 from keyhop.dynamodb.refusals import error_code
-from keyhop.dynamodb.requester import Requester, Stopped, is_over, pause
+from keyhop.dynamodb.requester import Requester, is_over, pause
 from keyhop.dynamodb.values import Key, plain, to_json
 from keyhop.each.effect import Batch, Effect, Work
 from keyhop.each.outcomes import FAILED, SENT, Row, done
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, Stopped
 from keyhop.jobs.task import TaskOptions
 from keyhop.retries import repeat
 from keyhop.scan.in_flight import MOST

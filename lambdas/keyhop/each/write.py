@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.refusals import CHECK_FAILED, cancellations
-from keyhop.dynamodb.requester import ItemCalls, Stopped, Written, is_of_the_item, is_over, units_of
+from keyhop.dynamodb.requester import ItemCalls, Written, is_of_the_item, is_over, units_of
 from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE, write_units
 from keyhop.dynamodb.values import (
     Item,
@@ -39,7 +39,7 @@ from keyhop.each.outcomes import (
 )
 from keyhop.each.protocol import FOUND, Answer, Call, Rules
 from keyhop.each.template import NotRendered, Template, Variables
-from keyhop.errors import BudgetSpent, GaveUp, KeyhopError
+from keyhop.errors import BudgetSpent, GaveUp, KeyhopError, Stopped
 from keyhop.jobs.task import TaskOptions
 
 T = TypeVar("T")

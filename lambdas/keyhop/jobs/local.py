@@ -16,11 +16,10 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import BudgetSpent, RunConflict, StaleIndex, UnfinishedRun
+from keyhop.errors import BudgetSpent, RunConflict, StaleIndex, Stopped, UnfinishedRun
 from keyhop.jobs.estimate import Ahead, ahead, of_the_rest
 from keyhop.jobs.journal import Commit, Journal, Part, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Lock, Thread, current_thread
 from typing import Any, Protocol
 
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, to_json
-from keyhop.errors import BrokenPromise, NoProgress
+from keyhop.errors import BrokenPromise, NoProgress, Stopped
 from keyhop.jobs.journal import Checkpoint, Commit, Journal, Part, RunPlan, Totals, new_attempt
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.pages import Pages

@@ -14,11 +14,11 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import ItemCalls, Stopped, Written
+from keyhop.dynamodb.requester import ItemCalls, Written
 from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE, SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, canonical
-from keyhop.errors import GaveUp
+from keyhop.errors import GaveUp, Stopped
 from keyhop.key_index.protocol import (
     Call,
     Place,

@@ -23,10 +23,9 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key, to_json
-from keyhop.errors import KeysMissing, SegmentsTooLarge
+from keyhop.errors import KeysMissing, SegmentsTooLarge, Stopped
 from keyhop.jobs.journal import Journal, Record, RunPlan
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.pages import Pages, TablePages

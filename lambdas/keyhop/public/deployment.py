@@ -23,8 +23,7 @@ from keyhop.checks import hint
 from keyhop.dynamodb.client import Connection, aws_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import error_code, explained
-from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import CannotStart, KeyhopError, RunConflict
+from keyhop.errors import CannotStart, KeyhopError, RunConflict, Stopped
 from keyhop.jobs.journal import ANEW, COMMIT_NAME, READERS, Commit, Journal, RunPlan, Totals
 from keyhop.jobs.request import DEFAULT_STACK, RUN_ID, table_name
 from keyhop.keys.request import KeysInput

@@ -13,13 +13,12 @@ from keyhop import __version__
 from keyhop.checks import Must, check_arguments, check_characters, number, requirements_of, whole
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.each.effect import Effect
 from keyhop.each.outcomes import LIMITS, PUT, per_key
 from keyhop.each.request import EachInput
 from keyhop.each.task import checked_effect
-from keyhop.errors import CannotStart, KeyhopError
+from keyhop.errors import CannotStart, KeyhopError, Stopped
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes

@@ -10,11 +10,10 @@ from threading import Event
 from typing import Any
 
 from keyhop.checks import Must, check_arguments, number, requirements_of
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
-from keyhop.errors import BaselineUnreadable, BudgetSpent, CannotStart, NotPermitted
+from keyhop.errors import BaselineUnreadable, BudgetSpent, CannotStart, NotPermitted, Stopped
 from keyhop.public.deployment import index_record
 from keyhop.public.runs import Progress
 from keyhop.public.tables import NamedTable, name_table

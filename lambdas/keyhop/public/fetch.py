@@ -14,8 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import IO, Any
 
-from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import BrokenPromise, RunConflict, StoreUnavailable
+from keyhop.errors import BrokenPromise, RunConflict, Stopped, StoreUnavailable
 from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import COMMIT_NAME, MANIFEST, PART_NAME, PLAN, Journal, Part
 from keyhop.jobs.lifecycle import sum_up

@@ -10,10 +10,9 @@ from typing import Any, NoReturn
 
 from keyhop.checks import Must, number, shown
 from keyhop.dynamodb.client import aws_client
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
-from keyhop.errors import CannotStart, IndexBusy, KeyhopError
+from keyhop.errors import CannotStart, IndexBusy, KeyhopError, Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.task import noted_examples

@@ -17,9 +17,8 @@ from keyhop import __version__
 from keyhop.checks import Must, number, one_of, some_of, whole
 from keyhop.checks import shown as value_shown
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key, TypedValue, to_json
-from keyhop.errors import CannotStart, StaleIndex
+from keyhop.errors import CannotStart, StaleIndex, Stopped
 from keyhop.jobs.estimate import Ahead, Estimate, by_index, estimate
 from keyhop.jobs.formats import Encoder, Format
 from keyhop.jobs.journal import Commit, Journal, usage_json

@@ -13,7 +13,6 @@ from typing import Any, get_type_hints
 from keyhop.checks import Must, camel, number, shown
 from keyhop.dynamodb.client import Connection, aws_client, connect
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.dynamodb.units import BLOCK_BYTES, DEFAULT_WRITE_RATE, write_units
@@ -23,6 +22,7 @@ from keyhop.errors import (
     KeyhopError,
     NotPermitted,
     RunConflict,
+    Stopped,
     TableNotFound,
 )
 from keyhop.jobs.journal import Journal

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from threading import Event
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import Stopped
+from keyhop.errors import Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import Place
 from keyhop.jobs.local import LocalJob, Several, opened

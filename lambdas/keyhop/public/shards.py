@@ -11,11 +11,10 @@ from typing import Any, Literal, TypeVar
 from keyhop.checks import shown as value_shown
 from keyhop.checks import whole
 from keyhop.clock import Clock, SystemClock
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.values import TypedValue
-from keyhop.errors import BrokenPromise, CannotStart, GaveUp, TableNotFound
+from keyhop.errors import BrokenPromise, CannotStart, GaveUp, Stopped, TableNotFound
 from keyhop.jobs.estimate import Ahead
 from keyhop.keys.request import keys_request
 from keyhop.public.deployment import SHARD_METADATA, explaining, find_outputs

@@ -8,8 +8,8 @@ from tempfile import SpooledTemporaryFile
 from threading import Condition, Event
 from typing import IO, Any
 
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key
+from keyhop.errors import Stopped
 from keyhop.jobs.formats import Encoder
 from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.jobs.pages import KEYS_AT_ONCE

@@ -20,12 +20,12 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import Stopped, is_over
+from keyhop.dynamodb.requester import is_over
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.units import BLOCK_BYTES, write_units
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Item, Key, from_json, has_values, to_json
-from keyhop.errors import CannotStart, GaveUp
+from keyhop.errors import CannotStart, GaveUp, Stopped
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request

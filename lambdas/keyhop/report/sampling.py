@@ -5,10 +5,10 @@ from threading import Event
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
+from keyhop.errors import Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob
 from keyhop.jobs.request import Request

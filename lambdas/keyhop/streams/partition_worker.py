@@ -13,8 +13,8 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.values import Key, canonical, from_json
+from keyhop.errors import Stopped
 
 THREADS = 8
 Record = Mapping[str, Any]

@@ -5,8 +5,14 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import BudgetSpent, KeysMissing, RunConflict, RunFailed, SegmentsTooLarge
+from keyhop.errors import (
+    BudgetSpent,
+    KeysMissing,
+    RunConflict,
+    RunFailed,
+    SegmentsTooLarge,
+    Stopped,
+)
 from keyhop.jobs.pages import TablePages
 from keyhop.keys import verify
 

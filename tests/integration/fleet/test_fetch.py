@@ -12,8 +12,7 @@ from botocore.exceptions import ClientError
 from keyhop.cli.exit_status import DONE
 from keyhop.cli.options import Options
 from keyhop.cli.runs_actions import fetch as fetch_command
-from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import BrokenPromise, CannotStart, KeyhopError, RunConflict
+from keyhop.errors import BrokenPromise, CannotStart, KeyhopError, RunConflict, Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.keys.task import listed

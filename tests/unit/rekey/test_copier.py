@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.requester import Stopped, is_over
+from keyhop.dynamodb.requester import is_over
 from keyhop.dynamodb.usage import Usage
+from keyhop.errors import Stopped
 from keyhop.rekey.backfill import Copier
 from keyhop.rekey.compare.looks import Reads
 from keyhop.rekey.destination import Destination

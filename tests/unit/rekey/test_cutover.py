@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.requester import Stopped
-from keyhop.errors import GaveUp
+from keyhop.errors import GaveUp, Stopped
 from keyhop.rekey import control
 from keyhop.rekey.control import Control, Evidence, Side, direction_from, other_side
 from keyhop.rekey.cutover.change import Change, Next

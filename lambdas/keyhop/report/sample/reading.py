@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from threading import Condition, Event, Lock
 from typing import TypeVar
 
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK, blocks_of
 from keyhop.dynamodb.values import Key, size_of
-from keyhop.errors import BudgetSpent, CannotStart
+from keyhop.errors import BudgetSpent, CannotStart, Stopped
 from keyhop.jobs.pages import Learnt
 from keyhop.report.sample.asks import Answer, Ask, Asks
 from keyhop.report.sample.drawing import USUAL_UNITS, Drawing, Kind

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.requester import Stopped
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.usage import Usage
+from keyhop.errors import Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.report.request import ReportInput
 from keyhop.report.sampling import sample
