@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         estimate_keys,
         list_keys,
     )
+    from keyhop.public.permissions import permissions
     from keyhop.public.rekey import Rekey, RekeyResult
     from keyhop.public.runs import Progress
     from keyhop.public.shards import ShardChange, Shards
@@ -69,6 +70,7 @@ __all__ = [
     "examine",
     "for_each_key",
     "list_keys",
+    "permissions",
 ]
 _MODULES = {
     "CalendarTable": "keyhop.sharding.calendar_table",
@@ -103,6 +105,7 @@ _MODULES = {
     "examine": "keyhop.public.examination",
     "for_each_key": "keyhop.public.each",
     "list_keys": "keyhop.public.key_list",
+    "permissions": "keyhop.public.permissions",
 }
 """The module of each public name; `errors` is a module itself."""
 

@@ -1,8 +1,9 @@
 """permissions.md: policies made of recorded calls, and the functions' rights of the template.
 
-In the page, `<!-- policy: NAME -->` stands before the block that is made, `<!-- functions -->`
-before the table. Calls of commands and of the library are recorded while the documents' sessions
-are played (calls.json, `make sessions`); those of functions, end to end (tests/infra/calls.json).
+policies.json has the same policies for `keyhop permissions`. In the page,
+`<!-- policy: NAME -->` stands before the block that is made, `<!-- functions -->` before the table.
+Calls of commands and of the library are recorded while the documents' sessions are played
+(calls.json, `make sessions`); those of functions, end to end (tests/infra/calls.json).
 """
 
 import json
@@ -23,6 +24,7 @@ from tests.infra.template import ACCOUNT, REGION, states_arn
 from tests.infra.unrecorded import ALL_FUNCTIONS, MACHINES, elsewhere
 
 PAGE = ROOT / "docs" / "reference" / "permissions.md"
+POLICIES = ROOT / "lambdas" / "keyhop" / "public" / "policies.json"
 CALLS = ("calls.json", "calls_of_stacks.json")
 POLICY = re.compile(
     r"(?s)(?<=<!-- policy: )(?P<name>[\w ]+)(?P<head> -->\n\n```json\n).*?(?=```\n)"
@@ -33,6 +35,7 @@ NAMES = (
     (f"dynamodb:{REGION}:{ACCOUNT}:table/Kept", f"dynamodb:{REGION}:{ACCOUNT}:table/Orders"),
     (f"table/{recorded.METADATA}", "table/Audit-shards"),
     ("table/Sharded", "table/Audit"),
+    ("table/Reported", "table/Orders"),
     ("the-results", "BUCKET"),
     ("TargetTracking-table/Kept/index/k-0ec5", "TargetTracking-table/Orders*"),
     ("scalable-target/0ec5", "scalable-target/*"),
@@ -66,6 +69,7 @@ WAYS: Mapping[str, Way] = {
     "keys by a kept index": Way("", ("FinishRun",), SEEING_KEEPERS),
     "logical keys": Way("keyhop keys --logical --metadata"),
     "each": Way("keyhop each"),
+    "report": Way("keyhop report", ("ExamineTable",), ("dynamodb", "cloudwatch")),
     "index": Way("keyhop index .*", ("WalkSegments",)),
     "index that scales": Way("", ("ManageIndex",), ("application-autoscaling", "cloudwatch")),
     "rekey": Way("keyhop rekey .*"),
@@ -81,6 +85,26 @@ WAYS: Mapping[str, Way] = {
         ),
     ),
 }
+
+COMMANDS: Mapping[str, str] = {
+    **{name: name for name in ("keys", "each", "report", "index", "shards", "rekey")},
+    "runs": "deployment",
+    "writer": "writer",
+    "reader": "reader",
+}
+"""The ways whose policies `keyhop permissions` prints, by its argument."""
+
+PARAMETERS = (
+    ("table/OrdersByDay", "table/{to}"),
+    ("table/Audit-shards", "table/{metadata}"),
+    ("table/Orders", "table/{table}"),
+    ("table/Audit", "table/{table}"),
+    ("Keyhop", "{stack}"),
+    ("BUCKET", "{bucket}"),
+    ("REGION", "{region}"),
+    ("ACCOUNT", "{account}"),
+)
+"""Names of the documents, and the parameters of `keyhop.permissions` in their places."""
 
 
 def calls_of(way: Way) -> Iterator[tuple[str, str]]:
@@ -114,6 +138,7 @@ def _named(resource: str) -> str:
     for name, shown in NAMES:
         resource = resource.replace(name, shown)
     resource = re.sub(r"(?<=BUCKET/runs/).*", "*", resource)
+    resource = re.sub(r"(?<=/stream/).*|(?<=ContributorInsights).*", "*", resource)
     return re.sub(r"(?<=/index/)[\w-]+$", "*", resource)
 
 
@@ -218,8 +243,21 @@ def _where(resources: Iterable[str]) -> str:
     return ", ".join("`*`" if one == "*" else one for one in told)
 
 
+def policies() -> str:
+    """Return the content of policies.json: statements by command, with parameters."""
+    lines = []
+    for command, name in COMMANDS.items():
+        text = json.dumps(policy(calls_of(WAYS[name]))["Statement"])
+        for shown, parameter in PARAMETERS:
+            text = text.replace(shown, parameter)
+        lines.append(f"{json.dumps(command)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def write() -> None:
+    """Renew the page and the policies of `keyhop permissions`."""
     PAGE.write_text(page(PAGE.read_text()))
+    POLICIES.write_text(policies())
 
 
 def to_json(calls: Iterable[Call]) -> str:

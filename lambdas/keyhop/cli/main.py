@@ -11,7 +11,7 @@ import click
 from click.shell_completion import shell_complete
 
 from keyhop import __version__
-from keyhop.cli import each, index, keys, pages, rekey, report, runs, shards
+from keyhop.cli import each, index, keys, pages, permissions, rekey, report, runs, shards
 from keyhop.cli import options as shared
 from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED, SENTENCE
 from keyhop.errors import BudgetSpent, CannotStart, KeyhopError
@@ -30,6 +30,7 @@ SHELLS = ("bash", "zsh", "fish")
         report.run,
         rekey.rekey,
         runs.runs,
+        permissions.run,
     ],
     context_settings={
         "help_option_names": ["-h", "--help"],
