@@ -102,6 +102,7 @@ pictures: setup .venv/.bench-ready
 	$(BIN)/python docs/draw_stack.py
 	$(BIN)/python docs/draw_terminal.py
 	$(CODE) $(BIN)/python docs/draw_in_flight.py
+	$(CODE) $(BIN)/python docs/draw_bursts.py
 	$(BIN)/python -m docs.draw_dashboard
 	$(BIN)/python -m local.report_demo
 	$(BIN)/python -m docs.draw_report out/report/FlightsByDate/report.json

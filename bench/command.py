@@ -11,10 +11,12 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,19 @@ LIBRARY = ROOT / "lambdas"
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 LOOK_SECONDS = 0.1
 LATER_SECONDS = 10.0
+
+
+@contextmanager
+def library_of(commit: str) -> Iterator[Path]:
+    """Yield the folder of the library as of a commit; raise SystemExit if there is no history."""
+    archive = ["git", "archive", "--format=tar", commit, "lambdas"]
+    ended = subprocess.run(archive, cwd=ROOT, stdout=subprocess.PIPE)
+    if ended.returncode:
+        raise SystemExit(f"Commit {commit} is compared with: this needs a clone with its history.")
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=BytesIO(ended.stdout)) as tar:
+            tar.extractall(folder, filter="data")
+        yield Path(folder) / "lambdas"
 
 
 def environment(library: Path = LIBRARY) -> dict[str, str]:

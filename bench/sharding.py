@@ -47,7 +47,7 @@ def measure() -> dict[str, Any]:
         results["reads"] = reading.reads(url)
         _say("sharding: bursts, in virtual time")
         results["bursts"] = burst.bursts()
-        results["by_second"] = list(seconds.table())
+        results["by_second"] = seconds.measure()
     results["seconds"] = time.monotonic() - began
     return results
 
@@ -72,16 +72,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
     yield from _writes(results["writes"])
     yield from ("", "## A burst of what a partition takes several times", "")
     yield from _bursts(results["bursts"])
-    yield from ("", "## A burst second by second", "")
-    yield from results["by_second"]
-    yield ""
-    yield (
-        f"For each second of the burst: the accepted writes as a share of those that a single key "
-        f"accepts, in the seed of {seconds.SEEDS} in which this share is the lowest. Both run with "
-        f"the same seeds, and the sharded key has `settle_seconds` of 2. Relief: the first second "
-        f"in which {seconds.RELIEVED:.0%} of what is wanted is accepted. The burst begins with a "
-        f"second's units saved, so that the first throttle comes after half a second."
-    )
+    yield from ("", seconds.HEADING, "", *seconds.section(results["by_second"]))
     yield from ("", "## Dollars for a million writes", "")
     yield from _dollars(results["writes"])
     yield from ("", "## What a read costs", "")

@@ -1,21 +1,38 @@
 """A burst second by second: a single key beside a key that gets shards, with the same seeds.
 
-    python -m bench.sharding_seconds 20 > seconds.md
+    python -m bench.sharding_seconds
 
-prints, for each second, the writes that were accepted: those of the single key, and those of the
-sharded key as a share of these, in the seed in which that share is the lowest.
+measures for some minutes, in virtual time, writes docs/sharding-seconds.json, and renews its
+section of docs/internals/benchmark-sharding.md. The sharded key is also measured with the library
+as of commit BASE, whose growths did not claim new items. `docs/draw_bursts.py` draws the figures.
 """
 
+import json
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
+from statistics import median_low
+from typing import Any
 
+from bench.command import LIBRARY, environment, library_of
 from bench.markdown import markdown
-from bench.sharding_burst import CALCULATED, LOG, Outcome, Way, burst
+from bench.report import DOCS
+from bench.sharding_burst import CALCULATED, KEY_RATE, LOG, SEED, Way, burst
 
+FIGURES = DOCS / "sharding-seconds.json"
+REPORT = DOCS / "internals" / "benchmark-sharding.md"
+HEADING = "## A burst second by second"
+BASE = "c458999e"
 SECONDS = 12
 SETTLE = {"settle_seconds": 2.0}
 RELIEVED = 0.95
 SEEDS = 20
+
+Bursts = list[dict[str, Any]]
+"""The bursts of one library: `title`, `wanted` (writes a second), and for each seed `single` and
+`sharded` (writes that were accepted in each second) and `waits` (the longest wait of a call).
+"""
 
 
 def ways() -> Iterator[tuple[Way, Way]]:
@@ -37,45 +54,107 @@ def ways() -> Iterator[tuple[Way, Way]]:
                 )
 
 
-def relief(outcome: Outcome) -> int | None:
-    """Return the first second in which nearly all requested writes were accepted."""
-    enough = RELIEVED * outcome.way.rate
-    seconds = (second for second, units in enumerate(outcome.by_second) if units >= enough)
-    return next(seconds, None)
-
-
-def compared(seeds: int) -> Iterator[tuple[str, ...]]:
-    """Yield a row of the table for each pair."""
+def bursts() -> Bursts:
+    """Return all bursts with the library that this process imports."""
+    found: Bursts = []
     for single, sharded in ways():
-        shares: list[list[float]] = []
-        reliefs: list[float] = []
-        waits: list[float] = []
-        for seed in range(5, 5 + seeds):
-            alone, spread = burst(single, seed), burst(sharded, seed)
-            pairs = zip(spread.by_second, alone.by_second, strict=True)
-            shares.append([there / here for there, here in pairs])
-            relieved = relief(spread)
-            reliefs.append(SECONDS if relieved is None else relieved)
-            waits.append(spread.longest_wait)
-        lowest = [f"{min(each):.0%}" for each in zip(*shares, strict=True)]
-        yield (
-            sharded.title,
-            *lowest,
-            f"{sorted(reliefs)[len(reliefs) // 2]:g} s, {max(reliefs):g} s",
-            f"{max(waits):.1f} s",
+        pairs = [(burst(single, seed), burst(sharded, seed)) for seed in range(SEED, SEED + SEEDS)]
+        found.append(
+            {
+                "title": sharded.title,
+                "wanted": sharded.rate,
+                "single": [alone.by_second for alone, _ in pairs],
+                "sharded": [spread.by_second for _, spread in pairs],
+                "waits": [round(spread.longest_wait, 1) for _, spread in pairs],
+            }
         )
+    return found
 
 
-def table(seeds: int = SEEDS) -> Iterator[str]:
-    """Yield the lines of the table in markdown."""
+def measure() -> dict[str, Any]:
+    """Measure with this library and with that of BASE, and write the figures."""
+    with library_of(BASE) as base:
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-m", "bench.sharding_seconds", "--only-this-library"],
+                env=environment(library),
+                stdout=subprocess.PIPE,
+            )
+            for library in (base, LIBRARY)
+        ]
+        before, now = (json.loads(each.communicate()[0]) for each in running)
+    figures = {"key_rate": KEY_RATE, "before": before, "now": now}
+    FIGURES.write_text(json.dumps(figures) + "\n")
+    return figures
+
+
+def lowest(burst: dict[str, Any]) -> list[float]:
+    """Return for each second the lowest share, of all seeds, of what the single key accepted."""
+    shares = [
+        [there / here for there, here in zip(spread, alone, strict=True)]
+        for spread, alone in zip(burst["sharded"], burst["single"], strict=True)
+    ]
+    return [min(each) for each in zip(*shares, strict=True)]
+
+
+def reliefs(burst: dict[str, Any]) -> list[int]:
+    """Return for each seed, in order, the first second in which nearly all was accepted.
+
+    It is the length of the burst if there was no such second.
+    """
+    enough = RELIEVED * burst["wanted"]
+    return sorted(
+        next((second for second, units in enumerate(run) if units >= enough), len(run))
+        for run in burst["sharded"]
+    )
+
+
+def section(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of the report's section, without its heading."""
+    yield "![Accepted writes in each second of a burst](../bursts.svg)"
+    yield ""
     headings = ("burst", *map(str, range(SECONDS)), "relief: median, latest", "longest wait")
-    yield from markdown(headings, compared(seeds))
+    yield from markdown(headings, _rows(figures))
+    yield ""
+    yield (
+        f"For each second of the burst: the accepted writes as a share of those that a single key "
+        f"accepts, in the seed of {SEEDS} in which this share is the lowest. Both run with the "
+        f"same seeds, and the sharded key has `settle_seconds` of {SETTLE['settle_seconds']:g}. "
+        f"Relief: the first second in which {RELIEVED:.0%} of what is wanted is accepted; "
+        f"{SECONDS} s if there was none. The burst begins with a second's units saved, so that the "
+        f"first throttle comes after half a second. Rows with *before* are measured with commit "
+        f"{BASE}, in which new items were not [claimed](sharding-protocol.md#claims) during a "
+        f"growth. The picture shows the bursts of 5 times: the median of the seeds, and for Keyhop "
+        f"their range; the dotted line is what is wanted."
+    )
+
+
+def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    for pair in zip(figures["before"], figures["now"], strict=True):
+        for each, suffix in zip(pair, (", before", ""), strict=True):
+            if suffix and "append-only" in each["title"]:
+                continue  # Items of an append-only key are not claimed.
+            yield (
+                f"{each['title']}{suffix}",
+                *(f"{share:.0%}" for share in lowest(each)),
+                f"{median_low(reliefs(each))} s, {reliefs(each)[-1]} s",
+                f"{max(each['waits'])} s",
+            )
+
+
+def write_section(figures: dict[str, Any]) -> None:
+    """Renew the report's section."""
+    lines = "\n".join((HEADING, "", *section(figures), "", ""))
+    pattern = re.compile(rf"(?s){HEADING}\n.*?(?=## )")
+    REPORT.write_text(pattern.sub(lambda _: lines, REPORT.read_text(), count=1))
 
 
 def main() -> None:
-    """Print the table."""
-    for line in table(int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS):
-        print(line, flush=True)
+    """Renew the figures and the section, or print the bursts of this process's library."""
+    if sys.argv[1:]:
+        json.dump(bursts(), sys.stdout)
+    else:
+        write_section(measure())
 
 
 if __name__ == "__main__":

@@ -6,26 +6,21 @@ table is the stub. What it was before is measured in the same run, by commit BAS
 """
 
 import subprocess
-import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench import profile
 from bench.client_cpu import client_cpu
-from bench.command import LIBRARY, environment, every, keyhop, measure
+from bench.command import LIBRARY, environment, every, keyhop, library_of, measure
 from bench.concurrency import designs
 from bench.in_flight import in_flight
 from bench.million import peak_megabytes
 from bench.report import read_results, say, write_report
 from bench.start import starts
 from bench.stub import stub
-from testing.servers import ROOT
 
 BASE = "424f7d7"
 """Before: eight threads, botocore's signing and connections."""
@@ -62,7 +57,7 @@ def main() -> None:
 def measure_all() -> dict[str, Any]:
     """This part of the results, by its names there."""
     began = time.monotonic()
-    with before() as base:
+    with library_of(BASE) as base:
         found = {**_command(base), **_beside(base)}
     say("client CPU")
     cpu, million = client_cpu(), peak_megabytes()
@@ -100,19 +95,6 @@ def _beside(base: Path) -> dict[str, Any]:
     start = {"before": starts(base), "now": starts()}
     say("ways to have many requests in flight")
     return {"small": small, "start": start, "designs": designs(), "in_flight": in_flight()}
-
-
-@contextmanager
-def before() -> Iterator[Path]:
-    """The library of commit BASE; raises SystemExit where there is no history."""
-    archive = ["git", "archive", "--format=tar", BASE, "lambdas"]
-    ended = subprocess.run(archive, cwd=ROOT, stdout=subprocess.PIPE)
-    if ended.returncode:
-        raise SystemExit(f"Commit {BASE} is compared with: this needs a clone with its history.")
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=BytesIO(ended.stdout)) as tar:
-            tar.extractall(folder, filter="data")
-        yield Path(folder) / "lambdas"
 
 
 def _small(base: Path) -> dict[str, Any]:

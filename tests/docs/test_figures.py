@@ -1,6 +1,8 @@
 """Figures and tables of the documents that follow from the code, computed again."""
 
+import json
 import re
+from statistics import median_low
 
 import pytest
 from keyhop.checks import names_of
@@ -12,6 +14,7 @@ from keyhop.jobs.worker import CALM_SLICES
 from keyhop.keys.request import KeysInput
 from keyhop.scan.statistics import Forecast
 
+from bench import sharding_seconds
 from testing.servers import ROOT
 
 COSTS = (ROOT / "docs" / "reference" / "costs.md").read_text()
@@ -78,3 +81,17 @@ def test_the_line_of_progress_is_the_commands() -> None:
 def test_the_input_table_names_every_field() -> None:
     named = re.findall(r"^\| `(\w+)` \|", RUNS, re.MULTILINE)
     assert set(names_of(KeysInput)) <= set(named)
+
+
+def test_a_burst_second_by_second_is_as_measured() -> None:
+    figures = json.loads(sharding_seconds.FIGURES.read_text())
+    report = sharding_seconds.REPORT.read_text()
+    assert "\n".join(sharding_seconds.section(figures)) in report
+    bursts = [burst for burst in figures["now"] if burst["title"].startswith("5 times")]
+    reliefs = [median_low(sharding_seconds.reliefs(burst)) for burst in bursts]
+    page = " ".join((ROOT / "docs" / "how-to" / "sharding.md").read_text().split())
+    assert f"accepted after {min(reliefs)} to {max(reliefs)} s (median)" in page
+    wait = max(wait for burst in bursts for wait in burst["waits"])
+    assert f"the longest wait of a call was {wait} s" in page
+    protocol = " ".join((ROOT / "docs/internals/sharding-protocol.md").read_text().split())
+    assert f"the longest wait of a call was {wait} s in the" in protocol
