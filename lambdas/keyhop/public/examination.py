@@ -10,13 +10,14 @@ from threading import Event
 from typing import Any
 
 from keyhop.checks import Must, check_arguments, number, requirements_of
+from keyhop.dynamodb.client import NamedTable, name_table
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BaselineUnreadable, BudgetSpent, CannotStart, NotPermitted, Stopped
 from keyhop.public.deployment import index_record
 from keyhop.public.runs import Progress
-from keyhop.public.tables import NamedTable, name_table
+from keyhop.public.tables import CONNECTIONS
 from keyhop.report.candidates.streamed import Streamed
 from keyhop.report.course import Course
 from keyhop.report.facts import Absent, CodeFacts, RequestFacts, SampleFacts, StreamFacts
@@ -181,7 +182,7 @@ def examine(
     """
     arguments = locals()
     check_arguments(arguments, _requirements())
-    named = name_table(table, session, endpoint_url, patience=patience)
+    named = name_table(table, session, endpoint_url, CONNECTIONS, patience)
     names = ("exhaustive", "control_plane_only", "since", "stream", "insights", "peak_writes")
     more = ("confirm", "max_read_units", "max_read_rate", "max_cost", "show_keys", "dry_run")
     settings = ReportInput(

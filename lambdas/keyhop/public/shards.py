@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from keyhop.checks import shown as value_shown
 from keyhop.checks import whole
 from keyhop.clock import Clock, SystemClock
+from keyhop.dynamodb.client import NamedTable
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.values import TypedValue
@@ -517,7 +518,7 @@ class Shards:
     def _table(self, placement: Placement, separator: str) -> ShardedTable:
         """Return the table with a placement that all its users share."""
         return ShardedTable(
-            self._described.name,
+            NamedTable(self._connection, self._described.name),
             metadata=self.metadata,
             placement="calculated" if placement.calculated else "random",
             hash=placement.hash,
@@ -525,8 +526,6 @@ class Shards:
             separator=separator,
             policy=Policy(most=MOST_SHARDS),  # what a person asks for is not the policy's to refuse
             patience=self._patience,
-            endpoint=self._connection.endpoint,
-            client=self._connection.client,
             clock=self._clock,
         )
 

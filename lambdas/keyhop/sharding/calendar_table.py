@@ -64,10 +64,17 @@ class _Range:
 class CalendarTable:
     """Items of a sharded table, by key and time; for any number of threads. It never scans.
 
-    `bucket` is the period of a table without a calendar in its metadata. `time` is the attribute
-    with an item's time, in UTC, as ISO-8601 text or as a number in `time_unit` ("s" or "ms" since
-    1970); the sort key by default. It belongs to an item's key: putting an item with a time in
-    another bucket creates another item. `ahead` is how many seconds it may be in the future.
+    Args:
+        table: The sharded table.
+        bucket: The period of a table without a calendar in its metadata: "month", "day" or "hour".
+        time: The attribute with an item's time, in UTC, as ISO-8601 text or as a number; the sort
+            key by default. It belongs to an item's key: putting an item with a time in another
+            bucket creates another item.
+        time_unit: The unit of times that are numbers: "s" or "ms" since 1970.
+        ahead: How many seconds an item's time may be in the future.
+
+    Raises:
+        CannotStart: An argument is wrong.
     """
 
     def __init__(

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import pytest
 from keyhop.cli.main import main
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.public import shards as public_shards
 from keyhop.public.shards import Shards
 from keyhop.sharding.drain import Drain
@@ -69,7 +68,7 @@ class Place:
             self.name,
             metadata=self.metadata,
             clock=Shards._clock,
-            endpoint=Endpoint(url=self.database.url),
+            endpoint_url=self.database.url,
             **more,
         )
 
