@@ -69,6 +69,7 @@ def test_the_examples_run(
     monkeypatch.setattr(deployment, "open_stack", lambda name, endpoint: stack)
     strict.create("Audit", ("path", "S"), ("at", "S"))
     strict.create("Audit-shards", ("path", "S"), None)
+    strict.create("Views", ("page", "S"), ("part", "S"))
     table = keyhop.ShardedTable(
         "Audit", metadata="Audit-shards", endpoint_url=strict.url, clock=Time()
     )
@@ -116,7 +117,7 @@ def described_by_arguments() -> Iterator[tuple[str, Callable[..., Any], str]]:
             yield name, value.__init__, f"{value.__doc__}\n{value.__init__.__doc__}"
 
 
-@pytest.mark.parametrize(("name", "call", "text"), described_by_arguments())
+@pytest.mark.parametrize(("name", "call", "text"), [*described_by_arguments()])
 def test_each_argument_is_described(name: str, call: Callable[..., Any], text: str) -> None:
     lines = re.findall(r"(?m)^ +(\w+(?:, \w+)*): ", text.partition("Args:")[2])
     described = {argument for line in lines for argument in line.split(", ")}

@@ -179,7 +179,7 @@ def dynamodb_client(
     Raises CannotStart or NoCredentials.
     """
     if endpoint.url is not None and not _is_http(endpoint.url):
-        raise CannotStart(f"--endpoint-url {endpoint.url} is not an http:// or https:// address.")
+        raise CannotStart(f"endpoint_url={endpoint.url} is not an http:// or https:// address.")
     times = (min(CONNECT_SECONDS, patience or CONNECT_SECONDS), patience or READ_SECONDS)
     try:
         session = _session(endpoint)

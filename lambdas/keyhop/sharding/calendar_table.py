@@ -139,8 +139,13 @@ class CalendarTable:
     ) -> Iterator[dict[str, Any]]:
         """Yield the items of a key between two times, both included, bucket by bucket; lazily.
 
-        The times have the form that they have in items. Buckets are in the order of time, and the
-        items of each by their sort key.
+        Args:
+            key: The key without its bucket, a str or bytes.
+            between: The earliest and the latest time, in the form that times have in items.
+            descending: Return the latest bucket first, and its items in descending order of their
+                sort keys. Otherwise buckets and items ascend.
+            limit: The maximum number of items.
+            consistent: Read strongly consistently, at twice the price.
         """
         query = self._range(key, between, descending, consistent, limit)
         items = (item for bucket in self._buckets(query) for item in self._of(query, bucket, limit))

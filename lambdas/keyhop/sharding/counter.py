@@ -83,6 +83,10 @@ class ShardedCounter:
         If it is consistent, each add that was finished before is counted exactly once, and adds in
         flight may be counted. Otherwise the latest adds may be missing, and during a drain the
         parts that it moves may be counted twice or not at all.
+
+        Args:
+            key: The logical key, a str or bytes.
+            consistent: Read strongly consistently, at twice the price.
         """
         reader, logical = self.table.reader, typed(key)
         requests, schema = reader.requests, reader.schema

@@ -220,6 +220,8 @@ class ShardedTable:
             raise CannotStart(f"placement is {placement!r}; it must be 'random' or 'calculated'.")
         if hash not in ("jump", "modulo"):
             raise CannotStart(f"hash is {hash!r}; it must be 'jump' or 'modulo'.")
+        if isinstance(accept, str):
+            raise CannotStart(f"accept must be a list of texts: give [{accept!r}].")
         if unknown := {*accept} - {PLAIN_KEYS}:
             raise CannotStart(f"accept has {min(unknown)!r}; it may have {PLAIN_KEYS!r} only.")
         if settle_seconds < LEAST_SETTLE_SECONDS:
@@ -295,6 +297,12 @@ class ShardedTable:
         (docs/reference/sharding-boto3.md). With `key` it is a lazy iterator over all items, which
         reads a page when it is needed. Shards are read at different times: the result is not a
         snapshot.
+
+        Args:
+            key: The logical key, a str or bytes.
+            limit: The maximum number of items.
+            words: With a key: `between`, the first and the last sort key; `descending`;
+                `consistent`; and `page_token`, of `query_page`. Otherwise boto3's parameters.
         """
         if key is not None:
             check_words(words, Reading)

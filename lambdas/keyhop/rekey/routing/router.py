@@ -115,9 +115,14 @@ class Router:
         """Call the function of the serving table, `old` for the source or `new` for the
         destination, and return or raise what it does.
 
-        A shadow read calls both functions. If `same` says that the results differ, it calls
-        `strong_old` and `strong_new`, which are the same reads, strongly consistent (by default the
-        same functions again). `key` is the name of the read for logs, where it is hashed.
+        A shadow read calls both functions.
+
+        Args:
+            old, new: The functions that read the source and the destination.
+            strong_old, strong_new: The same reads, strongly consistent, for results of a shadow
+                read that differ; by default `old` and `new` again.
+            same: Returns whether two results are equal.
+            key: The name of the read for logs, where it is hashed.
         """
         began = self._clock.monotonic()
         strong_reads = (strong_old or old, strong_new or new)
@@ -158,6 +163,9 @@ class Router:
 
         While writes are frozen it waits. The function is called again, for the table that serves
         by then, if the guard has refused a request before any other write was sent.
+
+        Args:
+            old, new: The functions that write to the source and to the destination.
 
         Raises:
             WritesFrozen: writes were frozen for longer than the patience. Nothing was written.
