@@ -232,7 +232,7 @@ def test_an_unfinished_directory_is_refused_with_the_command_that_resumes_it(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "Give one thing to do"),
+        ([], "give one thing to do"),
         (["--put", "item.json", "--delete"], "--put and --delete"),
         (["--put", "none.json"], "none.json cannot be read"),
         (["--put", "item.json", "--guard", "perhaps"], "'perhaps' is not one of"),

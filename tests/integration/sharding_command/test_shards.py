@@ -332,7 +332,7 @@ def test_a_drain_that_is_called_off(place: Place, clock: Time) -> None:
     assert "is being drained (closing)" in refused.err
     other = place.run("drain", "/f", "--shards", "3")
     assert other.status == 2
-    assert "is being drained to 1 shard: go on with --shards 1, or end that" in other.err
+    assert "is being drained to 1 shard: go on with --shards 1, or call it off" in other.err
     result = place.run("drain", "/f", "--call-off")
     assert result.status == 0
     assert "/f: steady: nothing is being changed: new items go to shards 1 to 4." in result.err
