@@ -28,6 +28,7 @@ OF_THE_PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 WIDE: Any = {"terminal_width": 100, "max_content_width": 100}
 
 _FENCE = re.compile(r"^```(\w+) [^\n]+$", re.MULTILINE)
+_SEVERAL = re.compile(r"^( +)(?!self|cls)(\w+(?:, \w+)+): ([A-Z].*\n(?:\1 +.*\n)*)", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^()\s#]+)(#[^()\s]*)?\)")
 
 
@@ -67,6 +68,23 @@ def for_site(text: str, page: Path) -> str:
     return _FENCE.sub(r"```\1", _LINK.sub(link, text))
 
 
+def copy_code() -> None:
+    """Copy the library to out/code, with a line for each argument or attribute in docstrings.
+
+    A docstring may describe several at once, which the generator would take for one.
+    """
+    shutil.rmtree(OUT / "code", ignore_errors=True)
+    for source in (ROOT / "lambdas" / "keyhop").rglob("*.py"):
+        target = OUT / "code" / source.relative_to(ROOT / "lambdas")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_SEVERAL.sub(_one_by_one, source.read_text()))
+
+
+def _one_by_one(match: re.Match[str]) -> str:
+    indent, names, text = match.groups()
+    return "".join(f"{indent}{name}: {text}" for name in names.split(", "))
+
+
 def commands() -> str:
     """Return the page of the commands: what each prints with `--help`."""
     lines = ["# Commands", "", "What each command prints with `--help`.", ""]
@@ -94,13 +112,17 @@ def interface() -> str:
         "",
     ]
     for name in keyhop.__all__:
-        lines += [f"::: keyhop.{name}", ""]
+        value = getattr(keyhop, name)
+        is_made_by_users = "Args:" in f"{value.__doc__}{getattr(value, '__init__', value).__doc__}"
+        shown = f"merge_init_into_class: {str(is_made_by_users).lower()}"
+        lines += [f"::: keyhop.{name}", "    options:", f"      {shown}", ""]
     return "\n".join(lines)
 
 
 def main() -> None:
     """Copy the pages, make the others, and run the generator that the first argument names."""
     copy()
+    copy_code()
     (PAGES / "reference" / "commands.md").write_text(commands())
     (PAGES / "reference" / "interface.md").write_text(interface())
     shutil.copy(DOCS / "mkdocs.yml", OUT)  # here, as Zensical empties the .cache beside it

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from keyhop.checks import Must, Truth, Wrong, camel, check_characters, names_of, one_of, text
+from keyhop.dynamodb.endpoint import TABLE_ARN
 from keyhop.dynamodb.units import ARE, are_prices
 from keyhop.each.allowed import Allowed
 from keyhop.errors import CannotStart, InvalidInput
-from keyhop.jobs.request import TABLE_ARN, TABLE_NAME, RunInput
+from keyhop.jobs.request import TABLE_NAME, RunInput
 from keyhop.keys.request import KeysInput
 from keyhop.rekey.allowed import Allowed as AllowedRekey
 from keyhop.rekey.allowed import code_digest

@@ -8,7 +8,6 @@ example; the traffic and its checks are in audit_traffic.py.
 from datetime import UTC, datetime
 from functools import partial
 
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
@@ -25,7 +24,7 @@ def audit_log(url: str | None = None) -> ShardedTable:
         append_only=True,  # each access is written once, and never changed
         settle_seconds=2,  # quick to watch; without it: 5
         policy=Policy(cooldown=2),
-        endpoint=Endpoint(url=url),
+        endpoint_url=url,
     )
 
 

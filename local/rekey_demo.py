@@ -17,7 +17,6 @@ from itertools import islice
 from threading import Event, Lock
 from typing import Any
 
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.rekey import Router
 from rich.console import Console
 
@@ -100,8 +99,8 @@ class Laps:
 
 def _there_and_back(cloud: Cloud, items: list[dict[str, Any]], laps: Laps) -> bool:
     client = local_client(cloud.dynamodb)
-    endpoint = Endpoint(url=cloud.dynamodb)
-    router = Router(f"{BY_ROUTE}.rekey", clients=[client], name="demo", endpoint=endpoint)
+    url = cloud.dynamodb
+    router = Router(f"{BY_ROUTE}.rekey", clients=[client], name="demo", endpoint_url=url)
     traffic = Traffic(router, client, BY_AIRCRAFT, BY_ROUTE, items)
     with bridge_for(cloud).running(), traffic.running():
         console.print("\nFrom here on four threads read and write flights through a router.")

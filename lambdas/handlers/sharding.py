@@ -13,17 +13,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
-from keyhop.dynamodb.client import DynamoDB, aws_client, connect
+from keyhop.dynamodb.client import DynamoDB, NamedTable, aws_client, name_table
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import error_code, explained, is_transient
 from keyhop.errors import GaveUp, KeyhopError
-from keyhop.jobs.request import allowed, table_region
+from keyhop.jobs.request import allowed
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import CONNECTIONS, ShardedTable
 
@@ -214,18 +215,16 @@ def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
     """Return a table and its client, cached for all invocations of a process."""
     settings = ShardingSettings.from_env(os.environ)
     sharded = settings.sharded[name]
-    connection = connect(Endpoint(region=table_region(name)), CONNECTIONS)
+    connection, _ = name_table(name, connections=CONNECTIONS)
     timed = TimedClient(connection.client)
     table = ShardedTable(
-        name,
+        NamedTable(replace(connection, client=timed), name),
         metadata=sharded.metadata,
         placement=sharded.placement,
         hash=sharded.hash,
         append_only=sharded.append_only,
         separator=sharded.separator,
         policy=Policy(most=sharded.most_shards, start_shards=sharded.start_shards),
-        endpoint=connection.endpoint,
-        client=timed,
         cloudwatch=aws_client("cloudwatch", Endpoint()) if writes else None,
     )
     return table, timed

@@ -143,6 +143,8 @@ def check_arguments(arguments: Mapping[str, Any], requirements: Mapping[str, Mus
     """
     for name, must in requirements.items():
         value = arguments.get(name)
+        if isinstance(value, str) and must.read is tuple:
+            raise CannotStart(f"{name} must be a list of texts: give [{shown(value)}].")
         if value is not None and not must.check(list(value) if must.read is tuple else value):
             raise CannotStart(f"{name} must be {must.be}, not {shown(value)}.")
 

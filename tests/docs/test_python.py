@@ -1,12 +1,14 @@
 """The examples of the pages about Python run, one after the other; a re-key on its own."""
 
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
+from typing import Any
 
 import keyhop
 import pytest
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.jobs.runs import DeploymentSettings, Runs
 from keyhop.public import deployment
 
@@ -67,8 +69,9 @@ def test_the_examples_run(
     monkeypatch.setattr(deployment, "open_stack", lambda name, endpoint: stack)
     strict.create("Audit", ("path", "S"), ("at", "S"))
     strict.create("Audit-shards", ("path", "S"), None)
+    strict.create("Views", ("page", "S"), ("part", "S"))
     table = keyhop.ShardedTable(
-        "Audit", metadata="Audit-shards", endpoint=Endpoint(url=strict.url), clock=Time()
+        "Audit", metadata="Audit-shards", endpoint_url=strict.url, clock=Time()
     )
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21"})
     run(TEXT, lambda example: "keyhop.Rekey" not in example)
@@ -101,3 +104,21 @@ def test_the_example_of_a_re_key_runs(
 def test_each_public_function_and_class_is_named() -> None:
     for name in set(keyhop.__all__) - {"Keys"}:
         assert f"`{name}`" in TEXT or f"keyhop.{name}" in TEXT, name
+
+
+def described_by_arguments() -> Iterator[tuple[str, Callable[..., Any], str]]:
+    """The functions and the constructors that users call, with what documents their arguments."""
+    for name in keyhop.__all__:
+        value = getattr(keyhop, name)
+        is_result = is_dataclass(value) or value in (keyhop.Keys, keyhop.ItemTable)
+        if inspect.isfunction(value):
+            yield name, value, value.__doc__ or ""
+        elif inspect.isclass(value) and not is_result and not issubclass(value, Exception):
+            yield name, value.__init__, f"{value.__doc__}\n{value.__init__.__doc__}"
+
+
+@pytest.mark.parametrize(("name", "call", "text"), [*described_by_arguments()])
+def test_each_argument_is_described(name: str, call: Callable[..., Any], text: str) -> None:
+    lines = re.findall(r"(?m)^ +(\w+(?:, \w+)*): ", text.partition("Args:")[2])
+    described = {argument for line in lines for argument in line.split(", ")}
+    assert set(inspect.signature(call).parameters) - {"self"} <= described

@@ -14,7 +14,6 @@ from typing import Any
 import click
 import pytest
 from keyhop.cli.main import command, main
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.public.rekey import Rekey
 from keyhop.public.shards import Shards
 from keyhop.sharding.key.policy import Policy
@@ -179,7 +178,7 @@ def _write_audit_log(database: Database) -> None:
         append_only=True,
         policy=Policy(),
         clock=clock,
-        endpoint=Endpoint(url=database.url),
+        endpoint_url=database.url,
     )
     for second in range(40):
         for path in (HOT, f"/srv/photo_{second % 4}"):
@@ -192,9 +191,8 @@ def _write_audit_log(database: Database) -> None:
 
 def use_library(url: str) -> None:
     """What users of a ShardedTable do, as `writer` and as `reader`, on the table Audit."""
-    place = Endpoint(url=url)
     clock = Time()
-    shared = {"metadata": "Audit-shards", "endpoint": place, "clock": clock}
+    shared = {"metadata": "Audit-shards", "endpoint_url": url, "clock": clock}
     shared |= {"placement": "random", "append_only": True}  # as the table's log is written
     key = {"path": "/srv/notes.txt", "accessed": "00001"}
     with pytest.MonkeyPatch.context() as patch:

@@ -89,7 +89,7 @@ def test_a_name_is_given_once(deployed: Deployed, small: set[str], command: Comm
     deployed.run({"table": "Small"}, "by-command-once")
     again = command("keys", "Small", "--remote", "--name", "by-command-once")
     assert (again.status, again.out) == (2, b"")
-    assert "see keyhop runs show by-command-once" in again.err
+    assert "start with another --name, or go on with it by --resume by-command-once" in again.err
 
 
 def test_a_plan_is_waited_for(deployed: Deployed, small: set[str], command: Command) -> None:
@@ -113,7 +113,10 @@ def test_executions_of_other_state_machines_are_shown_too(
 
 def test_wrong_names_are_told(deployed: Deployed, command: Command) -> None:
     unknown = command("runs", "show", "never")
-    assert (unknown.status, "has no run 'never': see keyhop runs list" in unknown.err) == (2, True)
+    assert (unknown.status, "has no run 'never': look into the list of runs" in unknown.err) == (
+        2,
+        True,
+    )
     elsewhere = command("runs", "list", "--stack", "keyhop")
     assert elsewhere.status == 2
     assert "There is no stack 'keyhop' in region us-east-1: did you mean Keyhop?" in elsewhere.err

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.public.deployment import Run
 from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.shards import Shards, from_item
@@ -100,7 +99,7 @@ def test_written_read_and_drained_by_what_is_deployed(sharded: Deployed) -> None
         *("u10", "u11", "u12")
     ]
 
-    table = ShardedTable(TABLE, metadata=METADATA, endpoint=Endpoint(url=sharded.cloud.dynamodb))
+    table = ShardedTable(TABLE, metadata=METADATA, endpoint_url=sharded.cloud.dynamodb)
     acknowledged = set(found)
     reads = 0
     with ThreadPoolExecutor(1) as elsewhere:

@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import boto3
 import pytest
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.table import ShardedTable
 
@@ -55,7 +54,7 @@ def at(request: pytest.FixtureRequest, dynamodb: Database, table_name: str) -> I
     sharded = ShardedTable(
         table_name,
         metadata=f"{table_name}-shards",
-        endpoint=Endpoint(url=dynamodb.url),
+        endpoint_url=dynamodb.url,
         clock=clock,
         chance=random.Random(5),
         **way,

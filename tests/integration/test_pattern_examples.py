@@ -3,7 +3,6 @@
 from datetime import datetime
 
 import pytest
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
@@ -23,7 +22,7 @@ def table(database: Database, name: str) -> ShardedTable:
     return ShardedTable(
         name,
         metadata=f"{name}-shards",
-        endpoint=Endpoint(url=database.url),
+        endpoint_url=database.url,
         clock=JumpingClock(),
         policy=Policy(start_shards={"7*": 4, "/pricing*": 3}),
     )

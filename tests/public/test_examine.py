@@ -126,6 +126,12 @@ def test_approve_is_called_with_the_price_before_data_is_read(
         examined(dynamodb, dated, max_read_units=200, approve=refuse)
 
 
+def test_only_dynamodb_is_asked_at_a_local_address(dynamodb: Database, dated: str) -> None:
+    examination = examined(dynamodb, dated)
+    assert f"{dynamodb.url} has no cloudwatch" in json.dumps(examination.to_json())
+    assert "unknown" in {finding.status for finding in examination.findings}
+
+
 def test_max_cost_limits_the_sample(dynamodb: Database, dated: str) -> None:
     cost = 30 * 0.125e-6
     price = examined(dynamodb, dated, dry_run=True, max_cost=cost)

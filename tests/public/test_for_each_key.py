@@ -225,7 +225,7 @@ def test_a_refusal_has_a_cause_of_the_users_class(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({}, "give one thing to do, put, update, delete"),
+        ({}, "Give one thing to do, put=, update="),
         ({"put": ITEM, "delete": True}, "there is put and delete"),
         ({"put": "item.json"}, "put must be a JSON object, not 'item.json'"),
         ({"put": {**ITEM, "n": {1, "a"}}}, "a set must have"),

@@ -134,5 +134,5 @@ def test_a_redrive_needs_a_queue(dynamodb: Database, table_name: str) -> None:
     dynamodb.collections(table_name, [1])
     index = index_of(dynamodb, table_name)
     index.build()
-    with pytest.raises(keyhop.errors.CannotStart, match="--queue"):
+    with pytest.raises(keyhop.errors.CannotStart, match="or queue="):
         index.redrive()

@@ -281,7 +281,7 @@ def test_progress_is_reported_from_the_first_to_the_last(strict: Database, table
         ({"separator": "-"}, "separator and metadata are for logical: give that too."),
         (
             {"method": "index", "verify": 0.5},
-            "verify does not work with method index: keyhop index verify checks all of it.",
+            "verify does not work with method index: verify the key index instead.",
         ),
         ({"format": "xml"}, "format must be one of text, json, typed-json, csv, not 'xml'."),
     ],

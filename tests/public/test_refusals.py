@@ -33,7 +33,7 @@ def test_it_is_that_of_the_given_session(
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
     session = boto3.Session(**LOCAL_CREDENTIALS)
     exceptions = session.client("dynamodb").exceptions
-    check_class(exceptions, Place(dynamodb, table_name), endpoint=None, session=session)
+    check_class(exceptions, Place(dynamodb, table_name), session=session)
 
 
 def test_counters_and_calendars_refuse_as_their_table_does(
@@ -43,7 +43,7 @@ def test_counters_and_calendars_refuse_as_their_table_does(
     session = boto3.Session(**LOCAL_CREDENTIALS)
     exceptions = session.client("dynamodb").exceptions
     place = Place(dynamodb, table_name)
-    with closing(place.table(endpoint=None, session=session)) as table:
+    with closing(place.table(session=session)) as table:
         day = keyhop.CalendarTable(table, bucket="day")
         with pytest.raises(exceptions.ConditionalCheckFailedException):
             day.put_item(
@@ -54,6 +54,12 @@ def test_counters_and_calendars_refuse_as_their_table_does(
         dynamodb.client.delete_table(TableName=table_name)
         with pytest.raises(exceptions.ResourceNotFoundException):
             counter.add("/n")
+
+
+def test_it_is_that_of_boto3s_table(dynamodb: Database, table_name: str) -> None:
+    resource = boto3.Session(**LOCAL_CREDENTIALS).resource("dynamodb", endpoint_url=dynamodb.url)
+    users = resource.Table(table_name)
+    check_class(users.meta.client.exceptions, Place(dynamodb, table_name), table=users)
 
 
 def test_it_is_that_of_the_given_client(dynamodb: Database, table_name: str) -> None:

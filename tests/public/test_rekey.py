@@ -45,7 +45,7 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     assert (plan.kind, plan.items, [*plan.blocks]) == ("bijective", 30, [])
     assert "2026-11-01" in plan.to_text(show_keys=True)
     assert "2026-11-01" not in plan.to_text() + json.dumps(plan.to_json()) + repr(plan)
-    with pytest.raises(keyhop.errors.CannotStart, match="begin with keyhop rekey plan"):
+    with pytest.raises(keyhop.errors.CannotStart, match="begin with plan"):
         rekey.status()
     design = {**DAY, "accept": ["unseen"]}
     assert rekey.create(template, dry_run=True, **design).dry_run
@@ -109,7 +109,7 @@ def test_the_deployment_that_start_records_does_the_work_of_later_calls(
     assert later.redrive(dry_run=True).left == 2
     with pytest.raises(keyhop.errors.CannotStart, match="'Keyhop' follows the tables"):
         rekey_of(pairs, stack="Another").start(remote=True)
-    with pytest.raises(keyhop.errors.CannotStart, match="leave out --output and --resume"):
+    with pytest.raises(keyhop.errors.CannotStart, match="leave out output= and resume="):
         later.verify(output="verified", resume=True)
 
 

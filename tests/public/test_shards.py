@@ -191,7 +191,7 @@ def test_the_metadata_table_is_given_or_has_its_usual_name(place: Place) -> None
     assert (given.metadata, given.metadata_reason) == (other, "as given")
     assert (len(usual.list(all=True)), given.list(all=True)) == (1, ())
     place.database.client.delete_table(TableName=place.metadata)
-    with pytest.raises(keyhop.errors.TableNotFound, match=r"its usual name\): give --metadata"):
+    with pytest.raises(keyhop.errors.TableNotFound, match=r"its usual name\): give metadata="):
         shards_of(place)
 
 

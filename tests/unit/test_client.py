@@ -90,7 +90,7 @@ def error(code: str, message: str = "", status: int = 400) -> ClientError:
         (error("ExpiredTokenException"), NoCredentials, "sign in again"),
         (NoCredentialsError(), NoCredentials, "No AWS credentials were found"),
         (ProfileNotFound(profile="p"), CannotStart, "list-profiles"),
-        (NoRegionError(), CannotStart, "--region"),
+        (NoRegionError(), CannotStart, "AWS_REGION"),
         (EndpointConnectionError(endpoint_url="https://x"), Unreachable, "https://x"),
         (SSLError(endpoint_url="https://x", error="certificate"), Unreachable, "TLS"),
     ],
@@ -160,7 +160,7 @@ def test_a_loopback_client_works_without_any_configuration(monkeypatch) -> None:
     client = dynamodb_client(Endpoint(url="http://127.0.0.1:1"))
     with pytest.raises(EndpointConnectionError):
         client.call("describe_table", TableName="Orders")
-    with pytest.raises(CannotStart, match="--region"):
+    with pytest.raises(CannotStart, match="No AWS region is set"):
         dynamodb_client(Endpoint())
 
 

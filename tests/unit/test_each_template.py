@@ -192,7 +192,9 @@ def test_a_named_item_is_named_by_its_sort_key() -> None:
     for wrong, sort in [({}, "S"), ({"sk": "a", "b": 1}, "S"), ({"sk": "a"}, None)]:
         with pytest.raises(CannotStart):
             key(wrong, sort)
-    with pytest.raises(CannotStart, match="not named: give its sort key, as --item sk=VALUE"):
+    with pytest.raises(
+        CannotStart, match="not named: give the value of its sort key 'sk' in item="
+    ):
         key({})
 
 

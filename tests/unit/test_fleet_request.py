@@ -4,8 +4,9 @@ from dataclasses import asdict
 
 import pytest
 from keyhop.checks import names_of
+from keyhop.dynamodb.endpoint import table_region
 from keyhop.errors import InvalidInput
-from keyhop.jobs.request import RUN_ID, Request, allowed, table_region
+from keyhop.jobs.request import RUN_ID, Request, allowed
 from keyhop.key_index.request import WalkInput
 from keyhop.key_index.task import Walk
 from keyhop.keys.request import KeysInput

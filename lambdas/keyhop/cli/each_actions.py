@@ -12,7 +12,7 @@ from typing import Any
 
 from keyhop.checks import camel, check_characters
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
-from keyhop.cli.options import Options, command_line, flag
+from keyhop.cli.options import Options, command_line, flag, with_flags
 from keyhop.cli.output import aligned, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Facts, Session, place, stop_on_signals
@@ -154,7 +154,7 @@ class EachCommand(Session):
                 raise
             self._print(error.result)
             hint = "" if isinstance(error, BrokenPromise) else self._hint
-            print(f"keyhop: {error} {hint}".rstrip(), file=sys.stderr)
+            print(f"keyhop: {with_flags(str(error))} {hint}".rstrip(), file=sys.stderr)
             return BUDGET_SPENT if isinstance(error, BudgetSpent) else FAILED
         if result.dry_run:
             facts = [*place(self.table.arn, self.connection.endpoint), *estimate_facts(result)]

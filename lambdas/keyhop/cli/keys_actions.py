@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
-from keyhop.cli.options import Options, flag
+from keyhop.cli.options import Options, flag, with_flags
 from keyhop.cli.output import (
     aligned,
     check_summary_path,
@@ -138,7 +138,7 @@ class KeysCommand(Session):
             has_read = keys.began_anew or (report["requests"] and report["segments"])
             if isinstance(error, CannotStart) and not has_read:
                 raise
-            message = str(error)
+            message = with_flags(str(error))
             status = BUDGET_SPENT if isinstance(error, BudgetSpent) else FAILED
             hint = "" if isinstance(error, BrokenPromise) else self._resume_hint(report)
             print(f"keyhop: {message} {hint}".rstrip(), file=sys.stderr)

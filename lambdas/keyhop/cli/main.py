@@ -143,7 +143,7 @@ def _sentence(error: Exception) -> str:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}."
     if isinstance(error, KeyhopError | OSError):
-        return str(error)
+        return shared.with_flags(str(error))
     return (
         f"internal error, {type(error).__name__}: {error}; set KEYHOP_DEBUG=1 to see where, and "
         f"please report it."

@@ -27,8 +27,11 @@ from keyhop.wording import did_you_mean
 FORMATS = ("text", "json", "csv", "typed-json")
 """The formats of results, which are the same for all commands (output.put_out)."""
 
-FLAGS = {"verify_share": "--verify", "candidates": "--candidate"}
+FLAGS = {"verify_share": "--verify", "candidates": "--candidate", "window_days": "--window"}
 """The flags whose names differ from those of the fields of inputs."""
+
+_KNOWN_FLAGS: set[str] = set()
+"""The flags of all commands."""
 
 Decorator = Callable[[Any], Any]
 Options = SimpleNamespace
@@ -40,6 +43,19 @@ def flag(field: str) -> str:
     return FLAGS.get(field, f"--{field.replace('_', '-')}")
 
 
+def with_flags(text: str) -> str:
+    """Return an error of the library, which names an argument as `dry_run=`, with its flag.
+
+    Other words before an equals sign are those of the user.
+    """
+
+    def written(match: re.Match[str]) -> str:
+        name = flag(match[1])
+        return f"{name}{' ' * bool(match[2])}" if name in _KNOWN_FLAGS else match[0]
+
+    return re.sub(r"\b([a-z]\w*)=(?:True\b)?(?=([\w/'\"]?))", written, text)
+
+
 class Option(click.Option):
     """An option in a section of the help: `--index NAME` takes a value, `--dry-run` is a flag."""
 
@@ -48,6 +64,7 @@ class Option(click.Option):
         if not metavar and "type" not in more:
             more["is_flag"] = True
         super().__init__([name, *names[1:]], metavar=metavar or None, **more)
+        _KNOWN_FLAGS.update(self.opts)
         self.section = section
 
 

@@ -22,12 +22,11 @@ from keyhop.cli.session import (
     stop_on_signals,
     suggesting,
 )
-from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.client import Connection, NamedTable
 from keyhop.errors import CannotStart
 from keyhop.jobs.request import table_name
 from keyhop.public.examination import Examination, examine
 from keyhop.public.runs import Progress
-from keyhop.public.tables import NamedTable
 from keyhop.report.pages.baseline import status_of
 from keyhop.report.pages.text import Line, changes, summary
 from keyhop.report.request import ReportInput

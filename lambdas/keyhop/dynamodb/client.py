@@ -8,8 +8,9 @@ about items take a shorter way (transport.py). The figures are in docs/internals
 import os
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import botocore.session
@@ -22,10 +23,10 @@ from botocore.regions import EndpointResolver
 from botocore.session import Session
 from botocore.utils import validate_region_name
 
-from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint, table_region
 from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.transport import USER_AGENT, Client, connections_to
-from keyhop.dynamodb.units import US_EAST_1, Prices
+from keyhop.dynamodb.units import US_EAST_1, VARIABLE, Prices
 from keyhop.errors import CannotStart
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 
@@ -33,6 +34,7 @@ LOCAL_REGION = "us-east-1"
 CONNECT_SECONDS = 5
 READ_SECONDS = 30
 LEAST_READ_SECONDS = 1.0
+ADDRESSES = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
 
 
 class DynamoDB(Protocol):
@@ -80,6 +82,93 @@ def connect(
     return Connection(client, own_endpoint, prices=prices, patience=give_up_after)
 
 
+class NamedTable(NamedTuple):
+    """The name of a table, and the connection to it."""
+
+    connection: Connection
+    name: str
+
+
+def endpoint_from(session: Any, url: str | None, table: str = "") -> Endpoint:
+    """Return the endpoint of a boto3 session, an address and an ARN, or of the environment."""
+    return Endpoint(
+        None if session is not None else table_region(table),
+        url=url or next(filter(None, map(os.environ.get, ADDRESSES)), None),
+        session=getattr(session, "_session", session),
+    )
+
+
+def name_table(
+    table: Any,
+    session: Any = None,
+    endpoint_url: str | None = None,
+    connections: int = 16,
+    patience: float = DEFAULT_PATIENCE_SECONDS,
+) -> NamedTable:
+    """Connect to a table that a caller of the library names, without a request.
+
+    Args:
+        table: A name, an ARN or boto3's Table, whose client sends all requests; a NamedTable is
+            returned as it is.
+        session: A boto3 session; by default the environment is used.
+        endpoint_url: The address of DynamoDB; by default it is that of the environment.
+        connections: The number of connections to keep open.
+        patience: The patience of the connection.
+
+    Raises:
+        CannotStart: This is none of them.
+    """
+    if isinstance(table, NamedTable):
+        return table
+    if isinstance(table, str) and table:
+        connection = connect(
+            endpoint_from(session, endpoint_url, table),
+            connections,
+            os.environ.get(VARIABLE),
+            give_up_after=patience,
+        )
+        return NamedTable(connection, table)
+    client = getattr(getattr(table, "meta", None), "client", None)
+    name = getattr(table, "name", None)
+    if client is None or not isinstance(name, str):
+        raise CannotStart("table must be the name or the ARN of a table, or boto3's Table.")
+    if session is not None or endpoint_url is not None:
+        raise CannotStart("boto3's Table has a client: leave session and endpoint_url out.")
+    meta = client.meta
+    endpoint = Endpoint(meta.region_name, url=meta.endpoint_url)
+    if endpoint.is_of_aws:
+        endpoint = Endpoint(meta.region_name)
+    prices = Prices.of(meta.region_name, os.environ.get(VARIABLE))
+    connection = Connection(_ClientOfTable(client), endpoint, prices=prices, patience=patience)
+    return NamedTable(connection, name)
+
+
+class _ClientOfTable:
+    """The client of boto3's Table, whose requests have Python values, for typed values."""
+
+    def __init__(self, client: Any) -> None:
+        from boto3.dynamodb.transform import ParameterTransformer
+        from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+        self._client = client
+        self.region = client.meta.region_name
+        self.exceptions = client.exceptions
+        self._transform = ParameterTransformer().transform
+        self._python_value = TypeDeserializer().deserialize
+        self._typed_value = TypeSerializer().serialize
+
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Send one request; see dynamodb.client.DynamoDB."""
+        name = self._client.meta.method_to_api_mapping[operation]
+        model = self._client.meta.service_model.operation_model(name)
+        request = deepcopy(parameters)
+        self._transform(request, model.input_shape, self._python_value, "AttributeValue")
+        answer: dict[str, Any] = getattr(self._client, operation)(**request)
+        if model.output_shape is not None:
+            self._transform(answer, model.output_shape, self._typed_value, "AttributeValue")
+        return answer
+
+
 def dynamodb_client(
     endpoint: Endpoint, connections: int = 16, *, patience: float | None = None
 ) -> Client:
@@ -90,7 +179,7 @@ def dynamodb_client(
     Raises CannotStart or NoCredentials.
     """
     if endpoint.url is not None and not _is_http(endpoint.url):
-        raise CannotStart(f"--endpoint-url {endpoint.url} is not an http:// or https:// address.")
+        raise CannotStart(f"endpoint_url={endpoint.url} is not an http:// or https:// address.")
     times = (min(CONNECT_SECONDS, patience or CONNECT_SECONDS), patience or READ_SECONDS)
     try:
         session = _session(endpoint)

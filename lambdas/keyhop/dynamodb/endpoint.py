@@ -1,11 +1,15 @@
 """The address of the service, and whose credentials are used for it."""
 
+import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 OF_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+TABLE_ARN = re.compile(
+    r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]+):[0-9]{12}:table/(?P<name>[a-zA-Z0-9_.-]{3,255})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +48,9 @@ class Endpoint:
     def is_of_aws(self) -> bool:
         """Return whether the endpoint belongs to AWS, such as an endpoint of a VPC."""
         return (urlsplit(self.url or "").hostname or "").endswith(OF_AWS)
+
+
+def table_region(table: str) -> str | None:
+    """Return the region of a table that is given by its ARN; None for a name."""
+    arn = TABLE_ARN.fullmatch(table)
+    return arn["region"] if arn else None

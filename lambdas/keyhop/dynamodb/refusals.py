@@ -121,7 +121,7 @@ def explained(
         return _explained_response(error, endpoint, table, arn, service)
     if isinstance(error, (boto.NoCredentialsError, boto.PartialCredentialsError)):
         return NoCredentials(
-            "No AWS credentials were found: sign in (aws sso login), choose a --profile, or set "
+            "No AWS credentials were found: sign in (aws sso login), choose a profile, or set "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
     if isinstance(error, _SIGNED_OUT):
@@ -133,9 +133,9 @@ def explained(
             f"The AWS profile {endpoint.profile!r} does not exist: see aws configure list-profiles."
         )
     if isinstance(error, boto.NoRegionError):
-        return CannotStart("No AWS region is set: give --region, or set AWS_REGION.")
+        return CannotStart("No AWS region is set: set AWS_REGION, or name a region.")
     if isinstance(error, boto.InvalidRegionError):
-        return CannotStart(f"--region {endpoint.region} is not the name of an AWS region.")
+        return CannotStart(f"{endpoint.region} is not the name of an AWS region.")
     if isinstance(error, NO_ANSWER):
         return Unreachable(_unreachable(error, endpoint, service))
     return AwsRefused(f"The AWS client failed: {_one_line(error)}")
@@ -154,7 +154,7 @@ def _explained_response(
         where = f"{endpoint.shown} ({where})" if endpoint.region else endpoint.shown
     if code == "ResourceNotFoundException":
         return TableNotFound(
-            f"There is no table {table!r} at {where}: check the name, --region and --profile."
+            f"There is no table {table!r} at {where}: check the name, the region and the profile."
         )
     if skewed := clock_text(response):
         return AwsRefused(skewed)
@@ -196,11 +196,9 @@ def _unreachable(error: Exception, endpoint: Endpoint, service: str) -> str:
     if isinstance(error, BotoCoreError) and may_have_been_served(error):
         return f"The connection to {service} broke, or brought no whole answer: {_one_line(error)}"
     if endpoint.url:
-        return f"Nothing answers at {endpoint.shown}: is it running, and is --endpoint-url right?"
+        return f"Nothing answers at {endpoint.shown}: is it running, and is the address right?"
     target = isinstance(error, boto.EndpointConnectionError) and error.kwargs.get("endpoint_url")
-    region = (
-        f"--region {endpoint.region}" if endpoint.region else "the region of your configuration"
-    )
+    region = f"region {endpoint.region}" if endpoint.region else "the region of your configuration"
     return (
         f"{service} cannot be reached{f' at {target}' if target else ''}: check the network and "
         f"that {region} exists."

@@ -256,8 +256,8 @@ class Template:
         expected = [] if space.sort is None else [space.sort.name]
         if expected and not attributes:
             raise CannotStart(
-                f"The item is not named: give its sort key, as --item {expected[0]}=VALUE; an "
-                f"execution's input has it in item."
+                f"The item is not named: give the value of its sort key {expected[0]!r} in item=; "
+                f"an execution's input has it in item."
             )
         if sorted(attributes) != expected:
             raise CannotStart(

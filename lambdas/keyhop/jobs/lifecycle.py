@@ -103,11 +103,11 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The words of messages about a run to resume; `prefix` precedes the names of settings."""
+    """The words of messages about a run to resume; `suffix` follows the names of arguments."""
 
     where: str
     run: str
-    prefix: str = ""
+    suffix: str = ""
 
 
 def resumed(
@@ -133,7 +133,7 @@ def resumed(
         what = f"index {plan.index}" if plan.index else "the table itself"
         raise RunConflict(
             f"{place.run} lists the keys of {what}, not of index {request.index}: leave "
-            f"{place.prefix}index out."
+            f"index{place.suffix} out."
         )
     if plan.index is not None and request.verify_share is not None:
         raise InvalidInput(
@@ -201,11 +201,10 @@ def _check_same_settings(
     }
     for name, value in of_request.items():
         if value is not None and value != of_run[name]:
-            setting = f"{place.prefix}{name}"
-            how = f"without {setting}"
+            how = f"without {name}{place.suffix}"
             if of_run[name]:
-                how = f"with {setting} {of_run[name]}, not {value}"
-            if name == "format" and place.prefix:  # the command has another name for this one
+                how = f"with {name}{place.suffix or ' '}{of_run[name]}, not {value}"
+            if name == "format" and place.suffix:  # users have another name for this one
                 how = how.replace("jsonl", "typed-json")
             raise RunConflict(f"{place.run} was begun {how}: leave it out.")
 

@@ -274,7 +274,7 @@ def check_is_begun(path: Path) -> None:
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         raise RunConflict(
             f"{path} holds no run that could be resumed: check the name of the directory, or begin "
-            "a run in it with --output."
+            "a run in it with output=."
         )
 
 
@@ -309,11 +309,11 @@ def opened(path: Path, resume: bool) -> Journal:
 def _plan_in(path: Path) -> RunPlan | None:
     """Return the plan of the run in a directory, None if it is empty; raise RunConflict."""
     if path.exists() and not path.is_dir():
-        raise RunConflict(f"{path} is a file: give --output a directory.")
+        raise RunConflict(f"{path} is a file: give a directory.")
     directory = Directory(path)
     plan = Journal(directory).plan()
     if plan is None and not directory.is_empty():
-        raise RunConflict(f"{path} holds other files: give --output an empty directory.")
+        raise RunConflict(f"{path} holds other files: give an empty directory.")
     return plan
 
 

@@ -20,6 +20,7 @@ from keyhop.checks import (
     without_origin,
     wrong_input,
 )
+from keyhop.dynamodb.endpoint import TABLE_ARN
 from keyhop.dynamodb.units import LEAST_COST, UNITS_PER_BLOCK
 from keyhop.errors import InvalidInput
 from keyhop.jobs.formats import Format
@@ -34,9 +35,6 @@ from keyhop.jobs.layout import (
 
 TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
 INDEX_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}")
-TABLE_ARN = re.compile(
-    r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]+):[0-9]{12}:table/(?P<name>[a-zA-Z0-9_.-]{3,255})"
-)
 RUN_ID = re.compile(r"(?!\.+$)[^\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]{1,80}")
 """The names of executions, which are the names of runs. A name of dots only is refused, because it
 would lead out of the folder of the run."""
@@ -217,9 +215,3 @@ def table_name(table: str) -> str:
     """Return the name of a table that is given by its name or its ARN."""
     arn = TABLE_ARN.fullmatch(table)
     return arn["name"] if arn else table
-
-
-def table_region(table: str) -> str | None:
-    """Return the region of a table that is given by its ARN; None for a name."""
-    arn = TABLE_ARN.fullmatch(table)
-    return arn["region"] if arn else None

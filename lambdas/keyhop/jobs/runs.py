@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhop.dynamodb.client import Connection, connect
-from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.endpoint import Endpoint, table_region
 from keyhop.errors import InvalidInput, RunConflict
 from keyhop.jobs.journal import Journal, RunPlan
-from keyhop.jobs.request import RUN_ID, allowed, table_region
+from keyhop.jobs.request import RUN_ID, allowed
 from keyhop.storage.s3 import Bucket
 
 LONGEST_ID = 80

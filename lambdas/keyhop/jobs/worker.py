@@ -261,7 +261,7 @@ def too_slow(plan: RunPlan, keys: int) -> str:
     if plan.method == "parts":
         return (
             f"There was no time left after {keys:,} physical keys were folded, in one place: list "
-            f"the keys without logical, or with keyhop keys --logical, which has no deadline."
+            f"the keys without logical, or with keyhop keys, which has no deadline."
         )
     return (
         f"There was no time left after {counted(keys, 'key')} of earlier slices were "

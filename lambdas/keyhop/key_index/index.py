@@ -114,9 +114,7 @@ def check_has_one(table: Table) -> None:
     name = table.bare_name
     check_shape(table)
     if table.index(INDEX) is None:
-        raise IndexNotFound(
-            f"Table {name!r} has no key index: build one (keyhop index build {name})."
-        )
+        raise IndexNotFound(f"Table {name!r} has no key index: build one first.")
     if not is_ready(table):
         raise CannotStart(
             f"The key index of {name!r} is being built ({status_of(table)}): wait until it is "
@@ -269,7 +267,7 @@ def _index_step(connection: Connection, table: Table, says: str, **changes: Any)
 SAMPLE_ITEMS = 100
 """Looked at before anything else: where most of the users' items have it, no walk is needed."""
 
-ELSEWHERE = "choose another place for sentinels (--sentinel, or sentinelSortKey in the context)"
+ELSEWHERE = "choose another place for sentinels (sentinel=, or sentinelSortKey in the context)"
 
 
 def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
@@ -311,7 +309,7 @@ def check_place(
         raise CannotStart(
             f"The key index of {table.bare_name!r} has no sentinels with the sort key "
             f"{_shown(sentinel)}, but rows with other ones: it was built with another sort key; "
-            f"give that one (--sentinel, or sentinelSortKey in the context)."
+            f"give that one (sentinel=, or sentinelSortKey in the context)."
         )
 
 

@@ -161,7 +161,7 @@ class WalkInput:
             parsed.table,
             "key_index",
             options={"walk": asdict(walk), "lease": parsed.lease},
-            wanted={"no-repair": not walk.repair or None},
+            wanted={"no_repair": not walk.repair or None},
             max_read_rate=parsed.max_read_rate,
             max_concurrency=parsed.max_concurrency,
             is_part=True,

@@ -113,7 +113,7 @@ class WalkTask(Task):
         return replace(source, attributes=attributes, pairs=self.walk.kind == "verify")
 
     def settings(self) -> Mapping[str, Any]:
-        return {"no-repair": not self.walk.repair}
+        return {"no_repair": not self.walk.repair}
 
     def start(self, reader: PageReader) -> None:
         self._reader = reader

@@ -98,8 +98,7 @@ def choose_source(
     if doubt is not None and not accepts_stale:
         raise CannotStart(
             f"The key index of {table.bare_name!r} may be out of date: {doubt}. Method auto finds "
-            'the keys without it; --accept stale-index, or "accept": ["stale-index"], reads it '
-            "nevertheless."
+            "the keys without it; to read it nevertheless, accept stale-index."
         )
     sentinel = collected.entry.place or collected.sentinel or Sentinel.of(table.space)
     source = replace(table.source(INDEX), only=sentinel.item_of({}))
@@ -340,7 +339,7 @@ class OthersKeeper(Keeper):
             raise CannotStart(
                 "It cannot be seen from here whether a keeper follows the table's stream, which "
                 "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
-                "know of none, give --no-keeper."
+                "know of none, give no_keeper=True."
             )
 
     def mappings(self, table: Table) -> int:

@@ -95,7 +95,7 @@ class KeysInput(RunInput):
             and self.index,
             f"{dry_run} samples physical keys: leave {logical} out": self.logical and self.dry_run,
             f"{method} index reads the key index: leave {index} out": by_index and self.index,
-            f"{verify} does not work with {method} index: keyhop index verify checks all of it": (
+            f"{verify} does not work with {method} index: verify the key index instead": (
                 by_index and self.verify_share
             ),
             f"{verify} does not work with {index}: plain Scans read that already": self.index

@@ -151,7 +151,7 @@ class KeysTask(Task):
             raise BrokenPromise(
                 f"The key index has {counted(other_rows, 'row')}, but none with the "
                 f"sentinels' sort key: it "
-                f"was built with another one (--sentinel, sentinelSortKey)."
+                f"was built with another one (sentinel=, sentinelSortKey)."
             )
         if "trust" in plan.options:
             self._check_trust(plan.table, plan.options["trust"])

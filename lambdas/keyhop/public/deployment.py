@@ -153,8 +153,8 @@ def _other_stacks(name: str, cloudformation: Any) -> str:
             stack["StackName"] for stack in stacks if {BUCKET, MACHINE} <= _outputs(stack).keys()
         ]
     if names:
-        return hint(name, names) or f"Keyhop is there as {', '.join(names)}; give --stack."
-    return "deploy it first (npx cdk deploy), or give --stack or --region."
+        return hint(name, names) or f"Keyhop is there as {', '.join(names)}; give stack=."
+    return "deploy it first (npx cdk deploy), or give another stack= or region."
 
 
 @contextmanager
@@ -184,8 +184,8 @@ def start_execution(
             if error_code(error) != "ExecutionAlreadyExists":
                 raise
             raise RunConflict(
-                f"There is a run named {name!r} already: see keyhop runs show {name}; start "
-                f"with another --name, or go on with it by --resume {name}."
+                f"There is a run named {name!r} already: start "
+                f"with another name=, or go on with it by resume={name}."
             ) from error
     return str(started["executionArn"])
 
@@ -465,18 +465,14 @@ class Executions:
         if run.machine in NOT_STOPPED:
             raise RunConflict(
                 f"The run {run.name!r} changes which table serves, and a stop could leave "
-                f"writes waiting: abort a cutover with keyhop rekey rollback, and a rollback with "
-                f"keyhop rekey cutover."
+                f"writes waiting: abort a cutover with a rollback, and a rollback with a cutover."
             )
         if not run.is_over:
             with explaining(self.endpoint):
                 self.states.stop_execution(executionArn=run.execution)
             if (stopped := self.describe(run.execution)) and stopped.status == "ABORTED":
                 return stopped
-        raise RunConflict(
-            f"The run {run.name!r} has ended already, so it cannot be stopped: see keyhop runs "
-            f"show {run.name}."
-        )
+        raise RunConflict(f"The run {run.name!r} has ended already, so it cannot be stopped.")
 
     def follow(
         self,
@@ -677,7 +673,7 @@ class Deployment:
         """Return the present state of a run, by its name or ARN.
 
         Raises:
-            CannotStart: There is no such run.
+            CannotStart: The stack has no run of this name.
         """
         return self._with_progress(self._find(run)[1])
 
@@ -736,8 +732,8 @@ class Deployment:
         Raises:
             RunConflict: It had ended before, or a stop could leave writes waiting.
         """
-        executions, found = self._find(run)
-        return self._with_progress(executions.stop(found))
+        executions, current = self._find(run)
+        return self._with_progress(executions.stop(current))
 
     def executions(self, machine: str) -> Executions:
         """Return the executions of a state machine. Raise CannotStart if it is not deployed."""
@@ -763,15 +759,15 @@ class Deployment:
         name = run.execution if isinstance(run, Run) else run
         is_arn = ARN.fullmatch(name) is not None
         if not is_arn and not RUN_ID.fullmatch(name):
-            raise CannotStart(f"{name!r} is not the name of a run: see keyhop runs list.")
+            raise CannotStart(f"{name!r} is not the name of a run: look into the list of runs.")
         for executions in map(self.executions, self._machines()):
             if is_arn and not name.startswith(executions.arn("")):
                 continue
-            if found := executions.describe(name if is_arn else executions.arn(name)):
-                return executions, found
+            if current := executions.describe(name if is_arn else executions.arn(name)):
+                return executions, current
         raise CannotStart(
-            f"Stack {self.stack.name!r} has no run {name!r}: see keyhop runs list. Step Functions "
-            f"forgets an execution 90 days after its end."
+            f"Stack {self.stack.name!r} has no run {name!r}: look into the list of runs. Step "
+            f"Functions forgets an execution 90 days after its end."
         )
 
     def _with_progress(self, run: Run) -> Run:
@@ -788,5 +784,5 @@ class Deployment:
             return self._runs.journal(name)
         journal = self._runs.journal(self._find(run)[1].run_id)
         if not journal.is_finished():
-            raise RunConflict(f"The run {name!r} is not finished: see keyhop runs show {name}.")
+            raise RunConflict(f"The run {name!r} is not finished.")
         return journal

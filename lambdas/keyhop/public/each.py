@@ -42,6 +42,7 @@ ACTIVITIES = {"put": "putting", "update": "updating", "delete": "deleting", "und
 OF_LIST = ("keys", "method", "reason", "read_units", "requests", "seconds")
 """The figures of the list of keys that a result has."""
 
+_ACTIONS = ("put", "update", "invoke", "queue", "start_machine", "undo")
 _CHECKED = ("put", "item", "values", "names", "invoke", "update", "guard", "overwrite", "batch")
 _ABOVE_ZERO = Must(number(5e-324), "a number above 0")
 _LIMITS = ("max_write_rate", "max_write_units", "max_read_rate", "max_read_units", "patience")
@@ -143,7 +144,8 @@ def for_each_key(
         invoke: The name or the ARN of a function, which is invoked with batches of keys.
         queue: The URL of a queue, which gets a message for each batch of keys.
         start_machine: The ARN of a state machine; an execution is started for each batch of keys.
-        undo: The directory of a run that has put items: delete them, where they are unchanged.
+        undo: The directory of a run that has put items, its `output`: delete them, where they are
+            unchanged. A dry run has none.
         item: With update and delete: the sort key of the item, such as {"sk": "PROFILE"}.
         values, names: With update: the values of :names and of #names in the expression.
         guard: With put: "look" (the default) takes back an item that is alone in its collection;
@@ -189,6 +191,11 @@ def for_each_key(
             check_characters(arguments[name])
         except ValueError as error:
             raise CannotStart(f"{name} cannot be written: {error}.") from error
+    if not resume and not delete and not any(arguments[name] is not None for name in _ACTIONS):
+        raise CannotStart(
+            f"Give one thing to do, {', '.join(f'{name}=' for name in _ACTIONS)} or "
+            "delete=. A dry run has no output, so it cannot be undone."
+        )
     if resume and output is None:
         raise CannotStart("resume needs output: only a run in a directory can be resumed.")
     if resume and dry_run:
@@ -412,7 +419,6 @@ class _Run:
             resume=is_resumed,
             stop=self.stop,
             patience=self._patience,
-            prefix="--",
         ) as job:
             job.prepare(self._table, may_be_finished=is_resumed)
             if job.journal.is_finished():

@@ -10,13 +10,14 @@ from threading import Event
 from typing import Any
 
 from keyhop.checks import Must, check_arguments, number, requirements_of
+from keyhop.dynamodb.client import NamedTable, name_table
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BaselineUnreadable, BudgetSpent, CannotStart, NotPermitted, Stopped
 from keyhop.public.deployment import index_record
 from keyhop.public.runs import Progress
-from keyhop.public.tables import NamedTable, name_table
+from keyhop.public.tables import CONNECTIONS
 from keyhop.report.candidates.streamed import Streamed
 from keyhop.report.course import Course
 from keyhop.report.facts import Absent, CodeFacts, RequestFacts, SampleFacts, StreamFacts
@@ -143,8 +144,10 @@ def examine(
                 print(finding.severity, finding.id, finding.summary)
 
     Args:
-        table, session, endpoint_url: See `list_keys`. Boto3's Table sends the requests of DynamoDB;
-            CloudWatch and the stream are read with the credentials of the environment.
+        table, session: See `list_keys`. Boto3's Table sends the requests of DynamoDB; CloudWatch
+            and the stream are read with the credentials of the environment.
+        endpoint_url: The address of DynamoDB and its streams. Outside AWS, CloudWatch is then asked
+            only if AWS_ENDPOINT_URL gives its address; otherwise its findings are "unknown".
         stack: The name of the deployment whose record of the key index counts. By default that of
             this machine counts.
         exhaustive: Read every partition key instead of a sample.
@@ -154,7 +157,7 @@ def examine(
         insights: Ask Contributor Insights for the most accessed keys, where it is on.
         code: A directory, in whose Python files calls of DynamoDB are looked for. None is run.
         requests: The file that `keyhop.report.sampler` has written in your application.
-        accept: "throttled": read the table even if its key ranges were throttled within the last
+        accept: ["throttled"]: read the table even if its key ranges were throttled within the last
             hour.
         peak_writes: The write units a second that you expect.
         candidates: Other partition keys to be judged, such as "PK=DEVICE#{deviceId}#{ts:day}".
@@ -181,7 +184,7 @@ def examine(
     """
     arguments = locals()
     check_arguments(arguments, _requirements())
-    named = name_table(table, session, endpoint_url, patience=patience)
+    named = name_table(table, session, endpoint_url, CONNECTIONS, patience)
     names = ("exhaustive", "control_plane_only", "since", "stream", "insights", "peak_writes")
     more = ("confirm", "max_read_units", "max_read_rate", "max_cost", "show_keys", "dry_run")
     settings = ReportInput(
@@ -297,7 +300,8 @@ class _Examining:
         if maximum is not None and (price.dollars or 0.0) > maximum:
             raise BudgetSpent(
                 f"Reading every partition key of {price.table} costs up to about "
-                f"${price.dollars:,.2f}, more than the maximum of ${maximum:g}."
+                f"${price.dollars:,.2f}, more than the maximum of ${maximum:g}: give a "
+                "higher max_cost=, or leave exhaustive= out."
             )
         self.approve(price)
 
@@ -319,10 +323,10 @@ class _Examining:
         if units is None and settings.max_cost is not None:
             units = connection.prices.units_for(settings.max_cost)
         if units is not None:
-            left = max(1.0, units - self.usage.read_units)
+            remaining = max(1.0, units - self.usage.read_units)
             is_limited = settings.read_units is not None
-            settings = replace(settings, max_read_units=left) if is_limited else settings
-            request = replace(settings.request(str, {}), max_read_units=left)
+            settings = replace(settings, max_read_units=remaining) if is_limited else settings
+            request = replace(settings.request(str, {}), max_read_units=remaining)
         try:
             return sample(
                 connection,

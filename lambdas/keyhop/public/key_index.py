@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NoReturn
 
-from keyhop.checks import Must, number, shown
+from keyhop.checks import Must, check_arguments, number
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
@@ -100,7 +100,7 @@ class IndexResult:
 
     @property
     def drift(self) -> int:
-        """What the verification found wrong, repaired or not."""
+        """The number of differences that the verification found, repaired or not."""
         return self.missing + self.surplus + self.occupied
 
     @property
@@ -408,11 +408,9 @@ class KeyIndex:
 
     def _no_queue(self) -> str:
         if self.stack is None:
-            return (
-                "No queue is known: give --stack with the name of the keeper's stack, or --queue."
-            )
+            return "No queue is known: give stack= with the name of the keeper's stack, or queue=."
         return (
-            f"Stack {self.stack} has no output {FAILURE_QUEUE}: give --queue, or --stack with the "
+            f"Stack {self.stack} has no output {FAILURE_QUEUE}: give queue=, or stack= with the "
             "name of the keeper's stack."
         )
 
@@ -426,12 +424,12 @@ class KeyIndex:
         if not self._record.is_shared:
             raise CannotStart(
                 "The index must not be trusted from now on, which only the record of the "
-                "deployment can say: give --stack with the name of the keeper's stack."
+                "deployment can say: give stack= with the name of the keeper's stack."
             )
         if self._registry.load().sentinel is None:
             raise CannotStart(
                 f"Stack {self.stack} has no record of the key index of "
-                f"{self._opened.table.bare_name!r}: give --stack with the name of the keeper's "
+                f"{self._opened.table.bare_name!r}: give stack= with the name of the keeper's "
                 "stack."
             )
         self._registry.withdraw(why)
@@ -448,10 +446,7 @@ class KeyIndex:
     ) -> "_Action":
         """Return an action with checked arguments."""
         arguments = {"max_write_rate": max_write_rate, "max_read_rate": max_read_rate, **more}
-        for name, must in _ARGUMENTS.items():
-            value = arguments.get(name)
-            if value is not None and not must.check(value):
-                raise CannotStart(f"{name} must be {must.be}, not {shown(value)}.")
+        check_arguments(arguments, _ARGUMENTS)
         if resume and output is None:
             raise CannotStart("resume needs output: only walks in a directory can be resumed.")
         path = None if output is None else Path(output)
@@ -518,7 +513,7 @@ class _Action:
         """Raise CannotStart: there is nothing to remove."""
         raise CannotStart(
             f"Table {self._table.bare_name!r} has no key index, and none is on record here. If "
-            f"sentinels may be left in it, give --sweep: that reads each collection, for about "
+            f"sentinels may be left in it, give sweep=True: that reads each collection, for about "
             "1.5 RRU a key."
         )
 
@@ -596,7 +591,7 @@ class _Action:
         if keepers := watch.followers(stream):
             raise CannotStart(
                 f"The key index of {self._table.bare_name!r} is kept by {keepers[0].function}: "
-                f"give --stack with the name of its stack, where its record and its lease are."
+                f"give stack= with the name of its stack, where its record and its lease are."
             )
 
     def _lease_is_lost(self) -> None:
@@ -642,7 +637,6 @@ class _Action:
             resume=self._resume,
             stop=self._stop,
             patience=index._patience,
-            prefix="--",
         ) as job:
             job.prepare(may_be_finished=self._resume)
             complete(job, ACTIVITIES[kind], index._progress, index._say, self._expected)

@@ -14,11 +14,10 @@ from threading import Event, Thread
 from typing import IO, Any, Literal
 
 from keyhop import __version__
-from keyhop.checks import Must, number, one_of, some_of, whole
-from keyhop.checks import shown as value_shown
+from keyhop.checks import Must, check_arguments, number, one_of, shown, whole
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.values import Key, TypedValue, to_json
-from keyhop.errors import CannotStart, StaleIndex, Stopped
+from keyhop.errors import BudgetSpent, CannotStart, StaleIndex, Stopped
 from keyhop.jobs.estimate import Ahead, Estimate, by_index, estimate
 from keyhop.jobs.formats import Encoder, Format
 from keyhop.jobs.journal import Commit, Journal, usage_json
@@ -26,7 +25,7 @@ from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.local import LocalJob, check_is_begun
 from keyhop.jobs.price import Cost, price
-from keyhop.jobs.request import Request
+from keyhop.jobs.request import Request, accepting
 from keyhop.keys.request import STALE_INDEX, KeysInput
 from keyhop.keys.task import Fold, choose_method, listed, without_sentinels
 from keyhop.keys.verify import Verdict, verify
@@ -57,7 +56,7 @@ OF_MANIFEST = ("run", "format", "segments", "started", "ended", "parts")
 _ABOVE_ZERO = Must(number(5e-324), "a number above 0")
 _ARGUMENTS = {
     "method": Must(one_of("auto", "skip", "scan", "index"), '"auto", "skip", "scan" or "index"'),
-    "accept": Must(some_of(STALE_INDEX), f"a list of {STALE_INDEX!r}"),
+    "accept": accepting(STALE_INDEX),
     "limit": Must(whole(1), "a whole number above 0"),
     "segments": Must(whole(1, MOST_SEGMENTS), f"a whole number from 1 to {MOST_SEGMENTS:,}"),
     "threads": Must(whole(1, MOST), f"a whole number from 1 to {MOST}"),
@@ -120,7 +119,7 @@ def list_keys(
             each key is a tuple of their values.
         method: "skip" hops from key to key, "scan" reads everything, "index" reads the key index;
             "auto" chooses, and `summary.reason` says why.
-        accept: "stale-index", with method "index": read the key index even if it may be out of
+        accept: ["stale-index"], with method "index": read the key index even if it may be out of
             date.
         limit: End after this number of keys, in an iteration and in `write_to`.
         typed: Yield each key as a dict of JSON values with types, such as {"pk": {"S": "a"}}.
@@ -158,9 +157,7 @@ def list_keys(
         KeyhopError: See keyhop.errors.
     """
     arguments = locals()
-    for name, must in _ARGUMENTS.items():
-        if arguments[name] is not None and not must.check(arguments[name]):
-            raise CannotStart(f"{name} must be {must.be}, not {value_shown(arguments[name])}.")
+    check_arguments(arguments, _ARGUMENTS)
     if resume and output is None:
         raise CannotStart("resume needs output: only a run in a directory can be resumed.")
     if output == "":
@@ -193,7 +190,10 @@ def list_keys(
     )
     if max_cost is not None:
         maximum = opened.connection.prices.units_for(max_cost)
-        request = replace(request, max_read_units=min(request.max_read_units or maximum, maximum))
+        if request.max_read_units is not None and request.max_read_units < maximum:
+            max_cost = None  # The other limit is reached before.
+        else:
+            request = replace(request, max_read_units=maximum)
     listing = Listing(
         opened,
         request,
@@ -206,6 +206,7 @@ def list_keys(
         approve,
         say or (lambda text: None),
         OwnStop(stop),
+        max_cost,
     )
     return Keys(listing, limit, typed)
 
@@ -233,12 +234,6 @@ class KeysSummary:
     seconds: float
     finished: bool
     _report: Mapping[str, Any] = field(repr=False)
-
-    @classmethod
-    def of(cls, report: Mapping[str, Any]) -> "KeysSummary":
-        """Return the summary with the figures of a report."""
-        names = (name for name in cls.__slots__ if name != "_report")
-        return cls(**{name: report[name] for name in names}, _report=report)
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures, as `keyhop keys --summary FILE` writes them."""
@@ -350,7 +345,10 @@ class Keys(Iterator[Any]):
     def summary(self) -> KeysSummary:
         """The figures so far; they are complete after the last key."""
         report = self._listing.report()
-        return KeysSummary.of(report if self._limit is None else {**report, "keys": self._count})
+        if self._limit is not None:
+            report["keys"] = self._count
+        names = (name for name in KeysSummary.__slots__ if name != "_report")
+        return KeysSummary(**{name: report[name] for name in names}, _report=report)
 
     @property
     def was_finished(self) -> bool:
@@ -399,7 +397,7 @@ class Listing:
     """A list of keys in this process: opened, run once, and reported.
 
     Attributes:
-        stored: The figures of the finished run in the directory; None if keys are to be read.
+        stored: The figures of the finished run in the directory; None if keys must be read.
         was_run: Whether `run` was called.
         is_finished: Whether all keys were listed.
         began_anew: Whether the keys were found by another method after the key index was refused.
@@ -420,8 +418,10 @@ class Listing:
         approve: Callable[[Ahead, float | None], None] | None,
         say: Callable[[str], None],
         stop: Event,
+        max_cost: float | None = None,
     ) -> None:
         self.stop = stop
+        self._max_cost = max_cost
         self.stored: dict[str, Any] | None = None
         self.was_run = self.is_finished = self.began_anew = False
         self.cleaning = ExitStack()
@@ -455,7 +455,6 @@ class Listing:
                     stop=stop,
                     patience=patience,
                     processes=processes,
-                    prefix="--",
                 )
             )
             self.job.prepare(opened.table, may_be_finished=resume and not self._share)
@@ -501,6 +500,10 @@ class Listing:
                 self._read(sink_of)
         except Stopped:
             pass
+        except BudgetSpent as error:
+            if self._max_cost is None:
+                raise
+            raise self._over_cost(self._max_cost) from error
         except BaseException as error:
             if not isinstance(error, Exception):  # Ctrl-C, with threads that are still reading
                 self.stop.set()
@@ -508,6 +511,14 @@ class Listing:
         finally:
             self._seconds = time.monotonic() - began
             self.cleaning.close()
+
+    def _over_cost(self, maximum: float) -> BudgetSpent:
+        spent = self.job.connection.prices.dollars(self.job.reader.usage.read_units)
+        go_on = "Begin again" if self._output is None else "Resume it"
+        return BudgetSpent(
+            f"Of ${maximum:g} ${spent:,.6f} are spent, and the next page may cost more than what "
+            f"remains. {go_on} with a higher max_cost=."
+        )
 
     def _show_stored(self, sink_of: SinkOf | None) -> None:
         plan = self.job.journal.plan()
@@ -530,10 +541,10 @@ class Listing:
     def _pass_on(self, sink_of: SinkOf | None) -> None:
         """Pass the keys on page by page, and keep no files."""
         # The keys of an index are held back until the index is known to have been up to date.
-        with ExitStack() as held:
+        with ExitStack() as cleaning:
             sink = None if sink_of is None else self._sink(sink_of)
             if sink is not None and self.job.plan.method == "index":
-                sink.hold(held.enter_context(tempfile.SpooledTemporaryFile(MOST_HELD_BYTES)))
+                sink.hold(cleaning.enter_context(tempfile.SpooledTemporaryFile(MOST_HELD_BYTES)))
             elif sink is not None:
                 sink.begin()
             try:
@@ -670,7 +681,7 @@ class KeysEstimate:
 
     @property
     def keys(self) -> Interval:
-        """The number of keys: its mean, and the ends of a 95% interval."""
+        """The number of keys: its `mean`, and `low` and `high`, the ends of a 95% interval."""
         return self.estimate.findings.keys
 
     @property
@@ -689,7 +700,22 @@ class KeysEstimate:
         return self.estimate.costs
 
     def dollars(self, method: str) -> Interval:
-        """Return the dollars of reads of a method, at on-demand prices."""
+        """Return the dollars of reads of a method, at on-demand prices.
+
+        Args:
+            method: One of `methods`: "skip", "scan", "published" (the published method, which
+                Keyhop does not use), or "index" if the key index would be read.
+
+        Returns:
+            The `mean`, and the ends of a 95% interval: `low` and `high`.
+
+        Raises:
+            CannotStart: The method was not estimated.
+        """
+        if method not in self.methods:
+            raise CannotStart(
+                f"method must be one of {', '.join(self.methods)}, not {shown(method)}."
+            )
         units, prices = self.estimate.costs[method].units, self.estimate.prices
         return Interval(*map(prices.dollars, (units.mean, units.low, units.high)))
 

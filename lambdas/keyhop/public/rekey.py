@@ -172,7 +172,7 @@ class Rekey:
             approve: Is called before anything is changed, and before `plan` reads the whole table,
                 with the action and a function that returns its dry run. An exception that it raises
                 ends the call. `throttle`, `pause` and `resume` do not call it.
-            say: Is called with messages for a person, such as what is waited for.
+            say: Is called with messages for a person, such as the reason of a wait.
             stop: An event that ends calls, with the exception Stopped, when it is set. Several
                 objects may share it: a call never sets it.
 
@@ -325,7 +325,7 @@ class Rekey:
             remote: Record the deployment `stack`, whose function follows the tables, and let it do
                 the work of this and of later calls. Otherwise nothing follows, and writes to the
                 old table are missing in the new one until `verify`.
-            accept: "shards": the table is a sharded one, and the template handles the suffixes.
+            accept: ["shards"]: the table is a sharded one, and the template handles the suffixes.
             max_write_rate: The maximum write units a second.
             max_read_rate: The maximum read units a second.
             functions: The file of the template's functions, if it has any: only this text runs.
@@ -344,8 +344,8 @@ class Rekey:
         control = side.control()
         if control.serving != "source" or control.stage != "open":
             raise CannotStart(
-                f"{self.to} serves already, or is about to: there is nothing to copy. See keyhop "
-                "rekey status."
+                f"{self.to} serves already, or is about to: there is nothing to copy. See the "
+                "status."
             )
         deployment = self._deployment_to_record(side) if remote else self._recorded(side)
         is_sharded = self._shards_of(self.stack if deployment is None else deployment.stack.name)
@@ -412,7 +412,7 @@ class Rekey:
             The result. Its `obstacles` are the kinds of differences that were found.
 
         Raises:
-            CannotStart: There is no re-key, or an argument is wrong.
+            CannotStart: The re-key does not exist, or an argument is wrong.
             KeyhopError: See keyhop.errors.
         """
         more = {"repair": repair, "share": share, "max_read_rate": max_read_rate}
@@ -485,8 +485,8 @@ class Rekey:
         If a step fails before the turn, the old table goes on serving.
 
         Args:
-            accept: "unmapped": lose the items that cannot be mapped back; "stragglers": overwrite
-                the items of writes that bypassed the routers.
+            accept: A list of "unmapped" (lose the items that cannot be mapped back) and
+                "stragglers" (overwrite the items of writes that bypassed the routers).
             expect: How many routers must have reported. By default as it is recorded.
             freeze_limit: Go back if writes would wait for more seconds, from 6 to 20. By default as
                 the last time, at first 10.
@@ -522,7 +522,7 @@ class Rekey:
             dry_run: Only count the messages in the queue, approximately, as `left`.
 
         Returns:
-            The numbers of messages that were settled, that are left, and of other re-keys.
+            The numbers of messages that were settled, that remain, and of other re-keys.
 
         Raises:
             CannotStart: No deployment is known.
@@ -533,7 +533,7 @@ class Rekey:
         if deployment is None and self.stack is not None:
             deployment = self._deployment(self.stack)
         if deployment is None:
-            raise CannotStart("No deployment is known to follow the tables: give --stack.")
+            raise CannotStart("No deployment is known to follow the tables: give stack=.")
         queue = deployment.deployed(self._connection, side.plan())
         if dry_run:
             count = queue.failed()
@@ -596,7 +596,7 @@ class Rekey:
                 calls that are often repeated.
 
         Raises:
-            CannotStart: There is no re-key to this table.
+            CannotStart: No re-key to this table exists.
             RunConflict: It is a re-key of another table.
             KeyhopError: See keyhop.errors.
         """
@@ -610,7 +610,7 @@ class Rekey:
         return self._recorded(self._side())
 
     def move_expiry(self) -> None:
-        """Let items expire in the table that serves only, as far as DynamoDB allows it now.
+        """Let items expire in the table that serves only, if DynamoDB allows it now.
 
         A cutover and a rollback by this process do it themselves. Repeat it after one that a
         deployment made. `complete` does what then remains.
@@ -631,13 +631,12 @@ class Rekey:
             pair = side.plan()
         except TableNotFound as error:
             raise CannotStart(
-                f"There is no re-key of {self._source} to {self.to}: begin with keyhop rekey plan, "
-                "then create."
+                f"There is no re-key of {self._source} to {self.to}: begin with plan, then create."
             ) from error
         if pair.source != self._source:
             raise RunConflict(
                 f"{pair.destination} is being made of {pair.source}, and not of {self._source}: "
-                "give --to another table."
+                "name another table as to=."
             )
         return side
 
@@ -688,8 +687,8 @@ class Rekey:
         sort = source.sort if sort_key is None else _attribute(sort_key, source)
         if sort is not None and sort.name == partition.name:
             raise CannotStart(
-                f"{sort.name!r} cannot be both keys of the new table: give --sort-key another "
-                "name, or --sort-key= for none."
+                f"{sort.name!r} cannot be both keys of the new table: give another name as "
+                "sort_key=, or an empty one for none."
             )
         return KeySpace((partition,), sort)
 
@@ -745,10 +744,10 @@ class Rekey:
     def _deployment_to_record(self, side: SideTable) -> "_Deployment":
         name = (side.told(DEPLOYMENT) or {}).get("stack")
         if self.stack is None:
-            raise CannotStart("remote needs the name of a deployment: give --stack.")
+            raise CannotStart("remote needs the name of a deployment: give stack=.")
         if name not in (None, self.stack):
             raise CannotStart(
-                f"The stack {name!r} follows the tables of this re-key: give --stack {name}, or "
+                f"The stack {name!r} follows the tables of this re-key: give stack={name}, or "
                 "cancel the re-key first."
             )
         return self._deployment(self.stack)
@@ -796,7 +795,6 @@ class Rekey:
             resume=resume,
             stop=OwnStop(self._stop),
             patience=self._patience,
-            prefix="--",
         ) as job:
             job.prepare(may_be_finished=resume)
             complete(job, activity, self._progress, self._say, float(items) or None)
@@ -850,7 +848,7 @@ class Rekey:
         if control.stage == "open" and control.serving == to:
             if not dry_run and side.told(TURNED) is not None:
                 self.move_expiry()  # which a state machine does not do
-            raise CannotStart(f"The {to} serves already: see keyhop rekey status.")
+            raise CannotStart(f"The {to} serves already: see the status.")
         deployment = self._recorded(side)
         change = partial(self._change_from_here, side, to, deployment, more)
         plan = _result_of_change(action, change().dry_run())
@@ -966,7 +964,7 @@ def _directory(
 ) -> Path | None:
     """Return the directory of a run; raise CannotStart or RunConflict for wrong arguments."""
     if deployment is not None:
-        flags = {"--functions": functions, "--output": output, "--resume": resume}
+        flags = {"functions=": functions, "output=": output, "resume=": resume}
         if names := [name for name, value in flags.items() if value]:
             raise CannotStart(
                 f"The deployment {deployment.stack.name!r} does the work of this re-key: leave out "
@@ -990,7 +988,7 @@ def _attribute(text: str | None, source: KeySpace) -> KeyAttribute | None:
 
 def _check_name(source: str, new: str) -> None:
     if new == source:
-        raise CannotStart("--to must name another table than the one that is re-keyed.")
+        raise CannotStart("to= must name another table than the one that is re-keyed.")
     if not (TABLE_NAME.fullmatch(new) and TABLE_NAME.fullmatch(new + SIDE_SUFFIX)):
         raise CannotStart(
             f"{new!r} is no name for the new table: it has 3 to 249 of a-z A-Z 0-9 _ . -, as the "

@@ -93,14 +93,14 @@ def progress_of(job: LocalJob, is_over: bool = False, activity: str = "reading")
     """Return how far a job is that has begun; any thread may call it."""
     group, usage = job.group, job.reader.usage
     sentinels = int(usage.counters["put"] + usage.counters["deleted"])
-    segments, done = job.plan.segments, group.ended
-    share = share_done(done, segments, group.threads, max(group.keys, sentinels), job.expected)
+    segments, ended = job.plan.segments, group.ended
+    share = share_done(ended, segments, group.threads, max(group.keys, sentinels), job.expected)
     return Progress(
         group.keys,
         job.expected,
         share,
         segments,
-        done,
+        ended,
         usage.read_units,
         usage.write_units,
         usage.throttles.total(),
@@ -154,13 +154,13 @@ def waiting(stop: Event, say: Callable[[str], None], is_local: bool) -> Callable
 
     It raises Stopped if the event is set.
     """
-    said = ""
+    last = ""
 
     def wait(why: str) -> None:
-        nonlocal said
-        if why != said:
+        nonlocal last
+        if why != last:
             say(f"{why} ...")
-            said = why
+            last = why
         if stop.wait(LOCAL_POLL_SECONDS if is_local else POLL_SECONDS):
             raise Stopped
 
@@ -178,7 +178,6 @@ def opened_job(
     stop: Event,
     patience: float,
     processes: int | None = 1,
-    prefix: str = "",
 ) -> Iterator[LocalJob]:
     """Open a job whose files are in a locked directory.
 
@@ -188,7 +187,6 @@ def opened_job(
     Args:
         resume: Whether the directory may hold an unfinished run.
         processes: None for as many as make the run faster.
-        prefix: What precedes the names of settings in messages.
     """
     with ExitStack() as cleaning:
 
@@ -209,6 +207,6 @@ def opened_job(
             opened_until_then(path) if path else Journal(Memory()),
             stop,
             patience,
-            Place(str(path), f"The run in {path}", prefix),
+            Place(str(path), f"The run in {path}", "="),
             several=Several(starting(PROGRAM), processes, temporary),
         )

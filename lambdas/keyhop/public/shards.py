@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from keyhop.checks import shown as value_shown
 from keyhop.checks import whole
 from keyhop.clock import Clock, SystemClock
+from keyhop.dynamodb.client import NamedTable
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.values import TypedValue
@@ -177,7 +178,7 @@ class Shards:
                 raise
             raise TableNotFound(
                 f"{error} It would be the shard-metadata table ({self.metadata_reason}): give "
-                "--metadata with its name, or --stack with the name of the deployment that has it."
+                "metadata= with its name, or stack= with the name of the deployment that has it."
             ) from error
         self._placement = placement and Placement(placement == "calculated", hash, append_only)
         self._patience = patience
@@ -211,7 +212,7 @@ class Shards:
         """Return the shards of a logical key, by a strongly consistent read.
 
         Raises:
-            CannotStart: There is no metadata of the key.
+            CannotStart: The key has no metadata.
         """
         with self._explaining():
             return self._get(key)
@@ -235,8 +236,8 @@ class Shards:
         """
         _check("count", count)
         with self._explaining():
-            found = self._find(self._logical(key))
-            before, number = (None, 1) if found is None else (found.shards, found.shards.number)
+            stored = self._find(self._logical(key))
+            before, number = (None, 1) if stored is None else (stored.shards, stored.shards.number)
             if before is not None:
                 _check_is_not_drained(key, before)
             check_maximum(number, count, MOST_SHARDS)
@@ -268,7 +269,7 @@ class Shards:
             dry_run: Only estimate the cost, by the first page of the last shard.
 
         Raises:
-            CannotStart: There is no metadata of the key, or a drain to another number is under way.
+            CannotStart: The key has no metadata, or a drain to another number is under way.
             GaveUp: The drain was called off.
             KeyhopError: See keyhop.errors.
         """
@@ -283,7 +284,7 @@ class Shards:
             if before.phase in DRAINING and before.number != shards:
                 raise CannotStart(
                     f"{shown(key)} is being drained to {shards_text(before.number)}: go on with "
-                    f"--shards {before.number}, or end that with --call-off."
+                    f"shards={before.number}, or call it off."
                 )
             estimate = partial(self._estimate_moves, table, key, before, shards)
             if dry_run:
@@ -310,7 +311,7 @@ class Shards:
             if shards.phase is Phase.STEADY and shards.number == before.number:
                 raise GaveUp(
                     f"Too late: the drain of {shown(key)} has ended, with "
-                    f"{shards_text(before.number)}; keyhop shards add gives it more."
+                    f"{shards_text(before.number)}; add gives it more."
                 )
             self._say(f"{shown(key)}: {shards.phase}: {phase_text(shards)}.")
             change = ShardChange("call off", key, False, before.number, shards.number)
@@ -386,8 +387,8 @@ class Shards:
             f"{counted(job.group.keys, 'physical key')} read, for {units:,.1f} RRU: "
             f"${prices.dollars(units):,.6f} ({prices.on_demand})"
         )
-        found = (replace(lost, has_gaps=has_gaps(table, lost)) for lost in lost_keys.all())
-        return tuple(sorted(found, key=lambda lost: lost.has_gaps))
+        looked_at = (replace(lost, has_gaps=has_gaps(table, lost)) for lost in lost_keys.all())
+        return tuple(sorted(looked_at, key=lambda lost: lost.has_gaps))
 
     def _recovered(self, table: ShardedTable, lost: LostKey) -> LostKey:
         """Recover the metadata of a key, or note why that is not possible."""
@@ -517,7 +518,7 @@ class Shards:
     def _table(self, placement: Placement, separator: str) -> ShardedTable:
         """Return the table with a placement that all its users share."""
         return ShardedTable(
-            self._described.name,
+            NamedTable(self._connection, self._described.name),
             metadata=self.metadata,
             placement="calculated" if placement.calculated else "random",
             hash=placement.hash,
@@ -525,8 +526,6 @@ class Shards:
             separator=separator,
             policy=Policy(most=MOST_SHARDS),  # what a person asks for is not the policy's to refuse
             patience=self._patience,
-            endpoint=self._connection.endpoint,
-            client=self._connection.client,
             clock=self._clock,
         )
 
@@ -588,8 +587,8 @@ class Shards:
                 ) from error
         if self._placement is None:
             raise CannotStart(
-                "The metadata does not say yet how writers choose shards: give --placement, and "
-                "--hash, --append-only and --separator if writers have them."
+                "The metadata does not say yet how writers choose shards: give placement=, and "
+                "hash=, append_only= and separator= if writers have them."
             )
         return self._table(self._placement, self._schema.names.separator)
 
@@ -601,9 +600,9 @@ def _metadata_of(
     if metadata is not None:
         return metadata, "as given"
     for name, value in outputs.items():
-        sharded, _, found = value.partition(" ")
+        sharded, _, metadata_name = value.partition(" ")
         if name.startswith(SHARD_METADATA) and sharded == table.bare_name:
-            return found, f"by the outputs of stack {stack}"
+            return metadata_name, f"by the outputs of stack {stack}"
     why = "" if stack is None else f", because stack {stack} names none for this table"
     return f"{table.name}-shards", f"its usual name{why}"
 
@@ -619,6 +618,5 @@ def _check(name: str, count: int) -> None:
 def _check_is_not_drained(key: str | bytes, shards: Metadata) -> None:
     if shards.phase in DRAINING:
         raise CannotStart(
-            f"{shown(key)} is being drained ({shards.phase}): let that end, or end it with keyhop "
-            "shards drain --call-off."
+            f"{shown(key)} is being drained ({shards.phase}): let that end, or call it off."
         )

@@ -1,17 +1,11 @@
 """The table of a public call, and the record of its key index."""
 
-import os
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from keyhop.dynamodb.client import Connection, aws_client, connect
-from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.client import Connection, aws_client, name_table
 from keyhop.dynamodb.tables import Source, Table, look_up
-from keyhop.dynamodb.units import VARIABLE, Prices
-from keyhop.errors import CannotStart
-from keyhop.jobs.request import table_region
 from keyhop.key_index.index import Sentinels, sentinels_of
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.registry import Registry, bucket_registry, is_alive, local_registry
@@ -23,8 +17,6 @@ from keyhop.streams.event_source import Watch
 CONNECTIONS = MOST
 """The least number of connections to keep open; the first look at a table uses up to eight."""
 
-ADDRESSES = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
-
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
@@ -32,13 +24,6 @@ class OpenTable:
 
     connection: Connection
     table: Table
-
-
-class NamedTable(NamedTuple):
-    """The name of a table, and the connection to it."""
-
-    connection: Connection
-    name: str
 
 
 def open_table(
@@ -62,71 +47,8 @@ def open_table(
     """
     if isinstance(table, OpenTable):
         return table
-    connection, name = name_table(table, session, endpoint_url, threads, patience)
+    connection, name = name_table(table, session, endpoint_url, max(CONNECTIONS, threads), patience)
     return OpenTable(connection, look_up(connection, name, patience))
-
-
-def name_table(
-    table: Any,
-    session: Any = None,
-    endpoint_url: str | None = None,
-    threads: int = 0,
-    patience: float = DEFAULT_PATIENCE_SECONDS,
-) -> NamedTable:
-    """Connect to a table without a request; see `open_table`. A NamedTable is returned as it is."""
-    if isinstance(table, NamedTable):
-        return table
-    if isinstance(table, str) and table:
-        url = endpoint_url or next(filter(None, map(os.environ.get, ADDRESSES)), None)
-        region = None if session is not None else table_region(table)
-        core = getattr(session, "_session", session)
-        endpoint = Endpoint(region, url=url, session=core)
-        connection = connect(
-            endpoint,
-            max(CONNECTIONS, threads),
-            os.environ.get(VARIABLE),
-            give_up_after=patience,
-        )
-        return NamedTable(connection, table)
-    client = getattr(getattr(table, "meta", None), "client", None)
-    name = getattr(table, "name", None)
-    if client is None or not isinstance(name, str):
-        raise CannotStart("table must be the name or the ARN of a table, or boto3's Table.")
-    if session is not None or endpoint_url is not None:
-        raise CannotStart("boto3's Table has a client: leave session and endpoint_url out.")
-    meta = client.meta
-    endpoint = Endpoint(meta.region_name, url=meta.endpoint_url)
-    if endpoint.is_of_aws:
-        endpoint = Endpoint(meta.region_name)
-    prices = Prices.of(meta.region_name, os.environ.get(VARIABLE))
-    connection = Connection(_ClientOfTable(client), endpoint, prices=prices, patience=patience)
-    return NamedTable(connection, name)
-
-
-class _ClientOfTable:
-    """The client of boto3's Table, whose requests have Python values, for typed values."""
-
-    def __init__(self, client: Any) -> None:
-        from boto3.dynamodb.transform import ParameterTransformer
-        from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
-
-        self._client = client
-        self.region = client.meta.region_name
-        self.exceptions = client.exceptions
-        self._transform = ParameterTransformer().transform
-        self._python_value = TypeDeserializer().deserialize
-        self._typed_value = TypeSerializer().serialize
-
-    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Send one request; see dynamodb.client.DynamoDB."""
-        name = self._client.meta.method_to_api_mapping[operation]
-        model = self._client.meta.service_model.operation_model(name)
-        request = deepcopy(parameters)
-        self._transform(request, model.input_shape, self._python_value, "AttributeValue")
-        answer: dict[str, Any] = getattr(self._client, operation)(**request)
-        if model.output_shape is not None:
-            self._transform(answer, model.output_shape, self._typed_value, "AttributeValue")
-        return answer
 
 
 class IndexRecord:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.jobs.request import TABLE_ARN
+from keyhop.dynamodb.endpoint import TABLE_ARN
 from keyhop.storage.s3 import Bucket
 from keyhop.storage.store import Store
 

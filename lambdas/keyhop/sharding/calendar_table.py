@@ -64,10 +64,17 @@ class _Range:
 class CalendarTable:
     """Items of a sharded table, by key and time; for any number of threads. It never scans.
 
-    `bucket` is the period of a table without a calendar in its metadata. `time` is the attribute
-    with an item's time, in UTC, as ISO-8601 text or as a number in `time_unit` ("s" or "ms" since
-    1970); the sort key by default. It belongs to an item's key: putting an item with a time in
-    another bucket creates another item. `ahead` is how many seconds it may be in the future.
+    Args:
+        table: The sharded table.
+        bucket: The period of a table without a calendar in its metadata: "month", "day" or "hour".
+        time: The attribute with an item's time, in UTC, as ISO-8601 text or as a number; the sort
+            key by default. It belongs to an item's key: putting an item with a time in another
+            bucket creates another item.
+        time_unit: The unit of times that are numbers: "s" or "ms" since 1970.
+        ahead: How many seconds an item's time may be in the future.
+
+    Raises:
+        CannotStart: An argument is wrong.
     """
 
     def __init__(
@@ -132,8 +139,13 @@ class CalendarTable:
     ) -> Iterator[dict[str, Any]]:
         """Yield the items of a key between two times, both included, bucket by bucket; lazily.
 
-        The times have the form that they have in items. Buckets are in the order of time, and the
-        items of each by their sort key.
+        Args:
+            key: The key without its bucket, a str or bytes.
+            between: The earliest and the latest time, in the form that times have in items.
+            descending: Return the latest bucket first, and its items in descending order of their
+                sort keys. Otherwise buckets and items ascend.
+            limit: The maximum number of items.
+            consistent: Read strongly consistently, at twice the price.
         """
         query = self._range(key, between, descending, consistent, limit)
         items = (item for bucket in self._buckets(query) for item in self._of(query, bucket, limit))

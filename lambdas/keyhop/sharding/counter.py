@@ -29,8 +29,19 @@ MOST_DIGITS = 37
 class ShardedCounter:
     """The counters of a sharded table, one for each logical key; for any number of threads.
 
-    A counter's key must have no other items. Tokens are remembered for at least `token_seconds`;
-    DynamoDB deletes expired ones if the table's time to live is enabled for `keyhop_expires`.
+        with keyhop.ShardedTable("Views", metadata="Views-shards") as table:
+            views = keyhop.ShardedCounter(table)
+            views.add("/f.txt")
+            print(views.value("/f.txt", consistent=True))
+
+    Args:
+        table: The sharded table. Closing it also ends the use of the counter. A counter's key must
+            have no other items.
+        token_seconds: For how many seconds tokens are remembered, at least 3,600. DynamoDB deletes
+            expired ones if the table's time to live is enabled for `keyhop_expires`.
+
+    Raises:
+        CannotStart: token_seconds is too small.
     """
 
     def __init__(self, table: ShardedTable, *, token_seconds: float = TOKEN_SECONDS) -> None:
@@ -47,8 +58,16 @@ class ShardedCounter:
 
         Without a token this is one write, which is repeated if its answer was lost: the add is
         counted at least once, and `at_most` times at most. With a token this is a transaction of
-        two writes, and the add is counted once, even if another call repeats it. Raises the errors
-        of boto3's client; if one has a note about it, the add may still have been counted.
+        two writes, and the add is counted once, even if another call repeats it.
+
+        Args:
+            key: The logical key, a str or bytes.
+            n: A whole number, which may be negative.
+            token: A text that identifies this add, such as the number of an order.
+
+        Raises:
+            ClientError: DynamoDB refused it, as boto3's client raises it. If the error has a note
+                about it, the add may still have been counted.
         """
         if not isinstance(n, int) or isinstance(n, bool) or abs(n) >= 10**MOST_DIGITS:
             raise CannotStart(f"n must be a whole number of up to {MOST_DIGITS} digits.")
@@ -64,6 +83,10 @@ class ShardedCounter:
         If it is consistent, each add that was finished before is counted exactly once, and adds in
         flight may be counted. Otherwise the latest adds may be missing, and during a drain the
         parts that it moves may be counted twice or not at all.
+
+        Args:
+            key: The logical key, a str or bytes.
+            consistent: Read strongly consistently, at twice the price.
         """
         reader, logical = self.table.reader, typed(key)
         requests, schema = reader.requests, reader.schema

@@ -71,7 +71,7 @@ def check_is_metadata(connection: Connection, table: str, space: KeySpace) -> No
     if look_up(connection, table).space != KeySpace(space.partition):
         key = space.partition[0]
         raise CannotStart(
-            f"--metadata {table} is not the shard-metadata table of this table: its key would be "
+            f"metadata={table} is not the shard-metadata table of this table: its key would be "
             f"{key.name} ({key.type}), without a sort key."
         )
 

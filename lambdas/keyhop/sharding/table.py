@@ -15,14 +15,14 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, Unpack, cast, overload
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.clock import Clock, SystemClock
-from keyhop.dynamodb.client import dynamodb_client
-from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.client import Connection, NamedTable, name_table
 from keyhop.dynamodb.refusals import explained
 from keyhop.dynamodb.requester import send
 from keyhop.dynamodb.schema import keyspace_of
@@ -144,33 +144,59 @@ class ItemTable(Protocol):
 
 
 class ShardedTable:
-    """A sharded table; for any number of threads, and for forks of the process. The first call
-    sends the first request. All users need the same separator, placement, hash and append_only.
+    """A sharded table, with the calls of boto3's Table for items; and `query` by a logical key.
+
+    Threads may share an object, and a fork of the process may go on with it. As a context manager
+    it is closed at the end of the block. All users of a table must give the same separator,
+    placement, hash and append_only. The table's description is read by the first call.
+
+        with keyhop.ShardedTable("Audit", metadata="Audit-shards") as table:
+            table.put_item(Item={"path": "/f.txt", "at": "2026-11-21", "who": "ana"})
+            newest = list(table.query(key="/f.txt", descending=True, limit=50))
 
     Args:
-        metadata: The name of its shard-metadata table.
+        table: The name or the ARN of a table, or boto3's Table, whose client then sends all
+            requests. The table has a sort key, and its partition key is a string or binary. It is
+            empty, or has only items that ShardedTable has written.
+        metadata: The name of its shard-metadata table, which has the same partition key and no sort
+            key. A deployment creates it, and names it in an output of the stack.
         placement: "calculated" derives an item's shard from a hash of its keys, so that few reads
             find it; "random" uses any shard, and finding an item needs a read of all of them.
         hash: "jump", or "modulo", the published method.
         append_only: No item is ever written twice with the same key. Then a put needs no read, and
             with "random" its shard is random; of a key that is written twice, a query returns one.
-        accept: "plain-keys", to use keys although the table has items under them without a shard
+        separator: The text between a logical key and the number of its shard: 1 to 16 printable
+            ASCII characters, with no digits and no spaces.
+        accept: ["plain-keys"], to use keys although the table has items under them without a shard
             number. No call finds these items; by default, a call for such a key raises CannotStart.
+        policy: When shards are added, and how many: a `Policy` of keyhop.sharding.key.policy.
         settle_seconds: The duration of each step of a change, for keys that are registered here;
-            requests must take effect within half of it (protocol.py).
+            requests must take effect within half of it.
         read_indexes: Indexes with the table's key schema and all attributes; eventually consistent
             queries are spread over them and the table.
-        provisioned: Bounds for raising the write capacity of a provisioned table.
+        provisioned: Bounds for raising the write capacity of a provisioned table: a `Provisioned`
+            of keyhop.sharding.store.capacity, such as Provisioned(least=5, most=1000).
         patience: Seconds for which a throttled write, read, or page of a query is retried before
             its error is raised; the time-out of the last request may come on top.
-        client: Keyhop's client, or boto3's `client("dynamodb")` without retries.
         session: A boto3 session, whose credentials, region and classes of errors are used; by
             default those of the environment and of boto3's default session.
+        endpoint_url: The address of DynamoDB, such as that of DynamoDB Local. By default it is that
+            of the environment (AWS_ENDPOINT_URL).
+        client: The client that sends all requests: boto3's `client("dynamodb")`, whose retries
+            should be off, because they hide throttling. Then `table` is a name, and session and
+            endpoint_url are left out.
+        cloudwatch: With provisioned: boto3's `client("cloudwatch")`, whose metrics say how much
+            capacity the table consumes.
+        clock, chance: For tests: the time, and the random numbers.
+
+    Raises:
+        CannotStart: An argument is wrong. A table that cannot be sharded is refused by the first
+            call.
     """
 
     def __init__(
         self,
-        table: str,
+        table: Any,
         *,
         metadata: str,
         placement: Literal["random", "calculated"] = "calculated",
@@ -183,9 +209,9 @@ class ShardedTable:
         read_indexes: Sequence[str] = (),
         provisioned: Provisioned | None = None,
         patience: float = 30.0,
-        endpoint: Endpoint | None = None,
-        client: Any = None,
         session: Any = None,
+        endpoint_url: str | None = None,
+        client: Any = None,
         cloudwatch: Any = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
@@ -194,6 +220,8 @@ class ShardedTable:
             raise CannotStart(f"placement is {placement!r}; it must be 'random' or 'calculated'.")
         if hash not in ("jump", "modulo"):
             raise CannotStart(f"hash is {hash!r}; it must be 'jump' or 'modulo'.")
+        if isinstance(accept, str):
+            raise CannotStart(f"accept must be a list of texts: give [{accept!r}].")
         if unknown := {*accept} - {PLAIN_KEYS}:
             raise CannotStart(f"accept has {min(unknown)!r}; it may have {PLAIN_KEYS!r} only.")
         if settle_seconds < LEAST_SETTLE_SECONDS:
@@ -202,12 +230,18 @@ class ShardedTable:
                 f"{LEAST_SETTLE_SECONDS:g}."
             )
         Names("S", separator)  # raises for an invalid separator
-        self.name = self.table_name = table
+        if client is not None:
+            if not isinstance(table, str) or (session, endpoint_url) != (None, None):
+                raise CannotStart("client goes with the name of a table, and nothing else.")
+            table = NamedTable(Connection(client), table)
+        self._connect = partial(name_table, table, session, endpoint_url, CONNECTIONS)
+        connection, self.name = self._connect()
+        self.table_name = self.name
+        self.endpoint = connection.endpoint
         self.placement = Placement(placement == "calculated", hash, append_only)
         self.policy = policy or Policy()
-        self.endpoint = endpoint or Endpoint(session=getattr(session, "_session", session))
         self.requests = Requests(
-            client or dynamodb_client(self.endpoint, CONNECTIONS),
+            connection.client,
             clock or SystemClock(),
             patience,
             chance=chance or random.SystemRandom(),  # a fork draws other numbers
@@ -218,7 +252,6 @@ class ShardedTable:
         self._settle = settle_seconds
         self._accepts_plain = PLAIN_KEYS in accept
         self._indexes = tuple(read_indexes)
-        self._client = client
         self._provisioned = provisioned
         self._cloudwatch = cloudwatch
         self._process = os.getpid()
@@ -264,6 +297,12 @@ class ShardedTable:
         (docs/reference/sharding-boto3.md). With `key` it is a lazy iterator over all items, which
         reads a page when it is needed. Shards are read at different times: the result is not a
         snapshot.
+
+        Args:
+            key: The logical key, a str or bytes.
+            limit: The maximum number of items.
+            words: With a key: `between`, the first and the last sort key; `descending`;
+                `consistent`; and `page_token`, of `query_page`. Otherwise boto3's parameters.
         """
         if key is not None:
             check_words(words, Reading)
@@ -338,8 +377,18 @@ class ShardedTable:
         if opened is not None:
             opened[0].metadata.traffic.pause()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Report the remaining traffic, and stop the reading threads."""
+        """Report the remaining traffic, and stop the reading threads.
+
+        Shards that a key needs are added without it. It loses at most what the last minutes tell
+        about the traffic, by which fewer shards are proposed. A later call opens the table again.
+        """
         self._begin_anew_in_a_fork()
         with self._making:
             opened, self._opened = self._opened, None
@@ -387,7 +436,7 @@ class ShardedTable:
         if self._process == os.getpid():
             return
         self._process, self._making = os.getpid(), threading.Lock()
-        client = self._client or dynamodb_client(self.endpoint, CONNECTIONS)
+        client = self._connect().connection.client
         self.requests = replace(self.requests, client=client, usage=Usage())
         self.meta = Meta.of(client)
         self._opened = None

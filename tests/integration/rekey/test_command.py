@@ -15,7 +15,7 @@ def test_without_a_re_key_the_status_says_how_to_begin(pairs: Pairs) -> None:
     pairs.database.create(pairs.source)
     result = pairs.rekey("status")
     assert result.status == 2
-    assert "begin with keyhop rekey plan, then create" in result.err
+    assert "begin with plan, then create" in result.err
 
 
 def test_of_a_new_pair_the_status_says_what_comes_next(pairs: Pairs) -> None:

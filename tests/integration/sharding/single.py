@@ -4,7 +4,6 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.values import KeyType
 from keyhop.sharding.drain import Drain, DrainStep, Next
 from keyhop.sharding.key.names import Names
@@ -54,9 +53,10 @@ class Place:
 
     def table(self, **settings: Any) -> ShardedTable:
         usual: dict[str, Any] = {"clock": self.clock, "chance": random.Random(3)}
-        usual["endpoint"] = Endpoint(url=self.database.url)
+        if not settings.keys() & {"client", "session", "table"}:
+            usual["endpoint_url"] = self.database.url
         return ShardedTable(
-            self.name,
+            settings.pop("table", self.name),
             metadata=self.metadata,
             **{**usual, **settings},
         )

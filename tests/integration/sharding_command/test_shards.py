@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import pytest
 from keyhop.cli.main import main
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.public import shards as public_shards
 from keyhop.public.shards import Shards
 from keyhop.sharding.drain import Drain
@@ -69,7 +68,7 @@ class Place:
             self.name,
             metadata=self.metadata,
             clock=Shards._clock,
-            endpoint=Endpoint(url=self.database.url),
+            endpoint_url=self.database.url,
             **more,
         )
 
@@ -333,7 +332,7 @@ def test_a_drain_that_is_called_off(place: Place, clock: Time) -> None:
     assert "is being drained (closing)" in refused.err
     other = place.run("drain", "/f", "--shards", "3")
     assert other.status == 2
-    assert "is being drained to 1 shard: go on with --shards 1, or end that" in other.err
+    assert "is being drained to 1 shard: go on with --shards 1, or call it off" in other.err
     result = place.run("drain", "/f", "--call-off")
     assert result.status == 0
     assert "/f: steady: nothing is being changed: new items go to shards 1 to 4." in result.err

@@ -162,7 +162,7 @@ class Ending:
         if remaining > 0:
             raise CannotStart(
                 f"The cutover was {duration(now - turned['at'])} ago: complete comes "
-                f"{duration(self.window_days * DAY_SECONDS)} after it (--window), as until "
+                f"{duration(self.window_days * DAY_SECONDS)} after it (window_days=), as until "
                 "then there is a way back."
             )
         late = [straggler for straggler in side.stragglers() if straggler.at > now - QUIET_SECONDS]

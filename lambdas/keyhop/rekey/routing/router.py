@@ -17,8 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from keyhop.clock import Clock, SystemClock
-from keyhop.dynamodb.client import connect
-from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.client import connect, endpoint_from
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, WritesFrozen, WriteUncertain
 from keyhop.rekey.control import Control, Side
@@ -56,7 +55,8 @@ class Router:
         clients: Sequence[Any],
         name: str = "",
         patience: float = PATIENCE_SECONDS,
-        endpoint: Endpoint | None = None,
+        session: Any = None,
+        endpoint_url: str | None = None,
         on_change: Callable[[Control], None] = lambda control: None,
         on_difference: Callable[[Difference], None] = lambda difference: None,
         clock: Clock | None = None,
@@ -65,17 +65,20 @@ class Router:
         """Make a router, and guard the clients.
 
         Args:
-            side: the name of the side table, which is the new table's name followed by .rekey.
-            clients: the boto3 clients, resources or tables that the functions for writes use. Their
+            side: The name of the side table, which is the new table's name followed by .rekey.
+            clients: The boto3 clients, resources or tables that the functions for writes use. Their
                 requests are guarded: a write that was paused before it was sent is not sent to a
                 table that no longer serves. Requests outside of `write` are not affected. An empty
                 sequence means that no client is guarded, which `keyhop rekey status` reports.
-            name: the name of the application, for `keyhop rekey status`.
-            patience: seconds for which a write waits while writes are frozen; at least 3 more than
+            name: The name of the application, for `keyhop rekey status`.
+            patience: Seconds for which a write waits while writes are frozen; at least 3 more than
                 the freeze limit.
-            endpoint: the endpoint and the region of the side table.
-            on_change: called with the control item whenever it differs from the last one read.
-            on_difference: called with each real difference of shadow reads.
+            session: The boto3 session whose credentials and region are used for the side table. By
+                default they are those of the environment.
+            endpoint_url: The address of the side table's DynamoDB, such as that of DynamoDB Local.
+            on_change: Called with the control item whenever it differs from the last one read.
+            on_difference: Called with each real difference of shadow reads.
+            clock, chance: For tests: the time, and the random numbers.
 
         Raises:
             TypeError: `clients` contains something other than boto3's clients, resources and tables
@@ -92,7 +95,7 @@ class Router:
         self._patience = patience
         self._chance = chance or random.SystemRandom()
         if isinstance(side, str):
-            connection = connect(endpoint or Endpoint(), patience=REQUEST_SECONDS)
+            connection = connect(endpoint_from(session, endpoint_url), patience=REQUEST_SECONDS)
             side = SideTable(connection, side, patience=LOOK_PATIENCE_SECONDS)
         self._follower = Follower(side, self.name, self._clock, self.usage, on_change)
         self._guard = Guard(clients, self.name, self._follower, self._clock)
@@ -112,9 +115,14 @@ class Router:
         """Call the function of the serving table, `old` for the source or `new` for the
         destination, and return or raise what it does.
 
-        A shadow read calls both functions. If `same` says that the results differ, it calls
-        `strong_old` and `strong_new`, which are the same reads, strongly consistent (by default the
-        same functions again). `key` is the name of the read for logs, where it is hashed.
+        A shadow read calls both functions.
+
+        Args:
+            old, new: The functions that read the source and the destination.
+            strong_old, strong_new: The same reads, strongly consistent, for results of a shadow
+                read that differ; by default `old` and `new` again.
+            same: Returns whether two results are equal.
+            key: The name of the read for logs, where it is hashed.
         """
         began = self._clock.monotonic()
         strong_reads = (strong_old or old, strong_new or new)
@@ -155,6 +163,9 @@ class Router:
 
         While writes are frozen it waits. The function is called again, for the table that serves
         by then, if the guard has refused a request before any other write was sent.
+
+        Args:
+            old, new: The functions that write to the source and to the destination.
 
         Raises:
             WritesFrozen: writes were frozen for longer than the patience. Nothing was written.

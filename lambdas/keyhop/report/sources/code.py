@@ -75,12 +75,12 @@ def read_directory(path: Path) -> CodeFacts:
     if path.is_file():
         return read_code([(_name(Path(path.name)), _text(path))])
     if not path.is_dir():
-        raise CannotStart(f"There is no directory {str(path)!r}: --code names that of your code.")
+        raise CannotStart(f"There is no directory {str(path)!r}: code= names that of your code.")
     files = sorted(_files(path))
     if len(files) > MOST_FILES:
         raise CannotStart(
             f"{str(path)!r} has {len(files):,} Python files; name a folder of at most "
-            f"{MOST_FILES:,} for --code."
+            f"{MOST_FILES:,} for code=."
         )
     return read_code((_name(file.relative_to(path)), _text(file)) for file in files)
 

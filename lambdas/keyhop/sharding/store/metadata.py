@@ -404,7 +404,7 @@ class Metadata:
 
     def _lost(self) -> MetadataLost:
         return MetadataLost(
-            f"The shard metadata of a key is gone from {self.table}, and so its items would be "
-            f"found in part only: keyhop shards recover {self.schema.table} --metadata "
-            f"{self.table} --key KEY makes it anew from the table's keys."
+            f"The shard metadata of a key is gone from {self.table}, and so items of "
+            f"{self.schema.table} would be found in part only: keyhop shards recover, or "
+            "keyhop.Shards in Python, makes it anew from the table's keys."
         )

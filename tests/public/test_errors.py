@@ -1,0 +1,112 @@
+"""Errors of Python calls name arguments of Python; the command names its flags instead."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyhop
+import pytest
+from keyhop.cli.options import with_flags
+from keyhop.errors import BudgetSpent, CannotStart
+
+from testing.databases import Database
+from testing.servers import ROOT
+
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+LIBRARY = ROOT / "lambdas" / "keyhop"
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+
+def texts_of_errors(path: Path) -> Iterator[str]:
+    """The constant texts in each error of Keyhop that a module makes."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in vars(keyhop.errors):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
+def test_no_error_of_the_library_names_a_flag() -> None:
+    modules = [path for path in LIBRARY.rglob("*.py") if "cli" not in path.parts]
+    texts = [(path.name, text) for path in modules for text in texts_of_errors(path)]
+    assert len(texts) > 500
+    assert [(name, text) for name, text in texts if FLAG.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("give stack= with its name, or queue=.", "give --stack with its name, or --queue."),
+        ("leave out output= and resume=: this", "leave out --output and --resume: this"),
+        ("give sweep=True: that reads", "give --sweep: that reads"),
+        ("with segments=8, not 16", "with --segments 8, not 16"),
+        ("endpoint_url=ftp://x is not", "--endpoint-url ftp://x is not"),
+        ("after it (window_days=), as", "after it (--window), as"),
+        ("SET kinds= :kinds is no expression", "SET kinds= :kinds is no expression"),
+    ],
+)
+def test_the_command_writes_flags(text: str, expected: str) -> None:
+    assert with_flags(text) == expected
+
+
+def test_the_same_error_in_python_and_in_the_command(strict: Database, table_name: str) -> None:
+    strict.collections(table_name, [1] * 3)
+    keyhop.list_keys(table_name, endpoint_url=strict.url, output="keys", segments=4).run()
+    Path("keys/manifest.json").unlink()
+    with pytest.raises(CannotStart) as caught:
+        keyhop.list_keys(
+            table_name, endpoint_url=strict.url, output="keys", resume=True, segments=8
+        )
+    assert "was begun with segments=4, not 8: leave it out." in str(caught.value)
+    ended = strict.keys(table_name, "--resume", "keys", "--segments", "8")
+    assert "was begun with --segments 4, not 8: leave it out." in ended.err
+
+
+def test_a_spent_maximum_in_dollars_is_told_in_dollars(strict: Database, table_name: str) -> None:
+    strict.collections(table_name, [3] * 2_000, filling=2_000)
+    with pytest.raises(BudgetSpent) as caught:
+        keyhop.list_keys(table_name, endpoint_url=strict.url, max_cost=0.00001).run()
+    assert re.fullmatch(
+        r"Of \$1e-05 \$0\.0000\d+ are spent, and the next page may cost more than what remains\. "
+        r"Begin again with a higher max_cost=\.",
+        str(caught.value),
+    )
+    limits = {"max_cost": 0.5, "max_read_units": 20}
+    with pytest.raises(BudgetSpent, match=r"^Of 20 read units "):
+        keyhop.list_keys(table_name, endpoint_url=strict.url, **limits).run()
+
+
+def test_an_estimate_knows_its_methods(strict: Database, table_name: str) -> None:
+    strict.collections(table_name, [2] * 20)
+    plan = keyhop.estimate_keys(table_name, endpoint_url=strict.url)
+    with pytest.raises(
+        CannotStart, match=r"^method must be one of skip, scan, published, not 'index'\.$"
+    ):
+        plan.dollars("index")
+
+
+def test_a_text_is_no_list_of_accepted_conditions(strict: Database, table_name: str) -> None:
+    strict.collections(table_name, [2] * 20)
+    by_index = {"method": "index", "accept": "stale-index"}
+    with pytest.raises(
+        CannotStart, match=r"^accept must be a list of texts: give \['stale-index'\]"
+    ):
+        keyhop.list_keys(table_name, endpoint_url=strict.url, **by_index)  # type: ignore[arg-type]
+    with pytest.raises(CannotStart, match=r"give \['throttled'\]"):
+        keyhop.examine(table_name, endpoint_url=strict.url, accept="throttled")
+    with pytest.raises(CannotStart, match=r"give \['plain-keys'\]"):
+        keyhop.ShardedTable(table_name, metadata="m", accept="plain-keys")
+
+
+def test_a_dry_run_cannot_be_undone(strict: Database, table_name: str) -> None:
+    strict.collections(table_name, [2] * 20)
+    put = {"sk": "#feature"}
+    plan = keyhop.for_each_key(table_name, endpoint_url=strict.url, put=put, dry_run=True)
+    with pytest.raises(CannotStart, match="A dry run has no output, so it cannot be undone"):
+        keyhop.for_each_key(table_name, endpoint_url=strict.url, undo=plan.output)
