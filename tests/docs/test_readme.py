@@ -1,19 +1,49 @@
-"""README.md is one screen or two, and its status is that of docs/internals/claims.md."""
+"""README.md is one screen or two, and its status is that of docs/internals/claims.md.
+
+The pages that people read first are short, and each how-to page has the same order.
+"""
 
 import re
 import subprocess
 import tomllib
 from collections import Counter
+from pathlib import Path
+
+import pytest
 
 from testing.servers import ROOT
-from tests.docs.pages import PAGES, README, prose
+from tests.docs.pages import PAGES, README, name_of, prose
 from tests.unit.test_claims import claims
 
 LONGEST = 120
+MOST_WORDS = 20_000
+DOCS = ROOT / "docs"
+ORDER = [
+    "## When to use it",
+    "## Before you begin",
+    "## The shortest path",
+    "## Variations",
+    "## When something goes wrong",
+    "## How to undo it",
+]
+COLLECTIONS = ("key-patterns.md", "sharding-patterns.md")
+"""How-to pages that are collections of patterns."""
+HOW_TO = [page for page in sorted((DOCS / "how-to").glob("*.md")) if page.name not in COLLECTIONS]
 
 
 def test_it_is_short() -> None:
     assert len(README.read_text().splitlines()) <= LONGEST
+
+
+def test_what_people_read_first_is_short() -> None:
+    pages = [README, DOCS / "index.md", *DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")]
+    assert sum(len(page.read_text().split()) for page in pages) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=name_of)
+def test_a_how_to_page_has_the_order_of_the_others(page: Path) -> None:
+    headings = re.findall(r"^## .*", prose(page), re.MULTILINE)
+    assert [heading for heading in headings if heading in ORDER] == ORDER
 
 
 def test_its_status_counts_the_claims() -> None:

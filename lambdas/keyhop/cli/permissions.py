@@ -33,7 +33,7 @@ def run(**options: str | None) -> None:
     examples:
       keyhop permissions keys --table Orders
       keyhop permissions rekey --table Orders --to OrdersByDay --region eu-west-1
-      keyhop permissions runs --stack Keyhop > policy.json   a user of a deployment, --remote
+      keyhop permissions runs --stack Keyhop       to use a deployment (--remote)
 
     The policy has the calls that tests have recorded. writer and reader are programs that use
     ShardedTable. This command makes no call to AWS.
