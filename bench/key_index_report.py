@@ -8,9 +8,8 @@ from typing import Any
 
 from keyhop import __version__
 from keyhop.dynamodb.units import UNITS_PER_BLOCK, blocks_of
-from keyhop.key_index.keeper import usage_json
+from keyhop.key_index.keeper import THREADS, usage_json
 from keyhop.key_index.sentinel import LEAST_SORT_KEY, MARKER
-from keyhop.streams.partition_worker import THREADS
 
 from bench.key_index_work import BACKLOG, BATCH, ITEM_BYTES, ITEMS, KEYS, LANES, ROUNDS, Work
 from bench.markdown import markdown

@@ -18,7 +18,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from keyhop.streams.partition_worker import as_event
+from keyhop.streams.dead_letters import as_event
 
 from local.cloud import CREDENTIALS, REGION, Cloud, beside
 from testing.servers import LOCAL_CREDENTIALS

@@ -24,8 +24,7 @@ from keyhop.key_index.registry import DISCARDED, Lease, Registry
 from keyhop.key_index.request import Order
 from keyhop.key_index.trust import Evidence, why_not
 from keyhop.streams.dead_letters import DeadLetters
-from keyhop.streams.event_source import Follower
-from keyhop.streams.partition_worker import BatchResult
+from keyhop.streams.event_source import BatchResult, Follower
 
 from infra.followers import FAILURE_DAYS
 from testing.life_cycle_fakes import (

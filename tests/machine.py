@@ -19,7 +19,7 @@ from keyhop.each.request import EachInput
 from keyhop.jobs.fleet import Planner, clean_up, finish_run, scan_segments
 from keyhop.jobs.fleet_rate import MapLevels
 from keyhop.jobs.price import FunctionSize
-from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
+from keyhop.jobs.runs import ExecutionContext, Runs
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes
 from keyhop.key_index.request import WalkInput
@@ -77,7 +77,7 @@ class Levels:
 class Machine:
     """scan: stands between the map and ScanSegments, so that a test can spoil it."""
 
-    deployment: DeploymentSettings
+    deployment: Runs
     remaining: float = 900.0
     scan: Callable[..., Any] = scan_segments
     most_workers: int | None = None
@@ -93,7 +93,7 @@ class Machine:
 
     @property
     def runs(self) -> Runs:
-        return self.deployment.runs
+        return self.deployment
 
     @property
     def tables(self) -> list[str]:

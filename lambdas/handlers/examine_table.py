@@ -26,13 +26,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     execution = ExecutionContext.from_context(event["execution"])
     request = ReportInput.parse(event["input"])
     table = allowed(request.table, settings.tables)
-    runs = settings.deployment.runs
+    runs = settings.deployment
     steps = Steps(
         ReportInput.of(request),
         request.given,
         table,
         execution,
-        settings.deployment.connect(table, CONNECTIONS),
+        runs.connect(table, CONNECTIONS),
         runs.journal(execution.name),
         runs.journal,
         latest_in(runs.s3, runs.bucket, table),

@@ -16,10 +16,9 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.jobs.request import allowed, table_name
 from keyhop.key_index.deployment import KeyIndexes
-from keyhop.key_index.keeper import Collections, keep, usage_json
+from keyhop.key_index.keeper import THREADS, Collections, keep, usage_json
 from keyhop.key_index.registry import OCCUPIED
 from keyhop.key_index.sentinel import Sentinel
-from keyhop.streams.partition_worker import THREADS
 
 from handlers.settings import JobSettings
 from handlers.telemetry import function, make_logger, report, report_throttles

@@ -43,7 +43,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         MappedKeeper(
             Mappings(boto3.client("lambda"), settings.keeper, settings.queue), settings.watch
         ),
-        settings.deployment.runs.journal,
+        settings.deployment.journal,
         execution.id,
         partial(is_alive, lambda: boto3.client("stepfunctions")),
         settings.settle_seconds,

@@ -14,7 +14,7 @@ from keyhop.dynamodb.units import VARIABLE
 from keyhop.each.allowed import Allowed, check_allowed
 from keyhop.jobs.layout import most_of_account
 from keyhop.jobs.price import FunctionSize
-from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.jobs.runs import Runs
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes
 from keyhop.rekey.allowed import Allowed as Rekeyed
@@ -140,10 +140,10 @@ class JobSettings(Settings):
         return Watch(boto3.client, function_name(self.keeper)) if self.keeper else None
 
     @property
-    def deployment(self) -> DeploymentSettings:
+    def deployment(self) -> Runs:
         rekeyed = [name for pair in self.pairs for name in (pair.source, pair.destination)]
         tables = list(dict.fromkeys([*self.tables, *rekeyed]))
-        return DeploymentSettings(Runs(s3_client(), self.bucket), tables, self.prices)
+        return Runs(s3_client(), self.bucket, tables, self.prices)
 
     @property
     def key_indexes(self) -> KeyIndexes:
@@ -160,7 +160,7 @@ class JobSettings(Settings):
             indexes.decide_trust,
             indexes.task,
             sentinels_of=indexes.sentinels_of,
-            journal_of=indexes.deployment.runs.journal,
+            journal_of=indexes.deployment.journal,
             transform_of=partial(deployed_transform, self.pairs),
             **more,
         )
@@ -197,7 +197,7 @@ class PlanSettings(WorkerSettings):
             ),
         )
 
-    def deployment_for(self, task: str) -> DeploymentSettings:
+    def deployment_for(self, task: str) -> Runs:
         """Return the deployment's settings for a task: re-keys may use the tables of pairs only."""
         deployment = self.deployment
         if task not in (BACKFILL, VERIFY):

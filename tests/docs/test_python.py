@@ -9,7 +9,7 @@ from typing import Any
 
 import keyhop
 import pytest
-from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.jobs.runs import Runs
 from keyhop.public import deployment
 
 from testing.databases import Database
@@ -64,7 +64,7 @@ def test_the_examples_run(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(keyhop.Shards, "_clock", Time())
-    machine = Machine(DeploymentSettings(Runs(s3, "results"), ["Orders"]))
+    machine = Machine(Runs(s3, "results", ["Orders"]))
     stack = stack_of(machine, StepFunctions(machine))
     monkeypatch.setattr(deployment, "open_stack", lambda name, endpoint: stack)
     strict.create("Audit", ("path", "S"), ("at", "S"))

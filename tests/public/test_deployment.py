@@ -9,7 +9,7 @@ from threading import Event
 import keyhop
 import pytest
 from keyhop.errors import CannotStart, InvalidInput, RunConflict, Stopped
-from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.jobs.runs import Runs
 
 from testing.databases import Database
 from testing.s3 import MemoryS3
@@ -29,7 +29,7 @@ def machine(
     strict: Database, s3: MemoryS3, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> Machine:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", strict.url)
-    return Machine(DeploymentSettings(Runs(s3, "results"), [table_name]))
+    return Machine(Runs(s3, "results", [table_name]))
 
 
 @pytest.fixture

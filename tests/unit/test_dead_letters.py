@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from keyhop.errors import IndexBusy
 from keyhop.streams.dead_letters import DeadLetters, Reworked
-from keyhop.streams.partition_worker import BatchResult
+from keyhop.streams.event_source import BatchResult
 
 BATCH = {
     "streamArn": "arn:aws:dynamodb:us-east-1:111122223333:table/Orders/stream/2026-11-01",

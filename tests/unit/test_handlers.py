@@ -60,7 +60,7 @@ def test_planning_counts_what_it_has_read_found_and_planned(
     state = {"run": "e", "plan": {"segments": 4}, "segmentsLeft": 3}
 
     def plan(planner, request, disbelieved):
-        runs, tables = planner.deployment.runs, planner.deployment.tables
+        runs, tables = planner.deployment, planner.deployment.tables
         assert (request.table, planner.execution.name, runs.bucket) == ("Orders", "e", "results")
         assert (tables, planner.most_workers) == (["Orders"], 20)
         assert (planner.worker.memory_mb, planner.worker.architecture) == (1769, "arm64")

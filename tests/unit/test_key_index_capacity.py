@@ -12,7 +12,6 @@ from keyhop.key_index.provisioned import (
     READ,
     WRITE,
     Scaling,
-    Target,
     capacity_for,
     capacity_now,
     capacity_of,
@@ -74,7 +73,7 @@ def test_the_index_gets_what_the_build_may_write_and_then_little(
 
 def test_a_table_that_scales_is_taken_at_its_most() -> None:
     """At night it has little, and grows when the build writes."""
-    capacity = capacity_for(units(5, 5), 2, 1_000, {WRITE: Target(400)})
+    capacity = capacity_for(units(5, 5), 2, 1_000, {WRITE: (400, ())})
     assert capacity.building == units(5, 400)
 
 

@@ -10,7 +10,7 @@ from keyhop.dynamodb.tables import Table
 from keyhop.key_index.life_cycle import LifeCycle
 from keyhop.key_index.request import Verify
 from keyhop.key_index.sentinel import Sentinel
-from keyhop.streams.partition_worker import BatchResult
+from keyhop.streams.event_source import BatchResult
 
 from tests.unit.invocations import Context, metrics_in
 from tests.unit.test_handlers import EXECUTION

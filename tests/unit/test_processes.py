@@ -1,6 +1,7 @@
 """Several processes of one machine: what is shared out among them, and what follows a death."""
 
 import errno
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Link
@@ -16,13 +17,16 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, GaveUp, NotPermitted
 from keyhop.jobs.journal import Checkpoint, Commit, Journal, RunPlan, usage_json
 from keyhop.jobs.layout import most_processes
-from keyhop.jobs.processes import MOST_DEATHS, Assignment, GroupProcesses, News
+from keyhop.jobs.processes import MOST_DEATHS, GroupProcesses
 from keyhop.scan.reader import PageReader
 from keyhop.storage.local import Directory
 
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 SOURCE = Source("Orders", None, "", "id", SPACE, 0, 0)
 SEGMENTS = 100
+
+Assigned = namedtuple("Assigned", "path endpoint group threads patience max_read_rate may_read")
+"""What a process is told first."""
 
 
 def test_there_are_no_more_than_can_be_kept_busy() -> None:
@@ -57,19 +61,19 @@ class Child:
         return self.orders
 
     @property
-    def assignment(self) -> Assignment:
+    def assignment(self) -> Assigned:
         (first, *_) = self.heard()
-        assert isinstance(first, Assignment)
-        return first
+        assert isinstance(first, tuple)
+        return Assigned(*first)
 
     @property
     def rate(self) -> object:
         last = self.heard()[-1]
-        return last.max_read_rate if isinstance(last, Assignment) else last
+        return Assigned(*last).max_read_rate if isinstance(last, tuple) else last
 
     def news(self, keys: int = 0, units: float = 0.0, commits: int = 0) -> None:
         used = usage_json(Usage(requests=int(2 * units), read_units=units))
-        self.link.send(News(keys, 0, 3, commits, used))
+        self.link.send((keys, 0, 3, commits, used))
 
     def end(self, error: Exception | None = None) -> None:
         self.link.send(error)

@@ -214,7 +214,7 @@ def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:
         {"name": "p", "size": 9, "sha256": "x", "header": 0, "blocks": [[1, 2, 4], [0, 3, 5]]}
     )
     plan = plan_of(segments=2, planning=Usage(requests=1, read_units=0.5), planning_seconds=0.5)
-    told = manifest(plan, Totals.of(plan, [commit_of("a", (part,), 2)]), True, "now")
+    told = manifest(plan, Totals(plan, [commit_of("a", (part,), 2)]), True, "now")
     assert (told["keys"], told["requests"], told["read_units"]) == (5, 4, 2.0)
     assert told["segments"] == {
         "total": 2,

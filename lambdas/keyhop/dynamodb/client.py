@@ -172,11 +172,10 @@ class _ClientOfTable:
 def dynamodb_client(
     endpoint: Endpoint, connections: int = 16, *, patience: float | None = None
 ) -> Client:
-    """Make a tuned client with a pool of `connections`, before the threads that share it.
+    """Make a tuned client with a pool of `connections`; raise CannotStart or NoCredentials.
 
-    patience: seconds for an answer, and at most for a connection; None: as usual.
-    A loopback endpoint needs no credentials and no region: stand-ins are used if there are none.
-    Raises CannotStart or NoCredentials.
+    `patience` is the seconds for an answer, and at most for a connection. A loopback endpoint needs
+    no credentials and no region: stand-ins are used if there are none.
     """
     if endpoint.url is not None and not _is_http(endpoint.url):
         raise CannotStart(f"endpoint_url={endpoint.url} is not an http:// or https:// address.")
@@ -204,9 +203,7 @@ def dynamodb_client(
 
         credentials = session.get_credentials()
         if url is None or region is None or credentials is None:
-            boto3_client = (
-                make()
-            )  # it knows the address, and its first call reports missing settings
+            boto3_client = make()  # its first call reports missing settings
             client = Client(boto3_client.meta.region_name, lambda: boto3_client)
             url = boto3_client.meta.endpoint_url
         else:
@@ -223,8 +220,7 @@ def dynamodb_client(
 def _usual_url(session: Session, region: str | None) -> str | None:
     """Return the usual address of DynamoDB in a region; None if the configuration may change it.
 
-    It is the address that boto3's client would find, at a fraction of the time that making that
-    client takes.
+    boto3's client would find it too, but takes much longer to make.
     """
     configured = ConfiguredEndpointProvider(
         session.full_config, session.get_scoped_config(), "dynamodb"
@@ -251,14 +247,13 @@ def _is_http(url: str) -> bool:
 def aws_client(
     service: str, endpoint: Endpoint, attempts: int = 3, url: str | None = None, **config: Any
 ) -> Any:
-    """Make a client for another service beside the table.
+    """Make a client for another service beside the table, with its region and its credentials.
 
     The streams of a local table are at the table's address. AWS has them at another address than
     the table, also in a VPC, so the environment says where (AWS_ENDPOINT_URL_DYNAMODB_STREAMS), as
     for other services (AWS_ENDPOINT_URL).
 
     Args:
-        endpoint: The table's, of which the region and the credentials are taken.
         url: The address of the service, if it is known; None: as the environment says.
         config: The settings of botocore that are not the usual ones.
     """

@@ -191,7 +191,7 @@ class Budget:
         return self.max_units is None and self.max_rate is None and self._slowed is None
 
     def pass_free(self, units: float) -> Turn:
-        """Do the same as `reserve` and `wait` for a budget without limits."""
+        """Do as `reserve` and `wait` do, without limits."""
         self._reserved += units
         self._page = max(self._page, units)
         return Turn(units, is_sent=True)
@@ -222,10 +222,7 @@ class Budget:
         )
 
     def wait(self, now: float, turn: Turn) -> float:
-        """Return the expected seconds until a page may be sent; 0 if it is sent now.
-
-        They change as earlier pages cost less or more than expected.
-        """
+        """Return the expected seconds until a page may be sent; 0 if it is sent now."""
         self._earn(now)
         rate = self._rate(now)
         if not math.isinf(rate):
@@ -240,7 +237,7 @@ class Budget:
         return 0.0
 
     def settle(self, now: float, turn: Turn, spent: float, expected: float | None = None) -> None:
-        """Record that a page cost `spent`, which is 0 if it failed or no longer waits for its turn.
+        """Record that a page cost `spent`, which is 0 if it failed or gave its turn up.
 
         `expected` is its expected cost, if that is not the reserved number of units.
         """
@@ -321,11 +318,8 @@ class Gate:
     def enter(self, units: float, check: Callable[[], None]) -> Turn:
         """Wait until a page may be sent that will probably cost `units`; raise BudgetSpent.
 
-        Args:
-            check: Is called first, and a few times per second. What it raises ends the wait.
-
-        Returns:
-            The turn of the page, which must be passed to `leave`.
+        `check` is called first, and a few times per second. What it raises ends the wait. The
+        result must be passed to `leave`.
         """
         check()
         with self._changed:

@@ -109,8 +109,7 @@ class Requester:
     def patiently(
         self, attempt: Callable[[], T], pause: Callable[[float], None] | None = None
     ) -> T:
-        """Repeat an attempt while it is throttled, conflicts with a transaction, or fails with a
-        transient error.
+        """Repeat an attempt while it is throttled, in conflict, or fails with a transient error.
 
         Raises:
             GaveUp: Nothing has succeeded for `patience` seconds.
@@ -287,13 +286,7 @@ class ItemCalls:
         self._writes.allow_more(units)
 
     def pause(self, seconds: float) -> None:
-        """Wait before a call.
-
-        Raises:
-            Stopped: The run will stop, or the slice is over.
-            GaveUp: No time remains.
-            Exception: What `check` raises.
-        """
+        """Wait before a call; raise Stopped, GaveUp if no time remains, or what `check` raises."""
         if self._ends_at is not None and self._clock() + seconds >= self._ends_at:
             raise GaveUp("There was no time left.")
         if seconds > 0 or not self._finishes:
@@ -349,11 +342,9 @@ class ItemCalls:
     ) -> Written:
         """Make a conditional write of one item, or a transaction, that will probably cost `units`.
 
-        Args:
-            refused_units: The write units if a condition fails; None for those of the present item,
-                which the answer contains (AWS documentation).
-            once: Whether to raise Unanswered instead of sending a request again that may have been
-                served.
+        A failed condition costs `refused_units`, or as much as the present item, which the answer
+        contains (AWS documentation). With `once`, raise Unanswered instead of sending a request
+        again that may have been served.
         """
         try:
             turn = self._writes.enter(units, lambda: self.pause(0))

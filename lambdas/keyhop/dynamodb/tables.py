@@ -27,7 +27,7 @@ DynamoDB does that to one at a time (API Reference, UpdateTable)."""
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """Whether a change is done, and a text about what is under way."""
+    """Whether a change is done, and a text about the present step."""
 
     done: bool
     says: str
@@ -110,7 +110,7 @@ class Table:
 
     @property
     def identity(self) -> str:
-        """Return a text that distinguishes the table from others that had or will have its name."""
+        """Return what distinguishes the table from others that had or will have its name."""
         created = self.description.get("CreationDateTime")
         suffix = self.description.get("TableId") or str(created and created.timestamp())
         return f"{self.arn}#{suffix}"
@@ -273,10 +273,7 @@ def ask(
 
 
 def update(connection: Connection, table: str, **changes: Any) -> None:
-    """Send UpdateTable; if it is refused for the moment (NOT_NOW), do nothing.
-
-    Somebody was quicker, then: who looks at the table again sees what came of it.
-    """
+    """Send UpdateTable, unless it is refused for the moment (NOT_NOW): look at the table again."""
     try:
         request(connection, table, "update_table", **changes)
     except ClientError as error:

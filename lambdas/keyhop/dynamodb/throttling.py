@@ -32,8 +32,7 @@ NO_REASON = "unknown"
 
 
 def is_throttling(response: Mapping[str, Any]) -> bool:
-    """Return whether an error response (`ClientError.response`) is a throttling error, or a
-    transaction that was cancelled by one.
+    """Return whether `ClientError.response` is a throttling error, or a transaction's with one.
 
     Reasons count whatever the error code is: ThrottlingException has reasons too, and old endpoints
     send codes without any.

@@ -137,7 +137,7 @@ class Client:
 
     @property
     def exceptions(self) -> Any:
-        """Return the classes of the raised errors by their codes, as boto3's client has them."""
+        """Return the classes of errors, as boto3's client has them."""
         return self._client.exceptions
 
     @property
@@ -180,10 +180,7 @@ class Client:
 def connections_to(
     url: str, ca_bundle: str | None, connect_timeout: float, read_timeout: float
 ) -> "Connections | None":
-    """Return connections to an endpoint; None if they need what botocore alone can do.
-
-    ca_bundle: as botocore's session is configured. Times in seconds.
-    """
+    """Return connections to an endpoint; None if they need what botocore alone can do."""
     parts = urlsplit(url)
     is_plain = parts.path in ("", "/") and not parts.query and "@" not in parts.netloc
     if not is_plain or get_environ_proxies(url).get(parts.scheme):
@@ -429,9 +426,7 @@ class Connections:
         return connection
 
     def _trust(self) -> ssl.SSLContext:
-        """Return one SSL context for all connections, because reading the certificates takes as
-        long as a hundred requests.
-        """
+        """Return one context for all: to read the certificates costs the time of 100 requests."""
         with self._lock:
             if self._context is None:
                 try:

@@ -92,7 +92,7 @@ ARE = f"dollars for a million read units and a million write units, as {LIKE}"
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars of a read unit and of a write unit. whose: of what region, as of when."""
+    """Dollars of a read unit and of a write unit; `whose` names their region and date."""
 
     read_unit: float = DOLLARS_PER_READ_UNIT
     write_unit: float = DOLLARS_PER_WRITE_UNIT

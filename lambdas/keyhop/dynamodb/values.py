@@ -38,11 +38,9 @@ def is_number(text: str) -> bool:
 
 
 def same_value(first: TypedValue, second: TypedValue) -> bool:
-    """Return whether two typed values are equal. The service writes a number in another form than
-    it was sent.
+    """Return whether two typed values are equal, in whatever form the service writes numbers.
 
-    Raises:
-        ArithmeticError: The content of a number is not a number.
+    Raise ArithmeticError if the content of a number is not a number.
     """
     if "N" in first and "N" in second:
         return Decimal(first["N"]) == Decimal(second["N"])
@@ -73,9 +71,7 @@ def text_of(value: TypedValue) -> str:
 
 
 def distinct_bytes(value: TypedValue) -> bytes:
-    """Return bytes to hash: equal values have equal bytes, and unequal values have different ones,
-    also one after another.
-    """
+    """Return bytes to hash: unequal values have different ones, also one after another."""
     type_, content = canonical(value)
     data = content.encode() if isinstance(content, str) else content
     return b"%b%d:%b" % (type_.encode(), len(data), data)
@@ -143,10 +139,7 @@ Item = Mapping[str, TypedValue]
 
 
 def is_typed(value: Any) -> bool:
-    """Return whether it has the form of a typed value: an object of one member named by a type.
-
-    The content is not looked at.
-    """
+    """Return whether it is an object of one member named by a type, whatever the content is."""
     return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in TYPES
 
 

@@ -74,7 +74,7 @@ Enough = Callable[[Interval], bool]
 """Returns whether an interval of read units proves that a run is within its limit."""
 
 Ahead = Callable[[Enough], Interval]
-"""Returns the read units that a run will cost, as exactly as its argument needs them."""
+"""Returns the read units of a run, as exactly as its argument needs them."""
 
 
 @dataclass(slots=True)
@@ -107,10 +107,7 @@ def first_look(
 
     If the layout depends on the content of the table, read a few small pages, and spend at most
     SURVEY_UNITS on random segments. The small pages read a small table completely, as far as
-    `allowance` read units allow.
-
-    Args:
-        visits: Whether the task visits pages, so that the run must read the first page again.
+    `allowance` read units allow. If the task `visits` pages, the run reads the first one again.
     """
     beginning = time.monotonic()
     ledger = Ledger.for_table(reader.source.mean_item_bytes)
@@ -370,8 +367,8 @@ def of_the_rest(plan: RunPlan, totals: Totals) -> tuple[Interval | None, float]:
     """Predict the cost of an unfinished run from its finished segments.
 
     Returns:
-        The read units of the whole run, none for a run over a list, None if too few segments are
-        finished, and the share of the run that remains.
+        The read units of the whole run (None if too few segments are finished), and the share of
+        the run that remains.
     """
     share = 1.0 - totals.ended / plan.segments
     if plan.counts_writes:

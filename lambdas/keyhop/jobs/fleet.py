@@ -16,12 +16,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.tables import Source, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import (
     BrokenPromise,
@@ -48,8 +47,8 @@ from keyhop.jobs.layout import (
 from keyhop.jobs.lifecycle import Place, Planned, begun_task, conclude, resumed, sum_up
 from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price, run_cost
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
-from keyhop.jobs.runs import DeploymentSettings, ExecutionContext, Runs
-from keyhop.jobs.task import Task, TaskPlan, Tasks, note_examples
+from keyhop.jobs.runs import ExecutionContext, Runs
+from keyhop.jobs.task import Task, Tasks, note_examples
 from keyhop.jobs.worker import CALM_SLICES, GroupWorker, patience_within, working_seconds
 from keyhop.scan.in_flight import MOST
 from keyhop.scan.reader import PageReader
@@ -107,7 +106,7 @@ class Planner:
     """
 
     execution: ExecutionContext
-    deployment: DeploymentSettings
+    deployment: Runs
     tasks: Tasks
     worker: FunctionSize
     usage: Usage
@@ -131,9 +130,7 @@ class Planner:
         connection = self.deployment.connect(name, CONNECTIONS)
         if ended is not None:
             return self._plan_next(request, ended, connection)
-        resumed_run = (
-            None if request.resume is None else self.deployment.runs.open_run(request.resume)
-        )
+        resumed_run = None if request.resume is None else self.deployment.open_run(request.resume)
         table = look_up(connection, name)
         first, suffix = None, ""
         if resumed_run is None or resumed_run[1].task != request.task:
@@ -178,7 +175,7 @@ class Planner:
     def _plan_next(
         self, request: Request, ended: Mapping[str, Any], connection: Connection
     ) -> dict[str, Any]:
-        run = self.deployment.runs.open_run(ended["run"])
+        run = self.deployment.open_run(ended["run"])
         table = look_up(connection, run[1].table)
         task = self.tasks[request.task](connection, request.options)
         follows = bool(ended.get("follows"))
@@ -249,7 +246,7 @@ class Planner:
                 "seconds": round(writes / (task.max_write_rate or math.inf), 1),
             }
         name = f"estimate-{self.execution.name}.json"
-        journal = self.deployment.runs.journal(self.execution.name)
+        journal = self.deployment.journal(self.execution.name)
         journal.keep(name, report)
         return {"dryRun": True, "estimate": {**report, "file": journal.store.url(name)}}
 
@@ -257,7 +254,7 @@ class Planner:
         """Return the approximate number of keys, and the report of a run by a fleet."""
         request, reader, plan = planned.request, planned.reader, planned.plan
         allowance = min(DEFAULT_UNITS, request.max_read_units or DEFAULT_UNITS)
-        wishes = _wishes(request, plan)
+        wishes = _wishes(request, plan.method, plan.source)
         result = estimate(reader, plan.method, plan.reason, wishes, allowance)
         layout, cost = result.layout, result.costs[plan.method]
         groups, at_once = groups_of_layout(layout, needs_memory(plan.method, plan.source.index))
@@ -288,10 +285,9 @@ class Planner:
         share: float = 1.0,
         more: float = 0.0,
     ) -> None:
-        """Raise TooExpensive if a run costs more than the limit.
+        """Raise TooExpensive if a run costs more than the limit, with `more` dollars besides.
 
-        A request that is a part of a larger one was checked with that one. For `keys` and `share`,
-        see estimate.ahead; `more` are further costs in dollars.
+        A part of a larger job was checked with it. For `keys` and `share`, see estimate.ahead.
         """
         if request.is_part:
             return
@@ -311,8 +307,7 @@ class Planner:
 
         if dollars(maximum) <= limit:
             return
-        one_worker = needs_memory(method, reader.source.index)
-        wishes = wishes_of_fleet(request, reader.source.size_bytes, one_worker)
+        wishes = _wishes(request, method, reader.source)
         units = ahead(reader, method, wishes, keys, share, lambda u: dollars(u.high) <= limit)
         check_within(dollars, units, limit, request.given, request.max_cost is not None)
 
@@ -323,11 +318,13 @@ class Planner:
 
         `before` is the usage of the execution before this run. For `follows`, see `_state`.
         """
-        journal = self.deployment.runs.journal(name)
+        journal = self.deployment.journal(name)
         plan = journal.plan()
         if plan is None:
             request, reader, task = planned.request, planned.reader, planned.task
-            start = planned.look(partial(_wishes, request), _look_units(request))
+            start = planned.look(
+                lambda plan: _wishes(request, plan.method, plan.source), _look_units(request)
+            )
             _check_the_look_was_paid(request, reader, start)
             source, method = planned.plan.source, planned.plan.method
             groups, at_once = groups_of_layout(start.layout, needs_memory(method, source.index))
@@ -409,13 +406,12 @@ class Planner:
             **({"undo": undo} if undo else {}),
             **({"follows": True} if follows else {}),
             # A map needs an item. If no group remains, it gets one that is finished.
-            **groups_of(self.deployment.runs, plan.id, self.execution, 0, items or {0: None}),
+            **groups_of(self.deployment, plan.id, self.execution, 0, items or {0: None}),
         }
 
 
-def _wishes(request: Request, plan: TaskPlan) -> Wishes:
-    one_worker = needs_memory(plan.method, plan.source.index)
-    return wishes_of_fleet(request, plan.source.size_bytes, one_worker)
+def _wishes(request: Request, method: Method, source: Source) -> Wishes:
+    return wishes_of_fleet(request, source.size_bytes, needs_memory(method, source.index))
 
 
 def _dollars_of_rows(task: Task, reader: PageReader, rows: int) -> float:
@@ -475,11 +471,8 @@ def groups_of(
 ) -> dict[str, Any]:
     """Write the items of a distributed map, and return the fields of the state that refer to them.
 
-    The items are always stored in S3, because a state holds 256 KiB only.
-
-    Args:
-        round_: The number of the map within the execution.
-        items: The units that each group may read in all; None for no limit.
+    A state holds 256 KiB only. `items` are the units that each group may read in all; None for no
+    limit. `round_` is the number of the map within the execution.
     """
     map_ = f"{execution.name}-{round_}"
     name = f"groups/{map_}.json"
@@ -498,7 +491,7 @@ def groups_of(
 
 def scan_segments(
     state: Mapping[str, Any],
-    deployment: DeploymentSettings,
+    runs: Runs,
     tasks: Tasks,
     remaining_seconds: float,
     worker: str,
@@ -514,8 +507,8 @@ def scan_segments(
         report: Is called with each commit, and at the end with None.
 
     Returns:
-        A small checkpoint for Step Functions (the real one is in the last commit): whether the
-        group is done, how many keys this invocation found, and how many slices it committed.
+        A small checkpoint for Step Functions: whether the group is done, and what this invocation
+        has found and committed. The real checkpoint is in the last commit.
 
     Raises:
         GaveUp: No request succeeded for most of the time.
@@ -524,8 +517,8 @@ def scan_segments(
     over_at = time.monotonic() + working_seconds(remaining_seconds)
     number, may_read = state["item"]["group"], state["item"]["mayRead"]
     max_read_rate = state["maxReadRate"]
-    journal, plan = deployment.runs.open_run(state["run"])
-    connection = deployment.connect(plan.table, MOST)
+    journal, plan = runs.open_run(state["run"])
+    connection = runs.connect(plan.table, MOST)
     try:
         task, source = begun_task(tasks, plan, connection)
     except StaleIndex as error:
@@ -610,7 +603,7 @@ def _nothing_done(group: int, max_read_rate: float | None, seconds: float) -> st
 def finish_run(
     state: Mapping[str, Any],
     execution: ExecutionContext,
-    deployment: DeploymentSettings,
+    runs: Runs,
     tasks: Tasks,
     worker: FunctionSize,
     remaining_seconds: float = math.inf,
@@ -622,15 +615,14 @@ def finish_run(
 
     Raises:
         BrokenPromise: The result is incomplete.
-        BudgetSpent: Some groups are unfinished, and the remaining units are too few for them.
+        BudgetSpent: The remaining units are too few for the unfinished groups.
         NoProgress: The time did not suffice.
     """
     over_at = time.monotonic() + working_seconds(remaining_seconds)
-    runs = deployment.runs
     journal, plan = runs.open_run(state["run"])
     if (stale := journal.load(STALE_INDEX)) is not None:
         return {**state, "next": "plan", "stale_index": stale["why"]}
-    task = tasks[plan.task](deployment.connect(plan.table, CONNECTIONS), plan.options)
+    task = tasks[plan.task](runs.connect(plan.table, CONNECTIONS), plan.options)
     try:
         totals, summary = conclude(
             journal,
@@ -661,8 +653,7 @@ def figures(
 ) -> dict[str, Any]:
     """Return what the summary of a fleet has in addition.
 
-    The seconds are those of this execution, by the clock. The worker seconds and the cost are those
-    of all workers of the run.
+    Its seconds are those of this execution; worker seconds and cost are those of the whole run.
     """
     invocations = len(totals.workers)
     wall = datetime.now(UTC) - datetime.fromisoformat(execution.started)
@@ -685,7 +676,7 @@ def figures(
 
 
 def write_part_index(store: Bucket, parts: Iterable[Mapping[str, Any]]) -> None:
-    """Write both lists of a manifest's parts; they are the same whenever they are written again."""
+    """Write both lists of a manifest's parts."""
     ordered = sorted(parts, key=lambda part: part["name"])
     items = [
         {
@@ -703,23 +694,20 @@ def write_part_index(store: Bucket, parts: Iterable[Mapping[str, Any]]) -> None:
 def output(
     runs: Runs, plan: RunPlan, manifest: Mapping[str, Any], more: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the execution's output, without any keys.
+    """Return the execution's output, without any keys; first what a person looks for.
 
-    It begins with what a person looks for; the totals follow.
-
-    Args:
-        more: The names of further entries of the manifest, with their names in the output.
+    `more` has the names of further entries of the manifest, with their names in the output.
     """
     store = runs.store(plan.id)
     names = ("run", "finished", "table", "index", "method", "format", "keys", "requests")
-    figures_ = ("read_units", "seconds", "throttles", "cost")
+    more_names = ("read_units", "seconds", "throttles", "cost")
     segments = {name: count for name, count in manifest["segments"].items() if name != "keys"}
     source = plan.table if plan.index is None else f"the index {plan.index} of {plan.table}"
     return {
         "says": f"{counted(manifest['keys'], 'key')} of {source}: in the files that {PARTS} names.",
         "parts": store.url(PARTS),
         "manifest": store.url("manifest.json"),
-        **{name: manifest[name] for name in (*names, *figures_)},
+        **{name: manifest[name] for name in (*names, *more_names)},
         **{label: manifest[name] for name, label in more.items() if name in manifest},
         "segments": segments,
     }
@@ -768,11 +756,8 @@ def clean_up(
     """Write a summary of a failed run, and raise RunFailed.
 
     Commits are kept, so the run can be resumed. If somebody has redriven the execution since it
-    failed, delete the records of its failures and return.
-
-    Args:
-        state: The run, the failure, how many times the execution had been redriven when it failed,
-            and the input that resumes the run, if there is one.
+    failed, delete the records of its failures and return. The `state` has the run, the failure, how
+    often the execution was redriven before, and the input that resumes the run, if there is one.
     """
     if not is_redriven(state, execution):
         raise _failed(state, execution, runs, worker)
@@ -836,10 +821,7 @@ def _outcomes(counts: Mapping[str, int]) -> str:
 def _first_cause(
     failure: Mapping[str, Any], execution: ExecutionContext, store: Bucket
 ) -> tuple[str, str, str]:
-    """Return the place, the name and the message of an error.
-
-    For a failed map, it is the error that the first of its failed groups has recorded.
-    """
+    """Return the place, the name and the message of an error; of a map, of its first failure."""
     if failure.get("Error") == TOLERANCE_EXCEEDED:
         for name in sorted(store.sizes(FAILURES)):
             noted_failure = Journal(store).load(name)

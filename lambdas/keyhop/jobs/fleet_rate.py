@@ -62,10 +62,8 @@ class Answer:
 class MapLevels:
     """The level of an execution's distributed map, with notes in the store of a run.
 
-    The notes also have the ARN of the map run, so that it is looked up once.
-
-    Args:
-        name: Identifies this map among those of the run.
+    The notes also have the ARN of the map run, so that it is looked up once. The `name` identifies
+    this map among those of the run.
     """
 
     def __init__(self, execution: str, name: str, store: Store, client: Any = None) -> None:
@@ -89,9 +87,8 @@ class MapLevels:
         """
         try:
             description = self._described() if self._arn else None
-            if (
-                description is None or description["status"] != "RUNNING"
-            ):  # a retried map is another map run
+            # A retried map is another map run.
+            if description is None or description["status"] != "RUNNING":
                 map_runs = self._client.list_map_runs(executionArn=self._execution)["mapRuns"]
                 latest = max(map_runs, key=lambda run: run["startDate"], default=None)
                 if latest is None:
@@ -240,11 +237,7 @@ class FleetRate:
             return None
 
     def _asked(self, turn: int) -> Answer | None:
-        """Ask for the level in a turn, for all workers.
-
-        Return None if another worker asks, or if no answer comes in this slot. Raise AwsRefused, or
-        StoreUnavailable if the notes cannot be written.
-        """
+        """Ask for the level in a turn, for all workers; None if another one asks, or no answer."""
         if not self.levels.claim(turn):
             return None
         asked_at, slot = self.clock(), self._slot()
@@ -258,10 +251,7 @@ class FleetRate:
         return answer
 
     def _heard_before(self, slot: int) -> float:
-        """Return the level that running workers use who have not read the note of this slot.
-
-        It is the last recorded level, doubled for each slot without a note.
-        """
+        """Return the level of workers without the note of this slot: doubled for each without."""
         for missed in range(MOST_MISSED + 1):
             level = self.levels.recorded(slot - 1 - missed)
             if level is not None:

@@ -14,7 +14,7 @@ import re
 import uuid
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -136,7 +136,6 @@ class RunPlan(Record):
 
     @property
     def needs_memory(self) -> bool:
-        """Return whether one worker must know all keys, because a key can occur twice."""
         return needs_memory(self.method, self.index)
 
     @property
@@ -168,7 +167,7 @@ class RunPlan(Record):
 
 
 def needs_memory(method: Method, index: str | None) -> bool:
-    """Return whether a key can occur twice.
+    """Return whether a key can occur twice, so that one worker must know all keys.
 
     It can in parts whose keys are mapped, and in an index that may have several rows for each key.
     """
@@ -190,7 +189,7 @@ class Checkpoint:
     ledger: Mapping[str, Any] | None = None
 
     def is_end(self, segments: int) -> bool:
-        """Return whether all `segments` segments of the group are finished."""
+        """Return whether all segments of the group are finished, of which there are `segments`."""
         return self.place == segments and not self.open
 
 
@@ -225,7 +224,7 @@ class Part(Record):
         return replace(self, blocks=(Block(0, self.keys, self.size - self.header),))
 
     def summary(self) -> dict[str, Any]:
-        """Return the entry of the part in a manifest."""
+        """Return the entry of a manifest."""
         return {"name": self.name, "keys": self.keys, "size": self.size, "sha256": self.sha256}
 
 
@@ -312,7 +311,7 @@ class Journal:
                 yield from commits
 
     def commit_of(self, group: int, number: int) -> Commit | None:
-        """Return the commit of a slice, or None if the slice is not committed."""
+        """Return the commit of a slice, if there is one."""
         name = _commit_name(group, number)
         state = self.load(name)
         if state is None:
@@ -449,7 +448,7 @@ class Journal:
 
 
 def new_attempt() -> str:
-    """Return a unique name for an attempt at a slice."""
+    """Name an attempt at a slice."""
     return uuid.uuid4().hex[:12]
 
 
@@ -466,12 +465,7 @@ class PartSink:
     """
 
     def __init__(
-        self,
-        store: Store,
-        name: str,
-        encoder: Encoder,
-        compressor: Any = None,
-        buckets: int = 0,
+        self, store: Store, name: str, encoder: Encoder, compressor: Any = None, buckets: int = 0
     ) -> None:
         self._store = store
         self._name = name
@@ -575,7 +569,7 @@ class _Bytes(io.RawIOBase):
 
 
 def broken(part: str) -> BrokenPromise:
-    """Return the error about a part that is not as it was committed."""
+    """Return an error about a damaged part."""
     return BrokenPromise(
         f"{part} is not as it was committed, so its keys may be lost: run again into another place."
     )
@@ -589,38 +583,26 @@ def _dump(state: Any) -> bytes:
     return (json.dumps(state, ensure_ascii=False) + "\n").encode()
 
 
-@dataclass(slots=True)
 class Totals:
-    """The sum of all commits of a run and its planning, where RunPlan defines `spent`."""
+    """The sum of all commits of a run and its planning.
 
-    segments: list[int]
-    usage: Usage
-    spent: Callable[[Usage], float]
-    keys: int = 0
-    ended: int = 0
-    seconds: float = 0.0
-    parts: list[Part] = field(default_factory=list)
-    commits: int = 0
-    workers: set[str] = field(default_factory=set)
-    spent_by_group: dict[int, float] = field(default_factory=dict)
-    finished: set[int] = field(default_factory=set)
-    counts: Counter[str] = field(default_factory=Counter)
-    _with_blocks: bool = True
+    Memory grows with the segments and the parts. It does not grow with the keys, nor with the
+    blocks of buckets, because every part has a block for every bucket.
+    """
 
-    @classmethod
-    def of(cls, plan: RunPlan, commits: Iterable[Commit]) -> "Totals":
-        """Add up the commits.
-
-        Memory grows with the segments and the parts. It does not grow with the keys, nor with the
-        blocks of buckets, because every part has a block for every bucket.
-        """
-        usage = plan.planning.copy()
-        places = plan.buckets or plan.segments
-        totals = cls([0] * places, usage, plan.spent, seconds=plan.planning_seconds)
-        totals._with_blocks = not plan.buckets
+    def __init__(self, plan: RunPlan, commits: Iterable[Commit] = ()) -> None:
+        self.segments = [0] * (plan.buckets or plan.segments)
+        self.usage = plan.planning.copy()
+        self.seconds = plan.planning_seconds
+        self.keys = self.ended = self.commits = 0
+        self.parts: list[Part] = []
+        self.workers: set[str] = set()
+        self.spent_by_group: dict[int, float] = defaultdict(float)
+        self.finished: set[int] = set()
+        self.counts: Counter[str] = Counter()
+        self._plan = plan
         for commit in commits:
-            totals.add(commit)
-        return totals
+            self.add(commit)
 
     def add(self, commit: Commit) -> None:
         self.commits += 1
@@ -630,11 +612,10 @@ class Totals:
         self.usage.add(commit.usage)
         self.counts.update(commit.counts)
         self.parts.extend(
-            commit.parts if self._with_blocks else [part.in_one() for part in commit.parts]
+            [part.in_one() for part in commit.parts] if self._plan.buckets else commit.parts
         )
         self.workers.add(commit.worker)
-        spent = self.spent_by_group.get(commit.group, 0.0)
-        self.spent_by_group[commit.group] = spent + self.spent(commit.usage)
+        self.spent_by_group[commit.group] += self._plan.spent(commit.usage)
         if commit.finished:
             self.finished.add(commit.group)
         for part in commit.parts:
@@ -642,7 +623,6 @@ class Totals:
                 self.segments[block.segment] += block.keys
 
 
-@dataclass(slots=True)
 class EndedSegments:
     """The number of times that each segment of a run ended, by the commits of its groups in order.
 
@@ -650,13 +630,11 @@ class EndedSegments:
     open before the slice, or that began in it, is still open at that checkpoint or has ended.
     """
 
-    plan: RunPlan
-    times: bytearray = field(init=False)
-    _places: dict[int, int] = field(default_factory=dict)
-    _open: dict[int, set[int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.times = bytearray(self.plan.segments)
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
+        self.times = bytearray(plan.segments)
+        self._places: dict[int, int] = {}
+        self._open: dict[int, set[int]] = {}
 
     def add(self, commit: Commit) -> None:
         """Add the next commit of its group; raise BrokenPromise if it cannot be the next one."""
@@ -687,7 +665,7 @@ class EndedSegments:
         self._open[group] = still_open
 
     def watch(self, commits: Iterable[Commit]) -> Iterator[Commit]:
-        """Yield the same commits and add each of them."""
+        """Add commits, and pass them on."""
         for commit in commits:
             self.add(commit)
             yield commit

@@ -242,10 +242,7 @@ def layout_for_scan(
 
 
 def _segments_in_flight(wishes: Wishes, pages: float, pace: ReadingSpeed) -> float:
-    """Return enough segments for all threads of a function.
-
-    The number does not depend on the latency of the machine that makes the plan.
-    """
+    """Return enough segments for all threads of a function, whatever the latency here is."""
     return SEGMENTS_PER_THREAD * spread(wishes, MOST_SEGMENTS, pages, pace).threads
 
 
@@ -278,10 +275,7 @@ def most_processes(cores: int, max_rate: float | None, max_units: float | None) 
 
 
 def segments_to_check(size_bytes: int, max_rate: float | None) -> int:
-    """Return the minimum segments of a run with a check.
-
-    With so many segments, the check can read any of them within the time of one invocation.
-    """
+    """Return the minimum segments of a run with a check, which reads each in one invocation."""
     segment_bytes = CHECKED_BYTES
     if max_rate is not None:
         readable = max_rate / UNITS_PER_BLOCK * BLOCK_BYTES * CHECKED_SECONDS
@@ -331,13 +325,10 @@ def allowances(
     groups: Iterable[int],
     minimum: float = LEAST_SHARE,
 ) -> dict[int, float]:
-    """Share `remaining` read units out among unfinished `groups`.
+    """Return the total of read units that each group may spend, including what it has spent.
 
-    If there is less than `minimum` for each of them, some groups get nothing.
-
-    Returns:
-        The total of read units that each group may spend, including what it has spent. It is empty
-        if the remaining read units do not pay for a page.
+    If there is less than `minimum` for each unfinished group, some get nothing. The result is empty
+    if the remaining units do not pay for a page.
     """
     unfinished = list(groups)
     if remaining < UNITS_PER_BLOCK or not unfinished:

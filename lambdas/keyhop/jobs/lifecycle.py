@@ -97,7 +97,7 @@ class Planned:
         )
         if not journal.begin(run_plan):
             raise RunConflict("Another run was begun in the same place at the same moment.")
-        journal.write_summary(manifest(run_plan, Totals.of(run_plan, ()), False, now()))
+        journal.write_summary(manifest(run_plan, Totals(run_plan), False, now()))
         return run_plan
 
 
@@ -212,12 +212,11 @@ def _check_same_settings(
 def sum_up(journal: Journal, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
     """Return the totals and the manifest of a run.
 
-    Raises BrokenPromise if its files are damaged, or if the run claims to be finished and is
-    incomplete.
+    Raises BrokenPromise if its files are damaged, or if it claims to be finished and is not.
     """
     files = journal.commit_files()  # List them before the reads: a twin may add commits.
     segments = EndedSegments(plan)
-    totals = Totals.of(plan, segments.watch(journal.commits_of(sorted(files))))
+    totals = Totals(plan, segments.watch(journal.commits_of(sorted(files))))
     if files.total() > totals.commits:
         raise BrokenPromise(
             f"Only {totals.commits} of {files.total()} commits follow one another, so keys are "
@@ -250,17 +249,18 @@ def conclude(
     figures: Callable[[Totals], Mapping[str, Any]] = lambda totals: {},
     index_parts: Callable[[Sequence[Summary]], None] = lambda parts: None,
 ) -> tuple[Totals, Summary | None]:
-    """Write the manifest, or the progress of an unfinished run; it is safe to call this again.
-
-    The first manifest stays.
+    """Write the manifest, or the progress of an unfinished run. The first manifest stays.
 
     Args:
         figures: Returns what the summary contains in addition.
-        index_parts: A function that gets the parts that count, before the manifest is written.
+        index_parts: Is called with the parts that count, before the manifest is written.
 
     Returns:
         The totals of reading, and the summary. The summary is None if the task needs another call
         to finish, although everything is read (see `Ended`).
+
+    Raises:
+        BrokenPromise: The files of the run are damaged, or the result is incomplete.
     """
     totals, summary = sum_up(journal, plan)
     if not summary["finished"]:

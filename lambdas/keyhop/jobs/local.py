@@ -35,26 +35,6 @@ from keyhop.storage.local import LIST, Directory
 from keyhop.storage.store import Memory
 
 
-@dataclass(frozen=True, slots=True)
-class Several:
-    """The settings of a run in several processes.
-
-    Attributes:
-        wanted: The number of processes; None for as many as make the run faster.
-        aside: Returns a temporary place for the files of a run that keeps none: the processes
-            exchange commits as files.
-    """
-
-    start: StartProcess
-    wanted: int | None
-    aside: Callable[[], Journal]
-    cores: int = field(default_factory=cores)
-
-    @property
-    def most(self) -> int:
-        return self.wanted or self.cores
-
-
 @dataclass(slots=True)
 class LocalJob:
     """A run on this machine: a new one, or the unfinished one in the journal.
@@ -64,7 +44,11 @@ class LocalJob:
     Attributes:
         expected: The approximate number of keys; None if it is unknown.
         approve: Is called with the job, and what it will read (see estimate.ahead), before the job
-            writes anything, also when the run begins anew. An exception that it raises ends it.
+            writes anything, also when the run begins again. An exception that it raises ends it.
+        start_process: Starts a process; None for a job that runs in this process only.
+        wanted_processes: The number of processes; None for as many as make the run faster.
+        temporary: Returns a place for the files of a run that keeps none: several processes
+            exchange commits as files.
     """
 
     request: Request
@@ -77,7 +61,9 @@ class LocalJob:
     usage: Usage = field(default_factory=Usage)
     expected: float | None = None
     approve: Callable[["LocalJob", Ahead], None] = lambda *_: None
-    several: Several | None = None
+    start_process: StartProcess | None = None
+    wanted_processes: int | None = None
+    temporary: Callable[[], Journal] = lambda: Journal(Memory())
     task: Task = field(init=False)
     reader: PageReader = field(init=False)
     plan: RunPlan = field(init=False)
@@ -160,8 +146,8 @@ class LocalJob:
             self.approve(self, partial(ahead, reader, method, wishes, start.units, 1.0))
             layout = start.layout
             groups = 1 if self.task.visits else min(layout.processes, layout.segments)
-            if groups > 1 and self.several and isinstance(self.journal.store, Memory):
-                self.journal = self.several.aside()
+            if groups > 1 and self.start_process and isinstance(self.journal.store, Memory):
+                self.journal = self.temporary()
             self.plan = planned.begin(
                 self.journal,
                 groups=groups,
@@ -175,10 +161,10 @@ class LocalJob:
             rest = of_the_rest(self._begun, recover(self.journal, self._begun))
             self.approve(self, partial(ahead, reader, self._begun.method, wishes, *rest))
             self.plan = self._begun
-        if self.several is not None and self.plan.groups > 1:
-            at_once = min(self.several.most, self.plan.groups)
+        if self.start_process is not None and self.plan.groups > 1:
+            at_once = min(self.wanted_processes or cores(), self.plan.groups)
             self.group = GroupProcesses(
-                self.journal, self.plan, reader, self.several.start, at_once, wishes.most_in_flight
+                self.journal, self.plan, reader, self.start_process, at_once, wishes.most_in_flight
             )
         else:
             pages = self.task.pages(self.journal, self.plan, reader, ledger)
@@ -193,12 +179,12 @@ class LocalJob:
         """Return the wishes with the number of processes, if the run may have several."""
         request = self.request
         needs_one = self.task.visits or needs_memory(plan.method, plan.source.index)
-        if needs_one or self.several is None:
+        if needs_one or self.start_process is None:
             return wishes
-        if (processes := self.several.wanted) is not None:
+        if (processes := self.wanted_processes) is not None:
             processes = workers_at_once(processes, request.max_read_rate, None)
             return replace(wishes, processes=processes)
-        maximum = most_processes(self.several.cores, request.max_read_rate, request.max_read_units)
+        maximum = most_processes(cores(), request.max_read_rate, request.max_read_units)
         return replace(wishes, most_processes=maximum)
 
     def work(
@@ -234,10 +220,7 @@ class LocalJob:
             note_examples(self.journal, self.task, "g0")
 
     def finish(self) -> tuple[Totals, Summary]:
-        """Sum up the run, and write the manifest if the run is complete.
-
-        Raise BrokenPromise if the files of the run are damaged, and Stopped if the job was stopped.
-        """
+        """Sum up the run (`conclude`); raise Stopped if the job was stopped."""
         totals, summary = conclude(
             self.journal, self.plan, self.task, stop=self.stop, figures=self._figures
         )
@@ -267,10 +250,7 @@ class Dropped:
 
 
 def check_is_begun(path: Path) -> None:
-    """Raise RunConflict if no run was begun in a directory.
-
-    A run that was killed immediately has left a lock file there.
-    """
+    """Raise RunConflict if no run was begun in a directory, which may have a lock file."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         raise RunConflict(
             f"{path} holds no run that could be resumed: check the name of the directory, or begin "

@@ -120,16 +120,8 @@ class TablePages:
         """Return all pages of a run."""
         if ledger is None and plan.ledger is not None:
             ledger = Ledger.from_json(dict(plan.ledger))
-        hop = plan.method == "skip"
-        return cls(
-            reader,
-            hop,
-            plan.segments,
-            visit=visit,
-            ledger=ledger,
-            most_items=most_items,
-            note_of=note_of,
-        )
+        is_hopping = plan.method == "skip"
+        return cls(reader, is_hopping, plan.segments, None, visit, ledger, most_items, note_of)
 
     def go_on(self, learnt: Learnt | None) -> None:
         if learnt is not None:
@@ -180,13 +172,9 @@ class TablePages:
 
 
 class PartPages:
-    """The keys of another run, mapped, with each part of that run as a segment.
+    """The keys of another run, mapped to as many others, with each part as a segment.
 
-    For one thread only. The state that it passes on is the number of keys that `mapped` has
-    changed.
-
-    Args:
-        mapped: Maps keys to as many others.
+    For one thread only. The state that it passes on is the number of keys that have changed.
     """
 
     def __init__(
@@ -303,7 +291,6 @@ class ListedPages:
         work: Acts on rows, from the first one on: gets their cell, the number of rows of the cell
             before them, the rows, and an event, after which it may end early. It returns a result
             row for each row that it acted on, and the counts of the outcomes.
-        stop: When it is set, the run must end.
         began: Is called before a slice with the cells whose rows may have been acted on without a
             commit: the rows before the number, or all rows (None).
         wanted: Decides which rows to act on.

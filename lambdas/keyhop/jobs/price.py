@@ -71,7 +71,7 @@ def price(read_units: float, prices: Prices) -> dict[str, Any]:
 
 
 def skip_cost(findings: Findings, layout: Layout, max_rate: float | None) -> Cost:
-    """Return the cost of a skip-scan."""
+    """Predict the cost of a skip-scan."""
     ends = UNITS_PER_BLOCK * (layout.segments - 1)
     units = findings.keys.scaled(findings.skip.units_per_key)
     units = Interval(units.mean + ends, units.low, units.high + ends)
@@ -90,8 +90,7 @@ def published_cost(findings: Findings, max_rate: float | None) -> Cost:
 def scan_cost(findings: Findings, size_bytes: int, layout: Layout, max_rate: float | None) -> Cost:
     """Return the cost of reading everything, based on the reported size.
 
-    The reported size can be six hours old. If the sample proves that the table is larger, the cost
-    is a lower limit.
+    That can be six hours old. If the sample proves that the table is larger, it is a lower limit.
     """
     proven = findings.keys.low * findings.skip.units_per_key / UNITS_PER_BLOCK * BLOCK_BYTES
     at_least = size_bytes < proven
@@ -167,12 +166,11 @@ def dollars_of_reading(
     method: Method,
     at_once: int,
     max_rate: float | None,
-    prices: Prices = US_EAST_1,
+    prices: Prices,
 ) -> float:
     """Predict the dollars for reading `units` read units, including the workers' time.
 
-    The result leaves out the other costs of a run, which are a few percent. A process sends as many
-    requests as in a plan (layout.CPU_SECONDS). A worker is paid for while it waits for a rate, so
+    The other costs of a run are a few percent. A worker is paid for while it waits for a rate, so
     the result depends on `at_once`, the number of workers.
     """
     if not math.isfinite(units):
@@ -191,7 +189,7 @@ def check_cost(
     invocations: int,
     prices: Prices = US_EAST_1,
 ) -> float:
-    """Return the dollars of the sampled check that `worker` has made, for all services."""
+    """Return the dollars of a sampled check, for all services."""
     per_invocation = DOLLARS_PER_INVOCATION + TRANSITIONS_PER_INVOCATION * DOLLARS_PER_TRANSITION
     dollars = prices.dollars(read_units) + worker.dollars(seconds) + invocations * per_invocation
     return round(dollars, 9)

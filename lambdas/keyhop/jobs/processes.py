@@ -6,9 +6,9 @@ processes share only the files of the run. A process that is killed loses what i
 and another process continues after the last commit of the group.
 
 A process that was started (`work`) reads one group, as a worker of a fleet does. Its *link* to the
-first process brings an Assignment, and then new rates. It takes back News, and finally the error
-that ended it, or None. When the link is closed, or the new rate is None, the process commits its
-slice and ends. So no process outlives the one that started it.
+first process brings the assignment, and then new rates. It takes back news (`News`), and finally
+the error that ended it, or None. When the link is closed, or the new rate is None, the process
+commits its slice and ends. So no process outlives the one that started it.
 """
 
 import math
@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread, Timer
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import keyhop
 from keyhop.dynamodb.client import Connection
@@ -60,16 +60,16 @@ Connect = Callable[..., Connection]
 """Connects as dynamodb.client.connect does."""
 
 
-class Started(Protocol):
-    """A process that was started, such as a subprocess.Popen."""
-
-    def kill(self) -> None: ...
-    def wait(self) -> int: ...
-
-
-StartProcess = Callable[["Link", Sequence[int]], Started]
+StartProcess = Callable[["Link", Sequence[int]], "subprocess.Popen[bytes]"]
 """A function that starts a process with an end of a link, which it closes here, and with further
 file descriptors."""
+
+Assignment = tuple[Path, Endpoint, int, int, float, float | None, float | None]
+"""The fields of `_Assigned` after its link, in their order."""
+
+News = tuple[int, int, int, int, Mapping[str, Any]]
+"""The progress of a group: its keys and its finished segments, with those of earlier processes; the
+threads and the commits of this process; and its usage since the last news (`usage_json`)."""
 
 
 def cores() -> int:
@@ -85,7 +85,7 @@ def cores() -> int:
 def starting(program: str) -> StartProcess:
     """Return a function that runs a module of this library with its link's descriptor."""
 
-    def start(link: "Link", descriptors: Sequence[int]) -> Started:
+    def start(link: "Link", descriptors: Sequence[int]) -> "subprocess.Popen[bytes]":
         number = link.fileno()
         places = [str(Path(keyhop.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         with link, _signals_held():
@@ -111,37 +111,6 @@ def _signals_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A group to read, with its shares of the read rate and of the read units; None: no limit."""
-
-    path: Path
-    endpoint: Endpoint
-    group: int
-    threads: int
-    patience: float
-    max_read_rate: float | None
-    may_read: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """The progress of a group.
-
-    Attributes:
-        keys: The keys of the group, those of earlier processes among them.
-        ended: The finished segments, those of earlier processes among them.
-        commits: The commits of this process.
-        used: The usage since the last news, as `usage_json` returns it.
-    """
-
-    keys: int
-    ended: int
-    threads: int
-    commits: int
-    used: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -269,30 +238,25 @@ class GroupProcesses:
         group.commits_before = group.commits
         self._at_work[ours] = group
         endpoint, patience = reader.connection.endpoint, reader.patience
-        _send(
-            ours,
-            Assignment(store.path, endpoint, group.number, self.each, patience, rate, may_read),
-        )
+        assignment = store.path, endpoint, group.number, self.each, patience, rate, may_read
+        _send(ours, assignment)
 
     def _hear(self, link: "Link") -> dict[int, float | None]:
-        """Receive a message of a process; if that has died, return its group to assign again.
-
-        The group comes with the remaining units of its share.
-        """
+        """Receive a message. If the process has died, return its group and the units left to it."""
         try:
             message = link.recv()
         except (EOFError, OSError):
             message = None
         group = self._at_work[link]
-        if isinstance(message, News):
-            used = usage_of(message.used)
+        if isinstance(message, tuple):
+            keys, ended, group.threads, commits, used_json = message
+            used = usage_of(used_json)
             group.used += used.read_units
             self.reader.usage.add(used)
             self.reader.book(used.read_units)
-            if message.commits > group.commits - group.commits_before:
+            if commits > group.commits - group.commits_before:
                 self._see_commits(group)
-            group.shown = message.keys, message.ended
-            group.threads = message.threads
+            group.shown = keys, ended
             return {}
         status = self._end(link)
         if message is not None:
@@ -313,7 +277,6 @@ class GroupProcesses:
         return {group.number: None if remaining is None else max(0.0, remaining - group.used)}
 
     def _end(self, link: "Link") -> int:
-        """End a process, and return its status as Popen does."""
         group = self._at_work.pop(link)
         group.process.kill()
         status = group.process.wait()
@@ -365,7 +328,7 @@ class _Group:
     threads: int = 0
     is_finished: bool = False
     deaths: int = 0
-    process: Started = field(init=False)
+    process: "subprocess.Popen[bytes]" = field(init=False)
     rate: float | None = None
     may_read: float | None = None
     used: float = 0.0
@@ -373,9 +336,9 @@ class _Group:
 
 
 def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
-    """Read the group that the link assigns, and send News, and at last the error or None."""
+    """Read the group that the link assigns, and send news, and at last the error or None."""
     assignment: Assignment = link.recv()
-    assigned = _Assigned(link, assignment)
+    assigned = _Assigned(link, *assignment)
     Thread(target=assigned.listen, daemon=True).start()
     error = None
     try:
@@ -388,13 +351,20 @@ def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
 
 @dataclass(slots=True)
 class _Assigned:
+    """A group to read, with its shares of the read rate and of the read units; None: no limit."""
+
     link: "Link"
-    assignment: Assignment
+    path: Path
+    endpoint: Endpoint
+    group: int
+    threads: int
+    patience: float
+    max_read_rate: float | None
+    may_read: float | None
     stop: Event = field(default_factory=Event)
     usage: Usage = field(default_factory=Usage)
     _sent: Usage = field(default_factory=Usage)
     _sent_at: float = 0.0
-    _rate: float | None = None
     _reader: PageReader | None = None
     _worker: GroupWorker | None = None
 
@@ -402,7 +372,7 @@ class _Assigned:
         """Apply new rates until the link is closed; then stop."""
         try:
             while (rate := self.link.recv()) is not None:
-                self._rate = rate
+                self.max_read_rate = rate
                 if self._reader is not None:
                     self._reader.limit_rate(rate)
         except (EOFError, OSError):
@@ -413,31 +383,25 @@ class _Assigned:
         late.start()
 
     def run(self, tasks: Tasks, connect: Connect) -> None:
-        assignment = self.assignment
-        journal = Journal(Directory(assignment.path))
+        journal = Journal(Directory(self.path))
         plan = journal.plan()
         assert plan is not None
-        patience = assignment.patience
-        connection = connect(assignment.endpoint, assignment.threads, give_up_after=patience)
+        connection = connect(self.endpoint, self.threads, give_up_after=self.patience)
         task, source = begun_task(tasks, plan, connection)
-        budget = Budget(assignment.max_read_rate, assignment.may_read)
+        budget = Budget(self.max_read_rate, self.may_read)
         self._reader = reader = PageReader(
-            connection,
-            source,
-            budget,
-            patience=assignment.patience,
-            stop=self.stop,
-            usage=self.usage,
+            connection, source, budget, patience=self.patience, stop=self.stop, usage=self.usage
         )
-        if self._rate is not None:
-            reader.limit_rate(self._rate)
+        rate = self.max_read_rate
+        if rate is not None and rate != budget.max_rate:  # it was changed in the meantime
+            reader.limit_rate(rate)
         task.start(reader)
         self._worker = GroupWorker(
             journal,
             plan,
-            assignment.group,
+            self.group,
             task.pages(journal, plan, reader),
-            assignment.threads,
+            self.threads,
             idle=self._now_and_then,
             committed=lambda _: self.send_news(),
         )
@@ -447,7 +411,8 @@ class _Assigned:
         worker, usage = self._worker, self.usage.copy()
         if worker is not None:
             used = usage_json(usage - self._sent)
-            self.link.send(News(worker.keys, worker.ended, worker.threads, worker.commits, used))
+            news: News = worker.keys, worker.ended, worker.threads, worker.commits, used
+            self.link.send(news)
         self._sent, self._sent_at = usage, time.monotonic()
 
     def _now_and_then(self) -> None:

@@ -153,7 +153,7 @@ class RunInput(JobInput, ABC):
         return self._request(given)
 
     def contradictions(self, called: Callable[[str], str]) -> Sequence[str]:
-        """Return what is wrong with the combination of fields; for `called`, see `request`."""
+        """Return the faults of the combination of fields; for `called`, see `request`."""
         return ()
 
     @abstractmethod
@@ -189,7 +189,7 @@ def wishes_of_fleet(request: Request, size_bytes: int, one_worker: bool) -> Wish
     )
 
 
-def allowed(table: str, tables: list[str]) -> str:
+def allowed(table: str, tables: Sequence[str]) -> str:
     """Return the name of a table in requests: an ARN if the deployment lists it by its ARN.
 
     Raise InvalidInput if it is not one of `tables`, or if the name is ambiguous.

@@ -76,10 +76,10 @@ class Rows:
                 yield row
 
     def pieces(self, bucket: int) -> Iterator[Key]:
-        """Yield the rows of a bucket, whose parts are not compressed.
+        """Yield the rows of a bucket; raise BrokenPromise if a block is missing or not readable.
 
         Only the checksum of a whole part exists, so this cannot check that the rows are those that
-        were committed. It raises BrokenPromise if a block is missing or is not readable.
+        were committed. Parts with buckets are not compressed.
         """
         remaining = self.blocks(bucket)
         span = self._journal.store.span

@@ -5,7 +5,7 @@ docs/internals/architecture.md lists the files.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,10 +53,15 @@ class ExecutionContext:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs in a bucket."""
+    """The runs in the bucket of a deployment, which may read `tables`.
+
+    For `prices`, see `Prices.of`.
+    """
 
     s3: Any
     bucket: str
+    tables: Sequence[str] = ()
+    prices: str = ""
 
     def store(self, run: str) -> Bucket:
         return Bucket(self.s3, self.bucket, f"runs/{run}/")
@@ -74,15 +79,6 @@ class Runs:
                 f"execution that began it, and is deleted when its retention is over."
             )
         return journal, plan
-
-
-@dataclass(frozen=True, slots=True)
-class DeploymentSettings:
-    """The settings that the functions of a deployment share; for `prices`, see `Prices.of`."""
-
-    runs: Runs
-    tables: list[str]
-    prices: str = ""
 
     def connect(self, table: str, connections: int) -> Connection:
         """Connect to one of the tables; raise InvalidInput for any other table."""

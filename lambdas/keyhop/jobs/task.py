@@ -34,7 +34,6 @@ Summary = Mapping[str, Any]
 Examples = dict[str, list[Any]]
 """A few examples of each kind of result, for the report of a task. They may contain keys."""
 
-
 NOTES = "notes"
 MOST_EXAMPLES = 1000
 """The maximum number of examples of each kind. A report shows a few of them."""
@@ -152,7 +151,7 @@ class Task(ABC):
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
     ) -> Pages:
-        """Return the pages of a run; `ledger` has the results of its first look."""
+        """Return the pages of a run, whose first look has made the ledger."""
         return TablePages.of(plan, reader, self.visit, ledger)
 
     def start(self, reader: PageReader) -> None:

@@ -102,7 +102,7 @@ class KnownKeys:
         self._db.execute("BEGIN")
 
     def new_among(self, keys: Iterable[Key]) -> list[Key]:
-        """Add `keys`, and return those that were not in the set before."""
+        """Add keys, and return the new ones."""
         return [key for key in keys if self._add(key)]
 
     def _add(self, key: Key) -> bool:
@@ -171,7 +171,7 @@ class Slice:
         return Checkpoint(self._place, dict(self._open), self._pages.learnt())
 
     def _keep_going(self) -> bool:
-        """Start threads if too few run, and return whether any thread is running."""
+        """Start missing threads, and return whether any thread is running."""
         with self._lock:
             more: list[Thread] = []
             if not self._is_tail and not self.was_cut_short:
@@ -184,7 +184,6 @@ class Slice:
 
     @property
     def was_cut_short(self) -> bool:
-        """Return whether the slice was asked to end early."""
         return self._over.is_set() or self._pages.stop.is_set()
 
     def _run(self) -> None:
@@ -202,13 +201,12 @@ class Slice:
                 self._leave()
 
     def _look(self, began: float, ended: float) -> None:
-        """Adjust the number of threads after a page, if more would pay or fewer are enough."""
+        """Adjust the number of threads after a page."""
         self._pages.in_flight.page(began, ended)
         if len(self._lanes) == self._wanted and not self._is_tail:
             self._wanted = self._pages.in_flight.look(ended)
 
     def _leave(self) -> None:
-        """Remove the calling thread from the running ones."""
         self._lanes.discard(current_thread())
         if not self._lanes:
             self._ended.set()
@@ -294,9 +292,9 @@ class GroupWorker:
     spent: Callable[[float], None] = lambda units: None
     committed: Callable[[Commit], None] = lambda commit: None
     worker: str = ""
-    new_keys: int = 0
-    commits: int = 0
-    has_moved: bool = False
+    new_keys: int = field(default=0, init=False)
+    commits: int = field(default=0, init=False)
+    has_moved: bool = field(default=False, init=False)
     _keys: int = 0
     _ended: int = 0
     _slice: Slice | None = None
@@ -320,15 +318,10 @@ class GroupWorker:
         return self._ended + (self._slice.ended if self._slice else 0)
 
     def run(self, opening: Opening | None = None, over_at: float = math.inf) -> bool:
-        """Read until the group is finished, the source is asked to stop, or `over_at`.
+        """Read until the group is finished or must stop; return whether it is finished.
 
-        An error that ends a slice is raised after a commit of what the slice has read.
-
-        Args:
-            opening: The keys that the first look of a new run has read of segment 0.
-
-        Returns:
-            Whether the group is finished.
+        An error that ends a slice is raised after a commit of what the slice has read. An `opening`
+        has the keys that the first look of a new run has read of segment 0.
         """
         self._book()
         try:
@@ -412,10 +405,8 @@ class GroupWorker:
         return position
 
     def _settle(self, keys: int, ended: int) -> None:
-        """Set the keys and the finished segments of the group between two slices."""
-        self._slice = None
-        self._keys = keys
-        self._ended = ended
+        """End a slice, after which the group has so many keys and finished segments."""
+        self._slice, self._keys, self._ended = None, keys, ended
 
     def _book(self) -> None:
         """Record that all usage so far is in the run's files, or does not concern this group."""
@@ -425,12 +416,10 @@ class GroupWorker:
     def _new_output(self, number: int) -> Output:
         """Begin an attempt at a slice, and return the receiver of its keys."""
         self._attempt = new_attempt()
-        if self.output is not None:
-            return self.output
-        return self.journal.new_part(self.plan, self.group, number, self._attempt)
+        return self.output or self.journal.new_part(self.plan, self.group, number, self._attempt)
 
     def _writing(self, output: Output) -> Write:
-        """Return what passes keys on to the output: only new ones, if a key can occur twice."""
+        """Return what passes keys on: only new ones, if a key can occur twice."""
         memory = self._memory
         if memory is None:
             return output.write
@@ -447,10 +436,7 @@ class GroupWorker:
         seconds: float,
         counts: Mapping[str, int] = {},
     ) -> tuple[Checkpoint, int]:
-        """Commit a slice, or adopt the commit of another attempt at it.
-
-        Returns the checkpoint of the group and the number of the next slice.
-        """
+        """Commit a slice, or adopt the commit of another attempt; return as `_replay` does."""
         commit = Commit(
             group=self.group,
             slice=number,
@@ -513,8 +499,7 @@ def work_within(
         The totals of the run, and whether this call has moved it forward.
 
     Raises:
-        BrokenPromise: A file of the run is damaged.
-        Exception: The error that ended a slice.
+        Exception: The error that ended a slice, or BrokenPromise for a damaged file.
     """
     totals, _ = sum_up(journal, plan)
     if totals.finished:

@@ -7,7 +7,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import InvalidInput
 from keyhop.jobs.request import allowed, table_name
-from keyhop.jobs.runs import DeploymentSettings
+from keyhop.jobs.runs import Runs
 from keyhop.jobs.task import TaskOptions
 from keyhop.key_index.index import Sentinels, sentinels_of
 from keyhop.key_index.registry import FENCE_SECONDS, Entry, Fence, Registry, bucket_registry
@@ -30,7 +30,7 @@ class KeyIndexes:
             ended.
     """
 
-    deployment: DeploymentSettings
+    deployment: Runs
     places: Mapping[str, str | None]
     watch: Watch | None = None
     settle_seconds: float = FENCE_SECONDS
@@ -48,20 +48,14 @@ class KeyIndexes:
             ) from error
 
     def registry(self, table: Table | Source) -> Registry:
-        """Return the registry of a table's key index."""
-        runs = self.deployment.runs
-        return bucket_registry(runs.s3, runs.bucket, table)
+        return bucket_registry(self.deployment.s3, self.deployment.bucket, table)
 
     def sentinel(self, table: Table) -> Sentinel:
         """Return the sentinel of a table; raise CannotStart if the table can have none."""
         return Sentinel.of(table.space, self._place(table))
 
     def _listed(self, table: Table) -> str | None:
-        """Return the name of a table in `places`, or None if it is not among them.
-
-        The table may be given by its ARN, or by its name if it is in the account and region of the
-        deployment.
-        """
+        """Return the name of a table in `places`: its ARN, or its name if that means this table."""
         by_name = () if table.arn in self.deployment.tables else (table.bare_name,)
         return next((name for name in (table.arn, *by_name) if name in self.places), None)
 
@@ -70,8 +64,7 @@ class KeyIndexes:
         return None if name is None else self.places[name]
 
     def kept_sentinel(self, table: Table) -> Sentinel:
-        """Return the sentinel of a table as recorded, or as `sentinel` returns it if nothing is
-        recorded.
+        """Return the sentinel of a table as recorded, or as configured if nothing is recorded.
 
         The configuration only says where a new index has its sentinels. A keeper or a walk that
         followed it would put a second sentinel into each collection of an existing index. So errors

@@ -32,7 +32,7 @@ VIEWS = (LEAST_VIEW, "NEW_AND_OLD_IMAGES")
 
 
 def table_with_index(connection: Connection, name: str) -> Table:
-    """Return the table; raise CannotStart if another index has the name of the key index."""
+    """Look a table up, and check its index (`check_shape`)."""
     table = look_up(connection, name)
     check_shape(table)
     return table
@@ -81,9 +81,9 @@ def sentinel_write_units(table: Table) -> float:
 
 
 def check_region(table: Table, region: str | None, is_known: bool) -> None:
-    """Raise CannotStart if another region may keep the sentinels of a global table.
+    """Raise CannotStart if another region than `region` may keep the sentinels of a global table.
 
-    region: the one that is to, if it was said. is_known: an index was built from here.
+    If the index `is_known`, it was built from here.
     """
     replicas = [replica.get("RegionName", "?") for replica in table.description.get("Replicas", ())]
     table_region = table.arn.split(":")[3] if table.arn.count(":") > 3 else ""
@@ -181,8 +181,9 @@ def step_towards_built(
 ) -> tuple[Table, StepResult]:
     """Turn the stream on (if wanted), then add the index, then wait until it is ACTIVE.
 
-    view: what the records of a stream that is turned on hold; None for the keys alone. throughput:
-    the capacity of an index that is added, None for a table on demand.
+    Args:
+        view: What the records of the stream will contain; None for the keys alone.
+        throughput: The capacity of the index; None for a table on demand.
     """
     table = table_with_index(connection, name)
     check_can_have_one(table)
@@ -271,12 +272,10 @@ ELSEWHERE = "choose another place for sentinels (sentinel=, or sentinelSortKey i
 
 
 def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
-    """Check some items of a table that has no key index yet.
+    """Raise CannotStart if one of some items is in the way of a key index.
 
-    Raises:
-        CannotStart: An item has the key of a sentinel, or an attribute with the name of the marker.
-            Such an item would be in the index, and where the attribute is not a number, DynamoDB
-            would reject the user's writes once there is an index.
+    It has the key of a sentinel, or an attribute with the name of the marker. Such an item would be
+    in the index, and where the attribute is not a number, DynamoDB would reject the user's writes.
     """
     for item in _sample(connection, table, sentinel):
         if sentinel.is_at_place(item) and not sentinel.is_one(item):
@@ -296,7 +295,7 @@ def check_place(
 ) -> None:
     """Raise CannotStart if the key index was built with another sort key for its sentinels.
 
-    known: the sentinels of the record; without one, some rows of the index are looked at.
+    Without a record of them, look at some rows of the index.
     """
     if recorded is not None:
         is_another = recorded != sentinel
@@ -314,16 +313,10 @@ def check_place(
 
 
 def check_all_are_free(usage: Usage, sentinel: Sentinel, named_in: str | None) -> None:
-    """Check the result of the walk before a build.
+    """Raise CannotStart if the walk before a build has found items in the way of the index.
 
-    The walk has read the place of the sentinel and the first items of each collection, but not the
-    remaining items.
-
-    Args:
-        named_in: A file that names up to 1,000 of the items, if it is kept.
-
-    Raises:
-        CannotStart: Items of users would be in the way of the index.
+    It has read the place of the sentinel and the first items of each collection. `named_in` is a
+    file that names up to 1,000 of the items that it found, if it is kept.
     """
     names = "" if named_in is None else f" Up to 1,000 of them are named in {named_in}."
     occupied, marked = int(usage.counters["occupied"]), int(usage.counters["marked"])

@@ -9,6 +9,9 @@ counted.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain
 from threading import Event
 from typing import Any
 
@@ -17,7 +20,7 @@ from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.requester import ItemCalls, Written
 from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE, SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key, canonical
+from keyhop.dynamodb.values import Key, canonical, from_json
 from keyhop.errors import GaveUp, Stopped
 from keyhop.key_index.protocol import (
     Call,
@@ -31,7 +34,7 @@ from keyhop.key_index.protocol import (
 from keyhop.key_index.registry import Fence
 from keyhop.key_index.sentinel import MARK, MARKER, Sentinel
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.streams.partition_worker import BatchResult, Change, OnFailure, Record, work_batch
+from keyhop.streams.event_source import BatchResult, OnFailure, Record
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +42,20 @@ MOST_ROUNDS = 50
 """The maximum number of rounds of one reconciliation. More are needed only if others write to the
 collection all the time."""
 
+THREADS = 8
 LOOK_ITEMS = 2
 LARGE_ITEM_BYTES = 8192
 """Of the table's mean item: a look at two such items costs four read units or more, and one that
 asks for a single item first, one unit more than it saves at worst."""
+
+
+@dataclass(slots=True)
+class Change:
+    """The records of one partition key, which may all be inserts of users' items."""
+
+    partition: Key
+    only_inserts: bool = True
+    sequence_numbers: list[str] = field(default_factory=list)
 
 
 def keep(
@@ -52,53 +65,82 @@ def keep(
     *,
     withdraw: Callable[[], None],
 ) -> BatchResult:
-    """Reconcile the partition keys of a batch.
+    """Reconcile each partition key of a batch once. The failure of one does not stop the others.
 
-    For each collection in which an item of a user occupies the place of the sentinel, `withdraw`
-    withdraws the trust in the index. If that fails, the records of the collection come again.
+    A record only identifies a partition key to look at. For each collection in which an item of a
+    user occupies the place of the sentinel, `withdraw` withdraws the trust in the index. If that
+    fails, the records of the collection come again.
     """
-    sentinel = collections.sentinel
-    name = sentinel.partition.name
-
-    def work(change: Change) -> None:
-        first = first_call(change.only_inserts)
-        collections.reconcile(change.partition, first, withdraw=withdraw)
-
-    def select(changes: list[Change]) -> list[Change]:
-        """Return the changes without the inserts whose collection has its sentinel.
-
-        This is the READ of the protocol, for many collections in one request. The other inserts
-        continue with a look, as after a READ.
-        """
-        inserts = [change.partition for change in changes if change.only_inserts]
-        if len(inserts) < 2:
-            return changes
+    failed: list[str] = []
+    changes: dict[Any, Change] = {}
+    for record in records:
         try:
-            right = {canonical(key[name]) for key in collections.read_many(inserts)}
+            _add(changes, record, collections.sentinel)
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            on_failure(error)
+            failed.append(str(record.get("dynamodb", {}).get("SequenceNumber", "")))
+
+    def attempt(change: Change) -> list[str]:
+        first = first_call(change.only_inserts)
+        try:
+            collections.reconcile(change.partition, first, withdraw=withdraw)
         except Stopped:
             raise
-        except Exception as error:  # one key that cannot be read must not hold up the others
-            logger.warning("inserts are read one by one: %s", type(error).__name__)
-            return changes
-        remaining = []
-        for change in changes:
-            if change.only_inserts and canonical(change.partition[name]) in right:
-                continue
-            change.only_inserts = False
-            remaining.append(change)
-        return remaining
+        except Exception as error:
+            on_failure(error)
+            return change.sequence_numbers
+        return []
 
-    return work_batch(records, name, sentinel.is_at_place, select, work, on_failure)
+    with ThreadPoolExecutor(THREADS) as pool:
+        remaining = _without_kept(list(changes.values()), collections)
+        failed += chain(*pool.map(attempt, remaining))
+    return BatchResult(len(records), len(changes), tuple(failed))
+
+
+def _add(changes: dict[Any, Change], record: Record, sentinel: Sentinel) -> None:
+    event, name = record["eventName"], sentinel.partition.name
+    keys = from_json(record["dynamodb"]["Keys"])
+    is_own = sentinel.is_at_place(keys)
+    if event == "MODIFY" and not is_own:
+        return
+    change = changes.setdefault(canonical(keys[name]), Change({name: keys[name]}))
+    change.only_inserts = change.only_inserts and event == "INSERT" and not is_own
+    change.sequence_numbers.append(record["dynamodb"]["SequenceNumber"])
+
+
+def _without_kept(changes: list[Change], collections: "Collections") -> list[Change]:
+    """Return the changes without the inserts whose collection has its sentinel.
+
+    This is the READ of the protocol, for many collections in one request. The other inserts
+    continue with a look, as after a READ.
+    """
+    name = collections.sentinel.partition.name
+    inserts = [change.partition for change in changes if change.only_inserts]
+    if len(inserts) < 2:
+        return changes
+    try:
+        right = {canonical(key[name]) for key in collections.read_many(inserts)}
+    except Stopped:
+        raise
+    except Exception as error:  # one key that cannot be read must not hold up the others
+        logger.warning("inserts are read one by one: %s", type(error).__name__)
+        return changes
+    remaining = []
+    for change in changes:
+        if change.only_inserts and canonical(change.partition[name]) in right:
+            continue
+        change.only_inserts = False
+        remaining.append(change)
+    return remaining
 
 
 class Collections(ItemCalls):
     """The item collections of one table, for any number of threads.
 
-    The other arguments are those of ItemCalls.
+    The usage also counts `writes`, `put`, `deleted`, and `occupied`: places that hold an item of a
+    user.
 
     Args:
-        usage: Also counts `writes`, `put`, `deleted`, and `occupied`: places that hold an item of a
-            user.
         item_bytes: The mean size of the items of the table, if it is known.
         fence: Lets writes pass, or raises IndexBusy; None for the keeper, which needs no lease.
     """
@@ -198,7 +240,7 @@ class Collections(ItemCalls):
         return {Place.FREE: "missing", Place.OCCUPIED: "occupied", Place.SENTINEL: None}[place]
 
     def read(self, partition: Key) -> Place:
-        """Return what the place of the collection's sentinel holds."""
+        """Return the content of the sentinel's place."""
         answer = self._read("get_item", **self._projection(), Key=self.sentinel.key_of(partition))
         item = answer.get("Item")
         if item is None:
@@ -288,7 +330,7 @@ class Collections(ItemCalls):
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the usage as plain JSON. It contains no keys."""
+    """Return the usage as plain JSON."""
     counters = usage.counters
     return {
         "reads": usage.requests - counters["writes"],

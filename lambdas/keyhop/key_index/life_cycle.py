@@ -42,7 +42,6 @@ from keyhop.key_index.registry import (
     Entry,
     IsAlive,
     Registry,
-    without_examples,
 )
 from keyhop.key_index.report import (
     action_estimate,
@@ -171,7 +170,7 @@ class LifeCycle:
         return self.entry.place or self.sentinel_of(self.table)
 
     def expected(self) -> dict[str, Any] | None:
-        """Estimate the cost of the action from a sample, or return None if nothing is to be done.
+        """Estimate the cost of the action from a sample; None if there is nothing to do.
 
         Raise CannotStart if the action is not possible.
         """
@@ -266,9 +265,6 @@ class LifeCycle:
             self._note(refused=scale_again(self.table, self.order.max_write_rate, self.scaling))
         return None
 
-    def _check_region(self) -> None:
-        check_region(self.table, self.order.region, is_known=self.entry.sentinel is not None)
-
     def _prepare_verification(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order, table = self.order, self.table
         if table.index(INDEX) is None and order.scheduled:
@@ -322,7 +318,7 @@ class LifeCycle:
     def _finish_verification(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order = self.order
         journal = self.journal_of(state["verified"]["run"])
-        report = report_of(self.order.walk("verify"), journal)
+        report = report_of(order.walk("verify"), journal)
         grace = math.ceil(self.walk("verify").grace_seconds)
         if report["drift"] and grace and not state.get("lookingAgain"):
             says = "waiting for the keeper, to look once more at what was wrong"
@@ -338,17 +334,19 @@ class LifeCycle:
         report["stream"] = self.table.stream
         journal.keep(REPORT, report)
         evidence = self._evidence_of_verification(journal)
-        self._note(verification={**without_examples(report), **evidence})
+        del report["examples"]  # which are keys
+        self._note(verification={**report, **evidence})
         self.drift(report["drift"])
         result: dict[str, Any] = {
             "table": order.table,
-            "verification": without_examples(report),
+            "verification": report,
             "report": journal.store.url(REPORT),
         }
         if order.action == "build":
-            built = report_of(self.order.walk("build"), self.journal_of(state["walked"]["run"]))
+            built = report_of(order.walk("build"), self.journal_of(state["walked"]["run"]))
             check_all_were_free(built)
-            result["build"] = without_examples(built)
+            del built["examples"]
+            result["build"] = built
             result["capacity"] = capacity_now(self.table, self.scaling, self.entry.refused)
         return {"next": "end", "result": result}
 
@@ -408,8 +406,10 @@ class LifeCycle:
         self._note(**{name: getattr(nothing, name) for name in OF_AN_INDEX})
         return {"next": "end", "result": result}
 
+    def _check_region(self) -> None:
+        check_region(self.table, self.order.region, is_known=self.entry.sentinel is not None)
+
     def _check_place(self) -> None:
-        """Raise CannotStart if sentinels are elsewhere than they are configured to be."""
         check_place(self.connection, self.table, self.sentinel_of(self.table), self.entry.place)
 
     def _job(self, kind: Kind) -> dict[str, Any]:

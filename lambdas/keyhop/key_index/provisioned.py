@@ -6,7 +6,7 @@ own auto scaling, if there is one.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,16 +46,9 @@ class Capacity:
     is_scaled: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The maximum units of one kind of capacity, and its configurations of target tracking."""
-
-    most: int
-    policies: tuple[Mapping[str, Any], ...] = ()
-
-
-Targets = Mapping[str, Target]
-"""By READ and WRITE, those that there are."""
+Targets = Mapping[str, tuple[int, Sequence[Mapping[str, Any]]]]
+"""The auto scaling of a table or an index: of READ and of WRITE, if they have any, the maximum
+units, and the configurations of target tracking."""
 
 
 def capacity_for(
@@ -71,8 +64,8 @@ def capacity_for(
         targets: The auto scaling of the table; None if it is unknown.
     """
     kept_units = {name: min(KEPT_UNITS, units) for name, units in table_units.items()}
-    scaled = (targets or {}).get(WRITE)
-    maximum = max(table_units[WRITE], scaled.most if scaled else 0)
+    scaled_to, _ = (targets or {}).get(WRITE, (0, ()))
+    maximum = max(table_units[WRITE], scaled_to)
     sentinels = math.ceil(max_write_rate / sentinel_units)
     building = {**kept_units, WRITE: max(kept_units[WRITE], min(sentinels, maximum))}
     return Capacity(building, kept_units, is_scaled(targets))
@@ -117,12 +110,12 @@ class Scaling:
         which = _which(_index_resource(table))
         try:
             client = self.client_of()
-            for kind, target in _targets(client, _table_resource(table)).items():
+            for kind, (maximum, policies) in _targets(client, _table_resource(table)).items():
                 which["ScalableDimension"] = f"dynamodb:index:{kind}"
                 client.register_scalable_target(
-                    **which, MinCapacity=minimum[kind], MaxCapacity=max(minimum[kind], target.most)
+                    **which, MinCapacity=minimum[kind], MaxCapacity=max(minimum[kind], maximum)
                 )
-                for number, policy in enumerate(target.policies):
+                for number, policy in enumerate(policies):
                     client.put_scaling_policy(
                         **which,
                         PolicyName=f"keyhop-{kind}-{number}",
@@ -153,7 +146,7 @@ class Scaling:
 
 
 def _targets(client: Any, resource: str) -> Targets:
-    """Return the auto scaling of a table or an index. Raises what boto3 raises."""
+    """Read the auto scaling of a table or an index; raise what boto3 raises."""
     targets = client.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=[resource])[
         "ScalableTargets"
     ]
@@ -162,14 +155,14 @@ def _targets(client: Any, resource: str) -> Targets:
     policies = client.describe_scaling_policies(**_which(resource))["ScalingPolicies"]
     configuration = "TargetTrackingScalingPolicyConfiguration"
     return {
-        target["ScalableDimension"].rpartition(":")[2]: Target(
+        target["ScalableDimension"].rpartition(":")[2]: (
             target["MaxCapacity"],
-            tuple(
+            [
                 policy[configuration]
                 for policy in policies
                 if configuration in policy
                 and policy["ScalableDimension"] == target["ScalableDimension"]
-            ),
+            ],
         )
         for target in targets
     }
@@ -180,7 +173,7 @@ def is_scaled(targets: Targets | None) -> bool | None:
 
     A registered target without a policy never scales.
     """
-    return None if targets is None else any(target.policies for target in targets.values())
+    return None if targets is None else any(policies for _, policies in targets.values())
 
 
 def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capacity | None:
@@ -196,9 +189,8 @@ def settle(
 ) -> tuple[Table, StepResult, str | None]:
     """Lower the index to `units` after a build, and let it scale from there like its table.
 
-    If the service refuses the change, this does not wait: capacity can be lowered four times a day,
-    and once in each further hour (AWS documentation). The service reports that as a
-    LimitExceededException.
+    If the service refuses the change (LimitExceededException), this does not wait: capacity can be
+    lowered four times a day, and once in each further hour (AWS documentation).
 
     Returns:
         The table, the result of the step, and a text about the refused changes, if any.

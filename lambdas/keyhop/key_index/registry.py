@@ -82,8 +82,7 @@ class Lease(Record):
 
 @dataclass(frozen=True, slots=True)
 class Entry(Record):
-    """The state of the key index of a table. An entry with default values means that nothing is
-    known.
+    """The state of the key index of a table. Default values mean that nothing is known.
 
     Attributes:
         identity: Distinguishes the table from another table with the same name.
@@ -122,7 +121,6 @@ class Entry(Record):
 
     @property
     def place(self) -> Sentinel | None:
-        """Return the sentinels, if their place is known."""
         return None if self.sentinel is None else Sentinel.from_json(self.sentinel)
 
     @property
@@ -165,9 +163,7 @@ class Registry:
     def load(self) -> Entry:
         """Return the entry for a caller that acts on it.
 
-        Raises:
-            BrokenPromise: The entry is damaged, or has another version of the format.
-            KeyhopError: The entry cannot be read.
+        Raise BrokenPromise if it is damaged, or has another version of the format.
         """
         version = self.store.look(ENTRY)
         if version is None:
@@ -214,9 +210,8 @@ class Registry:
         """Record that the index must not be trusted until a later verification has finished.
 
         Only a verification that begins later counts. Nobody needs a lease for this. Nothing is
-        written if the last verification and the action that is under way do not count any more for
-        the same reason, so a keeper may call it for each record. `auto` and `status`
-        print the reason, so it must not contain a key.
+        written if neither the last verification nor the action under way counts any more, so a
+        keeper may call it for each record. The reason is printed, so it must not contain a key.
         """
 
         def withdrawn(entry: Entry, age: float) -> Entry:
@@ -251,10 +246,7 @@ class Registry:
         return entry or Entry(self.identity), version.tag, version.age
 
     def _read(self, content: bytes) -> Entry | None:
-        """Return the entry of this table, or None if the content is none.
-
-        Raise BrokenPromise if the entry has another version of the format.
-        """
+        """Return the entry of this table, if it is one; raise BrokenPromise for another version."""
         state = _json(content)
         if state.get("identity") != self.identity:
             return None
@@ -271,8 +263,8 @@ class Registry:
     def _swapped(self, changed: Callable[[Entry, float], Entry]) -> Entry:
         """Replace the entry by what `changed` makes of it and of its age; return the new entry.
 
-        If that is the same entry, nothing is written. If another version than the one read is
-        stored by now, it begins again. Raise IndexBusy if others change it all the time.
+        If that is the same entry, nothing is written. Raise IndexBusy if others change it all the
+        time.
         """
         for _ in range(MOST_SWAPS):
             entry, tag, age = self._look()
@@ -301,30 +293,22 @@ def _json(content: bytes) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def without_examples(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the report without its examples, which contain keys."""
-    return {name: value for name, value in report.items() if name != "examples"}
-
-
 def folder_of(table: Table | Source) -> str:
-    """Return the folder of a registry, which differs for equal names in two accounts."""
+    """Name the folder of a registry; equal names in two accounts have two folders."""
     bare_name = table.name.rpartition("/")[2]  # a table may be named by its ARN
     name = re.sub(r"[^A-Za-z0-9_-]", "_", bare_name)  # and no name leads anywhere else
     return f"{name}-{hashlib.sha256(table.identity.encode()).hexdigest()[:12]}"
 
 
 def bucket_registry(s3: Any, bucket: str, table: Table | Source) -> Registry:
-    """Return the registry of a table in the bucket of a deployment."""
+    """Return the registry in the bucket of a deployment."""
     from keyhop.storage.s3 import Bucket  # not on a laptop: boto3's transfers take long to import
 
     return Registry(Bucket(s3, bucket, f"key-index/{folder_of(table)}/"), table.identity)
 
 
 def built_indexes(s3: Any, bucket: str) -> list[tuple[str, str]]:
-    """Return the tables whose key index exists, or is half built, with the places of their entries.
-
-    A deployment without a bucket has none.
-    """
+    """Return the tables with a key index, maybe half built, and the places of their entries."""
     from keyhop.storage.s3 import Bucket
 
     store = Bucket(s3, bucket, "")
@@ -343,7 +327,7 @@ def built_indexes(s3: Any, bucket: str) -> list[tuple[str, str]]:
 
 
 def local_registry(table: Table | Source) -> Registry:
-    """Return the registry of a table on this machine, for this user."""
+    """Return the registry on this machine, for this user."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     path = Path(base) / "keyhop" / "key-index" / folder_of(table)
     return Registry(Directory(path), table.identity)

@@ -1,6 +1,4 @@
-"""The results of an action of the life cycle: from the files of its walks, and from reads of its
-own.
-"""
+"""The results of an action of the life cycle, from the files of its walks and further reads."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,10 +49,7 @@ def manifest_of(journal: Journal) -> Mapping[str, Any]:
 
 
 def report_of(walk: Walk, journal: Journal) -> dict[str, Any]:
-    """Return the report of a walk, from the manifest of its run.
-
-    In it, `repaired` is the part of the drift that was corrected.
-    """
+    """Return the report of a walk, from its run. `repaired` is a part of `drift`."""
     manifest, plan = manifest_of(journal), journal.plan()
     prices = US_EAST_1 if plan is None else plan.prices
     usage = usage_of(manifest)
@@ -220,7 +215,7 @@ def estimate_text(table: str, action: str, estimate: Mapping[str, Any]) -> str:
 
 
 def hot_text(hot: Sequence[str]) -> str:
-    """Return a warning about indexes in which all sentinels have the same partition key."""
+    """Warn about indexes in which all sentinels have the same partition key."""
     return (
         f"In {', '.join(hot)} all sentinels have one partition key, which takes "
         f"{PARTITION_WRITE_UNITS:,} write units a second at most; a write for which it has no "
@@ -336,9 +331,7 @@ def status_report(table: Table, evidence: Evidence, place: str) -> tuple[dict[st
 
 
 def _rows_text(rows: int, last: Mapping[str, Any] | None) -> str:
-    """Return how many sentinels an index has, by the latest count. The count of DescribeTable may
-    be six hours old, and is 0 for a new index.
-    """
+    """Return how many sentinels an index has, by the latest count."""
     if last is not None and not last.get("remaining", last["drift"]):
         return f", {counted(last['collections'], 'sentinel')} at the last verification"
     return f", {counted(rows, 'row')} by a count of the service that is up to six hours old"

@@ -51,14 +51,9 @@ class Sentinel:
 
     @classmethod
     def of(cls, space: KeySpace, place: str | None = None) -> "Sentinel":
-        """Return the sentinel for the key space of a table.
+        """Return the sentinel for the key space of a table; raise CannotStart if it can have none.
 
-        Args:
-            place: The sort key of the sentinels as text (base64 for type B); None for the usual
-                one.
-
-        Raises:
-            CannotStart: The table has no sort key, or the place is not a sort key.
+        The `place` is the sort key as text (base64 for type B); None for the usual one.
         """
         (partition,) = space.partition
         if space.sort is None:
@@ -102,7 +97,7 @@ class Sentinel:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "Sentinel":
-        """Return the sentinel in plain JSON; the inverse of `to_json`."""
+        """Convert what `to_json` returns back."""
         ((name, place),) = from_json(state["place"]).items()
         (type_,) = place
         sort = KeyAttribute(name, cast(KeyType, type_))
@@ -133,7 +128,5 @@ def _value_of(sort: KeyAttribute, text: str) -> TypedValue:
 
 
 def _in_one_form(place: TypedValue) -> TypedValue:
-    """Return a canonical form of a sort key, because a number has many forms and the recorded place
-    is compared with the configured one.
-    """
+    """Return one form of a sort key: the recorded place is compared with the configured one."""
     return {"N": canonical(place)[1]} if "N" in place else place

@@ -58,11 +58,16 @@ class Walk:
 
 
 class WalkTask(Task):
-    """Settles each collection that a page shows. options: the walk, and the sentinels' sort key.
+    """Settles each collection that a page shows. Its options have the walk, and its sentinels.
 
     It counts in the reader's usage: collections, missing and surplus sentinels, occupied (a user's
     item has the sentinel's key), late (the keeper was only slow), put, deleted, strong_reads, and
     write units.
+
+    Args:
+        sentinel_of: Returns the sentinel of a table, for a new run. The options of a run that has
+            begun contain its sentinel.
+        fence_of: Returns what lets writes pass, from the table and the holder of the lease.
     """
 
     visits = True
@@ -75,13 +80,6 @@ class WalkTask(Task):
         sentinel_of: Callable[[Table], Sentinel] | None = None,
         fence_of: Callable[[Source, str], Fence] | None = None,
     ) -> None:
-        """Make the task.
-
-        Args:
-            sentinel_of: Returns the sentinel of a table, for a new run. The options of a run that
-                has begun contain its sentinel.
-            fence_of: Returns what lets writes pass, from the table and the holder of the lease.
-        """
         super().__init__()
         self.walk = Walk(**options["walk"])
         self.max_write_rate = self.walk.max_write_rate
@@ -95,7 +93,6 @@ class WalkTask(Task):
         self._lock = Lock()
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
-        """Task.plan: a removal walks over the index while it exists."""
         if self._sentinel_of is not None:
             self.sentinel = self._sentinel_of(table)
         options = {**self._options, "sentinel": self.sentinel.to_json()}

@@ -74,10 +74,9 @@ class Trust:
 def choose_source(
     table: Table, method: str, accepts_stale: bool, evidence: Callable[[], Evidence]
 ) -> Trust:
-    """Decide whether the key index is read.
+    """Decide whether the key index is read, by the method "index" or "auto".
 
     Args:
-        method: "index" or "auto".
         accepts_stale: Whether the caller accepts an index that is not trusted.
         evidence: Collects the evidence.
 
@@ -238,10 +237,7 @@ def _why_not_kept(evidence: Evidence, last: Mapping[str, Any]) -> str | None:
 
 
 def kept_by(keepers: tuple[Follower, ...]) -> dict[str, str]:
-    """Return when each mapping of the keepers was last changed, as a verification records it.
-
-    A mapping that was disabled for a while has lost the records that expired in that time.
-    """
+    """Return when each mapping was last changed. One that was disabled may have lost records."""
     return {keeper.uuid: keeper.modified for keeper in keepers}
 
 
@@ -311,9 +307,7 @@ class MappedKeeper(Keeper):
 
 
 def _stream_of(table: Table) -> str:
-    """Return the ARN of the table's stream, or one like it, which matches mappings to deleted
-    streams.
-    """
+    """Return the ARN of the table's stream, or one like it, to find mappings to deleted ones."""
     return table.stream or f"{table.arn}/stream/none"
 
 

@@ -52,7 +52,7 @@ whether it could."""
 
 
 def no_index(table: Table, method: str, accepts_stale: bool) -> None:
-    """Refuse the method "index", where no key indexes exist."""
+    """Refuse the method "index" (DecideTrust)."""
     if method == "index":
         raise CannotStart("Method index needs a key index, and none is set up here for this table.")
 
@@ -144,7 +144,6 @@ class KeysTask(Task):
         return {"logical": self._fold is not None, **fold}
 
     def finish(self, ended: Ended) -> Summary | None:
-        """Task.finish: logical keys are folded."""
         plan, usage = ended.plan, ended.totals.usage
         other_rows = usage.counters["rows_elsewhere"]
         if plan.method == "index" and other_rows and other_rows == usage.items:
@@ -196,7 +195,7 @@ def folded(ended: Ended, fold_of: Callable[[], Fold], options: TaskOptions) -> S
     """Fold the keys of a run and return its manifest; None if there was no time to finish.
 
     Args:
-        fold_of: Returns the function that folds. It is called after the last commit of the run.
+        fold_of: Returns the function that folds, after the last commit of the run.
         options: The fields of the manifest that describe the fold.
 
     Raises:
@@ -248,10 +247,7 @@ def listed(journal: Journal, plan: RunPlan) -> Iterator[list[Key]]:
 
 
 def with_first(names: Sequence[str], page: Page, keys: Sequence[Key]) -> list[Key]:
-    """Return the keys, each with these attributes of its collection's first item.
-
-    They are JSON text of typed values, so that they pass for an attribute of any key.
-    """
+    """Return the keys, each with attributes of its collection's first item, as JSON text."""
     ends = accumulate(page.runs)
     firsts = [page.items[end - run] for run, end in zip(page.runs, ends, strict=True)]
     reported = firsts[len(firsts) - len(keys) :]

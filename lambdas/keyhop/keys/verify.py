@@ -40,7 +40,7 @@ from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
 from keyhop.wording import counted
 
 if TYPE_CHECKING:  # the command checks its run without boto3
-    from keyhop.jobs.runs import DeploymentSettings
+    from keyhop.jobs.runs import Runs
 
 Reported = Callable[[int], dict[str, Key]]
 """Returns the keys of the run in a drawn segment, by their names. Segments are numbered in the
@@ -135,7 +135,7 @@ class Check(Record):
 
 def verify_run(
     state: Mapping[str, Any],
-    deployment: "DeploymentSettings",
+    runs: "Runs",
     tasks: Tasks,
     worker: FunctionSize,
     remaining_seconds: float,
@@ -143,15 +143,15 @@ def verify_run(
 ) -> tuple[dict[str, Any], Verdict]:
     """Check a share of the segments; return the next state and the result so far.
 
-    `usage` counts everything that is read, even if this function raises.
+    `usage` counts everything that is read, even if this raises.
 
     Raises:
         KeysMissing: All segments were checked, and keys were missing.
         SegmentsTooLarge: There was no time to read a segment to its end.
     """
     began = time.monotonic()
-    journal, plan = deployment.runs.open_run(state["run"])
-    connection = deployment.connect(plan.table, MOST)
+    journal, plan = runs.open_run(state["run"])
+    connection = runs.connect(plan.table, MOST)
     _, source = begun_task(tasks, plan, connection)
     check = Check.stored(journal, plan, state["verifyShare"], state["execution"])
     verdict, units, seconds = check.verdict, check.read_units, check.seconds

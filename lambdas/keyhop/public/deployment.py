@@ -570,7 +570,7 @@ class WatchedRun:
         journal = self.runs.journal(run)
         plan = journal.plan()
         if plan is not None:
-            self._journal, self.plan, self.totals = journal, plan, Totals.of(plan, ())
+            self._journal, self.plan, self.totals = journal, plan, Totals(plan)
             self._seen.clear()
         return plan is not None
 

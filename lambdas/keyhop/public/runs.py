@@ -14,7 +14,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import Place
-from keyhop.jobs.local import LocalJob, Several, opened
+from keyhop.jobs.local import LocalJob, opened
 from keyhop.jobs.processes import starting
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Tasks
@@ -208,5 +208,7 @@ def opened_job(
             stop,
             patience,
             Place(str(path), f"The run in {path}", "="),
-            several=Several(starting(PROGRAM), processes, temporary),
+            start_process=starting(PROGRAM),
+            wanted_processes=processes,
+            temporary=temporary,
         )

@@ -1,5 +1,4 @@
-"""The number of pages to read at once, found by measuring what more of them gain. Pure: the caller
-has the clock.
+"""The number of pages to read at once, found by measuring what more of them gain. Pure.
 
 A lane reads one page after the other. With n lanes, and d seconds per page, n / d pages per second
 arrive. While only the distance is the limit, d stays constant, and more lanes bring more pages.
@@ -114,9 +113,7 @@ class InFlight:
 
     @property
     def lanes(self) -> int:
-        """Return the number of lanes now. Too little may remain to be read for the wanted
-        number.
-        """
+        """Return the number of lanes now. Too little may remain to be read for more."""
         return min(self.wanted, self.most)
 
     def page(self, began: float, ended: float) -> None:
@@ -133,9 +130,7 @@ class InFlight:
         self._window.throttles += 1
 
     def look(self, now: float) -> int:
-        """Return the number of lanes from now on. Call this a few times per second while all lanes
-        are busy.
-        """
+        """Return the number of lanes from now on; called often while all lanes are busy."""
         window = self._window
         elapsed = now - window.since
         if elapsed < SHORTEST_SECONDS or window.pages < self._enough(elapsed):

@@ -139,11 +139,13 @@ class ItemSize:
 class Ledger:
     """Decides the Limit of each page, and learns from what the page turned out to hold.
 
-    `bet()` comes before a page, `settle()` after it. Several pages may be under way at once, but
+    `bet()` comes before a page, `settle()` after it. Several pages may be in flight at once, but
     few of a size that is new; the calls themselves must not overlap.
 
-    staked: of the bank, held back for them. under_way: how many have each size. proven: how many
-    were judged of it since it was last left.
+    Attributes:
+        staked: The blocks of the bank that are reserved for the pages in flight.
+        under_way: How many of these pages have each size.
+        proven: How many pages of each size were judged since the ledger last left it.
     """
 
     size: ItemSize
@@ -176,9 +178,7 @@ class Ledger:
         self.lanes = max(lanes, self.lanes)
 
     def bet(self, most_items: int | None = None) -> Bet:
-        """Return the next page, of at most `most_items` items. A size that is larger than that is
-        not judged: the greatest one that fits is tried, and judged, in its place.
-        """
+        """Return the next page, of at most `most_items` items: the greatest size that fits."""
         if self.bank < 0:
             self.under_way[0] += 1
             return Bet(limit=1, level=0, stake=0.0)

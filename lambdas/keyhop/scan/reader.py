@@ -1,5 +1,6 @@
-"""The reader of Scan pages. It reserves a page in the budget, sends it, retries it, counts it, and
-reduces it to what the walk needs. Only this module reads whole tables.
+"""The reader of Scan pages, which reserves, sends, retries, counts and reduces each page.
+
+Only this module reads whole tables.
 """
 
 import time
@@ -29,9 +30,7 @@ from keyhop.scan.skip_scan import Page, collapse, without_ignored
 class PageReader:
     """Reads Scan pages of one source, for all threads of a process.
 
-    Attributes:
-        source: What is read. As soon as a page shows an item that it suspects, such items are
-            known.
+    As soon as a page shows an item that the source suspects, such items are known.
     """
 
     connection: Connection
@@ -71,9 +70,8 @@ class PageReader:
     ) -> Page:
         """Read a page of a segment, after `start`, of at most `limit` items and about `units`.
 
-        over: set when the slice is; a page that waits for its turn, or for its next attempt, is
-        then given up.
-        Raises Stopped, BudgetSpent, GaveUp, or what `explained` makes of a refusal.
+        Raise Stopped if `over` is set while the page waits; also BudgetSpent, GaveUp, or what
+        `explained` makes of a refusal.
         """
         parameters = dict(self._parameters)
         if segments > 1:
@@ -132,9 +130,7 @@ class PageReader:
         return reader
 
     def end_first_look(self) -> None:
-        """Stop asking for attributes of items that none of the first pages contained, because that
-        costs a third more CPU time per item.
-        """
+        """Stop asking for attributes that no page contained: they cost a third more CPU time."""
         self.source = replace(self.source, suspects=None)
         self._parameters = _fixed_parameters(self.source)
 

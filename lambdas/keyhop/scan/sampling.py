@@ -41,10 +41,12 @@ THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first pages of a table, read as one segment.
+    """The first pages of a table, read as one segment, up to `position`.
 
-    position: where they end; None if that is the end of the table. cut_short: a budget ended them.
-    left_out: collections that hold nothing that counts.
+    Attributes:
+        position: Where they end; None at the end of the table.
+        cut_short: Whether a budget ended them.
+        left_out: The number of collections that hold nothing that counts.
     """
 
     keys: Sequence[Key]
@@ -120,7 +122,7 @@ class Survey:
         return Opening(keys, position, left_out=left_out)
 
     def open_scan(self) -> Opening:
-        """Read the table's, or index's, first page of 1 MB through, outside the allowance."""
+        """Read the first page of 1 MB through, outside the allowance."""
         limit, expected = self._reader.affordable(None, self._ledger.size)
         page = self._reader.read(0, 1, BEGINNING.start, limit, expected)
         self._ledger.size.learn(sum(page.runs_of_all), page.blocks)

@@ -61,8 +61,7 @@ class Page:
         return round(self.units / UNITS_PER_BLOCK)
 
     def without_a_first_item(self, space: KeySpace) -> "Page":
-        """Return the page without its last key, if only one item of that key was seen and more may
-        follow.
+        """Return the page without its last key, if it shows one item of it and more may follow.
 
         Then the next page begins with that collection. A page of one key is returned unchanged.
         """
@@ -121,8 +120,7 @@ class PageResult:
     Attributes:
         keys: The keys that were not reported before.
         position: The position to continue at; None at the end of the segment.
-        no_progress: Whether the page was a hop that came back to its own key, or did not move at
-            all.
+        no_progress: Whether the page was a hop that came back to its own key, or did not move.
         left_out: The number of collections that turned out to hold nothing that counts.
         counts: The counts for a commit.
     """

@@ -15,6 +15,8 @@ Z = 1.959964
 TAIL = 0.025
 """The share of a distribution that is excluded on each side."""
 
+TINY = 1e-300
+
 
 def proportion_limits(count: float, n: float) -> tuple[float, float]:
     """Return 95 % limits of a proportion, by Clopper and Pearson (1934): never too narrow.
@@ -30,9 +32,7 @@ def proportion_limits(count: float, n: float) -> tuple[float, float]:
 
 
 def rank_limits(n: int, level: float) -> tuple[int, int]:
-    """Return the ranks (1 to n; 0 and n + 1 for "none") of a sample between which a quantile lies,
-    with 95 % chance at least.
-    """
+    """Return the ranks (1 to n; 0 and n + 1 for none) between which a quantile lies at 95 %."""
     low = 0
     while low < n and _binomial_below(low + 1, n, level) <= TAIL:
         low += 1
@@ -82,23 +82,22 @@ def beta_below(x: float, a: float, b: float) -> float:
     front = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     )
-    tiny = 1e-300
-    c, d = 1.0, 1 / max(tiny, 1 - (a + b) * x / (a + 1))
+    c, d = 1.0, 1 / max(TINY, 1 - (a + b) * x / (a + 1))
     result = d
     for m in range(1, 500):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            d = 1 / _not_zero(1 + term * d, tiny)
-            c = _not_zero(1 + term / c, tiny)
+            d = 1 / _not_zero(1 + term * d)
+            c = _not_zero(1 + term / c)
             result *= c * d
         if abs(c * d - 1) < 1e-12:
             break
     return front * result / a
 
 
-def _not_zero(value: float, tiny: float) -> float:
-    return value if abs(value) > tiny else tiny
+def _not_zero(value: float) -> float:
+    return value if abs(value) > TINY else TINY
 
 
 def _binomial_below(count: int, n: int, level: float) -> float:
@@ -217,10 +216,7 @@ def _log_likelihood(look: SegmentSample, keys: float) -> float:
 
 
 def rough_interval(looks: Sequence[SegmentSample], rough: float, keys_found: int) -> Interval:
-    """`rough` keys, with the interval that as many keys as the looks have seen allow it.
-
-    found: keys that are there for certain.
-    """
+    """Return `rough` with the interval that the seen keys allow; `keys_found` exist for certain."""
     keys_seen = max(1, sum(look.keys for look in looks))
     scaled = count_interval([keys_seen]).scaled(rough / keys_seen)
     return Interval(

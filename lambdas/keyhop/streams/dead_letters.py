@@ -5,16 +5,18 @@ invocations"): the stream, the shard, and the first and the last sequence number
 the records for 24 hours. After that, only reading the whole table shows what they contained.
 """
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.refusals import error_code
 from keyhop.errors import AwsRefused
-from keyhop.streams.partition_worker import BatchResult, OnFailure, Record, as_event
+from keyhop.streams.event_source import BatchResult, OnFailure, Record, count_messages
 from keyhop.wording import counted
 
 Rework = Callable[[Sequence[Record], OnFailure], BatchResult]
@@ -97,18 +99,15 @@ class DeadLetters:
         Raises:
             AwsRefused: The queue does not answer.
         """
-        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         try:
-            answer = self.queues.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)
+            return count_messages(self.queues, self.url)
         except (BotoCoreError, ClientError) as error:
             raise AwsRefused(f"The queue does not answer: {error}") from error
-        return sum(int(answer["Attributes"][name]) for name in names)
 
     def work(self, rework: Rework, withdraw: Callable[[], None] | None = None) -> Reworked:
         """Process the records of each message again, and delete the message.
 
         Args:
-            rework: Processes a batch of records, as the function of the mapping does.
             withdraw: Is called before a message is deleted whose records the stream has deleted.
                 It must record that the key index is no longer trusted. If it raises an exception,
                 the message stays. Without it, such messages stay.
@@ -207,3 +206,18 @@ def _batch_info(body: str) -> Mapping[str, Any] | None:
         return dict(info) if isinstance(info["streamArn"], str) else None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def as_event(record: Mapping[str, Any], stream: str) -> dict[str, Any]:
+    """Convert a record of GetRecords to the form in which Lambda passes it.
+
+    Times become numbers, and binary values become base64. `stream` is the ARN of the stream.
+    """
+    event = {**record, "eventSourceARN": stream}
+    return dict(json.loads(json.dumps(event, default=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return base64.b64encode(value).decode("ascii")

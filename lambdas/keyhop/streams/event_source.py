@@ -23,6 +23,12 @@ from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.tables import BUSY
 from keyhop.dynamodb.values import TypedValue, to_json
 
+Record = Mapping[str, Any]
+"""A stream record as Lambda passes it to a function."""
+
+OnFailure = Callable[[Exception], None]
+"""A function that is called with each error. The error contains no key."""
+
 KEEPER = "KeepIndex"
 """The keeper function's name ends so."""
 
@@ -64,10 +70,21 @@ OF_TIME = ("MaximumRecordAgeInSeconds", "MaximumBatchingWindowInSeconds")
 
 
 @dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The numbers of records and of distinct partition keys, and the sequence numbers to repeat."""
+
+    records: int
+    keys: int
+    failed: tuple[str, ...]
+
+    def to_response(self) -> dict[str, Any]:
+        """Return the response to the event source mapping (ReportBatchItemFailures)."""
+        return {"batchItemFailures": [{"itemIdentifier": number} for number in self.failed]}
+
+
+@dataclass(frozen=True, slots=True)
 class Mappings:
-    """A function's mappings. function: its name or ARN. queue: the failure queue's ARN. settings:
-    what they are made with, the keeper's unless others are given.
-    """
+    """The mappings of a function, by its name or ARN; `queue` is the ARN of the failure queue."""
 
     client: Any
     function: str
@@ -157,20 +174,17 @@ class Mappings:
 
 
 def modified_at(name: str, value: TypedValue) -> str:
-    """Return the filter pattern for changes of the items whose sort key is `value`.
-
-    A filter compares text, and a number can be written in two forms: with and without an exponent.
-    """
+    """Return the filter pattern for changes of items with this sort key. It compares texts."""
     ((type_, text),) = to_json({name: value})[name].items()
     texts = [text]
-    if type_ == "N":
+    if type_ == "N":  # which is written with an exponent or without one
         texts = list(dict.fromkeys([text, format(Decimal(text), "f"), str(Decimal(text))]))
     keys = {name: {type_: texts}}
     return json.dumps({"eventName": ["MODIFY"], "dynamodb": {"Keys": keys}}, ensure_ascii=False)
 
 
 def _has_pattern(mapping: Mapping[str, Any], pattern: str) -> bool:
-    """Return whether the filter of a mapping has a pattern, or whether no filter is visible."""
+    """Return whether the filter of a mapping has a pattern, or is not visible."""
     filters = mapping.get("FilterCriteria", {}).get("Filters", [])
     return not filters or any(
         json.loads(each["Pattern"]) == json.loads(pattern) for each in filters
@@ -186,8 +200,12 @@ def _with_pattern(settings: Mapping[str, Any], pattern: str | None) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A keeper's mapping. modified: when it, or its state, was changed last. problem: of the last
-    batch. queue: the ARN of its failure queue.
+    """A keeper's mapping.
+
+    Attributes:
+        modified: When the mapping, or its state, was last changed.
+        problem: The problem of the last batch, if any.
+        queue: The ARN of the failure queue.
     """
 
     uuid: str
@@ -321,14 +339,19 @@ class Watch:
         try:
             client = self.client_of("sqs")
             url = client.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
-            names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-            answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=names)
+            return count_messages(client, url)
         except (BotoCoreError, ClientError):
             return None
-        return sum(int(answer["Attributes"][name]) for name in names)
 
     def _is_keeper(self, function: str) -> bool:
         return function == self.keeper if self.keeper else function.endswith(KEEPER)
+
+
+def count_messages(queues: Any, url: str) -> int:
+    """Return the approximate number of messages in a queue, with those that are hidden now."""
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    answer = queues.get_queue_attributes(QueueUrl=url, AttributeNames=names)
+    return sum(int(answer["Attributes"][name]) for name in names)
 
 
 def _greatest_age(points: Sequence[Mapping[str, Any]]) -> float:

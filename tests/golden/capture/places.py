@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.jobs.runs import Runs
 
 from testing.databases import BY_DAY, Database
 from testing.s3 import MemoryS3
@@ -61,7 +61,7 @@ def machine_on(database: Database, table: str) -> Iterator[Machine]:
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "nobody")
-        yield Machine(DeploymentSettings(Runs(MemoryS3("results"), "results"), [table]))
+        yield Machine(Runs(MemoryS3("results"), "results", [table]))
 
 
 def objects(machine: Machine) -> dict[str, bytes]:

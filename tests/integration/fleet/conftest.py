@@ -1,9 +1,10 @@
 """The functions of the state machine on DynamoDB Local and the stand-in, with S3 in memory."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
-from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.jobs.runs import Runs
 
 from testing.databases import Database
 from testing.s3 import MemoryS3
@@ -23,7 +24,7 @@ def machine_on(
     database: Database, runs: Runs, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> Machine:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
-    return Machine(DeploymentSettings(runs, [table]))
+    return Machine(replace(runs, tables=[table]))
 
 
 @pytest.fixture

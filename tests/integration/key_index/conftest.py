@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.jobs.runs import Runs
 from keyhop.public import deployment
 from keyhop.public import tables as of_the_library
 from keyhop.streams.event_source import Watch
@@ -24,7 +24,7 @@ def machines(
     dynamodb: Database, table_name: str, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> Machines:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
-    deployment = DeploymentSettings(Runs(s3, BUCKET), [table_name])
+    deployment = Runs(s3, BUCKET, [table_name])
     return Machines(Machine(deployment, places={table_name: None}))
 
 

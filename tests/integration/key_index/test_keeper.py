@@ -12,7 +12,7 @@ from keyhop.dynamodb.transport import Client
 from keyhop.errors import IndexBusy
 from keyhop.key_index.keeper import keep, usage_json
 from keyhop.key_index.sentinel import LEAST_SORT_KEY, MARKER
-from keyhop.streams.partition_worker import BatchResult
+from keyhop.streams.event_source import BatchResult
 
 from testing.databases import Database, partition_value
 from testing.key_index_tables import STREAM, Stream, collections_of, drift, scanned

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.requester import Requester
-from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.jobs.runs import Runs
 from keyhop.key_index.registry import local_registry
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
@@ -95,9 +95,7 @@ def test_a_fleet_and_its_check_go_the_same_way(
     dynamodb.fill(table_name, [sentinel_of(collection, place) for collection in collections])
     for collection in collections[:20]:
         dynamodb.fill(table_name, items_of(collection, ["a", "z"]))
-    machine = Machine(
-        DeploymentSettings(Runs(s3, "results"), [table_name]), places={table_name: "mm"}
-    )
+    machine = Machine(Runs(s3, "results", [table_name]), places={table_name: "mm"})
     for method in ("skip", "scan"):
         given = {"table": table_name, "method": method, "segments": 3, "verifyShare": 1}
         result = machine.start(given)
@@ -173,7 +171,7 @@ def test_a_fleet_recognises_left_over_sentinels(
     dynamodb.fill(table_name, map(sentinel_of, collections))
     for collection in collections[:200]:
         dynamodb.fill(table_name, items_of(collection, ["a", "z"], 2_000))
-    machine = Machine(DeploymentSettings(Runs(s3, "results"), [table_name]))
+    machine = Machine(Runs(s3, "results", [table_name]))
     result = machine.start({"table": table_name, "verifyShare": 1})
     assert machine.runs.open_run(result["run"])[1].segments > 1
     assert listed(machine.keys(result["run"])) == sorted(collections[:200])

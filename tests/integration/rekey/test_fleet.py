@@ -1,5 +1,6 @@
 """Both jobs by a fleet: groups, budgets, redrives, twins; each item counts once."""
 
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -9,7 +10,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.errors import CannotStart, TooExpensive
 from keyhop.jobs.fleet import scan_segments
-from keyhop.jobs.runs import DeploymentSettings, Runs
+from keyhop.jobs.runs import Runs
 from keyhop.public.deployment import WatchedRun
 from keyhop.rekey.backfill import COPIED, THERE, BackfillTask, Copier
 
@@ -49,7 +50,7 @@ def machine(rekey: RekeyTables, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("keyhop.jobs.layout.SCAN_BYTES_PER_SEGMENT", 25_000)
     monkeypatch.setattr("keyhop.jobs.estimate.SCAN_BYTES_PER_SEGMENT", 25_000)
     machine = Machine(
-        DeploymentSettings(runs, [rekey.pair.source, rekey.pair.destination]), name="RekeyBackfill"
+        replace(runs, tables=[rekey.pair.source, rekey.pair.destination]), name="RekeyBackfill"
     )
     machine.own = {
         "rekey_backfill": partial(BackfillTask, transform_of=transform_of),

@@ -15,7 +15,7 @@ from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable, table_request
 from keyhop.rekey.transform import Transform, Unmappable
 from keyhop.rekey.worker.replicate import Replicator
-from keyhop.streams.partition_worker import as_event
+from keyhop.streams.dead_letters import as_event
 
 from testing.databases import BY_DAY, Database
 from testing.rekey_owned import Owned
