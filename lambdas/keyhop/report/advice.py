@@ -219,9 +219,9 @@ def sharding_steps(shards: Shards) -> tuple[str, ...]:
     seen = f"{shards.peak:,.0f} write units a second"
     if shards.roomy == 1:
         return (f"No shard is needed for {seen}: one key takes {PARTITION_WRITE_UNITS:,}.",)
-    least = "One key is just enough" if shards.least == 1 else f"{shards.least} shards are enough"
+    least = "one key is" if shards.least == 1 else f"{shards.least} shards are"
     return (
-        f"{least} for {seen}, at {PARTITION_WRITE_UNITS:,} a shard; "
+        f"For {seen} {least} just enough, at {PARTITION_WRITE_UNITS:,} each; "
         f"{shards.roomy} shards keep half of each free.",
         "Let ShardedTable write and read it (docs/how-to/sharding.md): it adds shards when the "
         "service says that a key is hot.",

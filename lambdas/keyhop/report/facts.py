@@ -235,6 +235,7 @@ class StreamFacts:
         date_share: The share of inserts whose partition key is today's date.
         tau: Kendall's tau of numeric keys with time.
         hash_rho: Spearman's rho of time with hash place; None if not known.
+        peak: The write units of all keys in the busiest second; None if not known.
         counter: The share of records on one item in which only one number changed.
         counter_attribute: The attribute of that number.
         reversals: The number of transitions, and of rare ones backwards, by attribute.
@@ -259,6 +260,7 @@ class StreamFacts:
     reversals: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     growth: Mapping[Shown, float] = field(default_factory=dict)
     heat: tuple[tuple[float, int, float], ...] = ()
+    peak: float | None = None
 
 
 # The sample (S)

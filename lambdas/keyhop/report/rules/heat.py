@@ -67,6 +67,8 @@ COUNTER_RATE = 0.2
 NEWEST = 0.90
 NEWEST_INSERTS = 60
 IN_ORDER = 0.5
+QUIET = 0.1 * KEY_WRITES
+"""A load with fewer write units a second is no burden even if one partition takes all of it."""
 RECORDS = 385
 SEVERAL = 4
 """With fewer stream shards, one that has just rolled over looks idle."""
@@ -539,6 +541,12 @@ def in_hash_order(facts: Facts) -> Finding:
     signal = evidence("stream", what, rho, IN_ORDER, window=stream.seconds)
     side = rho.against(IN_ORDER)
     falling = rho.high <= -IN_ORDER
+    if stream.peak is not None and stream.peak < QUIET:
+        return clear(
+            f"All writes together take {stream.peak:,.0f} write units in the busiest second, which "
+            "one partition takes easily.",
+            signal,
+        )
     if side == "above" or falling:
         summary = f"Keys are written in the order of their hash: {rho.value:.2f}."
         return found("low", summary, signal, advice=_SHUFFLE)

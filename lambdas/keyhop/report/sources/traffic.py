@@ -197,6 +197,7 @@ class Traffic:
     dated: int = 0
     _keys: dict[Any, _Key] = field(default_factory=dict)
     _moments: set[float] = field(default_factory=set)
+    _seconds: Counter[float] = field(default_factory=Counter)
     _hashes: set[int] = field(default_factory=set)
     _shards: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -218,7 +219,9 @@ class Traffic:
         if traffic is None:
             traffic = self._keys[key] = _Key(value)
             self._hashes.add(hash(key))
-        traffic.take(at, write_units(record))
+        units = write_units(record)
+        traffic.take(at, units)
+        self._seconds[at] += units  # type: ignore[assignment]
         if traffic.records == 1:
             self._written.offer(_First(at, self.records, value))
         if record["eventName"] == "INSERT":
@@ -310,6 +313,7 @@ class Traffic:
             reversals=self._transitions.reversals(),
             growth=self._growth(seconds, show),
             heat=_heat([(traffic, places.get(id(traffic))) for traffic in busiest]),
+            peak=max(self._seconds.values(), default=0) / self._resolution,
         )
 
     def _key(self, value: TypedValue) -> Key:
