@@ -199,20 +199,21 @@ def unbounded(facts: Facts) -> Finding:
         return found(severity, summary, *signals, advice=advice)
     if growth is not None:
         return growth
+    is_large = largest is not None and largest[1].against(UNSEEN) == "above"
     if sample.growing is not None:
         what = (
             f"share of items in collections of {LONG_ITEMS} items or more that have grown for "
             f"{LONG_DAYS} days"
         )
         signals.append(evidence("sample", what, sample.growing, UNSEEN))
-        if table.ttl is None and sample.growing.against(UNSEEN) == "above":
+        has_end = table.ttl is not None or are_dates(facts)
+        if is_large and not has_end and sample.growing.against(UNSEEN) == "above":
             summary = (
                 f"{interval(sample.growing)} of the items are in collections to which items have "
                 f"been added for {LONG_DAYS} days or more, by the times in their sort keys."
             )
             severity = _severity(facts, largest[1].low if largest is not None else 0.0)
             return found(severity, summary, *signals, advice=advice)
-    is_large = largest is not None and largest[1].against(UNSEEN) == "above"
     if sample.all_items and sample.items_read and not is_large:
         return clear("All was read: no collection stands out by its size.", *signals)
     if unseen is not None and unseen.against(UNSEEN) == "below" and _seen_is_small(facts, sample):
@@ -466,7 +467,8 @@ def large_items(facts: Facts) -> Finding:
     none.
     """
     sample, mean = facts.sample, facts.table.mean_item_bytes or 0.0
-    is_broad = mean >= BROAD_ITEM_BYTES
+    seen = None if isinstance(sample, Absent) else sample.item_mean
+    is_broad = mean >= BROAD_ITEM_BYTES and (seen is None or seen.high >= BROAD_ITEM_BYTES)
     signals: list[Evidence] = []
     if is_broad:
         what = "mean bytes of an item"

@@ -350,7 +350,10 @@ case("A13", "unknown", price="300 without --control-plane-only")
 for kb, expected in ((31, "unknown"), (32, "low"), (199, "low"), (200, "medium")):
     case("A13", expected, {"items": 1000, "bytes": kb * KB * 1000})
 case("A13", "clear", {"items": 1000, "bytes": 31 * KB * 1000}, sample=items())
-case("A13", "low", {"items": 1000, "bytes": 32 * KB * 1000}, sample=items())
+BROAD = {"items": 1000, "bytes": 32 * KB * 1000}
+case("A13", "low", BROAD, sample=items())
+case("A13", "low", BROAD, sample=items(item_mean=share(30 * KB, 20 * KB, 32 * KB)))
+case("A13", "clear", BROAD, sample=items(item_mean=share(30 * KB, 20 * KB, 32 * KB - 1)))
 
 CROWD = {"items": 10_000}
 """Of a hundred collections, one has twenty times as many items as the others from 1,681 on."""
@@ -395,10 +398,12 @@ case("A15", "low", {**CROWD, "bytes": 4 * GB - 9}, sample=BIG)
 case("A15", "clear", sample={"all_items": True}, text="All was read")
 case("A15", "unknown", sample={"all_items": True, "items_read": 0})
 KNOWN = {**SMALL, "seen_largest": 50_000.0, "all_keys": True, "all_units": 9_000.0}
-GROWS = {**SMALL, "growing": share(0.06, 0.05, 0.08)}
+GROWS = {**KNOWN, "seen_largest": 50_001.0, "growing": share(0.06, 0.05, 0.08)}
 case("A15", "low", sample=GROWS, text="added for 60 days or more")
-case("A15", "clear", sample={**GROWS, "growing": share(0.06, 0.049, 0.08)})
-case("A15", "clear", {"ttl": "expires"}, sample=GROWS)
+case("A15", "unknown", sample={**GROWS, "growing": share(0.06, 0.049, 0.08)})
+case("A15", "clear", sample={**GROWS, "seen_largest": 49_999.0})
+case("A15", "unknown", {"ttl": "expires"}, sample=GROWS)
+case("A15", "unknown", sample={**GROWS, **dated(0.95, 0.9, 0.96)})
 case("A15", "unknown", sample=KNOWN, **TWO, price="0 --stream 15m")
 case("A15", "unknown", sample=KNOWN, stream={}, price="9000 --max-read-units 9000")
 case("A15", "unknown", sample={"rru": 740}, price="3000 --max-read-units 3000")
