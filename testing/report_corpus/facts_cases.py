@@ -238,7 +238,11 @@ BY_FACTS: dict[str, Declared] = {
         not_clear=_ids("A1 A2 A3 A4 A5 A8 A11 A12 A13 A14 A15 A17 A18 H1 H2 H4 H5 H6 H7"),
     ),
     "numbers, dense": Declared(
-        with_sample(numbered=ALL_OF_THEM, density=share(0.8, 0.74, 0.86), tagged=NONE), ("A1",)
+        replace(
+            with_sample(numbered=ALL_OF_THEM, density=share(0.8, 0.74, 0.86), tagged=NONE),
+            stream=ABSENT,
+        ),
+        ("A1",),
     ),
     "numbers, whose density is open": Declared(
         with_sample(numbered=ALL_OF_THEM, density=share(0.5, 0.45, 0.55)), not_clear=("A1",)

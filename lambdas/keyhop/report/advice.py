@@ -44,7 +44,6 @@ from keyhop.report.facts import (
 )
 from keyhop.report.findings import Advice, Money
 from keyhop.report.forms import pattern_of
-from keyhop.wording import counted
 
 PATTERNS: Final = {
     "P1": "Type tags in keys",
@@ -217,19 +216,26 @@ def peak_of(facts: Facts) -> float | None:
 
 def sharding_steps(shards: Shards) -> tuple[str, ...]:
     """Return the steps of spreading a key over shards, in sentences."""
+    seen = f"{shards.peak:,.0f} write units a second"
+    if shards.roomy == 1:
+        return (f"No shard is needed for {seen}: one key takes {PARTITION_WRITE_UNITS:,}.",)
+    least = "one key is" if shards.least == 1 else f"{shards.least} shards are"
     return (
-        f"Spread the key over {counted(shards.least, 'shard')} at least; "
-        f"{shards.roomy} keep half of each free ({shards.peak:,.0f} write units a second, "
-        f"{PARTITION_WRITE_UNITS:,} a shard).",
+        f"For {seen} {least} just enough, at {PARTITION_WRITE_UNITS:,} each; "
+        f"{shards.roomy} shards keep half of each free.",
         "Let ShardedTable write and read it (docs/how-to/sharding.md): it adds shards when the "
         "service says that a key is hot.",
     )
 
 
 def sharding_command(table: str, shards: Shards) -> str:
-    """Return the command to run once ShardedTable uses the table, with the key for KEY."""
-    adding = max(1, shards.roomy - 1)
-    return f"keyhop shards add {table} KEY --count {adding} --metadata {table}-shards"
+    """Return the command to run once ShardedTable uses the table, with the key for KEY.
+
+    The result is "" where no shard is needed.
+    """
+    if shards.roomy == 1:
+        return ""
+    return f"keyhop shards add {table} KEY --count {shards.roomy - 1} --metadata {table}-shards"
 
 
 def bucket(daily_bytes: float, has_lsi: bool) -> str:

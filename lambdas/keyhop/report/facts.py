@@ -235,6 +235,7 @@ class StreamFacts:
         date_share: The share of inserts whose partition key is today's date.
         tau: Kendall's tau of numeric keys with time.
         hash_rho: Spearman's rho of time with hash place; None if not known.
+        peak: The write units of all keys in the busiest second; None if not known.
         counter: The share of records on one item in which only one number changed.
         counter_attribute: The attribute of that number.
         reversals: The number of transitions, and of rare ones backwards, by attribute.
@@ -259,6 +260,7 @@ class StreamFacts:
     reversals: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     growth: Mapping[Shown, float] = field(default_factory=dict)
     heat: tuple[tuple[float, int, float], ...] = ()
+    peak: float | None = None
 
 
 # The sample (S)
@@ -322,6 +324,10 @@ class IndexSample:
     unpadded: Estimate | None = None
 
 
+LONG_ITEMS, LONG_DAYS = 100, 60
+"""The items of a collection, and the days that they cover, from which on it grows without end if
+items are still added: more than a customer has orders, and longer than a bucket of a month."""
+
 EXPIRED_DAYS = 7
 """TTL deletes within a few days: an item that expired earlier should no longer exist."""
 
@@ -370,6 +376,8 @@ class SampleFacts:
         beyond: The share of all items in collections of at least so many items.
         unseen: The share of items in collections larger than any that was sampled.
         seen_largest: The number of items in the largest collection that was sampled.
+        growing: The share of items in collections of at least LONG_ITEMS items to which, by the
+            times in their sort keys, items have been added for LONG_DAYS, and still are.
         top: The largest collections, from size-biased draws.
         biased: The sources of such draws; () if there are none.
         item_bytes: The bytes of an item, by quantile.
@@ -385,6 +393,7 @@ class SampleFacts:
         density: Keys / (greatest - least + 1) of the numbers at the end.
         typed: The share of items with an attribute that names the type.
         type_name: The name of this attribute.
+        kind_names: The attributes that name the type in some items.
         unpadded: The share of sort keys that have numbers as text of several widths.
         orphans: The share of constraint items without their primary.
         gini: The Gini coefficient of items over keys.
@@ -438,6 +447,8 @@ class SampleFacts:
     unrepresented: Estimate | None = None
     item_mean: Estimate | None = None
     candidates: tuple[CandidateSample, ...] = ()
+    growing: Estimate | None = None
+    kind_names: tuple[str, ...] = ()
 
     @property
     def most_unrepresented(self) -> float:

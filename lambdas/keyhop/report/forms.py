@@ -8,6 +8,7 @@ is a type, or just a name at this place.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from keyhop.dynamodb.values import TypedValue, text_of
@@ -101,6 +102,27 @@ def dates_of(value: TypedValue) -> list[dict[str, int]]:
         for match in matches
         if match
     ]
+
+
+def is_ahead(value: TypedValue, now: float) -> bool:
+    """Return whether every date that a key can be begins more than a day after `now`."""
+    latest = datetime.fromtimestamp(now + 24 * HOUR, UTC)
+    text = text_of(value)
+    if "N" in value and is_full_hour(text):
+        return int(text[:10]) > latest.timestamp()
+    dates = dates_of(value)
+    return bool(dates) and all(
+        _first_day(date) > (latest.year, latest.month, latest.day) for date in dates
+    )
+
+
+def _first_day(date: Mapping[str, int]) -> tuple[int, int, int]:
+    """Return the first day of a date, which may lack the day or have a week or a quarter."""
+    month = date.get("month") or 3 * date.get("quarter", 1) - 2
+    if week := date.get("week", 0):
+        day = datetime.fromordinal(datetime(date["year"], 1, 1).toordinal() + 7 * (week - 1))
+        return day.year, day.month, day.day
+    return date["year"], month, date.get("day", 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from keyhop.report.advice import (
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     EXPIRED_DAYS,
+    LONG_DAYS,
+    LONG_ITEMS,
     TABLE,
     Absent,
     Collection,
@@ -64,12 +66,18 @@ from keyhop.wording import counted
 UNITS_OF_LENGTHS = 3000.0
 
 UNSEEN = 0.05
-"""The share of items in the largest collection, or in collections larger than any sampled."""
+"""The share of items in the largest collection, in collections larger than any sampled, or in those
+that grow (SampleFacts.growing)."""
 TIMES_MEAN = 20.0
 """A collection this many times as large as the mean of the others stands out."""
 FEW_KEYS = 40.0
 """The default quota of a table is 40,000 write units a second, a partition serves 1,000: a table
 of fewer keys cannot use the quota, however evenly its keys are written."""
+VERY_FEW_KEYS = 10.0
+"""A new on-demand table has four partitions (4,000 write units a second). Of fewer keys than this,
+one of them usually gets twice its share, so that the table cannot use even these."""
+MANY_ITEMS = 1_000
+"""Fewer items may be settings or a list that people maintain. An application writes more."""
 SMALL_SECONDS = 60.0
 """A key whose items one partition writes within a minute is small, as is the wait for a copy."""
 UNITS_OF_KEYS = 30.0
@@ -84,6 +92,9 @@ FEW_INSERTS = 60
 UNITS_OF_ITEMS = 300.0
 UNITS_OF_TTL = 150.0
 P99 = 0.99
+BROAD_ITEM_BYTES = 32 * KB
+"""If the mean item is as large, a partition takes thirty writes a second, and a page of a Query
+has about thirty items."""
 ANY_LARGE = 0.0125
 """The share of large items that 300 items without one exclude."""
 TTL_SHARE = 0.02
@@ -189,6 +200,20 @@ def unbounded(facts: Facts) -> Finding:
     if growth is not None:
         return growth
     is_large = largest is not None and largest[1].against(UNSEEN) == "above"
+    if sample.growing is not None:
+        what = (
+            f"share of items in collections of {LONG_ITEMS} items or more that have grown for "
+            f"{LONG_DAYS} days"
+        )
+        signals.append(evidence("sample", what, sample.growing, UNSEEN))
+        has_end = table.ttl is not None or are_dates(facts)
+        if is_large and not has_end and sample.growing.against(UNSEEN) == "above":
+            summary = (
+                f"{interval(sample.growing)} of the items are in collections to which items have "
+                f"been added for {LONG_DAYS} days or more, by the times in their sort keys."
+            )
+            severity = _severity(facts, largest[1].low if largest is not None else 0.0)
+            return found(severity, summary, *signals, advice=advice)
     if sample.all_items and sample.items_read and not is_large:
         return clear("All was read: no collection stands out by its size.", *signals)
     if unseen is not None and unseen.against(UNSEEN) == "below" and _seen_is_small(facts, sample):
@@ -250,6 +275,14 @@ def few_keys(facts: Facts) -> Finding:
         return unknown(summary, more(sample, UNITS_OF_KEYS), *signals)
     if load is not None:
         return clear(f"{number}: enough for so few items, and for their load.", *signals)
+    items = max(facts.table.items, sample.items_read)
+    if keys.against(VERY_FEW_KEYS) == "below" and items >= MANY_ITEMS:
+        most = keys.high * KEY_WRITES
+        summary = (
+            f"{number} for {counted(items, 'item')}: whatever the load, the table takes at most "
+            f"{most:,.0f} write units a second."
+        )
+        return found("low", summary, *signals, advice=_more_keys(facts, keys))
     summary = f"{number}: enough for so few items, but their load is not known."
     if isinstance(facts.metrics, Absent):
         return unknown(summary, price_of(facts.metrics, "metrics"), *signals)
@@ -430,12 +463,20 @@ def _size(byte_count: float) -> str:
 def large_items(facts: Facts) -> Finding:
     """Apply A13: large items.
 
-    One large item in the sample is enough. Only shares show that there is none.
+    One large item in the sample is enough, or the mean of all items. Only shares show that there is
+    none.
     """
-    sample = facts.sample
+    sample, mean = facts.sample, facts.table.mean_item_bytes or 0.0
+    seen = None if isinstance(sample, Absent) else sample.item_mean
+    is_broad = mean >= BROAD_ITEM_BYTES and (seen is None or seen.high >= BROAD_ITEM_BYTES)
+    signals: list[Evidence] = []
+    if is_broad:
+        what = "mean bytes of an item"
+        signals.append(Evidence("control plane", what, mean, threshold=BROAD_ITEM_BYTES))
+    if isinstance(sample, Absent) and is_broad:
+        return _broad_items(mean, signals)
     sample = needed(sample, "sample", UNITS_OF_ITEMS)
     largest, large, p99 = sample.largest_item, sample.large, sample.item_bytes.get(P99)
-    signals: list[Evidence] = []
     if largest is not None:
         signals.append(
             Evidence(
@@ -458,6 +499,8 @@ def large_items(facts: Facts) -> Finding:
         near = p99.low >= HALF * MOST_ITEM_BYTES
         summary = f"One item in a hundred has {p99.value / KB:,.0f} KB or more."
         return found("medium" if near else "low", summary, *signals, advice=_ELSEWHERE)
+    if is_broad:
+        return _broad_items(mean, signals)
     if sample.all_items and largest is not None and largest < LARGE_ITEM_BYTES:
         return clear(f"All was read: no item has more than {largest / KB:,.1f} KB.", *signals)
     if p99 is None or large is None:
@@ -469,6 +512,14 @@ def large_items(facts: Facts) -> Finding:
         )
         return clear(summary, *signals)
     return unknown("How large items get is open.", more(sample, UNITS_OF_ITEMS), *signals)
+
+
+def _broad_items(mean: float, signals: list[Evidence]) -> Finding:
+    near = mean >= HALF * MOST_ITEM_BYTES
+    summary = (
+        f"The mean item has {mean / KB:,.0f} KB, and each write of it takes as many write units."
+    )
+    return found("medium" if near else "low", summary, *signals, advice=_ELSEWHERE)
 
 
 _ELSEWHERE = Advice(

@@ -41,6 +41,7 @@ from keyhop.report.rules.rule import (
     how_bad,
     interval,
     is_now,
+    matters,
     needed,
     not_counted,
     price_of,
@@ -54,6 +55,7 @@ from keyhop.report.rules.rule import (
 )
 from keyhop.wording import counted
 
+RETRIED = "so few that the SDK's retries deal with them"
 BURST_SECONDS = 10.0
 """A key whose units last for fewer seconds at its peak had a short burst."""
 MINUTE = 60
@@ -65,6 +67,8 @@ COUNTER_RATE = 0.2
 NEWEST = 0.90
 NEWEST_INSERTS = 60
 IN_ORDER = 0.5
+QUIET = 0.1 * KEY_WRITES
+"""A load with fewer write units a second is no burden even if one partition takes all of it."""
 RECORDS = 385
 SEVERAL = 4
 """With fewer stream shards, one that has just rolled over looks idle."""
@@ -89,12 +93,13 @@ def _hot(facts: Facts, target: str) -> Finding:
     if isinstance(metrics, MetricFacts):
         throttles = throttles_of(metrics, kinds, ["key range"], target)
         signals.append(throttled(facts, metrics, throttles, "throttles of a hot key range"))
-        other = _other_cause(facts, metrics, target) if throttles.events else None
-        if throttles.events and other is None:
+        other = _other_cause(facts, metrics, target) if matters(facts, throttles) else None
+        if matters(facts, throttles) and other is None:
             severities.append(how_bad(facts, throttles, "high"))
             reasons.append(f"a key range was too hot {told(facts, throttles)}")
             reads = bool(throttles_of(metrics, ["read"], ["key range"], target).events)
-    for severity, reason, signal in (*_by_insights(facts, target), *_by_stream(facts, target)):
+    named = [*_by_insights(facts, target), *_by_stream(facts, target), *_refused(facts, target)]
+    for severity, reason, signal in named:
         severities.append(severity)
         reasons.append(reason)
         signals.append(signal)
@@ -115,7 +120,7 @@ def _hot(facts: Facts, target: str) -> Finding:
         return clear(reason, *signals)
     insights = facts.insights
     if isinstance(insights, Absent):
-        summary = "No key range was throttled; whether a key is near its limit is not known."
+        summary = "Whether a key is near its limit is not known."
         return unknown(summary, price_of(insights, "insights"), *signals)
     if target in insights.accessed:
         summary = "No key took half of what a partition gives."
@@ -178,6 +183,28 @@ def _by_insights(facts: Facts, target: str) -> list[tuple[Severity, str, Evidenc
     return [("medium", reason, hot_evidence(insights, busiest))]
 
 
+def _refused(facts: Facts, target: str) -> list[tuple[Severity, str, Evidence]]:
+    """Return the key of an index for which DynamoDB refuses writes of the table.
+
+    Metrics count the refused writes, and only Contributor Insights names the key.
+    """
+    insights, metrics = facts.insights, facts.metrics
+    if target == TABLE or isinstance(insights, Absent) or isinstance(metrics, Absent):
+        return []
+    throttles = throttles_of(metrics, ["write"], ["key range"], target)
+    keys = insights.throttled.get(target, ())
+    if not keys or not matters(facts, throttles):
+        return []
+    busiest = max(keys, key=lambda key: key.total)
+    what = "throttles of a key in the whole time"
+    seconds = insights.ended - insights.began
+    signal = Evidence(
+        "insights", what, busiest.total, threshold=1.0, window=seconds, where=busiest.key
+    )
+    reason = f"writes of one key were refused {told(facts, throttles)}"
+    return [(how_bad(facts, throttles, "high"), reason, signal)]
+
+
 def _insights_evidence(insights: InsightFacts, target: str) -> list[Evidence]:
     keys = insights.accessed.get(target, ())
     busiest = max(keys, key=lambda key: key.units, default=None)
@@ -229,8 +256,8 @@ def _no_key_can(facts: Facts, metrics: MetricFacts, target: str) -> str:
         return ""
     if write < HALF * KEY_WRITES and read < HALF * KEY_READS:
         return (
-            f"Nothing was throttled, and in the busiest minute all keys together took "
-            f"{write:,.0f} write and {read:,.0f} read units a second."
+            f"In the busiest minute all keys together took {write:,.0f} write and {read:,.0f} read "
+            "units a second."
         )
     return ""
 
@@ -266,7 +293,7 @@ def _back_pressure(facts: Facts, name: str) -> Finding:
     capacity = throttles_of(metrics, ["write"], CAPACITY, name)
     both = throttles_of(metrics, ["write"], ["key range", *CAPACITY], name)
     signal = throttled(facts, metrics, both, f"writes refused for {name}")
-    if both.events:
+    if matters(facts, both):
         now: Severity = "high" if heat.events and is_now(facts, heat) else "medium"
         summary = f"{name} has refused writes of the table {told(facts, both)}"
         if capacity.events > heat.events:
@@ -282,6 +309,8 @@ def _back_pressure(facts: Facts, name: str) -> Finding:
         return unknown(*not_counted(signal))
     if not counted_long_enough(facts):
         return unknown("Less than a day was counted.", too_young(), signal)
+    if both.events:
+        return clear(f"{name} has refused writes {told(facts, both)}: {RETRIED}.", signal)
     return clear(f"{name} has refused no write.", signal)
 
 
@@ -294,7 +323,7 @@ def not_the_keys(facts: Facts) -> Finding:
     by_cause = {cause: throttles_of(metrics, BOTH, [cause], TABLE) for cause in CAPACITY}
     capacity = throttles_of(metrics, BOTH, CAPACITY, TABLE)
     signal = throttled(facts, metrics, capacity, "throttles for want of capacity")
-    if capacity.events:
+    if matters(facts, capacity):
         causes = [cause for cause, throttles in by_cause.items() if throttles.events]
         summary = f"Throttled {told(facts, capacity)} by {_and(causes)}"
         advice = Advice((), tuple(_REMEDIES[cause] for cause in causes))
@@ -307,6 +336,8 @@ def not_the_keys(facts: Facts) -> Finding:
         return unknown(*not_counted(signal))
     if not counted_long_enough(facts):
         return unknown("Less than a day was counted.", too_young(), signal)
+    if capacity.events:
+        return clear(f"Throttled {told(facts, capacity)}: {RETRIED}.", signal)
     return clear("Nothing was throttled for want of capacity.", signal)
 
 
@@ -355,7 +386,7 @@ def one_counter(facts: Facts) -> Finding:
             return clear(f"{interval(counter)} of the writes are one counter's.", *signals)
     if not isinstance(insights, Absent):
         hot = [item for item in insights.items.get(TABLE, ()) if item.units > HALF_PARTITION]
-        if hot:
+        if hot and not _is_read_only(facts):
             busiest = max(hot, key=lambda item: item.units)
             summary = "One item is nearly too hot: a counter, or a status; the stream would tell."
             signal = hot_evidence(insights, busiest)
@@ -368,14 +399,27 @@ def one_counter(facts: Facts) -> Finding:
     return unknown(summary, Price(0.0, FLAGS["stream"]), *signals)
 
 
+def _is_read_only(facts: Facts) -> bool:
+    """Return whether all writes of the table together are too few to make one item hot."""
+    metrics = facts.metrics
+    if isinstance(metrics, Absent) or metrics.period > MINUTE or not metrics.peak:
+        return False
+    return metrics.peak.get(("write", TABLE), 0.0) < HALF * KEY_WRITES
+
+
 def _counter(facts: Facts) -> Advice:
     peak = peak_of(facts)
-    shards = sharding_steps(shards_for(peak, transactional(facts)))[:1] if peak is not None else ()
+    steps: tuple[str, ...] = ()
+    when = "Count"
+    if peak is not None:
+        shards = shards_for(peak, transactional(facts))
+        steps = sharding_steps(shards)[:1]
+        when = "When it comes near that, count" if shards.roomy == 1 else when
     return Advice(
         ("P20",),
         (
-            *shards,
-            "Count in several items, and add them up when reading: ShardedCounter "
+            *steps,
+            f"{when} in several items, and add them up when reading: ShardedCounter "
             "(docs/how-to/sharding-patterns.md).",
             "An add that is sent again counts twice: give it a token where that matters.",
         ),
@@ -497,6 +541,12 @@ def in_hash_order(facts: Facts) -> Finding:
     signal = evidence("stream", what, rho, IN_ORDER, window=stream.seconds)
     side = rho.against(IN_ORDER)
     falling = rho.high <= -IN_ORDER
+    if stream.peak is not None and stream.peak < QUIET:
+        return clear(
+            f"All writes together take {stream.peak:,.0f} write units in the busiest second, which "
+            "one partition takes easily.",
+            signal,
+        )
     if side == "above" or falling:
         summary = f"Keys are written in the order of their hash: {rho.value:.2f}."
         return found("low", summary, signal, advice=_SHUFFLE)

@@ -35,6 +35,7 @@ from keyhop.report.rules.rule import (
     how_bad,
     indexes_of,
     interval,
+    matters,
     more,
     needed,
     percent,
@@ -47,7 +48,8 @@ from keyhop.report.rules.rule import (
 )
 from keyhop.wording import counted
 
-MOST_INDEXES = 10
+MOST_INDEXES = 7
+"""From this number on, the table may be stored and written eight times."""
 UNREAD_DAYS = 30
 SELDOM_READ = 0.10
 """The ratio of an index's read units to its write units."""
@@ -60,6 +62,8 @@ SMALL_INDEX = 1000
 QUIET_WRITES = 50.0
 """The units a second that an index key serves without harm in its busiest minute."""
 SPARSE = 0.40
+CONSTANT = 0.95
+"""The least share of the items that have the only key of an index."""
 COUNTS_SECONDS = 6 * HOUR
 """The maximum age of the counts of items."""
 JOINED = 0.9
@@ -269,7 +273,7 @@ def _constant(facts: Facts, index: IndexFacts) -> Finding:
         is_tiny = severities == ["info"]
     if isinstance(metrics, MetricFacts):
         throttles = throttles_of(metrics, ["write"], ["key range"], name)
-        if throttles.events and (top is None or top.against(TOP_SHARE) != "below"):
+        if matters(facts, throttles) and (top is None or top.against(TOP_SHARE) != "below"):
             signals.append(throttled(facts, metrics, throttles, f"hot key ranges of {name}"))
             severities.append(how_bad(facts, throttles, "high"))
             reasons.append(f"writes found its key range too hot {told(facts, throttles)}")
@@ -363,9 +367,13 @@ def _sparse(facts: Facts, items: int, index: IndexFacts) -> Finding:
     if full is False:
         return clear(f"{name} holds few of the items: it is sparse.", *signals)
     top = sampled.top_share if sampled is not None else None
+    if isinstance(facts.sample, SampleFacts) and {*index.partition} <= {*facts.sample.kind_names}:
+        return clear(f"The key of {name} is the kind of an item, which is no state.", *signals)
     if top is not None:
         what = "share of the index's items in its largest key"
         signals.append(evidence("sample", what, top, TOP_SHARE))
+        if top.value == 1 and top.low >= CONSTANT:
+            return clear(f"All items of {name} have one key, which lists them all.", *signals)
         if top.against(TOP_SHARE) == "below":
             return clear(f"The keys of {name} part its items well.", *signals)
         if full and top.against(TOP_SHARE) == "above":

@@ -43,18 +43,16 @@ SHARED_NUMBERS = 1.1
 """The keys for each number above which the numbers are not ids."""
 SEQUENTIAL_TAU = 0.7
 MOST_NATURAL = 100
-"""Fewer numbers are probably rooms, shops or months, and not ids."""
+"""Fewer numbers are rooms, shops, months or shards: a counter of ids soon passes them."""
 NATURAL_NAMES = frozenset(
     {
         "age",
-        "code",
         "count",
         "day",
         "floor",
         "hour",
         "level",
         "month",
-        "number",
         "page",
         "port",
         "postcode",
@@ -158,22 +156,16 @@ def sequential_ids(facts: Facts) -> Finding:
     if numbered.against(HALF) == "open" or density.against(SEQUENTIAL_DENSITY) == "open":
         summary = "Whether the numbers in keys are in sequence is open."
         return _unknown(sample, summary, UNITS_OF_KEYS, *signals)
-    severity, reason = _how_natural(facts.table, sample, not_in_order)
     filled = percent(min(1.0, density.value))
-    summary = f"Keys end in numbers that take {filled} of their span{reason}."
-    return found(severity, summary, *signals, advice=_IDS)
-
-
-def _how_natural(
-    table: TableFacts, sample: SampleFacts, not_in_order: bool
-) -> tuple[Severity, str]:
+    summary = f"Keys end in numbers that take {filled} of their span"
     if not_in_order:
-        return "info", "; they do not come in order, so they are natural numbers, as of rooms"
-    if table.partition.lower() in NATURAL_NAMES:
-        return "info", f'; by its name "{table.partition}" is a natural number'
+        return clear(f"{summary}, but new ones do not come in order.", *signals)
+    if facts.table.partition.lower() in NATURAL_NAMES:
+        name = facts.table.partition
+        return clear(f'{summary}, and "{name}" is the name of a natural number.', *signals)
     if sample.keys is not None and sample.keys.high < MOST_NATURAL:
-        return "info", "; they are few, so they may be natural numbers, as of rooms"
-    return "low", ""
+        return clear(f"{summary}, but they are as few as rooms or shards.", *signals)
+    return found("low", f"{summary}.", *signals, advice=_IDS)
 
 
 _IDS = Advice(

@@ -55,7 +55,7 @@ DATED = 0.95
 MORE = 4
 """The factor of units that halves an interval."""
 FEW_EVENTS = 10
-"""Fewer past throttles than this are a short burst: splitting for heat takes minutes."""
+"""Fewer throttles than this that are over did no harm, as SDKs repeat throttled requests."""
 NO_GSI = "The table has no GSI."
 
 FLAGS: dict[Origin, str] = {
@@ -323,17 +323,14 @@ def is_now(facts: Facts, throttles: Throttles) -> bool:
     return throttles.last is not None and facts.at - throttles.last < HOUR
 
 
-def how_bad(facts: Facts, throttles: Throttles, now: Severity) -> Severity:
-    """Return the severity of throttles.
+def matters(facts: Facts, throttles: Throttles) -> bool:
+    """Return whether throttles continue, or were more than a few."""
+    return throttles.events > 0 and (is_now(facts, throttles) or throttles.events >= FEW_EVENTS)
 
-    Args:
-        facts: The facts of the report.
-        throttles: The throttles to judge.
-        now: The severity if they continue. Older ones are medium; a few older ones are info.
-    """
-    if is_now(facts, throttles):
-        return now
-    return "medium" if throttles.events >= FEW_EVENTS else "info"
+
+def how_bad(facts: Facts, throttles: Throttles, now: Severity) -> Severity:
+    """Return the severity of throttles: `now` if they continue, and medium if they are over."""
+    return now if is_now(facts, throttles) else "medium"
 
 
 def throttled(facts: Facts, metrics: MetricFacts, throttles: Throttles, what: str) -> Evidence:

@@ -8,7 +8,8 @@ next, and evaluates it.
 A constraint item, such as unique#email#x@example.org, names its primary's key in one of its
 attributes: by a value with a type tag, or in an attribute whose name means a reference. If the
 primary does not exist, it may have been deleted without its constraint, which then blocks the value
-forever.
+forever. Many applications name constraints after the value, such as EMAIL#x@example.org. These are
+recognised by their primary, which has the value in an attribute.
 """
 
 import math
@@ -24,10 +25,17 @@ from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Item, Key, TypedValue, has_values, size_of
 from keyhop.report.estimate import Estimate
-from keyhop.report.forms import KeyForm, tag_of
+from keyhop.report.forms import KeyForm, is_ahead, rest_of, tag_of
 from keyhop.report.sample.asks import Ask, Asks
-from keyhop.report.sample.rows import CollectionRow, DrawRow, Looking, Observation, SegmentRow
-from keyhop.report.statistics.sort_key import SortKey
+from keyhop.report.sample.rows import (
+    DAY_SECONDS,
+    CollectionRow,
+    DrawRow,
+    Looking,
+    Observation,
+    SegmentRow,
+)
+from keyhop.report.statistics.sort_key import SortKey, moment_of
 from keyhop.report.statistics.window import LengthProber
 from keyhop.scan.page_size import FILL
 from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance, collapse
@@ -48,7 +56,12 @@ MOST_PER_BLOCK = 100
 PLACE_BITS = 12
 TAGS = frozenset({"unique", "uniq", "uniqueness", "constraint"})
 _TYPE = re.compile(r"_*(entity[_-]?)?(type|kind)_*", re.IGNORECASE)
+_ID = re.compile(r"[_-]?(id|key|ref)$", re.IGNORECASE)
 _REFERS = re.compile(r"(owner|primary|parent|ref|target|entity|belongs)([_-]?\w*)?", re.IGNORECASE)
+MOST_BESIDE = 3
+"""The maximum number of attributes beside keys of an item that only reserves a value."""
+MOST_CHECKED = 250
+"""The segments of a table that is read whole whose items may be looked for: of about 2,000 keys."""
 MOST_LOOKED_FOR = 3
 """The maximum number of primaries to look up for one item, at half a unit each."""
 
@@ -87,6 +100,7 @@ class Examination:
         hop = self.space.sort is not None and not self.through
         collections = yield from walk(self.space, number, self.segments, self.ours, hop)
         rows: list[CollectionRow] = []
+        is_checked = random.Random(f"{self.seed} {number} refers").random() < self.checked
         is_observed = probed and random.Random(f"{self.seed} {number}").random() < self.noted
         for collection in collections:
             length = None
@@ -103,12 +117,30 @@ class Examination:
             if not weighted:
                 continue
             row = self._row(collection.key, is_whole, length, weighted, is_observed)
-            sort = self.space.sort.name if self.space.sort else ""
-            if probed and is_constraint(collection.key, collection.items, sort):
-                orphan = yield from is_orphan(self.space, collection.key, collection.items)
-                row = replace(row, orphan=orphan)
+            if probed:
+                row = replace(row, orphan=(yield from self._orphan(collection, is_checked)))
             rows.append(row)
         return SegmentRow(number, probed, tuple(rows))
+
+    @property
+    def checked(self) -> float:
+        """Return the share of the segments whose items may be constraints without such a name."""
+        return MOST_CHECKED / self.segments if self.through else 1.0
+
+    def _orphan(self, collection: "Seen", is_checked: bool) -> Asks[bool | None]:
+        """Return whether a constraint has no primary; None for other collections."""
+        sort = self.space.sort.name if self.space.sort else ""
+        if is_constraint(collection.key, collection.items, sort):
+            orphan = yield from is_orphan(self.space, collection.key, collection.items)
+            return orphan
+        if is_checked and not collection.cut and len(collection.items) == 1:
+            item = collection.items[0]
+            keys = {name for names, _ in self.looking.indexes.values() for name in names}
+            others = item.keys() - keys - {*self.space.names}
+            if self.looking.ttl not in item and len(others) <= MOST_BESIDE:
+                orphan = yield from is_reserved(self.space, collection.key, item)
+                return orphan
+        return None
 
     def _row(
         self,
@@ -125,11 +157,32 @@ class Examination:
             )
         return CollectionRow(
             key=self.looking.shower.shown(key),
-            form=KeyForm.of(key[min(key)]),
+            form=self._form(key[min(key)]),
             items=len(weighted),
             whole=is_whole,
             length=None if is_whole else length,
             observations=observations,
+            times=self._times(weighted),
+        )
+
+    def _form(self, value: TypedValue) -> KeyForm:
+        """Return the form of a key. A date in the future is no time of writing, and so no date."""
+        form = KeyForm.of(value)
+        if form.dated and is_ahead(value, self.looking.now):
+            return replace(form, dated=False)
+        return form
+
+    def _times(self, weighted: Sequence[Weighted]) -> tuple[float, float] | None:
+        """Return CollectionRow.times."""
+        if (sort := self.space.sort) is None:
+            return None
+        moments = [moment_of(sort_key(item[sort.name])) for item, _ in weighted]
+        times = [moment for moment in moments if moment is not None]
+        if 2 * len(times) <= len(moments):
+            return None
+        now = self.looking.now
+        return round((now - min(times)) / DAY_SECONDS, 1), round(
+            (now - max(times)) / DAY_SECONDS, 1
         )
 
     def draw(self, index: str, number: int, segments: int, names: Sequence[str]) -> Asks[DrawRow]:
@@ -365,6 +418,62 @@ def is_orphan(space: KeySpace, key: Key, items: Sequence[Item]) -> Asks[bool | N
         if answer.items:
             return False
     return True
+
+
+def is_reserved(space: KeySpace, key: Key, item: Item) -> Asks[bool | None]:
+    """Return whether the primary of an item that may reserve a value does not exist.
+
+    An item such as EMAIL#a@b.c, which has little but a reference to USER#17, reserves the value
+    if the user has it in an attribute. The result is None for other items. An item whose primary
+    does not exist may be an ordinary reference: see sample/gather.py.
+    """
+    (partition,) = space.partition
+    own = key[partition.name].get("S", "")
+    value = rest_of(own)
+    if not tag_of(own) or not value:
+        return None
+    primaries = [
+        primary
+        for name, held in sorted(item.items())
+        if name not in space.names and (primary := _primary_of(name, held.get("S", ""), own))
+    ][:MOST_LOOKED_FOR]
+    is_there = False
+    for primary in dict.fromkeys(primaries):
+        answer = yield Ask.query({partition.name: {"S": primary}})
+        if any(value in _texts(found) for found in answer.items):
+            return False
+        is_there |= bool(answer.items)
+    return None if is_there or not primaries else True
+
+
+def _texts(item: Item) -> set[str]:
+    """Return the texts and numbers of an item, and the texts behind tags."""
+    texts = {typed.get("S") or typed.get("N") or "" for typed in item.values()}
+    return texts | {rest_of(text) for text in texts}
+
+
+def _primary_of(name: str, value: str, own: str) -> str:
+    """Return the key that an attribute refers to, or "" if it does not look like a reference.
+
+    A value has the type tag, or the name has the kind: `shopId` of a key `slug:x` is `shop:ID`.
+    """
+    if not value or value == own or len(value.encode()) > 2_048:
+        return ""
+    if tag := tag_of(value):
+        return value if tag != tag_of(own) else ""
+    kind = _ID.sub("", name)
+    if not kind or kind == name:
+        return ""
+    tag = tag_of(own)
+    kind = (
+        kind.upper()
+        if tag.isupper()
+        else kind.lower()
+        if tag.islower()
+        else kind[0].upper() + kind[1:]
+    )
+    head = own[: len(own) - len(rest_of(own))]
+    return head.replace(tag, kind) + value
 
 
 def _may_name_a_key(name: str, value: str, space: KeySpace) -> bool:

@@ -13,7 +13,7 @@ not include writes during the read.
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -22,6 +22,8 @@ from keyhop.report.candidates.sampled import Tally
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     EXPIRED_DAYS,
+    LONG_DAYS,
+    LONG_ITEMS,
     CandidateSample,
     IndexSample,
     SampleFacts,
@@ -30,6 +32,7 @@ from keyhop.report.facts import (
 )
 from keyhop.report.forms import KEPT_DIGITS, KeyForm
 from keyhop.report.sample.drawing import Population
+from keyhop.report.sample.examine import MOST_CHECKED
 from keyhop.report.sample.largest import (
     MOST_BYTES,
     OLDER_MEAN,
@@ -85,6 +88,12 @@ SEED = 20261122
 FEWEST_ALIKE = 3
 """The collections that must share a word before it counts as a tag: fewer may share a name."""
 
+MOST_ORPHANS = 0.5
+"""The share of the constraints of one tag above which their primaries are in another table."""
+
+STILL = 0.1
+"""The part of a collection's time within which items are still added to it."""
+
 SAME_WORD = 0.95
 """The share of the items of a kind that have one word in an attribute that names the kind."""
 
@@ -132,7 +141,7 @@ def gather(
     mean_bytes, item_mean = mean_of(sizes), weighted_mean(sizes)
     most_mean = _most_mean(population, item_mean)
     large = observed.share(lambda observation: observation.bytes >= LARGE_BYTES)
-    type_name, typed = observed.type_name()
+    kind_names, type_name, typed = observed.type_name()
     top = largest(segments, draws, population, mean_bytes)
     if all_keys:
         top = within_count(top, [*map(length_of, collections)], item_count)
@@ -144,6 +153,7 @@ def gather(
         length=quantiles(lengths, LEVELS),
         beyond=shares,
         unseen=share,
+        growing=observed.among_rows({at for at, row in enumerate(probed) if _grows(row)}),
         seen_largest=max((length.value for length in lengths), default=None),
         mean_items=_mean_items(keys, item_count),
         top=tuple(within_bytes(collection, population) for collection in top),
@@ -166,6 +176,7 @@ def gather(
         density=_density(collections, keys),
         typed=typed,
         type_name=type_name,
+        kind_names=kind_names,
         unpadded=observed.unpadded() if population.has_sort else None,
         orphans=_orphans(collections),
         ttl=observed.ttl() if population.ttl else None,
@@ -188,9 +199,8 @@ def gather(
 
 def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
     """Return the facts without the intervals of the figures that were counted."""
-    collections = (
-        collection for row in rows if isinstance(row, SegmentRow) for collection in row.collections
-    )
+    segments = [row for row in rows if isinstance(row, SegmentRow)]
+    collections = (collection for row in segments for collection in row.collections)
     if facts.all_keys:
         facts = replace(
             facts,
@@ -209,6 +219,7 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
     return replace(
         facts,
         length=_all(facts.length),
+        growing=_exact(facts.growing),
         item_bytes=_all(facts.item_bytes),
         large=_exact(facts.large),
         coverage=_all(facts.coverage),
@@ -219,7 +230,7 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
         sort_tagged=_exact(facts.sort_tagged),
         typed=_exact(facts.typed),
         unpadded=_exact(facts.unpadded),
-        orphans=_exact(facts.orphans),
+        orphans=_exact(facts.orphans) if len(segments) <= MOST_CHECKED else facts.orphans,
         ttl=ttl
         and TtlFacts(
             _known(ttl.expired),
@@ -256,6 +267,12 @@ class Observed:
     def items(self, value: Callable[[Observation], float]) -> list[Item]:
         """Return a value of each observation as the statistics need it."""
         return [Item(at, observation.weight, value(observation)) for at, _, observation in self.all]
+
+    def among_rows(self, rows: Set[int]) -> Estimate | None:
+        """Return the share of the table's items that are in some of the rows."""
+        return self._of_all(
+            [Item(at, observation.weight, float(at in rows)) for at, _, observation in self.all]
+        )
 
     def share(self, holds: Callable[[Observation], bool]) -> Estimate | None:
         """Return the share of the table's items for which a condition holds."""
@@ -335,10 +352,10 @@ class Observed:
         tags = {tag for tag, collections in holders.items() if len(collections) >= FEWEST_ALIKE}
         return self.share(lambda observation: len(tags) > 1 and observation.tag in tags)
 
-    def type_name(self) -> tuple[str, Estimate | None]:
-        """Return the attribute that names the type in the largest number of items, and its share.
+    def type_name(self) -> tuple[tuple[str, ...], str, Estimate | None]:
+        """Return the attributes that name the type, the one in most items, and its share.
 
-        It has one of the usual names, or it has one value for each kind of items, whatever its
+        Each has one of the usual names, or it has one value for each kind of items, whatever its
         name. The name is "" without such an attribute.
         """
         counts = Counter(
@@ -348,7 +365,8 @@ class Observed:
             if is_type_name(name) or name in self._kind_names
         )
         name = counts.most_common(1)[0][0] if counts else ""
-        return name, self.share(lambda observation: name in observation.names)
+        share = self.share(lambda observation: name in observation.names)
+        return tuple(sorted(counts)), name, share
 
     @cached_property
     def _kind_names(self) -> set[str]:
@@ -562,9 +580,29 @@ def _numbered(rows: Sequence[CollectionRow]) -> Estimate | None:
 
 
 def _orphans(rows: Sequence[CollectionRow]) -> Estimate | None:
-    """Return the share of constraints without their primary; None without constraints."""
-    outcomes = [row.orphan for row in rows if row.orphan is not None]
+    """Return the share of constraints without their primary; None without constraints.
+
+    Where most items with a tag have none, their primaries are in another table.
+    """
+    by_tag: defaultdict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        if row.orphan is not None:
+            by_tag[row.form.tag].append(row.orphan)
+    outcomes = [
+        orphan
+        for of_tag in by_tag.values()
+        if sum(of_tag) <= MOST_ORPHANS * len(of_tag)
+        for orphan in of_tag
+    ]
     return share_of(sum(outcomes), len(outcomes), "constraints in random segments")
+
+
+def _grows(row: CollectionRow) -> bool:
+    """Return whether items have been added to a long collection for long, and still are."""
+    if row.times is None or length_of(row).low < LONG_ITEMS:
+        return False
+    oldest, newest = row.times
+    return oldest >= LONG_DAYS and -1.0 <= newest <= STILL * oldest
 
 
 def _density(rows: Sequence[CollectionRow], keys: Estimate | None) -> Estimate | None:

@@ -28,6 +28,7 @@ TYPE_NAMES = frozenset(
 
 DAY_SECONDS = 86_400.0
 _SEPARATORS = "#|/~:_"
+_LABEL = re.compile(r"[^\W\d_]{2,32}[_=:]")
 _WORDS = re.compile(r"(?!.*\d{3})(?=.*[^\W\d_])[\w.:#$/ -]{1,40}")
 """A text that may name a kind of items; an id has more digits or is longer."""
 MOST_NAMES = 100
@@ -206,16 +207,24 @@ def _composed(item: Item, looking: Looking) -> dict[str, dict[str, tuple[str, ..
 def _joined(text: str, names_of: Mapping[str, str]) -> tuple[str, ...]:
     """Return the attributes whose values a text joins; none unless there are two or more.
 
-    Each part between two separators is the whole value of an attribute, or a constant without
-    digits, such as a tag.
+    Each part between two separators is the whole value of an attribute, with or without a label, or
+    a constant without digits, such as a tag.
     """
     for separator in _SEPARATORS:
-        parts = text.split(separator)
-        names = tuple(names_of[part] for part in parts if part in names_of)
-        constants = "".join(part for part in parts if part not in names_of)
+        named = {part: _named(part, names_of) for part in text.split(separator)}
+        names = tuple(name for name in named.values() if name)
+        constants = "".join(part for part, name in named.items() if not name)
         if len({*names}) > 1 and not any(map(str.isdigit, constants)):
             return names
     return ()
+
+
+def _named(part: str, names_of: Mapping[str, str]) -> str:
+    """Return the attribute whose value is a part, perhaps after a label, as in `status_open`."""
+    if part in names_of:
+        return names_of[part]
+    label = _LABEL.match(part)
+    return names_of.get(part[label.end() :], "") if label else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +240,8 @@ class CollectionRow:
         observations: The observations of its items.
         orphan: Whether the primary of a constraint is missing; None for another collection, or if
             it is not known.
+        times: The days since the oldest and since the newest time in its sort keys; None unless
+            most of them have a time.
     """
 
     key: Shown
@@ -240,6 +251,7 @@ class CollectionRow:
     length: Estimate | None = None
     observations: tuple[Observation, ...] = ()
     orphan: bool | None = None
+    times: tuple[float, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain JSON with short names."""
@@ -250,6 +262,7 @@ class CollectionRow:
             "e": self.whole,
             **({"l": self.length.to_json()} if self.length else {}),
             **({"p": self.orphan} if self.orphan is not None else {}),
+            **({"t": list(self.times)} if self.times else {}),
             **(
                 {"o": [observation.to_json() for observation in self.observations]}
                 if self.observations
@@ -267,6 +280,7 @@ class CollectionRow:
             Estimate.from_json(state["l"]) if "l" in state else None,
             tuple(map(Observation.from_json, state.get("o", ()))),
             state.get("p"),
+            (state["t"][0], state["t"][1]) if "t" in state else None,
         )
 
 

@@ -27,7 +27,7 @@ Record = Mapping[str, Any]
 
 KEPT = 100_000
 SAMPLED = 1_000
-"""The number of keys whose order in time is examined."""
+"""The number of new keys, and of keys at their first write, whose order in time is examined."""
 SHOWN = 100
 """The number of keys that are reported."""
 MAPPED = 64
@@ -121,12 +121,29 @@ class _Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _New:
-    """A key at its first insert, with the number of its record."""
+class _First:
+    """A key at its first record, with the number of that record."""
 
     at: float
     number: int
     value: TypedValue
+
+
+@dataclass(slots=True)
+class _Firsts:
+    """A uniform sample of keys, of which each is offered once."""
+
+    kept: list[_First] = field(default_factory=list)
+    _offered: int = 0
+    _chance: Random = field(default_factory=lambda: Random(0))
+
+    def offer(self, first: _First) -> None:
+        """Keep a key, perhaps instead of another one."""
+        self._offered += 1
+        if len(self.kept) < SAMPLED:
+            self.kept.append(first)
+        elif (chosen := self._chance.randrange(self._offered)) < SAMPLED:
+            self.kept[chosen] = first
 
 
 @dataclass(slots=True)
@@ -180,13 +197,13 @@ class Traffic:
     dated: int = 0
     _keys: dict[Any, _Key] = field(default_factory=dict)
     _moments: set[float] = field(default_factory=set)
+    _seconds: Counter[float] = field(default_factory=Counter)
     _hashes: set[int] = field(default_factory=set)
     _shards: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[int, str]] = field(default_factory=Counter)
     _transitions: Transitions = field(default_factory=Transitions)
-    _sample: list["_New"] = field(default_factory=list)
-    _fresh: int = 0
-    _chance: Random = field(default_factory=lambda: Random(0))
+    _inserted: _Firsts = field(default_factory=_Firsts)
+    _written: _Firsts = field(default_factory=_Firsts)
 
     def take(self, record: Record, shard: str = "") -> None:
         """Add a record, of which only the key is kept."""
@@ -202,7 +219,11 @@ class Traffic:
         if traffic is None:
             traffic = self._keys[key] = _Key(value)
             self._hashes.add(hash(key))
-        traffic.take(at, write_units(record))
+        units = write_units(record)
+        traffic.take(at, units)
+        self._seconds[at] += units  # type: ignore[assignment]
+        if traffic.records == 1:
+            self._written.offer(_First(at, self.records, value))
         if record["eventName"] == "INSERT":
             self._insert(traffic, change, at)
         elif record["eventName"] == "REMOVE":
@@ -215,14 +236,8 @@ class Traffic:
         self.inserts += 1
         self.dated += is_today(traffic.value, at)
         traffic.insert(order_of(change["Keys"][self.sort]) if self.sort else None)
-        if traffic.records > 1:
-            return
-        self._fresh += 1  # a uniform sample of the new keys
-        new = _New(at, self.records, traffic.value)
-        if len(self._sample) < SAMPLED:
-            self._sample.append(new)
-        elif (chosen := self._chance.randrange(self._fresh)) < SAMPLED:
-            self._sample[chosen] = new
+        if traffic.records == 1:
+            self._inserted.offer(_First(at, self.records, traffic.value))
 
     def _take_item(self, key: Any, change: Mapping[str, Any]) -> None:
         item = hash((key, canonical(change["Keys"][self.sort]) if self.sort else None))
@@ -298,6 +313,7 @@ class Traffic:
             reversals=self._transitions.reversals(),
             growth=self._growth(seconds, show),
             heat=_heat([(traffic, places.get(id(traffic))) for traffic in busiest]),
+            peak=max(self._seconds.values(), default=0) / self._resolution,
         )
 
     def _key(self, value: TypedValue) -> Key:
@@ -324,19 +340,24 @@ class Traffic:
 
     def _tau(self) -> Estimate | None:
         """Return the correlation of number and time, if most keys end in a number."""
-        numbers = [(new, number_of(new.value)) for new in self._sample]
+        inserted = self._inserted.kept
+        numbers = [(new, number_of(new.value)) for new in inserted]
         pairs = [(new, float(number)) for new, number in numbers if number is not None]
-        if 2 * len(pairs) < len(self._sample):
+        if 2 * len(pairs) < len(inserted):
             return None
         times = _times([new for new, _ in pairs])
         return kendall(times, [number for _, number in pairs])
 
     def _rho(self, place: Callable[[Key], float | None]) -> Estimate | None:
-        chosen = sorted(self._sample, key=lambda new: new.number)
+        """Return the correlation of hash place and time of each key's first write.
+
+        A backfill changes items, and a purge deletes them: neither inserts any.
+        """
+        chosen = sorted(self._written.kept, key=lambda first: first.number)
         step = max(1, len(chosen) // PLACED)
-        places = [(new, place(self._key(new.value))) for new in chosen[::step][:PLACED]]
-        pairs = [(new, at) for new, at in places if at is not None]
-        return spearman(_times([new for new, _ in pairs]), [at for _, at in pairs])
+        places = [(first, place(self._key(first.value))) for first in chosen[::step][:PLACED]]
+        pairs = [(first, at) for first, at in places if at is not None]
+        return spearman(_times([first for first, _ in pairs]), [at for _, at in pairs])
 
     def _growth(self, seconds: float, show: Callable[[Key], Shown]) -> dict[Shown, float]:
         """Return the items a day by which the keys with the most inserts grow."""
@@ -349,14 +370,15 @@ class Traffic:
         }
 
 
-def _times(new: Sequence[_New]) -> list[float]:
+def _times(firsts: Sequence[_First]) -> list[float]:
     """Return the order of keys in time: by the second, or in a short look by the records' order.
 
     The order of records is approximate if there are several shards.
     """
-    if not new or max(key.at for key in new) - min(key.at for key in new) < SHORT_SECONDS:
-        return [float(key.number) for key in new]
-    return [key.at for key in new]
+    moments = [first.at for first in firsts]
+    if not moments or max(moments) - min(moments) < SHORT_SECONDS:
+        return [float(first.number) for first in firsts]
+    return moments
 
 
 def _heat(placed: list[tuple[_Key, float | None]]) -> tuple[tuple[float, int, float], ...]:

@@ -63,6 +63,10 @@ _DIGITS: dict[Kind, str] = {
     "uuid7": "0123456789abcdef",
 }
 _EPOCH = datetime(1, 1, 1)
+_SECONDS_TO_1970 = 62_135_596_800
+_FIRST_KSUID = 1_400_000_000
+_TIMES = range(10**9, 4 * 10**9)
+"""Seconds since 1970 that are probably times, from 2001 to 2096."""
 _ZONE = re.compile(r"(?:Z|(?<=\d\d:\d\d)[+-]\d\d:?\d\d|(?<=\d)[+-]\d\d:\d\d)$")
 
 
@@ -97,6 +101,24 @@ def tag_of(key: SortKey) -> str | None:
     """Return the type tag with its separator, as ORDER#; None if the key cannot be parsed."""
     parsed = parse(key)
     return parsed.tag if parsed else None
+
+
+def moment_of(key: SortKey) -> float | None:
+    """Return the seconds since 1970 of the time in a sort key; None if it has none."""
+    parsed = parse(key)
+    if parsed is None:
+        return None
+    kind, core, moment = parsed.kind, parsed.core, -1.0
+    if kind == "time":
+        moment = (_since(core, parsed.shape) or 0) / 10**9 - _SECONDS_TO_1970
+    elif kind in ("ulid", "uuid7"):
+        length = 10 if kind == "ulid" else 12
+        moment = _whole(_DIGITS[kind], _undashed(kind, core)[:length]) / 1000
+    elif kind == "ksuid":
+        moment = float((_whole(_DIGITS[kind], core) >> 128) + _FIRST_KSUID)
+    elif kind in ("number", "integer") and core.isdecimal() and len(core) in (10, 13, 16, 19):
+        moment = int(core) / 10 ** (len(core) - 10)
+    return moment if int(moment) in _TIMES else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def reports(local: Machine, dynamodb: Database, table_name: str) -> Reports:
     dynamodb.fill(
         table_name,
         (
-            {"pk": {"S": f"2026-{day % 12 + 1:02}-{day % 28 + 1:02}"}, "sk": {"S": f"{CANARY}-{n}"}}
+            {"pk": {"S": f"2025-{day % 12 + 1:02}-{day % 28 + 1:02}"}, "sk": {"S": f"{CANARY}-{n}"}}
             for day in range(84)
             for n in range(3)
         ),

@@ -102,10 +102,11 @@ case("A1", "clear", sample={**DENSE, "numbered": share(0.4, 0.3, 0.499)})
 case("A1", "unknown", sample={"numbered": ALL}, evidence="sample 0.5")
 case("A1", "unknown", sample={"density": share(0.9)}, evidence="sample 0.5")
 case("A1", "low", sample={**DENSE, "keys": share(100, 50, 100)})
-case("A1", "info", sample={**DENSE, "keys": share(60, 50, 99)})
-case("A1", "info", {"partition": "Zip"}, sample=DENSE)
+case("A1", "clear", sample={**DENSE, "keys": share(60, 50, 99)}, text="as few as rooms")
+case("A1", "clear", {"partition": "Zip"}, sample=DENSE)
+case("A1", "low", {"partition": "number"}, sample=DENSE)
 case("A1", "low", sample=DENSE, stream={"tau": share(0.6, 0.5, 0.7)})
-case("A1", "info", sample=DENSE, stream={"tau": share(0.6, 0.5, 0.699)})
+case("A1", "clear", sample=DENSE, stream={"tau": share(0.6, 0.5, 0.699)})
 case("A1", "low", sample=DENSE, stream={})
 case("A1", "low", stream={"tau": share(0.8, 0.7, 0.9)}, evidence="stream 0.7")
 case("A1", "unknown", stream={"tau": share(0.8, 0.69, 0.9)})
@@ -189,9 +190,19 @@ case("A3", "unknown", sample=dated(0.99, 0.849, 1.0))
 case("A3", "unknown", sample=dated(0.9, 0.87, 0.95))
 case("A3", "clear", sample=dated(0.9, 0.87, 0.949))
 case("A3", "unknown", sample={})
-case("A3", "low", sample=DATES, stream=hot(499.0), text="units a second, 1,000 a shard")
+case("A3", "low", sample=DATES, stream=hot(499.0), text="No shard is needed for 499 write")
 case("A3", "medium", sample=DATES, stream=hot(500.0), command="")
-case("A3", "medium", sample=DATES, stream=hot(501.0), command=rekeyed(2))
+case("A3", "medium", sample=DATES, stream=hot(501.0), command=rekeyed(2), text="2 shards keep half")
+case(
+    "A3",
+    "medium",
+    sample=DATES,
+    stream=hot(1000.0),
+    text="For 1,000 write units a second one key is",
+)
+case(
+    "A3", "medium", sample=DATES, stream=hot(1001.0), text="1,001 write units a second 2 shards are"
+)
 case("A3", "low", stream={"date_share": share(0.6, 0.5, 0.7)}, patterns="P17")
 case("A3", "unknown", stream={"date_share": share(0.6, 0.49, 0.7)})
 TODAY = {"evidence": "stream 0.5, sample 0.95"}
@@ -335,6 +346,15 @@ case("A13", "unknown", sample={"rru": 74}, price="300 --max-read-units 300")
 case("A13", "unknown", sample={"rru": 76}, price="304 --max-read-units 304")
 case("A13", "unknown", price="300 without --control-plane-only")
 
+# The mean of all items is in DescribeTable, whatever was sampled.
+for kb, expected in ((31, "unknown"), (32, "low"), (199, "low"), (200, "medium")):
+    case("A13", expected, {"items": 1000, "bytes": kb * KB * 1000})
+case("A13", "clear", {"items": 1000, "bytes": 31 * KB * 1000}, sample=items())
+BROAD = {"items": 1000, "bytes": 32 * KB * 1000}
+case("A13", "low", BROAD, sample=items())
+case("A13", "low", BROAD, sample=items(item_mean=share(30 * KB, 20 * KB, 32 * KB)))
+case("A13", "clear", BROAD, sample=items(item_mean=share(30 * KB, 20 * KB, 32 * KB - 1)))
+
 CROWD = {"items": 10_000}
 """Of a hundred collections, one has twenty times as many items as the others from 1,681 on."""
 MEAN = {"mean_items": share(100, 90, 100)}
@@ -378,6 +398,12 @@ case("A15", "low", {**CROWD, "bytes": 4 * GB - 9}, sample=BIG)
 case("A15", "clear", sample={"all_items": True}, text="All was read")
 case("A15", "unknown", sample={"all_items": True, "items_read": 0})
 KNOWN = {**SMALL, "seen_largest": 50_000.0, "all_keys": True, "all_units": 9_000.0}
+GROWS = {**KNOWN, "seen_largest": 50_001.0, "growing": share(0.06, 0.05, 0.08)}
+case("A15", "low", sample=GROWS, text="added for 60 days or more")
+case("A15", "unknown", sample={**GROWS, "growing": share(0.06, 0.049, 0.08)})
+case("A15", "clear", sample={**GROWS, "seen_largest": 49_999.0})
+case("A15", "unknown", {"ttl": "expires"}, sample=GROWS)
+case("A15", "unknown", sample={**GROWS, **dated(0.95, 0.9, 0.96)})
 case("A15", "unknown", sample=KNOWN, **TWO, price="0 --stream 15m")
 case("A15", "unknown", sample=KNOWN, stream={}, price="9000 --max-read-units 9000")
 case("A15", "unknown", sample={"rru": 740}, price="3000 --max-read-units 3000")
@@ -459,7 +485,12 @@ case("A19", "medium", {"bytes": 5 * GB}, sample=keys(5))
 case("A19", "low", {"bytes": 5 * GB}, sample=keys(5), metrics=load(1))
 # A minute of writing, 60,000 items of a KB, parts small from large.
 case("A19", "low", {"items": 60000, "bytes": 0}, sample=keys(1))
-case("A19", "unknown", {"items": 59999, "bytes": 0}, sample=keys(1), text="load is not")
+LEAST = {"items": 999, "bytes": 9}
+case("A19", "unknown", LEAST, sample={**keys(9), "items_read": 999}, text="load is not")
+case("A19", "low", LEAST, sample={**keys(9), "items_read": 1000}, text="at most 9,000 write units")
+case("A19", "low", {"items": 1000, "bytes": 9}, sample={**keys(9), "items_read": 999})
+case("A19", "unknown", {"items": 1000, "bytes": 9}, sample=keys(10))
+case("A19", "unknown", {"items": 1000, "bytes": 9}, sample=keys(9, 8, 10))
 case("A19", "low", {"items": 500, "bytes": 60000 * KB}, sample=keys(1))
 case("A19", "unknown", {"items": 500, "bytes": 59999 * KB}, sample=keys(1))
 case("A19", "unknown", {"items": 30000, "bytes": 30000 * KB}, sample=keys(5), metrics=load(1))
@@ -482,8 +513,8 @@ case("A19", "clear", NINETY, sample={**largest(9 * KB, items=59990), **LENGTHS},
 case("A19", "unknown", NINETY, sample={**largest(10 * KB, items=59990), **LENGTHS}, metrics=load(1))
 case("A19", "unknown", NINETY, sample={**largest(KB, items=9), **keys(10)}, metrics=load(1))
 # A small table is clear if its load is known to be small, and not before.
-case("A19", "unknown", TEN_SECONDS, sample=keys(5), price="0 the right cloudwatch:GetMetricData")
-case("A19", "unknown", TEN_SECONDS, sample=keys(5), metrics={}, price=AGAIN)
+case("A19", "unknown", TEN_SECONDS, sample=keys(10), price="0 the right cloudwatch:GetMetricData")
+case("A19", "unknown", TEN_SECONDS, sample=keys(10), metrics={}, price=AGAIN)
 case(
     "A19",
     "clear",
@@ -497,10 +528,10 @@ case("A19", "clear", TEN_SECONDS, sample=keys(5), metrics=load(9, 7499))
 case("A19", "medium", TEN_SECONDS, sample=keys(5), metrics=load(9, 7500), text="takes 50 % or")
 case("A19", "medium", TEN_SECONDS, sample=keys(60), metrics=load(30000))
 case("A19", "medium", TEN_SECONDS, sample=keys(5), peak_writes=2500.0)
-case("A19", "unknown", TEN_SECONDS, sample=keys(5), peak_writes=2499.0)
+case("A19", "low", TEN_SECONDS, sample=keys(5), peak_writes=2499.0)
 DAY_OLD, YOUNGER = {"created": NOW - DAY}, {"created": NOW - DAY + 1}
 case("A19", "clear", {**TEN_SECONDS, **DAY_OLD}, sample=keys(5), metrics=load(1))
-case("A19", "unknown", {**TEN_SECONDS, **YOUNGER}, sample=keys(5), metrics=load(1))
+case("A19", "unknown", {**TEN_SECONDS, **YOUNGER}, sample=keys(10), metrics=load(1))
 
 # Heat
 
@@ -527,8 +558,7 @@ for way, patterns in (("read", "P18 P17"), ("write", "P17 P18")):
         (500, HOUR - 1, "high"),
         (500, HOUR, "medium"),
         (10, 5 * DAY, "medium"),
-        (9, 5 * DAY, "info"),
-        (9, None, "info"),
+        (10, None, "medium"),
     ):
         case(
             "H1",
@@ -539,11 +569,11 @@ for way, patterns in (("read", "P18 P17"), ("write", "P17 P18")):
         )
 for events, ago, words in (
     (1, 60, "too hot 1 time, the last under an hour ago."),
-    (2, 2 * HOUR, "too hot 2 times, the last 2 h ago."),
-    (2, None, "too hot 2 times."),
+    (20, 2 * HOUR, "too hot 20 times, the last 2 h ago."),
+    (20, None, "too hot 20 times."),
 ):
     metrics = {"throttles": throttled("write", "key range", events, ago)}
-    case("H1", "high" if ago == 60 else "info", metrics=metrics, text=words)
+    case("H1", "high" if ago == 60 else "medium", metrics=metrics, text=words)
 OLD = throttled("write", "key range", 50, HOUR)
 NO_READ = {("read", "key range", TABLE): Throttles(0, NOW)}
 case("H1", "medium", metrics={"throttles": {**OLD, **NO_READ}})
@@ -580,6 +610,21 @@ case("H1 by-status", "medium", ONE, metrics=calm(), insights=accessed(100000.0, 
 case("H1 by-status", "unknown", ONE, metrics=calm(), stream=hot(900.0))
 WRITES = {"throttles": throttled("write", "key range", at=INDEX)}
 case("H1 by-status", "unknown", ONE, metrics=WRITES)
+REFUSED = {"throttled": {INDEX: (HotKey("c", 1.0, 1.0), HotKey("k", 5.0, 9.0))}}
+case("H1 by-status", "high", ONE, metrics=WRITES, insights=REFUSED, where=" k")
+case(
+    "H1 by-status",
+    "unknown",
+    ONE,
+    metrics=WRITES,
+    insights={"throttled": {TABLE: (HotKey("k", 1, 1),)}},
+)
+for events, expected in ((10, "medium"), (9, "unknown")):
+    FEW = {
+        **calm(),
+        "throttles": {**THROTTLES, **throttled("write", "key range", events, HOUR, INDEX)},
+    }
+    case("H1 by-status", expected, ONE, metrics={**FEW, "period": 61}, insights=REFUSED)
 case("H1 by-status", "high", ONE, metrics={"throttles": throttled("read", "key range", at=INDEX)})
 case("H1", "clear", ONE, metrics=calm(), insights=accessed(100000.0, INDEX))
 
@@ -588,7 +633,7 @@ def busy(peak: float, units: float) -> dict[str, Any]:
     return {"traffic": (KeyTraffic("a", 1, 1, 9e9, 1.0), KeyTraffic("k", 900, 900, units, peak))}
 
 
-SHARDS = {"text": "(500 write units a second, 1,000 a shard)"}
+SHARDS = {"text": "No shard is needed for 500 write units a second", "command": ""}
 case("H1", "medium", stream=busy(500.0, 5000.0), **SHARDS, evidence="stream 500", where="k")
 case("H1", "info", stream=busy(500.0, 4999.0), text="in a short burst")
 case("H1", "unknown", stream=busy(499.0, 90000.0))
@@ -636,9 +681,11 @@ CAPACITY = ("provisioned", "maximum", "account")
 WORDS = ("provisioned capacity", "maximum that is set", "account's limit")
 for cause, words in zip(CAPACITY, WORDS, strict=True):
     for way in ("read", "write"):
-        for events, ago, severity in ((1, 60, "medium"), (10, HOUR, "medium"), (9, HOUR, "info")):
+        for events, ago in ((1, 60), (10, HOUR)):
             metrics = {"throttles": throttled(way, cause, events, ago)}
-            case("H4", severity, metrics=metrics, text=words)
+            case("H4", "medium", metrics=metrics, text=words)
+        few = {**THROTTLES, **throttled(way, cause, 9, HOUR)}
+        case("H4", "clear", metrics=calm(throttles=few), text="9 times, the last 1 h ago: so few")
     case("H1", "unknown", metrics={"throttles": throttled("write", cause)})
 PROVISIONED = throttled("write", "provisioned")
 HEAT = {("write", "key range", TABLE): Throttles(1, NOW)}
@@ -651,16 +698,24 @@ case("H4", "unknown", YOUNGER, metrics=calm())
 for cause, events, ago, severity in (
     ("key range", 1, HOUR - 1, "high"),
     ("key range", 10, HOUR, "medium"),
-    ("key range", 9, HOUR, "info"),
     ("provisioned", 500, 60, "medium"),
     ("maximum", 500, 60, "medium"),
     ("account", 500, 60, "medium"),
-    ("provisioned", 9, HOUR, "info"),
+    ("provisioned", 10, HOUR, "medium"),
 ):
     metrics = {"throttles": throttled("write", cause, events, ago, INDEX)}
     words = "hot key range" if cause == "key range" else "for want of capacity"
     case("H3 by-status", severity, ONE, metrics=metrics, text=words)
     case("H4", "clear", ONE, metrics=metrics)
+for cause in ("key range", "provisioned"):
+    few = {**THROTTLES, **throttled("write", cause, 9, HOUR, INDEX)}
+    case(
+        "H3 by-status",
+        "clear",
+        ONE,
+        metrics=calm(throttles=few),
+        text="9 times, the last 1 h ago: so",
+    )
 MIXED = throttled("write", "provisioned", 50, 60, INDEX)
 OLD_HEAT = {("write", "key range", INDEX): Throttles(50, NOW - 2 * HOUR)}
 case(
@@ -697,6 +752,8 @@ for estimate, expected in (
     case("H6", expected, stream={"hash_rho": share(*estimate)}, evidence="stream 0.5")
 case("H6", "unknown", stream={}, price="20 --stream 1h")
 case("H6", "unknown", stream={"hash_rho": share(0.6, 0.49, 0.7)}, price="20 --stream 1h")
+case("H6", "low", stream={"hash_rho": share(0.9), "peak": 100.0})
+case("H6", "clear", stream={"hash_rho": share(0.9), "peak": 99.0}, text="take 99 write units")
 
 
 def shards(*counts: int, **more: Any) -> dict[str, Any]:
@@ -731,13 +788,22 @@ case(
     "A8",
     "medium",
     stream={"counter": ALL, **hot(500.0)},
-    text=" write units a second, 1,000 a shard",
+    text="No shard is needed for 500 write units a second: one key takes 1,000. When it comes near",
+)
+case(
+    "A8",
+    "medium",
+    stream={"counter": ALL, **hot(501.0)},
+    text="half of each free. Count in several",
 )
 case("A8", "unknown", stream={"records": 384}, text="Too few writes were seen.")
 case("A8", "unknown", stream={"records": 385}, text="old and new images only")
 HOT_ITEM = {"items": {TABLE: (HotKey("c", 1.0, 1.0), HotKey("i", 90_001.0, 1.0))}}
 case("A8", "low", insights=HOT_ITEM, evidence="insights 90000", where="i")
 case("A8", "unknown", insights={"items": {TABLE: (HotKey("i", 90000.0, 1.0),)}})
+for writes, period, expected in ((500.0, 60, "low"), (499.0, 61, "low"), (499.0, 60, "unknown")):
+    case("A8", expected, insights=HOT_ITEM, metrics=calm(writes, 3000.0, period=period))
+case("A8", "low", insights=HOT_ITEM, metrics={})
 # A status item is no counter: that no number changes is seen in the stream alone.
 case("A8", "clear", insights=HOT_ITEM, stream={"counter": NONE})
 
@@ -750,8 +816,8 @@ def pair(first: tuple[str, ...], second: tuple[str, ...], **more: Any) -> dict[s
     return {"indexes": (gsi("one", sort=first, **more), gsi("two", sort=second))}
 
 
-case("A7", "low", {"indexes": TEN}, evidence="control plane 10", text="10 GSIs.")
-case("A7", "clear", {"indexes": TEN[:9]}, evidence="control plane 10", text="9 GSIs, each")
+case("A7", "low", {"indexes": TEN[:7]}, evidence="control plane 7", text="7 GSIs.")
+case("A7", "clear", {"indexes": TEN[:6]}, evidence="control plane 7", text="6 GSIs, each")
 case("A7", "clear", text="The table has no GSI.")
 case("A7", "low", pair(("day",), ("day",), items=9), text="One and two have the same keys.")
 case("A7", "low", pair((), ("day",)))
@@ -818,7 +884,14 @@ case("A9 by-status", "low", of_items(999), sample=FEW_READ, metrics=rate(999.0))
 case("A9 by-status", "medium", of_items(1000), sample=FEW_READ, metrics=rate(100.0))
 case("A9 by-status", "low", of_items(1000), sample=FEW_READ, metrics=rate(99.0))
 case("A9 by-status", "medium", of_items(1000), sample=FEW_READ, metrics={})
-for events, ago, severity in ((1, HOUR - 1, "high"), (10, HOUR, "medium"), (9, HOUR, "info")):
+case(
+    "A9 by-status",
+    "unknown",
+    ONE,
+    metrics={"throttles": few},
+    price="250 without --control-plane-only",
+)
+for events, ago, severity in ((1, HOUR - 1, "high"), (10, HOUR, "medium")):
     metrics = {"throttles": throttled("write", "key range", events, ago, INDEX)}
     words = "by-status: writes found its key range too hot"
     case("A9 by-status", severity, ONE, metrics=metrics, evidence="metrics 1", text=words)
@@ -857,6 +930,12 @@ case("I1 by-status", "clear", ONE, sample=sparse(0.3, 0.2, 0.399), evidence="sam
 case("I1 by-status", "unknown", ONE, sample=sparse(0.5, 0.4, 0.6, top=(0.3, 0.19, 0.4)))
 case("I1 by-status", "unknown", ONE, sample=sparse(0.5, 0.4, 0.6, top=(0.1, 0.0, 0.2)))
 case("I1 by-status", "clear", ONE, sample=sparse(0.5, 0.4, 0.6, top=(0.1, 0.0, 0.199)))
+# All have one key; or the key is the kind of an item, which never changes as a state does.
+case("I1 by-status", "clear", ONE, sample=sparse(1.0, 1.0, 1.0, top=(1.0, 0.95, 1.0)))
+case("I1 by-status", "low", ONE, sample=sparse(1.0, 1.0, 1.0, top=(1.0, 0.949, 1.0)))
+case("I1 by-status", "low", ONE, sample=sparse(1.0, 1.0, 1.0, top=(0.999, 0.95, 1.0)))
+for names, expected in ((("status",), "clear"), (("kind",), "low")):
+    case("I1 by-status", expected, ONE, sample={**sparse(0.5, 0.4, 0.6), "kind_names": names})
 COUNTS = {"evidence": "control plane 0.4, sample 0.2"}
 case("I1 by-status", "low", of_items(400001), sample=sparse(), **COUNTS)
 case("I1 by-status", "clear", of_items(400000), evidence="control plane 0.4")

@@ -2,7 +2,7 @@
 
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.report.sample.asks import Answer
-from keyhop.report.sample.examine import is_constraint, is_orphan
+from keyhop.report.sample.examine import is_constraint, is_orphan, is_reserved
 
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 KEY = {"pk": {"S": "unique#email#ada@example.org"}}
@@ -19,6 +19,42 @@ def judged(item: dict, there: set[str]) -> tuple[bool | None, list[str]]:
             ask = asks.send(Answer([{}] if key["S"] in there else [], None, 0.5))
     except StopIteration as end:
         return end.value, asked
+
+
+def reserved(key: str, there: dict[str, dict], **item: str) -> tuple[bool | None, list[str]]:
+    """The verdict of is_reserved, and the keys that were asked for."""
+    named = {"pk": {"S": key}}
+    texts = {name: {"S": text} for name, text in item.items()}
+    asks, asked = is_reserved(SPACE, named, {**named, "sk": {"S": key}, **texts}), []
+    try:
+        ask = next(asks)
+        while True:
+            (primary,) = ask.parameters["ExpressionAttributeValues"].values()
+            asked.append(primary["S"])
+            ask = asks.send(Answer([there[asked[-1]]] if asked[-1] in there else [], None, 0.5))
+    except StopIteration as end:
+        return end.value, asked
+
+
+def test_an_item_that_reserves_a_value_of_its_primary() -> None:
+    users = {"USER#1": {"email": {"S": "a@b.c"}}}
+    assert reserved("EMAIL#a@b.c", users, user="USER#1") == (False, ["USER#1"])
+    assert reserved("EMAIL#a@b.c", users, user="USER#2") == (True, ["USER#2"])
+    # The user has another address, so the item is no constraint of it.
+    assert reserved("SESSION#77", users, user="USER#1") == (None, ["USER#1"])
+    tagged = {"USER#1": {"gsi": {"S": "EMAIL#a@b.c"}}}
+    assert reserved("EMAIL#a@b.c", tagged, user="USER#1") == (False, ["USER#1"])
+    assert reserved("EMAIL#a@b.c", users, name="ada") == (None, [])
+    assert reserved("a@b.c", users, user="USER#1") == (None, [])
+
+
+def test_a_reference_by_the_name_of_its_attribute() -> None:
+    shops = {"shop:7": {"slug": {"S": "x"}}}
+    assert reserved("slug:x", shops, shopId="7") == (False, ["shop:7"])
+    assert reserved("slug:x", shops, shop_id="8") == (True, ["shop:8"])
+    assert reserved("SLUG#x", {}, shopId="7") == (True, ["SHOP#7"])
+    assert reserved("Slug#x", {}, shopId="7") == (True, ["Shop#7"])
+    assert reserved("slug:x", {}, id="7") == (None, [])
 
 
 def test_what_is_a_constraint() -> None:

@@ -1,7 +1,7 @@
 """What is seen of a key's text, and what is not."""
 
 import pytest
-from keyhop.report.forms import KeyForm, kind_in, tag_of, widths_of
+from keyhop.report.forms import KeyForm, is_ahead, kind_in, tag_of, widths_of
 
 
 @pytest.mark.parametrize(
@@ -145,3 +145,29 @@ def test_a_sort_key_that_is_a_word_is_a_tag(text: str, tag: str) -> None:
 )
 def test_full_hours_since_1970_are_dates(number: str, dated: bool) -> None:
     assert KeyForm.of({"N": number}).dated is dated
+
+
+@pytest.mark.parametrize(
+    ("key", "ahead"),
+    [
+        ({"S": "2026-11-24"}, True),
+        ({"S": "2026-11-23"}, False),  # It is tomorrow, and today in another zone.
+        ({"S": "DAY#2027-01-01"}, True),
+        ({"S": "2026-12"}, True),
+        ({"S": "2026-11"}, False),
+        ({"S": "2026-W49"}, True),
+        ({"S": "2026-W47"}, False),
+        ({"S": "2026-Q4"}, False),
+        ({"S": "2027-Q1"}, True),
+        ({"S": "2027"}, True),
+        ({"S": "03/12/2026"}, False),  # It may be the 12th of March.
+        ({"S": "24/12/2026"}, True),
+        ({"N": "20261224"}, True),
+        ({"N": "1795305600"}, False),
+        ({"N": "1795651200"}, True),
+        ({"N": "1795651200000"}, True),
+        ({"S": "USER#17"}, False),
+    ],
+)
+def test_a_date_in_the_future(key: dict, ahead: bool) -> None:
+    assert is_ahead(key, 1795359600.0) is ahead  # 2026-11-22T15:00Z

@@ -123,6 +123,7 @@ def test_an_attribute_with_one_value_for_each_kind_names_the_kind() -> None:
         return [*users, *orders, *more]
 
     assert facts_of(rows("o")).type_name == "art"
+    assert facts_of(rows("o")).kind_names == ("art",)
     assert facts_of(rows("u")).type_name == ""
     other = [collection(n, names=("art", "pk"), words={"art": f"x{n}"}) for n in range(20)]
     assert facts_of(rows("o", *other)).type_name == ""
@@ -215,8 +216,43 @@ def test_a_table_that_grew_since_it_was_described_refutes_no_size(told: tuple[in
     assert size.high == 1_000 * 400 * 1024
 
 
+@pytest.mark.parametrize(
+    ("items", "times", "share"),
+    [
+        (100, (60.0, 6.0), 0.5),
+        (99, (60.0, 6.0), 0.0),
+        (100, (59.9, 5.9), 0.0),
+        (100, (60.0, 6.1), 0.0),
+        (100, (60.0, -1.0), 0.5),
+        (100, (60.0, -1.1), 0.0),
+        (100, None, 0.0),
+    ],
+)
+def test_collections_that_grow(items: int, times: tuple[float, float] | None, share: float) -> None:
+    rows = [replace(collection(n, items), times=times if n % 2 else None) for n in range(8)]
+    growing = facts_of(rows, of=1, items=8 * items).growing
+    assert growing is not None
+    assert growing.value == share
+
+
+def test_constraints_whose_primaries_are_in_another_table() -> None:
+    def rows(tag: str, orphans: int) -> list[CollectionRow]:
+        keys = [collection(n, 1, key=f"{tag}#{{}}") for n in range(20)]
+        return [replace(row, orphan=n < orphans) for n, row in enumerate(keys)]
+
+    half = facts_of(rows("EMAIL", 10)).orphans
+    assert half is not None
+    assert (half.value, half.n) == (0.5, 20)
+    assert facts_of(rows("EMAIL", 11)).orphans is None
+    both = facts_of([*rows("EMAIL", 20), *rows("PHONE", 1)]).orphans
+    assert both is not None
+    assert (both.value, both.n) == (0.05, 20)
+
+
 def test_rows_and_facts_survive_json() -> None:
+    first = [replace(collection(n), times=(90.0, 0.5), orphan=True) for n in range(3)]
     rows = [
+        *segments(first),
         *segments([collection(n, ttl="ms", entries={"by": "x"}, weight=1.5) for n in range(40)]),
         *draws("by", [{"k1": 20}], of=2),
     ]

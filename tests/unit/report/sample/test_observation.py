@@ -83,6 +83,10 @@ LOOKING_AT_GSI1 = Looking(Shower("t"), NOW, "SK", indexes={"GSI1": (("GSI1PK", "
         ("ACTIVE#ACTIVE", {}, ()),
         ("ACTIVE#2026-11-23", {}, ()),
         ("ACTIVE#2026-11-22T09:00#0042", {}, ()),
+        ("$shop#status_ACTIVE#placed_2026-11-22T09:00", {}, ("status", "placed")),
+        ("status=ACTIVE|placed=2026-11-22T09:00", {}, ("status", "placed")),
+        ("status_ACTIVE#day_2026-11-22", {}, ()),
+        ("s1_ACTIVE#placed_2026-11-22T09:00", {}, ()),
         ("PENDING#2", {"status": {"S": "PENDING"}, "shard": {"N": "7"}}, ()),
     ],
 )

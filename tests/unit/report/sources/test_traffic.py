@@ -116,6 +116,11 @@ def test_a_look_of_seconds_goes_by_the_order_of_records():
     assert told.tau.value == 1.0
 
 
+def test_the_busiest_second_of_all_keys():
+    seconds = [0, 1, 1, 2, 1, 0]  # Of several shards, so not in order.
+    assert facts([record(BEGAN + at, f"key-{n}") for n, at in enumerate(seconds)]).peak == 3
+
+
 def test_load_in_the_order_of_hashes():
     records = [record(BEGAN + at, f"key-{at}") for at in range(400)]
     in_order = facts(records, place=lambda key: int(key["customer"]["S"][4:]) / 400)
@@ -124,6 +129,11 @@ def test_load_in_the_order_of_hashes():
     shuffled = facts(records, place=lambda key: int(key["customer"]["S"][4:]) * 7919 % 400 / 400)
     assert shuffled.hash_rho is not None
     assert shuffled.hash_rho.against(0.5) == "below"
+    # A backfill changes items, and a purge deletes them.
+    for event in ("MODIFY", "REMOVE"):
+        changes = [{**each, "eventName": event} for each in records]
+        changed = facts(changes, place=lambda key: int(key["customer"]["S"][4:]) / 400)
+        assert changed.hash_rho == in_order.hash_rho
     assert facts(records).hash_rho is None
     assert facts(records, place=lambda key: None).hash_rho is None
 

@@ -4,7 +4,7 @@ import random
 from decimal import Decimal
 
 import pytest
-from keyhop.report.statistics.sort_key import FINE, form_of, parse, tag_of
+from keyhop.report.statistics.sort_key import FINE, form_of, moment_of, parse, tag_of
 
 KEYS = {
     "ORDER#2026-11-22T10:00:00Z": ("time", "ORDER#"),
@@ -24,6 +24,30 @@ KEYS = {
     17: ("number", ""),
     Decimal("1700000000.5"): ("number", ""),
 }
+
+
+@pytest.mark.parametrize(
+    ("key", "moment"),
+    [
+        ("2024-11-22", 1732233600),
+        ("EVENT#2024-11-22T10:00:00Z#a8f1", 1732269600),
+        ("1732269600", 1732269600),
+        ("1732269600123-a8f1", 1732269600.123),
+        (1732269600, 1732269600),
+        (Decimal("1732269600123"), 1732269600.123),
+        ("1732269600123456789", 1732269600.123456789),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FAV", 1469922850.259),
+        ("0ujsswThIGTUYm2K8FjOOfXtY1K", 1507607557),
+        ("018f2b3c-5d6e-7abc-9def-0123456789ab", 1714417327.47),
+        ("1b4e28ba-2fa1-41d2-883f-0016d3cca427", None),
+        ("LINE#17", None),
+        (17, None),
+        ("9732269600", None),
+        ("PROFILE", None),
+    ],
+)
+def test_the_time_in_a_key(key, moment) -> None:
+    assert moment_of(key) == (moment if moment is None else pytest.approx(moment, abs=1))
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
