@@ -21,10 +21,10 @@ from keyhop.rekey.control import (
     direction_from,
     other_side,
 )
-from keyhop.rekey.cutover.gates import Gate, are_open, examined_gate, settling_seconds
 from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.request import STRAGGLERS
 from keyhop.rekey.side.layout import Straggler
+from keyhop.rekey.standing import Gate, are_open, examined_gate, settling_seconds
 from keyhop.wording import counted
 
 POLL_SECONDS = 0.2
@@ -140,7 +140,7 @@ class Change:
     Attributes:
         told: Receives a sentence about each step.
         check: Called often before the turn; an exception from it aborts the change.
-        accept: The losses that the caller accepts (gates.ACCEPTABLE). Settling the stragglers loses
+        accept: The losses that the caller accepts (ACCEPTABLE). Settling the stragglers loses
             either their writes or the items that they overwrote.
         examine: Waits until the worker has examined the writes to the table that does not serve, so
             that stragglers are detected; raises GaveUp. None if stragglers cannot occur.

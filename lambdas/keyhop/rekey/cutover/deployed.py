@@ -64,7 +64,12 @@ class Deployed:
     def mapped(self) -> dict[Direction, str]:
         """Return the problem of each direction's event source mapping; empty if there is none."""
         pages = self.functions.get_paginator("list_event_source_mappings")
-        mappings = list(pages.paginate(FunctionName=self.replicate).search("EventSourceMappings[]"))
+        try:
+            found = pages.paginate(FunctionName=self.replicate).search("EventSourceMappings[]")
+            mappings = list(found)
+        except (BotoCoreError, ClientError):
+            why = "lambda:ListEventSourceMappings of the function is refused here"
+            return {"forward": why, "reverse": why}
         return {
             "forward": why_not(mappings, self.stream_of(self.pair.source)),
             "reverse": why_not(mappings, self.stream_of(self.pair.destination)),
