@@ -156,6 +156,7 @@ def test_an_item_that_the_other_table_does_not_take_is_left_as_a_claim(world: Wo
     (claim,) = world.side.claims("forward")
     assert claim.owner == {"id": {"S": "bad"}}
     assert "Type mismatch for Index Key" in claim.refusal
+    assert world.side.put_plan(world.pair)
     status = RekeyStatus.of(world.side, NotDeployed(), 0.0)
     (trouble,) = status.troubles
     assert trouble.startswith(f"1 item cannot be written to {world.pair.destination} (")

@@ -98,7 +98,7 @@ class Ending:
         request(self.connection, name, "delete_table")
         return StepResult(False, "deleting the side table")
 
-    def check(self, dry_run: bool) -> None:
+    def check(self, dry_run: bool = True) -> None:
         """Raise CannotStart if it is too early or too late for this end."""
         side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
         self._check_name(side.plan())
