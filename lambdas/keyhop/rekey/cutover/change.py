@@ -8,22 +8,21 @@ writes have waited. Until `turned`, each router aborts it too.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from keyhop.clock import Clock
 from keyhop.errors import CannotStart, GaveUp, KeyhopError
 from keyhop.rekey.control import (
     SHORT_LEASE_SECONDS,
     Control,
-    Direction,
     Evidence,
     Side,
     direction_from,
     other_side,
 )
-from keyhop.rekey.cutover.markers import Rehearsal
+from keyhop.rekey.cutover.markers import Markers, Rehearsal
 from keyhop.rekey.request import STRAGGLERS
-from keyhop.rekey.side.layout import Straggler
+from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import Gate, are_open, examined_gate, settling_seconds
 from keyhop.wording import counted
 
@@ -61,47 +60,6 @@ class _Overtaken(Exception):
 
 
 OVERTAKEN = "Somebody else has changed the control item meanwhile: called it off, or does the same."
-
-
-class Beside(Protocol):
-    """The methods of the side table that a change needs (side/table.SideTable)."""
-
-    def control(self) -> Control:
-        """Read the control item, strongly consistent."""
-
-    def swap(self, old: Control | None, new: Control) -> bool:
-        """Replace the control item if it has the revision of `old`, and return whether it did."""
-
-    def open_batches(self, direction: Direction) -> Sequence[Any]:
-        """Return the batches that may be in flight."""
-
-    def claims(self, direction: Direction, most: int | None = None) -> Sequence[Any]:
-        """Return the remaining claims, or the first `most` of them."""
-
-    def unsettled(self, most: int | None = None) -> Sequence[Straggler]:
-        """Return the unsettled stragglers, or the first `most` of them."""
-
-    def settle(self, straggler: Straggler, control: Control) -> bool:
-        """Have the workers overwrite a straggler, if the control item still is `control`."""
-
-
-class Drain(Protocol):
-    """The methods of the serving table's markers that a change needs (markers.Markers)."""
-
-    def prepare(self) -> Rehearsal:
-        """Do everything in advance that takes long."""
-
-    def mark(self) -> Sequence[str]:
-        """Put a marker into each shard."""
-
-    def unseen(self, markers: Sequence[str]) -> int:
-        """Return the number of markers whose batch has not finished yet."""
-
-    def check_shards(self) -> None:
-        """Raise CannotStart if there was a shard without a marker."""
-
-    def forget(self, markers: Sequence[str]) -> None:
-        """Delete the records of markers that are no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +105,8 @@ class Change:
     """
 
     to: Side
-    side: Beside
-    drain: Drain
+    side: SideTable
+    drain: Markers
     clock: Clock
     look: Callable[[Control], list[Gate]]
     told: Callable[[str], None] = lambda step: None
