@@ -70,8 +70,8 @@ class Deployed:
         """Return the problem of each direction's event source mapping; empty if there is none."""
         pages = self.functions.get_paginator("list_event_source_mappings")
         try:
-            found = pages.paginate(FunctionName=self.replicate).search("EventSourceMappings[]")
-            mappings = list(found)
+            entries = pages.paginate(FunctionName=self.replicate).search("EventSourceMappings[]")
+            mappings = list(entries)
         except (BotoCoreError, ClientError):
             why = "lambda:ListEventSourceMappings of the function is refused here"
             return {"forward": why, "reverse": why}
