@@ -888,7 +888,7 @@ class Rekey:
             to,
             aws_client("dynamodbstreams", endpoint),
             deployed=self._deployed(side, side.plan()),
-            told=lambda step: self._say(f"  {step}"),
+            report=lambda step: self._say(f"  {step}"),
             check=self._check_stop,
             **more,
         )

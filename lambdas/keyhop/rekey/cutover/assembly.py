@@ -33,7 +33,7 @@ def change_of(
     accept: Collection[str] = (),
     expect: int | None = None,
     freeze_limit: float | None = None,
-    told: Callable[[str], None] = lambda step: None,
+    report: Callable[[str], None] = lambda step: None,
     check: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
     chance: random.Random | None = None,
@@ -44,7 +44,7 @@ def change_of(
 
     `streams` is boto3's client `dynamodbstreams`, `expect` is how many routers must have reported,
     and `accept` are the losses that the caller accepts (ACCEPTABLE). `more` are arguments of
-    ItemCalls; see Change for `told` and `check`.
+    ItemCalls; see Change for `report` and `check`.
     """
     clock = clock or SystemClock()
     more = {"patience": PATIENCE_SECONDS, **more}
@@ -62,5 +62,5 @@ def change_of(
 
     examine = markers(to).prepare
     return Change(
-        to, side, markers(serving), clock, look, told, freeze_limit, check, accept, examine
+        to, side, markers(serving), clock, look, report, freeze_limit, check, accept, examine
     )

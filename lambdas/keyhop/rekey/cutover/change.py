@@ -96,7 +96,7 @@ class Change:
     """A change of the serving table of one pair, whose current serving table has this drain.
 
     Attributes:
-        told: Receives a sentence about each step.
+        report: Receives a sentence about each step.
         check: Called often before the turn; an exception from it aborts the change.
         accept: The losses that the caller accepts (ACCEPTABLE). Settling the stragglers loses
             either their writes or the items that they overwrote.
@@ -109,7 +109,7 @@ class Change:
     drain: Markers
     clock: Clock
     look: Callable[[Control], list[Gate]]
-    told: Callable[[str], None] = lambda step: None
+    report: Callable[[str], None] = lambda step: None
     freeze_limit: float | None = None
     check: Callable[[], None] = lambda: None
     accept: Collection[str] = ()
@@ -168,7 +168,7 @@ class Change:
                 action: Action = "done" if control.serving == self.to else "called off"
                 return Next(action, control, why=why)
             if self.side.swap(control, control.aborted()):
-                self.told(f"called off: writes go to the {control.serving} again")
+                self.report(f"called off: writes go to the {control.serving} again")
                 return Next("called off", control.aborted(), why=why)
         raise GaveUp("The control item changes all the time.")
 
@@ -191,13 +191,13 @@ class Change:
         limit = control.freeze_limit if self.freeze_limit is None else self.freeze_limit
         maximum = _time_to_turn(limit) - SHORT_LEASE_SECONDS
         gate = _rehearsed(rehearsal, maximum)
-        self.told(gate.says)
+        self.report(gate.says)
         if not gate.is_open:
             return Next("refused", control, gates=[*gates, gate], why=gate.says)
         if limit != control.freeze_limit:
             control = self._swap(control, control.changed(freeze_limit=limit))
         closing = self._swap(control, control.closed())
-        self.told(f"closing: leases get short within {closing.settle:g} seconds")
+        self.report(f"closing: leases get short within {closing.settle:g} seconds")
         return Next("wait", closing, closing.settle, [*gates, gate])
 
     def _examined(self, control: Control) -> list[Gate]:
@@ -221,7 +221,7 @@ class Change:
                 raise _Overtaken  # perhaps the other table serves, and is right
         if stragglers:
             seconds = settling_seconds(len(stragglers))
-            self.told(
+            self.report(
                 f"settling {counted(len(stragglers), 'straggler')}: about "
                 f"{counted(seconds, 'second')}"
             )
@@ -244,16 +244,16 @@ class Change:
         assert frozen is not None
         control = self._swap(closing, frozen)
         try:
-            self.told("frozen: writes wait, reads go on")
+            self.report("frozen: writes wait, reads go on")
             deadline = began + _time_to_turn(control.freeze_limit)
             while control.stage != "turned":
                 control = self._next_stage(control, deadline)
-                self.told(f"{control.stage} after {self.clock.monotonic() - began:.1f} seconds")
+                self.report(f"{control.stage} after {self.clock.monotonic() - began:.1f} seconds")
         except _Overtaken:
             return self.abort(OVERTAKEN)
         except (_Overdue, KeyhopError) as error:
             return self.abort(str(error))
-        self.told(f"the {control.serving} serves reads")
+        self.report(f"the {control.serving} serves reads")
         return self._open(control, began)
 
     def _next_stage(self, control: Control, deadline: float) -> Control:
@@ -315,7 +315,7 @@ class Change:
         if not self.side.swap(turned, opened):
             opened = self.side.control()
         pause = None if began is None else self.clock.monotonic() - began
-        self.told(f"open: the {opened.serving} serves")
+        self.report(f"open: the {opened.serving} serves")
         action: Action = "done" if opened.serving == self.to else "called off"
         return Next(action, opened, pause=pause)
 
