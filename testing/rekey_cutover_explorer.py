@@ -1,6 +1,7 @@
 """Every interleaving of clients, batches of both directions, cutovers, aborts and rollbacks.
 
-What is explored is `keyhop.rekey.control.Control`, which says who may do what and when, and in it
+What is explored is `keyhop.rekey.control.Control`, which says who may do what and when,
+`keyhop.rekey.standing.RekeyStatus`, which says when a change may begin, and in it
 `keyhop.rekey.worker.protocol.Protocol`, over one item: it lies in the source at its key and in the
 destination at its place, as a value or None. `truth` is what the last write has made of it.
 
@@ -18,7 +19,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from keyhop.rekey.control import Control, Direction, Evidence
+from keyhop.rekey.control import Control, Direction, Evidence, Side, other_side
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.layout import Straggler
+from keyhop.rekey.standing import RekeyStatus, are_open
 from keyhop.rekey.worker.protocol import Kind, Protocol
 
 from testing.worlds import Numbers, explored, with_more
@@ -187,7 +191,7 @@ class CutoverExplorer:
             stray = world[11]
             if stray is not None:
                 yield self._settled(world)
-            may_begin = not self.gate or stray is None
+            may_begin = not self.gate or self._once(self.may_begin, number, stray)
             if self.examines and self._of_other(world):
                 may_begin = False
             if turns and may_begin:
@@ -217,6 +221,15 @@ class CutoverExplorer:
         serving = self._table(self.controls.values[world[0]])
         after = self._put(world, 1 - serving, world[4][serving])
         return (*after[:11], None)
+
+    def may_begin(self, number: int, stray: int | None) -> bool:
+        """Whether the gates that concern this world are open."""
+        control: Control = self.controls.values[number]
+        side: Side = "destination" if stray else "source"
+        stragglers = () if stray is None else (Straggler(side, {}, (), 0.0),)
+        status = RekeyStatus(Pair("Old", "New", {}), control, 0.0, stragglers=stragglers)
+        gates = status.gates(other_side(control.serving))
+        return are_open([it for it in gates if it.name in ("stage", "stragglers")])
 
     def number_of(self, control: Control) -> int:
         return self.controls(replace(control, revision=0, turns=0))

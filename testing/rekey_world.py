@@ -12,10 +12,10 @@ from typing import Any
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Control, Direction, Side
 from keyhop.rekey.cutover.change import Change
-from keyhop.rekey.cutover.gates import Gate
 from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.routing.router import Router
 from keyhop.rekey.side.layout import Batch
+from keyhop.rekey.standing import Gate
 
 from testing.rekey_side import SideInMemory
 from testing.virtual_time import VirtualClock

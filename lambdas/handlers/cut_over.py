@@ -66,7 +66,7 @@ def _change(settings: CutOverSettings, request: CutOverInput) -> Change:
         accept=request.accept,
         expect=request.expect,
         freeze_limit=request.freeze_limit,
-        told=lambda step: logger.info("stepped", step=step),
+        report=lambda step: logger.info("stepped", step=step),
     )
 
 

@@ -19,9 +19,8 @@ from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import Key, from_json, typed_json
 from keyhop.rekey.allowed import allowed_pair, pair_of_stream
 from keyhop.rekey.cutover.assembly import REQUEST_SECONDS
-from keyhop.rekey.cutover.deployed import GIVEN_UP
+from keyhop.rekey.cutover.deployed import GIVEN_UP, PROBE, Probe
 from keyhop.rekey.cutover.drain import random_key
-from keyhop.rekey.cutover.probe import PROBE, Probe
 from keyhop.rekey.opening import opened
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.worker.drive import THREADS
@@ -50,7 +49,7 @@ the worker again."""
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
     """Process the records of one stream.
 
-    The event may also be a question of CutOver (cutover.probe.PROBE), or a message of the failure
+    The event may also be a question of CutOver (deployed.PROBE), or a message of the failure
     queue, whose source key is settled again. Without a `key`, claims are settled. After an
     exception, the records must be retried.
     """

@@ -97,7 +97,8 @@ def test_the_example_of_a_re_key_runs(
     with tables(dynamodb, {"Orders"}):
         run(TEXT, lambda example: "keyhop.Rekey" in example)
         assert "OrdersByDay" not in dynamodb.tables()
-    expected = ["()", "('streams',)", "keyhop rekey shadow, then keyhop rekey cutover --dry-run"]
+    start = "keyhop rekey start Orders --to OrdersByDay --remote"
+    expected = ["()", "('streams',)", start]
     assert capsys.readouterr().out.splitlines()[-3:] == expected
 
 

@@ -109,8 +109,11 @@ def test_the_deployment_that_start_records_does_the_work_of_later_calls(
     assert later.redrive(dry_run=True).left == 2
     with pytest.raises(keyhop.errors.CannotStart, match="'Keyhop' follows the tables"):
         rekey_of(pairs, stack="Another").start(remote=True)
-    with pytest.raises(keyhop.errors.CannotStart, match="leave out output= and resume="):
-        later.verify(output="verified", resume=True)
+    with pytest.raises(keyhop.errors.CannotStart, match="leave out output="):
+        later.verify(output="verified")
+    assert later.verify(output="verify-1", resume=True).run is not None
+    assert later.start(output="copy-1", resume=True).run is not None
+    assert [values.get("resume") for _, values in states.started[2:]] == ["verify-1", "copy-1"]
 
 
 def test_without_a_deployment_nothing_is_given_up_and_none_is_recorded(pairs: Pairs) -> None:

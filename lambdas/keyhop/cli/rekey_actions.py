@@ -33,10 +33,9 @@ from keyhop.public.rekey import Rekey, RekeyResult
 from keyhop.public.runs import Progress
 from keyhop.public.tables import OpenTable
 from keyhop.rekey.compare.looks import NOT_EQUAL
-from keyhop.rekey.cutover.gates import ACCEPTABLE
 from keyhop.rekey.pace import NO_LIMIT
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.standing import RekeyStatus
+from keyhop.rekey.standing import ACCEPTABLE, RekeyStatus
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.wording import counted, duration
 
@@ -151,6 +150,9 @@ class RekeyCommand(Session):
         yield "cost", f"about ${plan.dollars:,.4f} ({self.connection.prices.on_demand})"
         if "seconds_of_writing" in report:
             yield "time", f"at least {duration(report['seconds_of_writing'])} of writing"
+        if "seconds_of_reading" in report:
+            seconds = duration(report["seconds_of_reading"])
+            yield "time", f"at least {seconds} by one process; it can be resumed"
 
     def _gate_facts(self, gates: Iterable[Mapping[str, Any]]) -> Facts:
         for gate in gates:
@@ -186,7 +188,10 @@ class RekeyCommand(Session):
 
     def start(self) -> Status:
         names = ("remote", "accept", "max_write_rate", "max_read_rate", "functions")
-        result = self.rekey.start(**self._given(*names, "output", "resume", "dry_run"))
+        given = self._given(*names, "output", "resume", "dry_run")
+        if isinstance(given["resume"], str):  # with --remote, the name of a run
+            given |= {"output": given["resume"], "resume": True}
+        result = self.rekey.start(**given)
         if result.run is not None:
             return self._follow(result.run, self._copied_there, self._beside_copy)
         return self._tell_of_run(

@@ -11,8 +11,8 @@ from keyhop.cli.output import aligned, cost_facts
 from keyhop.jobs.formats import json_text
 from keyhop.public.rekey import RekeyResult
 from keyhop.rekey.compare.looks import NOT_EQUAL
-from keyhop.rekey.control import Control, Stage, other_side
-from keyhop.rekey.pace import BACKFILL, NO_LIMIT, THROTTLE, pace_of
+from keyhop.rekey.control import Control, Stage
+from keyhop.rekey.pace import BACKFILL, NO_LIMIT, THROTTLE
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import DEPLOYMENT, LAG, VERIFIED
 from keyhop.rekey.standing import RekeyStatus
@@ -66,12 +66,9 @@ def status_lines(status: RekeyStatus, show_keys: bool = False) -> Iterator[str]:
 def _status_facts(status: RekeyStatus, show_keys: bool) -> Iterator[tuple[str, str]]:
     control = status.control
     examples = status.examples() if show_keys else {}
-    serves, follows = (status.pair.table(s) for s in (control.serving, other_side(control.serving)))
     yield "means", status.means
-    yield "serves", serves
-    behind = "" if status.lag is None else f", {_seconds(status.lag)} behind"
-    is_followed = control.direction is not None and bool(status.figure(DEPLOYMENT))
-    yield "followed by", f"{follows if is_followed else 'nobody'}{behind}"
+    yield "serves", status.serves
+    yield "followed by", _followed(status)
     if copied := _copied(status):
         yield "copy", copied
     yield "verified", _verified(status)
@@ -83,7 +80,7 @@ def _status_facts(status: RekeyStatus, show_keys: bool) -> Iterator[tuple[str, s
     yield "unmappable", f"{status.unmappable:,}{_reasons(status)}"
     for item in examples.get("without_place", ()):
         yield "", f"{json_text(item['key'])}: {item['why']}"
-    yield "failures", f"{status.failed:,}"
+    yield "failures", "not known" if status.failed is None else f"{status.failed:,}"
     if control.shadow or any(status.shadowed.values()):
         counts = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in status.shadowed.items())
         yield "shadow", f"{control.shadow * 100:g} % of reads: {counts}"
@@ -98,7 +95,20 @@ def _status_facts(status: RekeyStatus, show_keys: bool) -> Iterator[tuple[str, s
         yield "", f"{json_text(straggler['key'])} at {_moment(straggler['at'])} UTC"
     for trouble in status.troubles:
         yield "trouble", trouble
-    yield "next", status.todo
+    command, reason = status.next_step
+    yield "safe", status.safe
+    yield "next", command
+    yield "", reason
+
+
+def _followed(status: RekeyStatus) -> str:
+    direction = status.control.direction
+    if direction is None or not status.figure(DEPLOYMENT):
+        return "nobody"
+    if why := status.mapped.get(direction):
+        return f"in doubt: {why}"
+    lag = "no lag reported in the last 2 minutes"
+    return f"{status.follows}, {lag if status.lag is None else _seconds(status.lag) + ' behind'}"
 
 
 def _moment(at: float) -> str:
@@ -260,9 +270,8 @@ def redriven_lines(report: Mapping[str, Any]) -> Iterator[str]:
 def pace_texts(status: RekeyStatus) -> list[str]:
     """Return the lag of the functions, and the reason for a slow copy."""
     lag = status.figures.get(f"{LAG}.forward")
-    reason = pace_of(status.figures.get(THROTTLE), lag, status.now).reason
     behind = "" if lag is None else f"live writes {lag['seconds']:.1f} s behind"
-    return [text for text in (behind, reason) if text]
+    return [text for text in (behind, status.pace.reason) if text]
 
 
 class Stages:

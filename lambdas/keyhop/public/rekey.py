@@ -32,13 +32,14 @@ from keyhop.public.deployment import BUCKET, Deployment, Run, find_outputs, open
 from keyhop.public.runs import PREFIX, OwnStop, Progress, complete, opened_job, waiting
 from keyhop.public.tables import IndexRecord, open_table
 from keyhop.rekey.backfill import check_unsharded
+from keyhop.rekey.compare.digests import check_comparable, comparing_seconds
 from keyhop.rekey.compare.looks import NOT_EQUAL
-from keyhop.rekey.control import LEASE_SECONDS, Side, direction_from
+from keyhop.rekey.control import LEASE_SECONDS, Side
 from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of
 from keyhop.rekey.cutover.change import SHUT_BY_STRAGGLERS, Change, Next
 from keyhop.rekey.cutover.deployed import Deployed, NotDeployed, Redriven
 from keyhop.rekey.life_cycle.create import Creation, Starting, found, taken
-from keyhop.rekey.life_cycle.end import MOST_NAMED, WINDOW_DAYS, Ending, How, settle_expiry
+from keyhop.rekey.life_cycle.end import Ending, How, settle_expiry
 from keyhop.rekey.life_cycle.likeness import export_command
 from keyhop.rekey.pace import NO_LIMIT, THROTTLE
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
@@ -53,9 +54,9 @@ from keyhop.rekey.request import (
     key_attribute,
     with_digests,
 )
-from keyhop.rekey.side.layout import DEPLOYMENT, FAILED, TURNED
+from keyhop.rekey.side.layout import DEPLOYMENT, TURNED
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import RekeyStatus
+from keyhop.rekey.standing import MOST_NAMED, WINDOW_DAYS, RekeyStatus
 from keyhop.rekey.template.files import read, text_of
 from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import Transform
@@ -69,9 +70,6 @@ from keyhop.wording import counted, duration
 
 TRIES = 10
 """Attempts to change the control item, which other processes change, too."""
-
-MOST_LISTED = 1_000
-"""The maximum number of claims that are counted."""
 
 FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"
 """Outputs of a stack that re-keys tables."""
@@ -330,8 +328,9 @@ class Rekey:
             max_read_rate: The maximum read units a second.
             functions: The file of the template's functions, if it has any: only this text runs.
             output: A directory for the run, which can then be resumed.
-            resume: Continue the unfinished run in `output`.
-            dry_run: Only estimate the cost.
+            resume: Continue the unfinished run in `output`; with a deployment, `output` is the name
+                of that run.
+            dry_run: Only estimate the cost and the time.
 
         Raises:
             CannotStart: There is nothing to copy, or an argument is wrong.
@@ -363,7 +362,7 @@ class Rekey:
             followers = deployment.followers()
         self._all_steps(Starting(self._connection, side.plan(), followers).step)
         if deployment is not None:
-            return self._start_run("start", deployment, "RekeyBackfill", values)
+            return self._start_run("start", deployment, "RekeyBackfill", values, resume and output)
         items = self._table.source().item_count
         request = BackfillInput.parse(values)
         manifest = self._run_job(
@@ -417,15 +416,17 @@ class Rekey:
         """
         more = {"repair": repair, "share": share, "max_read_rate": max_read_rate}
         values = {"rekey": self.to, **_fields(VerifyInput, **more)}
-        deployment = self._recorded(self._side())
+        side = self._side()
+        deployment = self._recorded(side)
         path = _directory(deployment, functions, output, resume)
-        estimate = partial(self._estimate, "verify", share=share)
+        estimate = partial(self._estimate, "verify", share=share, read_rate=max_read_rate)
         if dry_run:
+            check_comparable(side, repair)
             return estimate()
         if repair and not resume:
             self._approve("verify", estimate)
         if deployment is not None:
-            return self._start_run("verify", deployment, "RekeyVerify", values)
+            return self._start_run("verify", deployment, "RekeyVerify", values, resume and output)
         request = VerifyInput.parse(values)
         knowing: dict[str, Any] = {
             "resume": resume,
@@ -641,26 +642,17 @@ class Rekey:
         return side
 
     def _status(self, side: SideTable, counts: bool = True) -> RekeyStatus:
-        control, figures, pair = side.control(), side.all_told(), side.plan()
+        control, pair = side.control(), side.plan()
         if not counts:
-            return RekeyStatus(pair, control, time(), figures=figures)
+            return RekeyStatus(pair, control, time(), figures=side.all_told())
+        return RekeyStatus.of(side, self._deployed(side, pair), time(), control)
+
+    def _deployed(self, side: SideTable, pair: Pair) -> Deployed | NotDeployed:
+        """Return the recorded deployment, or what stands for nobody that follows the streams."""
         deployment = self._recorded(side)
-        failed = (
-            None if deployment is None else deployment.deployed(self._connection, pair).failed()
-        )
-        figures |= {} if failed is None else {FAILED: {"count": failed}}
-        direction = direction_from(control.serving)
-        return RekeyStatus(
-            pair=pair,
-            control=control,
-            now=time(),
-            claims=side.claims(direction, MOST_LISTED),
-            open_batches=[batch.at for batch in side.open_batches(direction)],
-            clients=side.clients(),
-            stragglers=side.stragglers(),
-            figures=figures,
-            unmapped=side.all_unmapped(direction),
-        )
+        if deployment is None:
+            return NotDeployed(NOBODY)
+        return deployment.deployed(self._connection, pair)
 
     def _change_pace(self, **more: Any) -> RekeyStatus:
         side = self._side()
@@ -708,7 +700,11 @@ class Rekey:
         return is_sharded if stack else lambda table: False
 
     def _estimate(
-        self, action: str, write_rate: float | None = None, share: float | None = None
+        self,
+        action: str,
+        write_rate: float | None = None,
+        share: float | None = None,
+        read_rate: float | None = None,
     ) -> RekeyResult:
         """Estimate a copy or a comparison by the size of the table that DynamoDB reports."""
         source, prices = self._table.source(), self._connection.prices
@@ -725,6 +721,10 @@ class Rekey:
         report["dollars"] = dollars
         if write_rate is not None:
             report["seconds_of_writing"] = writes / write_rate
+        if action == "verify":
+            rows, size = 2 * source.item_count, 2.0 * source.size_bytes * (share or 1.0)
+            seconds = comparing_seconds(rows * (share or 1.0), size)
+            report["seconds_of_reading"] = max(seconds, reads / read_rate if read_rate else 0.0)
         return RekeyResult(
             action,
             dry_run=True,
@@ -760,10 +760,16 @@ class Rekey:
         return IndexRecord(self._connection, bucket)
 
     def _start_run(
-        self, action: str, deployment: "_Deployment", machine: str, values: Mapping[str, Any]
+        self,
+        action: str,
+        deployment: "_Deployment",
+        machine: str,
+        values: Mapping[str, Any],
+        resumed: str | Path | bool | None = None,
     ) -> RekeyResult:
-        """Start a run of the deployment."""
-        run = deployment.start(values, machine=machine)
+        """Start a run of the deployment, or continue the run named `resumed`."""
+        resume = {"resume": str(resumed)} if resumed else {}
+        run = deployment.start({**values, **resume}, machine=machine)
         report = {"run": run.name, "execution": run.execution}
         return RekeyResult(action, run=run, _report=report)
 
@@ -850,7 +856,7 @@ class Rekey:
                 self.move_expiry()  # which a state machine does not do
             raise CannotStart(f"The {to} serves already: see the status.")
         deployment = self._recorded(side)
-        change = partial(self._change_from_here, side, to, deployment, more)
+        change = partial(self._change_from_here, side, to, more)
         plan = _result_of_change(action, change().dry_run())
         if dry_run:
             return plan
@@ -870,7 +876,6 @@ class Rekey:
         self,
         side: SideTable,
         to: Side,
-        deployment: "_Deployment | None",
         more: Mapping[str, Any],
     ) -> Change:
         """Return the change as made by this process, whatever follows the streams."""
@@ -880,10 +885,8 @@ class Rekey:
             self.to,
             to,
             aws_client("dynamodbstreams", endpoint),
-            deployed=NotDeployed(NOBODY)
-            if deployment is None
-            else deployment.deployed(self._connection, side.plan()),
-            told=lambda step: self._say(f"  {step}"),
+            deployed=self._deployed(side, side.plan()),
+            report=lambda step: self._say(f"  {step}"),
             check=self._check_stop,
             **more,
         )
@@ -898,7 +901,7 @@ class Rekey:
             client_of=self._client_of,
             **more,
         )
-        ending.check()
+        ending.check(dry_run)
         if routers := ending.routers_of_last_day():
             named = [f"{name} ({duration(age)} ago)" for name, age in routers.items()]
             unnamed = f" and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
@@ -962,19 +965,22 @@ def _directory(
     output: str | Path | None,
     resume: bool,
 ) -> Path | None:
-    """Return the directory of a run; raise CannotStart or RunConflict for wrong arguments."""
+    """Return the directory of a run here; raise CannotStart or RunConflict for wrong arguments."""
+    if resume and output is None:
+        raise CannotStart(
+            "resume needs output: a directory, or with a deployment the name of a run."
+        )
     if deployment is not None:
-        flags = {"functions=": functions, "output=": output, "resume=": resume}
+        flags = {"functions=": functions, "output=": None if resume else output}
         if names := [name for name, value in flags.items() if value]:
             raise CannotStart(
                 f"The deployment {deployment.stack.name!r} does the work of this re-key: leave out "
                 f"{' and '.join(names)}."
             )
+        return None
     path = None if output is None else Path(output)
     if resume:
-        if path is None:
-            raise CannotStart("resume needs output: only a run in a directory can be resumed.")
-        check_is_begun(path)
+        check_is_begun(Path(output or ""))
     return path
 
 

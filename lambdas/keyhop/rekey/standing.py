@@ -1,19 +1,34 @@
-"""The progress of a re-key, by the side table's figures, obstacles and the next command. Pure."""
+"""The state of a re-key, its phase, gates and problems, and the next step. Pure.
 
-from collections.abc import Mapping, Sequence
+Commands, functions and explorers all ask `RekeyStatus`, so each decision is made in one place.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
 
 from keyhop.dynamodb.values import to_json
-from keyhop.rekey.control import Control, Stage, other_side
-from keyhop.rekey.pace import BACKFILL, THROTTLE
+from keyhop.rekey.control import (
+    ALIVE_SECONDS,
+    Control,
+    Direction,
+    Side,
+    direction_from,
+    other_side,
+)
+from keyhop.rekey.digest import key_digest
+from keyhop.rekey.pace import BACKFILL, THROTTLE, Pace, pace_of
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.request import STRAGGLERS, UNMAPPED
 from keyhop.rekey.side.layout import (
     COPIED,
+    DEPLOYMENT,
+    DESTINATION,
     ENDING,
-    FAILED,
     LAG,
     SHADOWED,
+    TURNED,
     VERIFIED,
     Claim,
     Straggler,
@@ -21,11 +36,29 @@ from keyhop.rekey.side.layout import (
 )
 from keyhop.wording import counted, duration
 
+if TYPE_CHECKING:
+    from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
+    from keyhop.rekey.side.table import SideTable
+
 LAG_SECONDS = 2.0
-VERIFY_SECONDS = 24 * 3600.0
+DAY_SECONDS = VERIFY_SECONDS = QUIET_SECONDS = 86_400.0
+"""How long a verification counts, and how long no write must have bypassed the routers."""
+WINDOW_DAYS = 7.0
+"""Days from the cutover to `complete`, during which a rollback is possible."""
 MOST_SHOWN = 10
+MOST_NAMED = 5
+MOST_LISTED = 1_000
+"""The limit for counting claims, and items that cannot be mapped."""
 STALE_SECONDS = 120.0
 """A lag that was reported longer ago is ignored."""
+
+ACCEPTABLE = {"would lose": UNMAPPED, "stragglers": STRAGGLERS, "examined": STRAGGLERS}
+"""The gates that open if the caller accepts a loss, with the word that accepts it."""
+
+SETTLED_A_SECOND = 20.0
+"""Claims that batches settle in a second: a lower bound, measured on a busy laptop."""
+LEAST_SETTLING_SECONDS = 5.0
+"""The time until the first batch has come and ended."""
 
 Phase = Literal[
     "creating",
@@ -40,26 +73,59 @@ Phase = Literal[
     "ending",
 ]
 
-MEANS: Mapping[Phase, str] = {
-    "creating": "the new table is not yet as it is to be",
-    "created": "the new table is there and empty",
-    "copying": "items are copied, and live writes followed",
-    "copied": "all items were copied; the two tables were not compared since",
-    "verified": "the two tables were equal when they were compared",
-    "shadowing": "a share of the reads is made on both tables, and compared",
-    "changing": "a cutover or a rollback is under way",
-    "cut over": "the new table serves; the old one is kept true to it",
-    "paused": "the copy stands still; live writes are followed",
-    "ending": "what is Keyhop's is being removed",
-}
+
+def settling_seconds(stragglers: int) -> float:
+    """Estimate how long it takes to settle so many stragglers, in seconds."""
+    return LEAST_SETTLING_SECONDS + stragglers / SETTLED_A_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A condition of a change: `says` describes the state, `remedy` what to do if it is shut."""
+
+    name: str
+    is_open: bool
+    says: str
+    remedy: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        content = {"name": self.name, "open": self.is_open, "says": self.says}
+        return {**content, "remedy": self.remedy} if self.remedy else content
+
+
+def are_open(gates: Sequence[Gate]) -> bool:
+    """Return whether all gates are open."""
+    return all(gate.is_open for gate in gates)
+
+
+def _gate(name: str, is_open: bool, says: str, remedy: str) -> Gate:
+    return Gate(name, is_open, says, "" if is_open else remedy)
+
+
+def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
+    """Return the gate for unexamined writes to the other table; `why_not` is empty without any."""
+    says = why_not or "all writes to the table that does not serve were checked for stragglers"
+    remedy = (
+        f"wait, or --accept {STRAGGLERS}: then stragglers that are found later may overwrite "
+        "items of the serving table"
+    )
+    return _gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class RekeyStatus:
-    """The state of a re-key, as the side table holds it. `repr` shows no keys.
+    """The state of a re-key at `now`. `repr` shows no keys.
 
-    Times, also the starts in `open_batches`, are in seconds since 1970. The claims are those of the
-    direction that replicates.
+    Times, also the starts in `open_batches`, are in seconds since 1970. The claims and the unmapped
+    items are those of the direction that replicates.
+
+    Attributes:
+        stragglers: All stragglers of both tables, including settled ones.
+        failed: Messages in the failure queue; None if the queue is not accessible.
+        mapped: For each direction, the problem of its event source mapping, or an empty text. The
+            mapping itself is empty without event source mappings, as in a test.
+        way_back: Why the serving table could not be written after a change; empty if it can; None
+            if that was not tried.
     """
 
     pair: Pair = field(repr=False)
@@ -69,11 +135,48 @@ class RekeyStatus:
     open_batches: Sequence[float] = ()
     clients: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stragglers: Sequence[Straggler] = field(default=(), repr=False)
-    figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
     unmapped: Sequence[Unmapped] = field(default=(), repr=False)
+    failed: int | None = 0
+    mapped: Mapping[Direction, str] = field(default_factory=dict)
+    way_back: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        side: "SideTable",
+        deployed: "Deployed | NotDeployed",
+        now: float,
+        control: Control | None = None,
+        *,
+        tries_way_back: bool = False,
+    ) -> "RekeyStatus":
+        """Read the current state from a side table and a deployment.
+
+        Args:
+            control: The control item, if it was just read.
+            tries_way_back: Have the function try to write the serving table, which starts it.
+        """
+        control = control or side.control()
+        direction = direction_from(control.serving)
+        return cls(
+            side.plan(),
+            control,
+            now,
+            claims=side.claims(direction, MOST_LISTED),
+            open_batches=[batch.at for batch in side.open_batches(direction)],
+            clients=side.clients(),
+            stragglers=side.stragglers(),
+            figures=side.all_told(),
+            unmapped=side.all_unmapped(direction, MOST_LISTED),
+            failed=deployed.failed(),
+            mapped=deployed.mapped(),
+            way_back=deployed.way_back(control.serving) if tries_way_back else None,
+        )
 
     def to_json(self, show_keys: bool = False) -> dict[str, Any]:
         """Return all that is known, as `keyhop rekey status --format typed-json` prints it."""
+        command, reason = self.next_step
         return {
             **(self.examples() if show_keys else {}),
             "source": self.pair.source,
@@ -98,7 +201,9 @@ class RekeyStatus:
             "open_batches": len(self.open_batches),
             "figures": dict(self.figures),
             "troubles": self.troubles,
-            "next": self.todo,
+            "safe": self.safe,
+            "next": command,
+            "reason": reason,
         }
 
     def examples(self) -> dict[str, list[dict[str, Any]]]:
@@ -123,56 +228,27 @@ class RekeyStatus:
             ],
         }
 
+    # --- facts ---
+
     def figure(self, name: str) -> Mapping[str, Any]:
         """Return a figure of the side table; empty if it was never reported."""
         return self.figures.get(name) or {}
 
     @property
-    def phase(self) -> Phase:
-        control, copy = self.control, self.figure(BACKFILL)
-        if self.figure(ENDING):
-            return "ending"
-        if control.stage != "open":
-            return "changing"
-        if control.serving == "destination":
-            return "cut over"
-        if copy and copy.get("ended") is None:
-            return self._copying
-        if self.is_verified:
-            return "shadowing" if control.shadow > 0 else "verified"
-        if copy.get("ended") is not None:
-            return "copied"
-        if not copy and not control.replicating:
-            return "created" if self.figures.get(COPIED) is not None else "creating"
-        return self._copying
+    def serves(self) -> str:
+        """Return the name of the table that serves."""
+        return self.pair.table(self.control.serving)
 
     @property
-    def _copying(self) -> Phase:
-        return "paused" if self.figure(THROTTLE).get("paused") else "copying"
+    def follows(self) -> str:
+        """Return the name of the other table."""
+        return self.pair.table(other_side(self.control.serving))
 
     @property
-    def means(self) -> str:
-        """Return the phase in words."""
-        if self.phase == "changing":
-            waits = "reads and writes go on" if self.control.takes_writes else "writes wait"
-            return f"{MEANS['changing']} ({self.control.stage}): {waits}"
-        if self.phase == "copied" and self.differences:
-            return "all items were copied; the two tables differed when they were compared"
-        return MEANS[self.phase]
-
-    @property
-    def differences(self) -> int | None:
-        """Return the differences that the last full verification left; None without one."""
-        last = self.figure(VERIFIED)
-        if not last.get("finished") or last.get("share", 1) < 1:
-            return None
-        return int(last.get("left", 0))
-
-    @property
-    def is_verified(self) -> bool:
-        """Return whether a cutover may rely on the last verification."""
-        verified, copied = self.figure(VERIFIED), self.figures.get(BACKFILL)
-        return not why_not_verified(verified, copied, self.control, self.stragglers, self.now)
+    def is_copying(self) -> bool:
+        """Return whether a copy was begun and has not ended; it may have been killed."""
+        copy = self.figure(BACKFILL)
+        return bool(copy) and copy.get("ended") is None
 
     @property
     def unsettled(self) -> list[Straggler]:
@@ -180,30 +256,46 @@ class RekeyStatus:
         return [straggler for straggler in self.stragglers if straggler.settled is None]
 
     @property
+    def refused(self) -> list[Claim]:
+        """Return the claims of items that DynamoDB refused in the table that does not serve."""
+        return [claim for claim in self.claims if claim.refusal]
+
+    @property
     def lag(self) -> float | None:
         """Return the seconds by which the other table is behind; None without a recent report."""
-        figure = self.figure(f"{LAG}.{self.control.direction}")
+        figure = self.figure(f"{LAG}.{direction_from(self.control.serving)}")
         if not figure or self.now - float(figure.get("at", 0)) > STALE_SECONDS:
             return None
         return float(figure["seconds"])
 
     @property
     def unmappable(self) -> int:
-        """Return a lower bound for the unmappable items: those recorded now, or counted by verify.
-        After the cutover, it counts the items that cannot be mapped back.
+        """Return a lower bound for the items that cannot be mapped: those recorded now, or counted
+        by verify in either direction. After the cutover, those that cannot be mapped back.
         """
         if self.control.serving == "destination":
             return len(self.unmapped)
-        return max(len(self.unmapped), int(self.figure(VERIFIED).get("unmappable", 0)))
-
-    @property
-    def failed(self) -> int:
-        return int(self.figure(FAILED).get("count", 0))
+        last = self.figure(VERIFIED)
+        unmapped = max(len(self.unmapped), int(last.get("unmappable", 0)))
+        return unmapped + int(last.get("irreversible", 0))
 
     @property
     def alive(self) -> list[str]:
         """Return the names of the routers whose last report is still valid."""
-        return sorted(name for name, report in self.clients.items() if report["until"] > self.now)
+        clients = self.clients.items()
+        return sorted(name for name, report in clients if float(report.get("until", 0)) > self.now)
+
+    @property
+    def routers_of_last_day(self) -> dict[str, float]:
+        """Return how many seconds ago each router reported, the latest first. A router reports when
+        it is used, so one that was idle for a minute is not alive, but may be used again.
+        """
+        ages = {
+            name: max(0.0, self.now + ALIVE_SECONDS - float(report.get("until", 0)))
+            for name, report in self.clients.items()
+        }
+        recent = [(age, name) for name, age in ages.items() if age < DAY_SECONDS]
+        return {name: age for age, name in sorted(recent)}
 
     @property
     def unguarded(self) -> list[str]:
@@ -219,161 +311,549 @@ class RekeyStatus:
             for name in SHADOWED
         }
 
+    # --- the phase ---
+
+    @property
+    def phase(self) -> Phase:
+        control = self.control
+        if self.figure(ENDING):
+            return "ending"
+        if control.stage != "open":
+            return "changing"
+        if control.serving == "destination":
+            return "cut over"
+        if self.is_copying:
+            return self._copying
+        if not self.why_not_verified:
+            return "shadowing" if control.shadow > 0 else "verified"
+        if self.figure(BACKFILL):
+            return "copied"
+        if not control.replicating:
+            return "created" if self.figures.get(COPIED) is not None else "creating"
+        return self._copying
+
+    @property
+    def _copying(self) -> Phase:
+        return "paused" if self.figure(THROTTLE).get("paused") else "copying"
+
+    @property
+    def means(self) -> str:
+        """Return the phase in words."""
+        source, destination = self.pair.source, self.pair.destination
+        if self.phase == "changing":
+            stage = self.control.stage
+            if stage == "turned":
+                return f"{self._change} is in stage turned: {self.serves} serves; writes wait"
+            waits = "reads and writes go on" if self.control.takes_writes else "writes wait"
+            return f"{self._change} is in stage {stage}: {self.serves} serves; {waits}"
+        if self.phase == "copied":
+            return f"all items were copied, but {self.why_not_verified}"
+        if self.phase == "copying":
+            return self._about_copy()
+        if self.phase == "ending":
+            return f"{self.figure(ENDING)['how']} has begun: it removes what is Keyhop's"
+        return {
+            "creating": f"{destination} does not have all its settings yet",
+            "created": f"{destination} exists and is empty",
+            "paused": f"the copy is paused by hand; {self._about_writes}",
+            "verified": "the two tables were equal when they were compared",
+            "shadowing": f"the tables were equal, and {self.control.shadow * 100:g} % of the reads "
+            "are made on both",
+            "cut over": f"{destination} serves; {source} "
+            + ("may not follow it" if any(self.mapped.values()) else "follows it, for a way back"),
+        }[self.phase]
+
+    def _about_copy(self) -> str:
+        if not self.is_copying:
+            return f"the copy has not begun to write; {self._about_writes}"
+        if self.pace.is_paused:
+            return f"the copy waits until the writes are followed: {self.pace.reason}"
+        slows = f", slowed because {self.pace.reason}" if self.pace.reason else ""
+        return f"the copy is running{slows}, or was killed; {self._about_writes}"
+
+    @property
+    def _about_writes(self) -> str:
+        return "writes are followed" if self.figure(DEPLOYMENT) else "nothing follows the writes"
+
+    @property
+    def pace(self) -> Pace:
+        """Return the pace of a copy."""
+        lag = self.figures.get(f"{LAG}.forward")
+        return pace_of(self.figures.get(THROTTLE), lag, self.now)
+
+    @property
+    def _change(self) -> str:
+        """Return the command of the change that is in progress, or would be the next one."""
+        is_forth = (self.control.serving == "source") != (self.control.stage == "turned")
+        return "cutover" if is_forth else "rollback"
+
+    @property
+    def why_not_verified(self) -> str:
+        """Return why a cutover may not rely on the last verification; empty if it may."""
+        last, copied = self.figure(VERIFIED), self.figure(BACKFILL) or {"ended": 0.0}
+        if not last:
+            return "the tables were not compared yet"
+        if not last.get("finished"):
+            return "the tables were not compared to the end yet"
+        if float(last.get("share", 1)) < 1:
+            return "only a sample was compared last"
+        if copied["ended"] is None:
+            return "items are still copied: when that has ended, the tables must be compared"
+        began = float(last.get("began", last["at"]))
+        if began < int(copied["ended"]):  # it began at a whole second
+            return "items were copied after the tables were compared"
+        if int(last.get("turns", 0)) != self.control.turns:
+            return "another table served after the tables were compared"
+        if any(straggler.at >= int(began) for straggler in self.stragglers):
+            return "a write has bypassed the routers after the tables were compared"
+        age = self.now - float(last.get("at", 0))
+        if differing := int(last.get("left", 0)):
+            return f"{counted(differing, 'difference')} remained {duration(max(0.0, age))} ago"
+        if age >= VERIFY_SECONDS:
+            return f"the tables were compared {duration(age)} ago, which is more than a day"
+        return ""
+
+    # --- the gates ---
+
+    def gates(
+        self, to: Side, accept: Collection[str] = (), expect: int | None = None
+    ) -> list[Gate]:
+        """Return all gates of a change to the table `to`.
+
+        Args:
+            accept: The losses that the caller accepts (words of ACCEPTABLE).
+            expect: The expected number of routers, 0 for any; by default as it is recorded.
+        """
+        gates = [
+            self._stage_gate(to),
+            self._verified_gate() if to == "destination" else None,
+            self._claims_gate(to),
+            self._unmappable_gate(to, accept),
+            self._stragglers_gate(to, accept),
+            self._lag_gate(to),
+            self._failures_gate(),
+            self._streams_gate(),
+            self._way_back_gate(),
+            self._routers_gate(self.control.expected_clients if expect is None else expect),
+        ]
+        return [gate for gate in gates if gate is not None]
+
+    def _stage_gate(self, to: Side) -> Gate:
+        control = self.control
+        is_ready = control.stage == "open" and control.replicating and control.serving != to
+        remedy = "wait for the change to end"
+        if control.stage != "open":
+            says = f"a change is under way: {control.stage}"
+        elif control.serving == to:
+            says, remedy = f"the {to} serves already", "nothing: the change has been made"
+        else:
+            says = f"the {control.serving} serves, and writes to it are "
+            says += "replicated" if control.replicating else "not replicated"
+            remedy = "keyhop rekey start"
+        if self.figure(ENDING):
+            remedy = f"let keyhop rekey {self.figure(ENDING)['how']} come to its end"
+        return _gate("stage", is_ready, says, remedy)
+
+    def _verified_gate(self) -> Gate:
+        if why_not := self.why_not_verified:
+            remedy = "keyhop rekey verify, until it finds no difference"
+            return Gate("verified", False, why_not, remedy)
+        age = self.now - float(self.figure(VERIFIED)["at"])
+        return Gate("verified", True, f"0 differences {duration(max(0.0, age))} ago")
+
+    def _claims_gate(self, to: Side) -> Gate:
+        count, refused = len(self.claims), self.refused
+        colliding = count - len(refused)
+        if not refused:
+            wants = "wants" if count == 1 else "want"
+            says = f"{counted(count, 'item')} {wants} a key that another item has"
+            remedy = (
+                "wait a minute; items that are still here then collide under the template: keyhop "
+                "rekey status --show-keys full names some"
+            )
+            return _gate("claims", not count, says, remedy)
+        says = (
+            f"{counted(len(refused), 'item')} cannot be written to {self.pair.table(to)} "
+            f"({refused[0].refusal}), so it cannot serve until they are changed or deleted"
+        )
+        if colliding:
+            says += f"; {counted(colliding, 'other item')} collide, or will be settled soon"
+        remedy = (
+            "keyhop rekey status --show-keys full names them: change or delete these items, and "
+            "wait for a minute"
+        )
+        return Gate("claims", False, says, remedy)
+
+    def _unmappable_gate(self, to: Side, accept: Collection[str]) -> Gate:
+        items = counted(self.unmappable, "item")
+        if to == "destination":
+            says = f"{items} cannot be mapped"
+            remedy = (
+                "change these items, or the template (then the re-key starts from the beginning)"
+            )
+            if self.unmappable and not self.unmapped:
+                says += ", as the last comparison has found"
+                remedy += "; then keyhop rekey verify"
+            return _gate("unmappable", not self.unmappable, says, remedy)
+        says = f"going back would lose {items}, which cannot be mapped back"
+        remedy = (
+            "add the attributes that the template's inverse needs, or accept that the items are "
+            f"lost: --accept {UNMAPPED}"
+        )
+        return _gate("would lose", UNMAPPED in accept or not self.unmappable, says, remedy)
+
+    def _stragglers_gate(self, to: Side, accept: Collection[str]) -> Gate:
+        unsettled, serving = self.unsettled, other_side(to)
+        count = len(unsettled)
+        if not count:
+            return Gate("stragglers", True, "no unsettled write has bypassed the routers")
+        named = ", ".join(key_digest(each.key).hex()[:12] for each in unsettled[:MOST_NAMED])
+        more = f" and {count - MOST_NAMED:,} more" if count > MOST_NAMED else ""
+        says = (
+            f"{counted(count, 'write')} bypassed the routers (digests of keys: {named}{more}); "
+            f"settling overwrites each of these items in the {to} with the item in the "
+            f"{serving}, in about {counted(settling_seconds(count), 'second')}"
+        )
+        remedy = (
+            f"keyhop rekey status --show-keys full names them: repeat in the {serving} the writes "
+            f"that you need; then --accept {STRAGGLERS} settles them, and what only the {to} has "
+            f"is lost. Without settling, what the {serving} has would be lost"
+        )
+        if formless := sum(not straggler.has_form for straggler in unsettled):
+            says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
+            remedy = f"in the {to}, delete or correct the items without a form; {remedy}"
+        return _gate("stragglers", STRAGGLERS in accept and not formless, says, remedy)
+
+    def _lag_gate(self, to: Side) -> Gate:
+        """Return the gate for how far the other table is behind; it never prevents a rollback.
+
+        A rollback may be urgent, and the lag is the largest of the last seconds. The rehearsal of
+        the drain measures what counts, and the freeze limit calls a drain off that takes too long.
+        """
+        lag = self.lag
+        if lag is None:
+            # A table without traffic reports no lag; the rehearsal of the drain is decisive.
+            says = "no process has reported how far the other table is behind"
+            was_reported = self.figure(f"{LAG}.{direction_from(self.control.serving)}")
+            return Gate("lag", True, f"{says} recently" if was_reported else says)
+        says = f"the other table is {lag:.1f} seconds behind"
+        if to == "source" and lag >= LAG_SECONDS:
+            says += "; the rehearsal of the drain shows whether a rollback can be tried"
+            return Gate("lag", True, says)
+        remedy = "wait; if it stays behind, look at the throttles and the capacity of that table"
+        if self.is_copying:
+            remedy = "slow the copy down (keyhop rekey throttle), or wait"
+            if self.pace.reason:
+                remedy = "wait, as the copy does, or is slowed by itself"
+        return _gate("lag", lag < LAG_SECONDS, says, remedy)
+
+    def _failures_gate(self) -> Gate:
+        if self.failed is None:
+            says = "the failure queue cannot be read from here"
+            return Gate("failures", False, says, "allow sqs:GetQueueAttributes on it")
+        says = f"{counted(self.failed, 'batch', 'batches')} wait in the failure queue"
+        remedy = "remove the cause, then keyhop rekey redrive"
+        return _gate("failures", not self.failed, says, remedy)
+
+    def _streams_gate(self) -> Gate | None:
+        if not self.mapped:
+            return None
+        wrong = [f"{direction}: {why}" for direction, why in self.mapped.items() if why]
+        says = "; ".join(wrong) or "both streams are followed"
+        remedy = "run keyhop rekey start --remote, which makes the functions follow the streams"
+        if self.control.serving == "destination":  # where start is refused
+            remedy = (
+                "enable the event source mapping of the function Replicate on that stream; its log "
+                "says what the problem is"
+            )
+        return _gate("streams", not wrong, says, remedy)
+
+    def _way_back_gate(self) -> Gate | None:
+        if self.way_back is None:
+            return None
+        says = self.way_back or "a test write that must be refused was refused"
+        remedy = "without this permission no rollback is possible: grant it to the function"
+        return _gate("way back", not self.way_back, says, remedy)
+
+    def _routers_gate(self, expected: int) -> Gate:
+        revision = self.control.revision
+        at_this = sum(self.clients[name].get("revision") == revision for name in self.alive)
+        says = f"{counted(at_this, 'router')} of {len(self.alive)} that are alive use this revision"
+        if not expected:
+            return Gate("routers", True, f"{says}; no number is expected")
+        says += f", {expected} are expected"
+        remedy = (
+            "see that all writers use the router (docs/reference/rekey-router.md), or give --expect"
+        )
+        return _gate("routers", at_this == len(self.alive) == expected, says, remedy)
+
+    # --- other refusals ---
+
+    def why_not_compare(self, repair: bool) -> str:
+        """Return why a verification would prove nothing, or could not repair; empty if it could."""
+        if self.control.serving != "source":
+            return (
+                f"Table {self.pair.destination!r} is served already: a verification compares it "
+                "with a source that is."
+            )
+        if repair and not self.control.replicating:
+            return (
+                "Nothing replicates at the moment, and what repairs is what replicates: start, or "
+                "resume, that first (keyhop rekey start), or verify without repair."
+            )
+        if self.is_copying:
+            return (
+                f"The backfill {self.figure(BACKFILL)['run']!r} has not ended, so a verification "
+                "would prove nothing: wait for it, or go on with it."
+            )
+        return ""
+
+    def why_not_end(self, how: Literal["complete", "cancel"], window_days: float) -> str:
+        """Return why `complete` or `cancel` cannot begin now; empty if it can."""
+        control, ending = self.control, self.figure(ENDING)
+        if ending:
+            is_other = ending["how"] != how
+            return f"{ending['how']} has begun: let that come to its end." if is_other else ""
+        if control.stage != "open":
+            return f"The serving table is being changed ({control.stage}): wait."
+        if how == "cancel":
+            return (
+                ""
+                if control.serving == "source"
+                else "The destination serves, so nothing can be cancelled: roll back, and then "
+                "cancel; or complete."
+            )
+        if control.serving != "destination":
+            return "The source serves, so there is nothing to complete: cut over first, or cancel."
+        return self._why_not_complete(window_days)
+
+    @property
+    def turned_at(self) -> float | None:
+        """Return when the serving table began to serve; None if that was not recorded."""
+        turned = self.figure(TURNED)
+        is_of_this = turned.get("serving") == self.control.serving
+        return float(turned["at"]) if is_of_this else None
+
+    def _why_not_complete(self, window_days: float) -> str:
+        window, turned = window_days * DAY_SECONDS, self.turned_at
+        if turned is None:
+            return (
+                "It was not noted when the cutover was, so the window of "
+                f"{duration(window)} begins now."
+            )
+        if turned + window > self.now:
+            return (
+                f"The cutover was {duration(self.now - turned)} ago: complete comes "
+                f"{duration(window)} after it (--window), as until then there is a way back."
+            )
+        late = [each for each in self.stragglers if each.at > self.now - QUIET_SECONDS]
+        if late:
+            return (
+                f"{counted(len(late), 'item')} of the source "
+                f"{'was' if len(late) == 1 else 'were'} written past the router in the last 24 "
+                "hours: find who does that (stragglers), as it is lost when the source is no "
+                "longer looked at."
+            )
+        if alive := self.alive:
+            return (
+                f"{counted(len(alive), 'router')} {'goes' if len(alive) == 1 else 'go'} by this "
+                f"re-key still: {', '.join(alive[:MOST_NAMED])}; take the router out of the "
+                "application first, as its reads and writes fail when the side table is gone; a "
+                "minute after the last one has ended, complete."
+            )
+        return ""
+
+    # --- advice ---
+
+    @property
+    def _shut(self) -> dict[str, Gate]:
+        """Return the shut gates of the next change, which are problems in any phase."""
+        gates = self.gates(other_side(self.control.serving))
+        return {gate.name: gate for gate in gates if not gate.is_open}
+
     @property
     def troubles(self) -> list[str]:
         """Return the problems that somebody should solve, a text for each."""
-        problems = []
-        if self.failed:
-            problems.append(
-                f"{counted(self.failed, 'batch', 'batches')} could not be worked and wait in the "
-                "failure queue: keyhop rekey redrive"
-            )
-        if self.unmappable:
-            problems.append(self._about_unmappables())
-        if self.refused:
-            problems.append(
-                refused_items(len(self.refused), self.refused[0].refusal, self._follows)
-            )
-        if colliding := len(self.claims) - len(self.refused):
-            wants = "wants" if colliding == 1 else "want"
-            problems.append(
-                f"{counted(colliding, 'item')} {wants} a place that another item has: they "
-                "collide, or are settled within a minute"
-            )
-        if self.lag is not None and self.lag > LAG_SECONDS:
-            behind = f"the other table is {duration(self.lag)} behind"
-            problems.append(f"{behind}: {catch_up(self.figures.get(BACKFILL))}")
-        if self.unsettled:
-            problems.append(
-                f"{counted(len(self.unsettled), 'write')} bypassed the routers: find the writers, "
-                "and make the writes that count again through a router. A verification does not "
-                f"touch these items; a {self._next_change} settles them, with --accept stragglers"
-            )
+        shut = self._shut
+        if not self.figure(DEPLOYMENT):
+            shut.pop("streams", None)  # a copy without a deployment is a choice
+        problems = [
+            f"{gate.says}: {gate.remedy}"
+            for name in _TROUBLES
+            if (gate := shut.get(name)) is not None
+        ]
         if self.shadowed["real"]:
             problems.append("shadow reads have found real differences: verify")
         if self.unguarded:
-            problems.append(_about_unguarded(len(self.unguarded)))
+            has = "has" if len(self.unguarded) == 1 else "have"
+            problems.append(
+                f"{counted(len(self.unguarded), 'router')} {has} no guard: a write that is paused "
+                "before it is sent can reach the table that no longer serves, and is a straggler "
+                "then. Make each router with the clients that it writes with: Router(..., "
+                "clients=[dynamodb])"
+            )
         return problems
 
     @property
-    def refused(self) -> list[Claim]:
-        """Return the claims of items that DynamoDB refused in the table that does not serve."""
-        return [claim for claim in self.claims if claim.refusal]
-
-    @property
-    def _follows(self) -> str:
-        return self.pair.table(other_side(self.control.serving))
-
-    @property
-    def _next_change(self) -> str:
-        return "cutover" if self.control.serving == "source" else "rollback"
-
-    def _about_unmappables(self) -> str:
-        items = counted(self.unmappable, "item")
-        if self.control.serving == "destination":
-            return f"{items} cannot go back: a rollback would lose them, unless they are mended"
-        if not self.unmapped:
-            when = "when the tables were compared last"
-            return f"{items} could not be mapped {when}: if they are mended, verify again"
-        return f"{items} cannot be mapped: mend them, or the template"
-
-    @property
-    def todo(self) -> str:
-        """Return the next command, with the reason for it."""
-        act = _COMMANDS[self.phase]
+    def safe(self) -> str:
+        """Return which actions are safe now."""
+        source, destination = self.pair.source, self.pair.destination
         if self.phase == "ending":
-            return f"{act}{self.figure(ENDING)['how']}, again: it goes on"
-        if self.phase == "cut over":
-            return f"{act} ends it after a week or more; keyhop rekey rollback goes back"
+            if self.figure(ENDING)["how"] == "cancel":
+                return f"{source} serves as before; reads and writes of it go on"
+            return f"{destination} serves; reads and writes of it go on. There is no way back"
         if self.phase == "changing":
-            stage = self.control.stage
-            forth, back = ("cutover", "rollback")
-            if self.control.serving == "destination":
-                forth, back = back, forth
-            return _TO_DO_OF_A_CHANGE["frozen" if stage == "fenced" else stage].format(forth, back)
-        if self.phase in ("verified", "shadowing") and self.troubles:
-            return "see to what is named above; then keyhop rekey cutover --dry-run"
-        return act
+            return self._safe_in_change()
+        if self.phase != "cut over":
+            keeps, does = "", f"deletes {destination} with its items"
+            if self.figure(DESTINATION).get("adopted"):
+                keeps, does = " --keep-new", f"ends the re-key, and keeps {destination}"
+            writes = ""
+            if self.is_copying and not self.figure(DEPLOYMENT):
+                writes = "; what is written to it now is copied by a verify only"
+            return (
+                f"{source} serves as before{writes}. Waiting harms nothing; "
+                f"{self.command('cancel' + keeps)} {does}, and leaves {source} as it was"
+            )
+        shut = [gate for gate in self.gates("source") if not gate.is_open]
+        if not shut and (self.lag or 0.0) >= LAG_SECONDS:
+            return (
+                f"reads and writes of {destination} go on. {self.command('rollback --dry-run')} "
+                f"shows whether {source}, which is {duration(self.lag or 0.0)} behind, can serve"
+            )
+        if not shut:
+            return (
+                f"reads and writes of {destination} go on. {self.command('rollback')} lets "
+                f"{source} serve again, and loses nothing"
+            )
+        return (
+            f"reads and writes of {destination} go on. A rollback would be refused now, by these "
+            f"gates: {', '.join(gate.name for gate in shut)}. {self.command('rollback --dry-run')} "
+            "shows them"
+        )
+
+    def _safe_in_change(self) -> str:
+        stage, change = self.control.stage, self._change
+        back = "rollback" if change == "cutover" else "cutover"
+        if stage == "closing":
+            return f"nothing has changed for clients. {self.command(back)} calls the {change} off"
+        if stage == "turned":
+            return (
+                f"no write is lost, and the {change} cannot be called off any more: any router "
+                f"completes it when it is used. {self.command(back)} is possible after it"
+            )
+        return (
+            f"no write is lost: writes wait for at most {self.control.freeze_limit:g} seconds, and "
+            f"then each router that is used calls the {change} off"
+        )
+
+    @property
+    def next_step(self) -> tuple[str, str]:
+        """Return the one command to run next, and the reason for it."""
+        action, reason = self._next()
+        return self.command(action), reason
+
+    def command(self, action: str) -> str:
+        """Return the command line of an action, such as "verify" or "cutover --dry-run"."""
+        name, _, flags = action.partition(" ")
+        line = f"keyhop rekey {name} {self.pair.source} --to {self.pair.destination}"
+        return f"{line} {flags}" if flags else line
+
+    def _next(self) -> tuple[str, str]:
+        phase, change = self.phase, self._change
+        if phase == "ending":
+            how = str(self.figure(ENDING)["how"])
+            return how, f"if the {how} is no longer running, with its flags: it continues"
+        if phase == "changing":
+            return change, {
+                "closing": f"wait half a minute first; if the process that makes the {change} is "
+                "gone, this continues it",
+                "turned": "wait some seconds first; if the process that makes the "
+                f"{change} is gone, this completes it",
+            }.get(
+                self.control.stage,
+                f"wait {self.control.freeze_limit:g} seconds first; if the process that makes the "
+                f"{change} is gone, this calls it off, so that writes go on",
+            )
+        if phase == "creating":
+            return "create --template FILE", "with the arguments of the first time: it continues"
+        if phase == "created":
+            return "start", (
+                "it copies the items. With --remote a deployment follows the writes meanwhile; "
+                "without it nobody may write"
+            )
+        if phase == "paused":
+            return "resume", "the copy goes on at its last rate"
+        return next(self._repairs(), None) or self._next_of_phase()
+
+    def _repairs(self) -> Iterator[tuple[str, str]]:
+        """Yield the repairs that come before the next step, in this order."""
+        shut, is_followed = self._shut, bool(self.figure(DEPLOYMENT))
+        serves_source = self.control.serving == "source"
+        if is_followed and serves_source and "streams" in shut:
+            yield self._start, f"the writes are not followed: {shut['streams'].says}"
+        if is_followed and self.failed:
+            yield "redrive", "first remove the cause, which the log of the function shows"
+        if self.phase == "copying":
+            return
+        for name in ("claims", "unmappable", "stragglers", "would lose"):
+            if name in shut:
+                yield "status --show-keys full", "it names the items that the trouble is about"
+
+    def _next_of_phase(self) -> tuple[str, str]:
+        phase, shut = self.phase, self._shut
+        if phase == "copying":
+            if not self.is_copying:
+                return self._start, "if no start is running any more: it begins the copy"
+            return self._next_of_copy()
+        if phase == "copied" and "lag" in shut:
+            return "status", "wait until it is not far behind, and look again; then verify"
+        if phase == "copied":
+            return "verify", self.why_not_verified
+        if phase == "cut over":
+            return self._next_after_cutover()
+        if self.shadowed["real"]:
+            return "verify", "shadow reads have found real differences"
+        if "streams" in shut:
+            return "start --remote", "a cutover needs a deployment that follows the streams"
+        if "stage" in shut:
+            return self._start, "writes are not followed"
+        for name, gate in shut.items():
+            why = "the trouble" if name in _TROUBLES else f"this: {gate.says}. Do: {gate.remedy}"
+            return "status", f"look again later; a cutover is refused because of {why}"
+        reason = "all gates are open that can be checked from here"
+        return "cutover --dry-run", reason + ("; see to the trouble first" * bool(self.troubles))
+
+    def _next_of_copy(self) -> tuple[str, str]:
+        if not self.figure(DEPLOYMENT):
+            return "status", (
+                "wait, and look again. If the process that copies is gone, start again: with "
+                "--resume if it had an output directory"
+            )
+        return "status", (
+            f"wait, and look again. keyhop runs show {self.figure(BACKFILL)['run']} says whether "
+            "the run has failed; if so, start again with --resume and the name of the run"
+        )
+
+    def _next_after_cutover(self) -> tuple[str, str]:
+        if not (why_not := self.why_not_end("complete", WINDOW_DAYS)):
+            return "complete --dry-run", "the days in which a rollback is possible are over"
+        if self.turned_at is None:
+            return "complete", (
+                "the time of the cutover was not recorded: this starts the window of "
+                f"{duration(WINDOW_DAYS * DAY_SECONDS)}, and ends nothing before that is over"
+            )
+        if (ends := self.turned_at + WINDOW_DAYS * DAY_SECONDS) > self.now:
+            moment = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d %H:%M")
+            why_not = f"complete is possible from {moment} UTC on"
+        first = "see to the trouble; " * bool(self.troubles)
+        return "status", f"{first}watch your alarms, and look again. {why_not}"
+
+    @property
+    def _start(self) -> str:
+        stack = self.figure(DEPLOYMENT).get("stack")
+        return "start" if stack is None else f"start --remote --stack {stack}"
 
 
-def catch_up(backfill: Mapping[str, Any] | None) -> str:
-    """Return what to do about a table that is behind; `backfill` is None if there was no copy."""
-    if backfill and backfill.get("ended") is None:
-        return "slow the copy down (keyhop rekey throttle), or wait"
-    return "wait; if it stays behind, look at the throttles and the capacity of that table"
-
-
-def refused_items(count: int, refusal: str, table: str) -> str:
-    """Return the message about items of `table` that DynamoDB refused, with one item's refusal."""
-    return (
-        f"{counted(count, 'item')} cannot be written to {table} ({refusal}), so it cannot serve "
-        "until they are changed or deleted: keyhop rekey status --show-keys full names them"
-    )
-
-
-def why_not_verified(
-    verified: Mapping[str, Any] | None,
-    backfill: Mapping[str, Any] | None,
-    control: Control,
-    stragglers: Sequence[Straggler],
-    now: float,
-) -> str:
-    """Return why a cutover may not rely on the last verification at `now` (seconds since 1970).
-
-    The reason is empty if it may. `verified` and `backfill` are figures, and `stragglers` includes
-    settled ones.
-    """
-    last = verified or {}
-    if not last.get("finished"):
-        return "the tables were not compared to the end yet"
-    if float(last.get("share", 1)) < 1:
-        return "only a sample was compared last"
-    copied = backfill or {"ended": 0.0}
-    if copied["ended"] is None:
-        return "items are still copied: when that has ended, the tables must be compared"
-    began = float(last.get("began", last["at"]))
-    if began < int(copied["ended"]):  # it began at a whole second
-        return "items were copied after the tables were compared"
-    if int(last.get("turns", 0)) != control.turns:
-        return "another table served after the tables were compared"
-    if any(straggler.at >= int(began) for straggler in stragglers):
-        return "a write has bypassed the routers after the tables were compared"
-    age = now - float(last.get("at", 0))
-    if differing := int(last.get("left", 0)):
-        return f"{counted(differing, 'difference')} {duration(max(0.0, age))} ago"
-    if age >= VERIFY_SECONDS:
-        return f"the tables were compared {duration(age)} ago, which is more than a day"
-    return ""
-
-
-def _about_unguarded(count: int) -> str:
-    has = "has" if count == 1 else "have"
-    return (
-        f"{counted(count, 'router')} {has} no guard: a write that is paused before it is sent can "
-        "reach the table that no longer serves, and is a straggler then. "
-        "Make each router with the clients that it writes with: Router(..., clients=[dynamodb])"
-    )
-
-
-_TO_DO_OF_A_CHANGE: Mapping[Stage, str] = {
-    "closing": "wait half a minute; if whoever makes it is gone: keyhop rekey {0}, again, goes on, "
-    "and keyhop rekey {1} calls it off",
-    "frozen": "wait some seconds; if whoever makes it is gone: keyhop rekey {0}, again, calls it "
-    "off, and so does any router",
-    "turned": "wait some seconds; if whoever makes it is gone: keyhop rekey {1}, again, ends it, "
-    "and so does any router",
-}
-
-_COMMANDS: Mapping[Phase, str] = {
-    "creating": "keyhop rekey create, again: it goes on",
-    "ending": "keyhop rekey ",
-    "created": "keyhop rekey start",
-    "copying": "wait until the copy is finished; keyhop rekey throttle slows it down; if whoever "
-    "copies is gone: keyhop rekey start, again",
-    "paused": "keyhop rekey resume",
-    "copied": "keyhop rekey verify",
-    "verified": "keyhop rekey shadow, then keyhop rekey cutover --dry-run",
-    "shadowing": "keyhop rekey shadow with a larger share, or keyhop rekey cutover --dry-run",
-    "changing": "",
-    "cut over": "keyhop rekey complete",
-}
+_TROUBLES = ("streams", "failures", "claims", "unmappable", "would lose", "stragglers", "lag")
+"""The gates whose closing is a problem in every phase, the most urgent first."""

@@ -112,7 +112,7 @@ class Life:
         """As if a cutover had been, ten days ago."""
         control = self.side.control()
         self.side.swap(control, control.changed(serving="destination"))
-        self.side.tell("turned", {"at": self.now - 10 * DAY})
+        self.side.tell("turned", {"at": self.now - 10 * DAY, "serving": "destination"})
 
     def described(self, name: str) -> dict[str, Any]:
         return dict(self.database.client.describe_table(TableName=name)["Table"])

@@ -26,7 +26,7 @@ def test_of_a_new_pair_the_status_says_what_comes_next(pairs: Pairs) -> None:
     assert (told["phase"], told["serving"], told["next"]) == (
         "created",
         "source",
-        "keyhop rekey start",
+        f"keyhop rekey start {pairs.source} --to {pairs.destination}",
     )
     lines = pairs.rekey("status").lines
     assert lines[0] == f"{pairs.source} -> {pairs.destination}: created"

@@ -11,8 +11,8 @@ import pytest
 from botocore.config import Config
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import GaveUp
+from keyhop.rekey.cutover.deployed import Probe
 from keyhop.rekey.cutover.markers import LATE_SECONDS, Markers
-from keyhop.rekey.cutover.probe import Probe
 from keyhop.rekey.routing.router import Router
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE, MARKER_KEYS
 from keyhop.rekey.side.table import SideTable, table_request

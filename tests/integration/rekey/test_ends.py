@@ -194,6 +194,18 @@ def test_a_protected_destination_of_our_own_is_deleted(dynamodb: Database, table
     assert tables_of(life) == [life.pair.source]
 
 
+def test_complete_of_a_cutover_that_was_not_recorded_begins_the_window(life: Life) -> None:
+    life.begin()
+    life.cut_over()
+    life.side.tell("turned", {"at": 0.0, "serving": "source"})  # of a rollback before it
+    with pytest.raises(CannotStart, match="It was not noted when the cutover was"):
+        life.ending("complete").check()
+    with pytest.raises(CannotStart, match="there is a way back"):
+        life.ending("complete").check(dry_run=False)
+    life.now += 8 * DAY
+    life.ending("complete").check()
+
+
 def test_complete_comes_after_the_window_and_a_quiet_day(life: Life) -> None:
     life.begin()
     with pytest.raises(CannotStart, match="The source serves"):

@@ -7,12 +7,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from keyhop.clock import SystemClock
 from keyhop.dynamodb.values import Item, Key
 from keyhop.errors import GaveUp
-from keyhop.rekey.cutover.assembly import seen_of
 from keyhop.rekey.cutover.deployed import NotDeployed
-from keyhop.rekey.cutover.gates import gates_of
 from keyhop.rekey.standing import RekeyStatus
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.rekey.worker.replicate import KILLED_TIMES, GiveUp, Replicator
@@ -159,13 +156,13 @@ def test_an_item_that_the_other_table_does_not_take_is_left_as_a_claim(world: Wo
     (claim,) = world.side.claims("forward")
     assert claim.owner == {"id": {"S": "bad"}}
     assert "Type mismatch for Index Key" in claim.refusal
-    control = world.side.control()
-    (trouble,) = RekeyStatus(world.pair, control, now=0.0, claims=[claim]).troubles
+    assert world.side.put_plan(world.pair)
+    status = RekeyStatus.of(world.side, NotDeployed(), 0.0)
+    (trouble,) = status.troubles
     assert trouble.startswith(f"1 item cannot be written to {world.pair.destination} (")
-    seen = seen_of(world.side, control, "destination", SystemClock(), NotDeployed())
-    (gate,) = [one for one in gates_of(seen, "destination") if one.name == "claims"]
+    (gate,) = [one for one in status.gates("destination") if one.name == "claims"]
     assert not gate.is_open
-    assert "1 item cannot be written to the destination" in gate.says
+    assert f"1 item cannot be written to {world.pair.destination}" in gate.says
     assert claim.refusal in gate.says
     assert [item["id"]["S"] for item in world.there] == ["good"]
     world.put("bad", "f")

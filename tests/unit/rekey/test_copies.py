@@ -207,7 +207,7 @@ def completing(cloud: Connection, **options: Any) -> Ending:
     side = SideTable(cloud, PAIR.side)
     control = side.control()
     side.swap(control, control.changed(serving="destination"))
-    side.tell("turned", {"at": 0.0})
+    side.tell("turned", {"at": 0.0, "serving": "destination"})
     return Ending(cloud, "OrdersByTenant", "complete", None, client_of, **options)
 
 

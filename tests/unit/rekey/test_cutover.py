@@ -12,10 +12,10 @@ from keyhop.errors import GaveUp, Stopped
 from keyhop.rekey import control
 from keyhop.rekey.control import Control, Evidence, Side, direction_from, other_side
 from keyhop.rekey.cutover.change import Change, Next
-from keyhop.rekey.cutover.gates import Gate
 from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.routing.lease import View
 from keyhop.rekey.side.layout import Claim, Straggler
+from keyhop.rekey.standing import Gate
 
 from testing.marks import prove
 from testing.rekey_world import Killed, World, killed_at

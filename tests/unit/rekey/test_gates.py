@@ -2,31 +2,51 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.deployed import why_not
-from keyhop.rekey.cutover.gates import Seen, are_open, gates_of
-from keyhop.rekey.side.layout import Straggler
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.layout import Claim, Straggler, Unmapped
+from keyhop.rekey.standing import RekeyStatus, are_open
 
 NOW = 1_000_000.0
-READY = Seen(
-    Control(replicating=True, revision=7),
+VERIFIED = {"finished": True, "share": 1.0, "left": 0, "at": NOW - 3600}
+LAG = {"seconds": 0.4, "at": NOW - 5}
+READY = RekeyStatus(
+    Pair("Old", "New", {}),
+    Control(replicating=True, revision=7, expected_clients=1),
     NOW,
-    failed=0,
-    verified={"finished": True, "share": 1.0, "left": 0, "at": NOW - 3600},
-    lag={"seconds": 0.4, "at": NOW - 5},
+    figures={"verify": VERIFIED, "lag.forward": LAG, "lag.reverse": LAG},
     clients={"a": {"revision": 7, "until": NOW + 10}, "gone": {"revision": 1, "until": NOW - 1}},
-    expected=1,
     way_back="",
     mapped={"forward": "", "reverse": ""},
 )
 ALL = ("unmapped", "stragglers")
 COPIED = {"backfill": {"run": "r", "ended": NOW - 7000}}
+FIGURES = {
+    "verified": ("verify",),
+    "backfill": ("backfill",),
+    "lag": ("lag.forward", "lag.reverse"),
+}
 
 
-def shut(seen: Seen, to: str = "destination", accept: Collection[str] = ()) -> list[str]:
-    gates = gates_of(seen, to, accept)  # type: ignore[arg-type]
+def but(state: RekeyStatus, **change: Any) -> RekeyStatus:
+    """The state with other values, among them figures, and how many items cannot be mapped."""
+    figures = dict(state.figures)
+    for name in FIGURES.keys() & change:
+        figures |= dict.fromkeys(FIGURES[name], change.pop(name))
+    if "unmappable" in change:
+        change["unmapped"] = [Unmapped("d", "no day", NOW, {})] * change.pop("unmappable")
+    if "expected" in change:
+        expected = change.pop("expected")
+        change["control"] = replace(state.control, expected_clients=expected)
+    return replace(state, figures=figures, **change)
+
+
+def shut(state: RekeyStatus, to: str = "destination", accept: Collection[str] = ()) -> list[str]:
+    gates = state.gates(to, accept)  # type: ignore[arg-type]
     assert are_open(gates) == all(gate.is_open for gate in gates)
     assert all(gate.says and (gate.is_open or gate.remedy) for gate in gates)
     return [gate.name for gate in gates if not gate.is_open]
@@ -44,15 +64,15 @@ def test_all_are_open() -> None:
         ({"control": Control(revision=7)}, "stage"),
         ({"verified": None}, "verified"),
         ({"verified": {"finished": False, "at": NOW}}, "verified"),
-        ({"verified": {**(READY.verified or {}), "share": 0.1}}, "verified"),
-        ({"verified": {**(READY.verified or {}), "left": 1}}, "verified"),
-        ({"verified": {**(READY.verified or {}), "at": NOW - 86_401}}, "verified"),
+        ({"verified": {**VERIFIED, "share": 0.1}}, "verified"),
+        ({"verified": {**VERIFIED, "left": 1}}, "verified"),
+        ({"verified": {**VERIFIED, "at": NOW - 86_401}}, "verified"),
         ({"control": Control(replicating=True, revision=7, turns=2)}, "verified"),
-        ({"verified": {**(READY.verified or {}), "turns": 2}}, "verified"),
-        ({"claims": 1}, "claims"),
+        ({"verified": {**VERIFIED, "turns": 2}}, "verified"),
+        ({"claims": [Claim("forward", {}, {}, NOW, "t")]}, "claims"),
         ({"unmappable": 1}, "unmappable"),
         ({"lag": {"seconds": 2.0, "at": NOW}}, "lag"),
-        ({"verified": {**(READY.verified or {}), "began": NOW - 7200}, **COPIED}, "verified"),
+        ({"verified": {**VERIFIED, "began": NOW - 7200}, **COPIED}, "verified"),
         ({"backfill": {"run": "r", "ended": None}}, "verified"),
         ({"failed": 1}, "failures"),
         ({"failed": None}, "failures"),
@@ -64,21 +84,21 @@ def test_all_are_open() -> None:
     ],
 )
 def test_each_is_shut_by_what_it_is_for(change: dict, name: str) -> None:
-    assert shut(replace(READY, **change)) == [name]
+    assert shut(but(READY, **change)) == [name]
 
 
 @pytest.mark.parametrize("lag", [None, {"seconds": 50.0, "at": NOW - 121}])
 def test_a_table_at_rest_has_no_lag_to_tell(lag: dict | None) -> None:
     """Else nobody could go back in a quiet hour. The rehearsal tells whether its function works."""
-    assert shut(replace(READY, lag=lag)) == []
+    assert shut(but(READY, lag=lag)) == []
 
 
 def test_a_lag_does_not_prevent_a_rollback() -> None:
     """In an incident the stream is often behind. The drain and the freeze limit protect anyway."""
     control = Control("destination", replicating=True, revision=7, turns=1)
-    behind = replace(READY, control=control, lag={"seconds": 40.0, "at": NOW})
+    behind = but(READY, control=control, lag={"seconds": 40.0, "at": NOW})
     assert shut(behind, "source") == []
-    (gate,) = [one for one in gates_of(behind, "source") if one.name == "lag"]
+    (gate,) = [one for one in behind.gates("source") if one.name == "lag"]
     assert "40.0 seconds behind" in gate.says
 
 
@@ -91,22 +111,22 @@ def test_a_lag_does_not_prevent_a_rollback() -> None:
     ],
 )
 def test_only_a_copy_that_runs_is_to_be_slowed_down(backfill: dict | None, advice: str) -> None:
-    behind = replace(READY, lag={"seconds": 5.0, "at": NOW}, backfill=backfill)
-    (gate,) = [one for one in gates_of(behind, "destination") if one.name == "lag"]
+    behind = but(READY, lag={"seconds": 5.0, "at": NOW}, backfill=backfill)
+    (gate,) = [one for one in behind.gates("destination") if one.name == "lag"]
     assert not gate.is_open
     assert advice in gate.remedy
 
 
 def test_a_verify_after_the_copy_opens_the_gate() -> None:
-    told = {**(READY.verified or {}), "began": NOW - 6900}
-    assert shut(replace(READY, verified=told, **COPIED)) == []
+    told = {**VERIFIED, "began": NOW - 6900}
+    assert shut(but(READY, verified=told, **COPIED)) == []
 
 
 def test_no_number_of_routers_is_expected_unless_somebody_says() -> None:
-    assert shut(replace(READY, expected=0, clients={})) == []
+    assert shut(but(READY, expected=0, clients={})) == []
 
 
-BACK = replace(READY, control=Control("destination", replicating=True, revision=7), verified=None)
+BACK = but(READY, control=Control("destination", replicating=True, revision=7), verified=None)
 
 
 def test_a_rollback_needs_no_verify() -> None:
@@ -114,11 +134,11 @@ def test_a_rollback_needs_no_verify() -> None:
 
 
 def test_what_a_rollback_would_lose_is_always_told_and_has_to_be_accepted() -> None:
-    losing = replace(BACK, unmappable=3)
+    losing = but(BACK, unmappable=3)
     assert shut(losing, "source") == ["would lose"]
     assert shut(losing, "source", accept=ALL) == []
     for seen in (BACK, losing):
-        (told,) = [gate for gate in gates_of(seen, "source") if gate.name == "would lose"]
+        (told,) = [gate for gate in seen.gates("source") if gate.name == "would lose"]
         assert f"lose {seen.unmappable} items" in told.says
 
 
@@ -128,10 +148,10 @@ def bypassing(at: float = NOW - 9000) -> Straggler:
 
 @pytest.mark.parametrize("to", ["source", "destination"])
 def test_stragglers_shut_each_change_until_what_is_lost_is_accepted(to: str) -> None:
-    seen = replace(READY if to == "destination" else BACK, stragglers=[bypassing()] * 7)
+    seen = but(READY if to == "destination" else BACK, stragglers=[bypassing()] * 7)
     assert shut(seen, to) == ["stragglers"]
     assert shut(seen, to, accept=ALL) == []
-    (gate,) = [one for one in gates_of(seen, to) if one.name == "stragglers"]  # type: ignore[arg-type]
+    (gate,) = [one for one in seen.gates(to) if one.name == "stragglers"]  # type: ignore[arg-type]
     assert "7 writes" in gate.says
     assert "2 more" in gate.says
     assert "overwrites each of these items" in gate.says
@@ -141,13 +161,13 @@ def test_stragglers_shut_each_change_until_what_is_lost_is_accepted(to: str) -> 
 
 
 def test_a_straggler_after_the_last_verify_invalidates_it() -> None:
-    verified = {**(READY.verified or {}), "began": NOW - 3700}
-    seen = replace(READY, verified=verified, stragglers=[bypassing(NOW - 3650)])
+    verified = {**VERIFIED, "began": NOW - 3700}
+    seen = but(READY, verified=verified, stragglers=[bypassing(NOW - 3650)])
     assert shut(seen, accept=ALL) == ["verified"]
-    assert shut(replace(seen, stragglers=[bypassing(NOW - 3800)]), accept=ALL) == []
+    assert shut(but(seen, stragglers=[bypassing(NOW - 3800)]), accept=ALL) == []
     settled = replace(bypassing(NOW - 3650), settled=NOW - 3640)
-    assert shut(replace(seen, stragglers=[settled])) == ["verified"]
-    assert shut(replace(seen, stragglers=[replace(settled, at=NOW - 3800)])) == []
+    assert shut(but(seen, stragglers=[settled])) == ["verified"]
+    assert shut(but(seen, stragglers=[replace(settled, at=NOW - 3800)])) == []
 
 
 MAPPING = {"EventSourceArn": "stream", "State": "Enabled", "ParallelizationFactor": 1}

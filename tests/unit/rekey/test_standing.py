@@ -10,10 +10,9 @@ from keyhop.jobs.journal import RunPlan
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.compare.outcome import told_of
 from keyhop.rekey.control import Control
-from keyhop.rekey.cutover.gates import Seen, gates_of
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import Claim, Straggler, Unmapped
-from keyhop.rekey.standing import MEANS, VERIFY_SECONDS, Phase, RekeyStatus
+from keyhop.rekey.standing import VERIFY_SECONDS, Phase, RekeyStatus
 
 NOW = 1_795_000_000.0
 CLEAN = {"at": NOW - 60, "items": 5, "missing": 0, "surplus": 0, "changed": 0, "finished": True}
@@ -29,7 +28,7 @@ def standing(control: Control = WORKING, **more: Any) -> RekeyStatus:
     return RekeyStatus(Pair("Old", "New", {}), control, NOW, figures=figures, **more)
 
 
-FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag", "failures")
+FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag")
 
 SHADOWING = standing(replace(WORKING, shadow=0.1), backfill=COPIED, verify=CLEAN, lag=AHEAD)
 
@@ -37,36 +36,43 @@ SHADOWING = standing(replace(WORKING, shadow=0.1), backfill=COPIED, verify=CLEAN
 @pytest.mark.parametrize(
     ("one", "phase", "todo"),
     [
-        (standing(Control()), "creating", "create, again"),
-        (standing(Control(), copied=[]), "created", "start"),
-        (standing(Control(), copied=[], ending={"how": "cancel"}), "ending", "rekey cancel, again"),
-        (standing(), "copying", "wait"),
-        (standing(throttle={"paused": True}), "paused", "resume"),
-        (standing(backfill=COPIED), "copied", "verify"),
-        (standing(backfill=COPIED, throttle={"paused": True}), "copied", "verify"),
-        (standing(backfill=COPIED, verify=CLEAN, lag=AHEAD), "verified", "shadow"),
-        (standing(backfill=COPIED, verify={**CLEAN, "missing": 1, "left": 1}), "copied", "verify"),
+        (standing(Control()), "creating", "rekey create"),
+        (standing(Control(), copied=[]), "created", "rekey start"),
+        (standing(Control(), copied=[], ending={"how": "cancel"}), "ending", "rekey cancel"),
+        (standing(), "copying", "rekey start"),
+        (standing(throttle={"paused": True}), "paused", "rekey resume"),
+        (standing(backfill=COPIED), "copied", "rekey verify"),
+        (standing(backfill=COPIED, throttle={"paused": True}), "copied", "rekey verify"),
+        (
+            standing(backfill=COPIED, verify=CLEAN, lag=AHEAD),
+            "verified",
+            "rekey cutover Old --to New --dry-run",
+        ),
+        (
+            standing(backfill=COPIED, verify={**CLEAN, "missing": 1, "left": 1}),
+            "copied",
+            "rekey verify",
+        ),
         (standing(backfill=COPIED, verify={**CLEAN, "missing": 1}), "verified", ""),
-        (standing(backfill=COPIED, verify={**CLEAN, "share": 0.5}), "copied", "verify"),
-        (standing(backfill=COPIED, verify={**CLEAN, "finished": False}), "copied", "verify"),
+        (standing(backfill=COPIED, verify={**CLEAN, "share": 0.5}), "copied", "rekey verify"),
+        (standing(backfill=COPIED, verify={**CLEAN, "finished": False}), "copied", "rekey verify"),
         (
             standing(backfill=COPIED, verify={**CLEAN, "at": NOW - VERIFY_SECONDS}),
             "copied",
-            "verify",
+            "rekey verify",
         ),
         (standing(backfill={**COPIED, "ended": None}, verify=CLEAN), "copying", "wait"),
-        (standing(backfill=COPIED, verify={**CLEAN, "began": NOW - 85}), "copied", "verify"),
-        (SHADOWING, "shadowing", "larger share"),
-        (standing(replace(WORKING, shadow=0.1), backfill=COPIED), "copied", "verify"),
-        (standing(replace(Control(), shadow=0.1), copied=[]), "created", "start"),
+        (standing(backfill=COPIED, verify={**CLEAN, "began": NOW - 85}), "copied", "rekey verify"),
+        (SHADOWING, "shadowing", "rekey cutover Old --to New --dry-run"),
+        (standing(replace(WORKING, shadow=0.1), backfill=COPIED), "copied", "rekey verify"),
+        (standing(replace(Control(), shadow=0.1), copied=[]), "created", "rekey start"),
         (standing(replace(WORKING, stage="frozen")), "changing", "calls it off"),
-        (standing(replace(WORKING, serving="destination")), "cut over", "rollback goes back"),
+        (standing(replace(WORKING, serving="destination")), "cut over", "keyhop rekey complete"),
     ],
 )
 def test_the_phase_and_what_comes_next(one: RekeyStatus, phase: Phase, todo: str) -> None:
     assert one.phase == phase
-    assert todo in one.todo
-    assert phase in MEANS
+    assert todo in " ".join(one.next_step)
     assert one.means
 
 
@@ -77,7 +83,7 @@ def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
         lag={"seconds": 300.0, "at": NOW},
         claims=[Claim("forward", {}, {}, NOW, "t")] * 2,
         unmapped=[Unmapped("d", "it lacks day", NOW, {})] * 3,
-        failures={"count": 1},
+        failed=1,
         stragglers=[BYPASSING],
         clients={
             "gone": {"until": NOW, "shadow_real": 1, "guarded": True},
@@ -85,7 +91,7 @@ def test_what_is_wrong_is_named_and_comes_before_the_cutover() -> None:
         },
     )
     assert len(one.troubles) == 7
-    assert "see to what is named above" in one.todo
+    assert one.next_step[0] == "keyhop rekey status Old --to New --show-keys full"
 
 
 def test_routers_without_a_guard_are_named_if_they_are_alive() -> None:
@@ -100,7 +106,7 @@ def test_routers_without_a_guard_are_named_if_they_are_alive() -> None:
     (trouble,) = one.troubles
     assert trouble.startswith("2 routers have no guard: ")
     assert "clients=[dynamodb]" in trouble
-    assert "see to what is named above" in one.todo
+    assert "see to the trouble first" in one.next_step[1]
     assert "  clients      3, 2 without a guard" in status_lines(one)
     shown = one.to_json()
     assert (shown["clients"], shown["unguarded_clients"]) == (3, 2)
@@ -122,9 +128,8 @@ def test_what_verify_has_left_is_told_as_the_gate_has_it(kind: str, repairs: boo
         counts = {"in_flight" if repairs else kind: 2}
     told = told_of(cast(RunPlan, plan), counts, NOW - 1)
     one = standing(backfill=COPIED, verify=told)
-    gates = gates_of(Seen(WORKING, NOW, verified=told), "destination")
-    is_open = {gate.name: gate.is_open for gate in gates}["verified"]
-    assert one.is_verified == is_open == repairs
+    is_open = {gate.name: gate.is_open for gate in one.gates("destination")}["verified"]
+    assert (one.phase == "verified") == is_open == repairs
 
 
 @pytest.mark.parametrize("serving", ["source", "destination"])
@@ -135,27 +140,29 @@ def test_writes_wait_in_a_change_only_when_it_is_frozen(serving: Any) -> None:
         command, opposite = opposite, command
     closing = standing(replace(WORKING, stage="closing", serving=serving))
     assert "writes go on" in closing.means
-    assert f"keyhop rekey {command}, again" in closing.todo
-    assert f"{opposite} calls it off" in closing.todo
+    assert closing.next_step[0] == f"keyhop rekey {command} Old --to New"
+    assert f"{opposite} Old --to New calls the {command} off" in closing.safe
     for stage in ("frozen", "fenced"):
         frozen = standing(replace(WORKING, stage=cast(Any, stage), serving=serving))
         assert "writes wait" in frozen.means
-        assert f"keyhop rekey {command}, again, calls it off" in frozen.todo
+        assert frozen.next_step[0] == f"keyhop rekey {command} Old --to New"
+        assert "calls it off" in frozen.next_step[1]
     turned = standing(replace(WORKING, stage="turned", serving=serving))
-    assert f"keyhop rekey {opposite}, again, ends it" in turned.todo
+    assert turned.next_step[0] == f"keyhop rekey {opposite} Old --to New"
+    assert "completes it" in turned.next_step[1]
 
 
 def test_what_was_compared_and_differed_is_not_said_to_be_uncompared() -> None:
     one = standing(backfill=COPIED, verify={**CLEAN, "contended": 1, "left": 1})
     assert one.phase == "copied"
-    assert "differed when they were compared" in one.means
+    assert "1 difference remained" in one.means
 
 
 def test_items_that_are_mended_need_another_verify() -> None:
     one = standing(backfill=COPIED, verify={**CLEAN, "unmappable": 2})
     assert one.unmappable == 2
     (told,) = one.troubles
-    assert told.startswith("2 items could not be mapped when the tables were compared")
+    assert told.startswith("2 items cannot be mapped, as the last comparison has found")
     assert "verify" in told
 
 
@@ -164,7 +171,7 @@ def test_what_cannot_go_back_is_said_to_be_lost_by_a_rollback() -> None:
     one = standing(after, unmapped=[Unmapped("d", "no oldPK", NOW, {})], verify={"unmappable": 5})
     assert one.unmappable == 1, "the last verification was about the other direction"
     (told,) = one.troubles
-    assert "1 item cannot go back" in told
+    assert "going back would lose 1 item" in told
 
 
 def test_a_lag_that_was_told_long_ago_is_none() -> None:

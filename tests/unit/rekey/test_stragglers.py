@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from keyhop.errors import WriteUncertain
 from keyhop.rekey.control import Control, Side
-from keyhop.rekey.cutover.assembly import change_of, seen_of
+from keyhop.rekey.cutover.assembly import change_of
 from keyhop.rekey.cutover.change import Next
 from keyhop.rekey.cutover.deployed import NotDeployed
-from keyhop.rekey.cutover.gates import gates_of
 from keyhop.rekey.routing.router import Router
+from keyhop.rekey.standing import RekeyStatus
 
 from testing.simulation.schedule import Process
 from tests.unit.rekey.chaos import Chaos
@@ -67,8 +67,8 @@ class Pair:
 
     def change(self, to: Side, accept: Collection[str] = (), gates: Set[str] = GATES) -> Next:
         def look(control: Control) -> Any:
-            seen = seen_of(self.side, control, to, self.world, NotDeployed())
-            return [gate for gate in gates_of(seen, to, accept) if gate.name in gates]
+            status = RekeyStatus.of(self.side, NotDeployed(), self.world.time(), control)
+            return [gate for gate in status.gates(to, accept) if gate.name in gates]
 
         change = change_of(
             self.world.connection(lambda *request: "well"),
@@ -86,8 +86,8 @@ class Pair:
 
     def verified(self, to: Side = "destination") -> str:
         """What the gate says of the last verification; empty if it is open."""
-        seen = seen_of(self.side, self.side.control(), to, self.world, NotDeployed())
-        (gate,) = [one for one in gates_of(seen, to) if one.name == "verified"]
+        status = RekeyStatus.of(self.side, NotDeployed(), self.world.time())
+        (gate,) = [one for one in status.gates(to) if one.name == "verified"]
         return "" if gate.is_open else gate.says
 
     def put_old(self, value: Item) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
-from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
+from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Key, from_json, to_json
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.jobs.journal import Journal, RunPlan
-from keyhop.jobs.layout import Layout, layout_for_scan
+from keyhop.jobs.layout import READING, Layout, layout_for_scan
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
@@ -24,6 +24,8 @@ from keyhop.rekey.compare.rows import buckets_for
 from keyhop.rekey.compare.sides import IN_ROWS, BothSides, Drawn, Rows
 from keyhop.rekey.opening import OursOf, Rekey, TransformOf
 from keyhop.rekey.pace import BACKFILL
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.standing import RekeyStatus
 from keyhop.rekey.task import RekeyTask
 from keyhop.rekey.valve import SETTLED_SECONDS
 from keyhop.scan.page_size import Ledger
@@ -35,6 +37,9 @@ STRONG = 2.0
 """The price of a strongly consistent read, as a multiple of an eventually consistent one."""
 
 MOST_EXAMPLES = 100
+
+ROW_SECONDS = 1 / 10_000
+"""The CPU time for the digest of an item and the comparison of its row (rows.ROWS_PER_BUCKET)."""
 
 
 class DigestsTask(RekeyTask):
@@ -55,7 +60,7 @@ class DigestsTask(RekeyTask):
     def plan(self, table: Table, request: Request) -> TaskPlan:
         """Plan the run (Task.plan) after the last write of a backfill, or raise CannotStart."""
         rekey = self._opened()
-        check_comparable(rekey, bool(self._options.get("repair")))
+        check_comparable(rekey.side, bool(self._options.get("repair")))
         if not request.dry_run:
             self._await_the_backfill(rekey)
         source, target = self.view(rekey.source.source()), self._other(rekey)
@@ -127,32 +132,24 @@ class DigestsTask(RekeyTask):
 
     def _await_the_backfill(self, rekey: Rekey) -> None:
         backfill = rekey.side.told(BACKFILL)
-        if backfill is None:
-            return
-        if backfill["ended"] is None:
-            raise CannotStart(
-                f"The backfill {backfill['run']!r} has not ended, so a verification would prove "
-                "nothing: wait for it, or go on with it."
-            )
-        self._wait(max(0.0, backfill["ended"] + SETTLED_SECONDS - self._now()))
+        if backfill is not None:
+            self._wait(max(0.0, backfill["ended"] + SETTLED_SECONDS - self._now()))
 
     def _note(self, kind: str, example: Mapping[str, Any]) -> None:
         self.note_example(kind, dict(example), MOST_EXAMPLES)
 
 
-def check_comparable(rekey: Rekey, repair: bool) -> None:
+def check_comparable(side: SideTable, repair: bool) -> None:
     """Raise CannotStart if a comparison would prove nothing, or could not repair."""
-    control = rekey.side.control()
-    if repair and not control.replicating:
-        raise CannotStart(
-            "Nothing replicates at the moment, and what repairs is what replicates: start, or "
-            "resume, that first (keyhop rekey start), or verify without repair."
-        )
-    if control.serving != "source":
-        raise CannotStart(
-            f"Table {rekey.pair.destination!r} is served already: a verification compares it with "
-            "a source that is."
-        )
+    figures = {BACKFILL: side.told(BACKFILL)}
+    status = RekeyStatus(side.plan(), side.control(), 0.0, figures=figures)
+    if why_not := status.why_not_compare(repair):
+        raise CannotStart(why_not)
+
+
+def comparing_seconds(rows: float, size_bytes: float) -> float:
+    """Estimate how long one process compares so many rows and bytes of both tables, in seconds."""
+    return size_bytes / PAGE_BYTES * READING.seconds / READING.in_flight() + rows * ROW_SECONDS
 
 
 def _drawn(segments: int, share: float | None) -> Drawn:

@@ -118,7 +118,7 @@ class VerifyTask(RekeyTask):
     def plan(self, table: Table, request: Request) -> TaskPlan:
         """Plan the run (Task.plan), which reads only digests and differences."""
         rekey = self._opened()
-        check_comparable(rekey, bool(self._options.get("repair")))
+        check_comparable(rekey.side, bool(self._options.get("repair")))
         digests, manifest = self._digests(self._options)
         rekey.check_same(digests.options)
         groups = math.ceil(digests.buckets / BUCKETS_PER_GROUP)

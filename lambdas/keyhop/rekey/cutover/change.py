@@ -8,23 +8,22 @@ writes have waited. Until `turned`, each router aborts it too.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from keyhop.clock import Clock
 from keyhop.errors import CannotStart, GaveUp, KeyhopError
 from keyhop.rekey.control import (
     SHORT_LEASE_SECONDS,
     Control,
-    Direction,
     Evidence,
     Side,
     direction_from,
     other_side,
 )
-from keyhop.rekey.cutover.gates import Gate, are_open, examined_gate, settling_seconds
-from keyhop.rekey.cutover.markers import Rehearsal
+from keyhop.rekey.cutover.markers import Markers, Rehearsal
 from keyhop.rekey.request import STRAGGLERS
-from keyhop.rekey.side.layout import Straggler
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.standing import Gate, are_open, examined_gate, settling_seconds
 from keyhop.wording import counted
 
 POLL_SECONDS = 0.2
@@ -63,47 +62,6 @@ class _Overtaken(Exception):
 OVERTAKEN = "Somebody else has changed the control item meanwhile: called it off, or does the same."
 
 
-class Beside(Protocol):
-    """The methods of the side table that a change needs (side/table.SideTable)."""
-
-    def control(self) -> Control:
-        """Read the control item, strongly consistent."""
-
-    def swap(self, old: Control | None, new: Control) -> bool:
-        """Replace the control item if it has the revision of `old`, and return whether it did."""
-
-    def open_batches(self, direction: Direction) -> Sequence[Any]:
-        """Return the batches that may be in flight."""
-
-    def claims(self, direction: Direction, most: int | None = None) -> Sequence[Any]:
-        """Return the remaining claims, or the first `most` of them."""
-
-    def unsettled(self, most: int | None = None) -> Sequence[Straggler]:
-        """Return the unsettled stragglers, or the first `most` of them."""
-
-    def settle(self, straggler: Straggler, control: Control) -> bool:
-        """Have the workers overwrite a straggler, if the control item still is `control`."""
-
-
-class Drain(Protocol):
-    """The methods of the serving table's markers that a change needs (markers.Markers)."""
-
-    def prepare(self) -> Rehearsal:
-        """Do everything in advance that takes long."""
-
-    def mark(self) -> Sequence[str]:
-        """Put a marker into each shard."""
-
-    def unseen(self, markers: Sequence[str]) -> int:
-        """Return the number of markers whose batch has not finished yet."""
-
-    def check_shards(self) -> None:
-        """Raise CannotStart if there was a shard without a marker."""
-
-    def forget(self, markers: Sequence[str]) -> None:
-        """Delete the records of markers that are no longer needed."""
-
-
 @dataclass(frozen=True, slots=True)
 class Next:
     """The result of a step; `why` is the reason if the change was called off or refused.
@@ -138,20 +96,20 @@ class Change:
     """A change of the serving table of one pair, whose current serving table has this drain.
 
     Attributes:
-        told: Receives a sentence about each step.
+        report: Receives a sentence about each step.
         check: Called often before the turn; an exception from it aborts the change.
-        accept: The losses that the caller accepts (gates.ACCEPTABLE). Settling the stragglers loses
+        accept: The losses that the caller accepts (ACCEPTABLE). Settling the stragglers loses
             either their writes or the items that they overwrote.
         examine: Waits until the worker has examined the writes to the table that does not serve, so
             that stragglers are detected; raises GaveUp. None if stragglers cannot occur.
     """
 
     to: Side
-    side: Beside
-    drain: Drain
+    side: SideTable
+    drain: Markers
     clock: Clock
     look: Callable[[Control], list[Gate]]
-    told: Callable[[str], None] = lambda step: None
+    report: Callable[[str], None] = lambda step: None
     freeze_limit: float | None = None
     check: Callable[[], None] = lambda: None
     accept: Collection[str] = ()
@@ -210,7 +168,7 @@ class Change:
                 action: Action = "done" if control.serving == self.to else "called off"
                 return Next(action, control, why=why)
             if self.side.swap(control, control.aborted()):
-                self.told(f"called off: writes go to the {control.serving} again")
+                self.report(f"called off: writes go to the {control.serving} again")
                 return Next("called off", control.aborted(), why=why)
         raise GaveUp("The control item changes all the time.")
 
@@ -233,13 +191,13 @@ class Change:
         limit = control.freeze_limit if self.freeze_limit is None else self.freeze_limit
         maximum = _time_to_turn(limit) - SHORT_LEASE_SECONDS
         gate = _rehearsed(rehearsal, maximum)
-        self.told(gate.says)
+        self.report(gate.says)
         if not gate.is_open:
             return Next("refused", control, gates=[*gates, gate], why=gate.says)
         if limit != control.freeze_limit:
             control = self._swap(control, control.changed(freeze_limit=limit))
         closing = self._swap(control, control.closed())
-        self.told(f"closing: leases get short within {closing.settle:g} seconds")
+        self.report(f"closing: leases get short within {closing.settle:g} seconds")
         return Next("wait", closing, closing.settle, [*gates, gate])
 
     def _examined(self, control: Control) -> list[Gate]:
@@ -263,7 +221,7 @@ class Change:
                 raise _Overtaken  # perhaps the other table serves, and is right
         if stragglers:
             seconds = settling_seconds(len(stragglers))
-            self.told(
+            self.report(
                 f"settling {counted(len(stragglers), 'straggler')}: about "
                 f"{counted(seconds, 'second')}"
             )
@@ -286,16 +244,16 @@ class Change:
         assert frozen is not None
         control = self._swap(closing, frozen)
         try:
-            self.told("frozen: writes wait, reads go on")
+            self.report("frozen: writes wait, reads go on")
             deadline = began + _time_to_turn(control.freeze_limit)
             while control.stage != "turned":
                 control = self._next_stage(control, deadline)
-                self.told(f"{control.stage} after {self.clock.monotonic() - began:.1f} seconds")
+                self.report(f"{control.stage} after {self.clock.monotonic() - began:.1f} seconds")
         except _Overtaken:
             return self.abort(OVERTAKEN)
         except (_Overdue, KeyhopError) as error:
             return self.abort(str(error))
-        self.told(f"the {control.serving} serves reads")
+        self.report(f"the {control.serving} serves reads")
         return self._open(control, began)
 
     def _next_stage(self, control: Control, deadline: float) -> Control:
@@ -357,7 +315,7 @@ class Change:
         if not self.side.swap(turned, opened):
             opened = self.side.control()
         pause = None if began is None else self.clock.monotonic() - began
-        self.told(f"open: the {opened.serving} serves")
+        self.report(f"open: the {opened.serving} serves")
         action: Action = "done" if opened.serving == self.to else "called off"
         return Next(action, opened, pause=pause)
 

@@ -9,12 +9,17 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.refusals import is_transient
-from keyhop.errors import AwsRefused
+from keyhop.dynamodb.requester import ItemCalls
+from keyhop.errors import AwsRefused, KeyhopError
 from keyhop.rekey.control import Direction, Side
-from keyhop.rekey.cutover.probe import PROBE
 from keyhop.rekey.pair import Pair
 from keyhop.retries import repeat
 from keyhop.streams.dead_letters import messages_in
+
+PROBE = "probe"
+"""The key of the event that asks Replicate to test a table: {"probe": the table's name}. It answers
+{"why_not": text}, which is empty if the table can be written.
+"""
 
 GIVEN_UP = "rekey"
 """The key of the pair's destination in a message of the failure queue. The message also has
@@ -64,7 +69,12 @@ class Deployed:
     def mapped(self) -> dict[Direction, str]:
         """Return the problem of each direction's event source mapping; empty if there is none."""
         pages = self.functions.get_paginator("list_event_source_mappings")
-        mappings = list(pages.paginate(FunctionName=self.replicate).search("EventSourceMappings[]"))
+        try:
+            entries = pages.paginate(FunctionName=self.replicate).search("EventSourceMappings[]")
+            mappings = list(entries)
+        except (BotoCoreError, ClientError):
+            why = "lambda:ListEventSourceMappings of the function is refused here"
+            return {"forward": why, "reverse": why}
         return {
             "forward": why_not(mappings, self.stream_of(self.pair.source)),
             "reverse": why_not(mappings, self.stream_of(self.pair.destination)),
@@ -126,6 +136,28 @@ class NotDeployed:
 
     def way_back(self, side: Side) -> str | None:
         return None
+
+
+class Probe(ItemCalls):
+    """Writes of one table that must be refused. They prove the permission and the connection."""
+
+    def why_not(self, key: Mapping[str, Any]) -> str:
+        """Return why the table cannot be written; empty if it can. No item has the `key`."""
+        name = next(iter(key))
+        never: dict[str, Any] = {
+            "ConditionExpression": "attribute_exists(#p) AND attribute_not_exists(#p)",
+            "ExpressionAttributeNames": {"#p": name},
+        }
+        try:
+            put = self._write("put_item", 1.0, 1.0, TableName=self._table, Item=dict(key), **never)
+            delete = self._write(
+                "delete_item", 1.0, 1.0, TableName=self._table, Key=dict(key), **never
+            )
+        except KeyhopError as error:
+            return str(error)
+        if put.refused is None or delete.refused is None:
+            return "a write was made that must be refused"
+        return ""
 
 
 def _given_up(body: str) -> Any:

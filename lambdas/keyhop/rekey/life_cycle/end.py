@@ -19,7 +19,8 @@ from keyhop.dynamodb.requester import ItemCalls
 from keyhop.dynamodb.tables import StepResult, Table, ask, request, update
 from keyhop.dynamodb.values import Key, from_json
 from keyhop.errors import AwsRefused, CannotStart, RunConflict, TableNotFound
-from keyhop.rekey.control import ALIVE_SECONDS, Control, Side, other_side
+from keyhop.rekey.control import Control, Side, other_side
+from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.life_cycle.create import Followers, found, has_items, waiting
 from keyhop.rekey.life_cycle.features import ClientOf, cause_code, forget_scaling
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
@@ -34,18 +35,9 @@ from keyhop.rekey.side.layout import (
     TURNED,
 )
 from keyhop.rekey.side.table import SideTable
-from keyhop.wording import counted, duration
+from keyhop.rekey.standing import WINDOW_DAYS, RekeyStatus
 
 How = Literal["complete", "cancel"]
-
-DAY_SECONDS = 86_400.0
-WINDOW_DAYS = 7.0
-"""Days from the cutover to `complete`, during which a rollback is possible."""
-
-QUIET_SECONDS = DAY_SECONDS
-"""Seconds without a write that bypassed the router."""
-
-MOST_NAMED = 5
 
 TOO_SOON = "multiple times within a fixed interval"
 """A part of the error for a second change within an hour (API Reference, UpdateTimeToLive)."""
@@ -106,13 +98,13 @@ class Ending:
         request(self.connection, name, "delete_table")
         return StepResult(False, "deleting the side table")
 
-    def check(self) -> None:
-        """Check for a dry run; raise CannotStart if it is too early or too late for this end."""
+    def check(self, dry_run: bool = True) -> None:
+        """Raise CannotStart if it is too early or too late for this end."""
         side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
         self._check_name(side.plan())
-        self._check_phase(side.control())
-        if self.how == "complete":
-            self._check_quiet(side)
+        if not dry_run:
+            self._note_turned(side)
+        self._check_may_begin(side)
 
     def _check_is_ours(self, table: Table) -> None:
         names = [entry["AttributeName"] for entry in table.description["KeySchema"]]
@@ -137,71 +129,23 @@ class Ending:
                     "without its name."
                 )
 
-    def _check_phase(self, control: Control) -> None:
-        if control.stage != "open":
-            raise CannotStart(f"The serving table is being changed ({control.stage}): wait.")
-        if self.how == "complete" and control.serving != "destination":
-            raise CannotStart(
-                "The source serves, so there is nothing to complete: cut over first, or cancel."
-            )
-        if self.how == "cancel" and control.serving != "source":
-            raise CannotStart(
-                "The destination serves, so nothing can be cancelled: roll back, and then cancel; "
-                "or complete."
-            )
+    def _check_may_begin(self, side: SideTable) -> None:
+        if why_not := self._status(side).why_not_end(self.how, self.window_days):
+            raise CannotStart(why_not)
 
-    def _check_quiet(self, side: SideTable) -> None:
-        now = self.now()
-        turned = side.told(TURNED)
-        if turned is None:
-            raise CannotStart(
-                "It was not noted when the cutover was, so the window of "
-                f"{duration(self.window_days * DAY_SECONDS)} begins now."
-            )
-        remaining = turned["at"] + self.window_days * DAY_SECONDS - now
-        if remaining > 0:
-            raise CannotStart(
-                f"The cutover was {duration(now - turned['at'])} ago: complete comes "
-                f"{duration(self.window_days * DAY_SECONDS)} after it (window_days=), as until "
-                "then there is a way back."
-            )
-        late = [straggler for straggler in side.stragglers() if straggler.at > now - QUIET_SECONDS]
-        if late:
-            raise CannotStart(
-                f"{counted(len(late), 'item')} of the source "
-                f"{'was' if len(late) == 1 else 'were'} written past the router in the last 24 "
-                "hours: find who does that (stragglers), as it is lost when the source is no "
-                "longer looked at."
-            )
-        if alive := self.routers():
-            raise CannotStart(
-                f"{counted(len(alive), 'router')} {'goes' if len(alive) == 1 else 'go'} by this "
-                f"re-key still: {', '.join(alive[:MOST_NAMED])}; take the router out of the "
-                "application first, as its reads and writes fail when the side table is gone; a "
-                "minute after the last one has ended, complete."
-            )
-
-    def routers(self) -> list[str]:
-        """Return the living routers' names, whose reads and writes fail without the side table."""
-        return sorted(
-            name for name, age in self.routers_of_last_day().items() if age < ALIVE_SECONDS
-        )
+    def _status(self, side: SideTable) -> RekeyStatus:
+        return RekeyStatus.of(side, NotDeployed(), self.now())
 
     def routers_of_last_day(self) -> dict[str, float]:
-        """Return how many seconds ago each router reported, the latest first. A router reports when
-        it is used, so one that was idle for a minute is not alive, but may be used again.
-        """
+        """Return how many seconds ago each router reported (RekeyStatus.routers_of_last_day)."""
         side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
-        now = self.now()
-        ages = {
-            name: now + ALIVE_SECONDS - float(report.get("until", 0))
-            for name, report in side.clients().items()
-        }
-        recent = {name: max(0.0, age) for name, age in ages.items() if age < DAY_SECONDS}
-        return dict(sorted(recent.items(), key=lambda entry: (entry[1], entry[0])))
+        return self._status(side).routers_of_last_day
 
     def _note_turned(self, side: SideTable) -> None:
-        if side.told(TURNED) is None:
+        """Begin the window of `complete` if the process that cut over was killed before that."""
+        control, turned = side.control(), side.told(TURNED) or {}
+        is_over = (control.serving, control.stage) == ("destination", "open")
+        if self.how == "complete" and is_over and turned.get("serving") != "destination":
             side.tell(TURNED, {"at": self.now(), "serving": "destination"})
 
     def _fenced(self, side: SideTable, pair: Pair) -> StepResult:
@@ -216,10 +160,8 @@ class Ending:
                 return StepResult(False, "writing the control item, which create had not come to")
             if created:
                 control = side.control()
-                self._check_phase(control)
-                if self.how == "complete":
-                    self._note_turned(side)
-                    self._check_quiet(side)
+                self._note_turned(side)
+                self._check_may_begin(side)
                 if control.replicating:
                     side.swap(control, control.changed(replicating=False))
                     return StepResult(False, "ending the replication")

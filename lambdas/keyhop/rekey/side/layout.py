@@ -31,7 +31,6 @@ are described in pace.py; the others are:
     lag.D        {"seconds", "at"}; D is forward or reverse
     verify       run, at, finished, share (1: of everything), items, turns (Control.turns when it
                  began), the counts (compare/outcome.py), left: differences that were not repaired
-    failures     {"count"}: messages of the failure queue (read from the queue, not stored)
     marker keys S  keys by the shards of the stream of S, source or destination
     turned       {"at", "serving"}: the last change of the serving table
     ending       {"how": complete or cancel, "at"}
@@ -49,7 +48,7 @@ UNMAPPED = "unmapped"
 MARKER, CLIENT, STRAGGLER, TOLD = "marker", "client", "straggler", "told"
 DESTINATION, COPIED, TTL, STREAM = "destination", "copied", "ttl", "stream"
 STARTED, DEPLOYMENT = "started", "deployment"
-LAG, VERIFIED, FAILED = "lag", "verify", "failures"
+LAG, VERIFIED = "lag", "verify"
 MARKER_KEYS, TURNED = "marker keys", "turned"
 ENDING, EXPORT = "ending", "export"
 SHADOWED = ("shadow_equal", "shadow_in_flight", "shadow_real", "shadow_failed")

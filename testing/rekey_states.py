@@ -1,0 +1,175 @@
+"""A re-key in each state of its protocol, also those in which a kill leaves it."""
+
+from dataclasses import replace
+from typing import Any
+
+from keyhop.rekey.control import Control, Direction
+from keyhop.rekey.pair import Pair
+from keyhop.rekey.side.layout import Claim, Straggler, Unmapped
+from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.standing import RekeyStatus
+
+DAY = 86_400.0
+KEY, OTHER = {"customer": {"S": "c1"}, "order": {"S": "7"}}, {"day": {"S": "2026-11-22"}}
+NOBODY: dict[Direction, str] = {"forward": "no deployment", "reverse": "no deployment"}
+FOLLOWED: dict[Direction, str] = {"forward": "", "reverse": ""}
+
+
+def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
+    """Return the states by name; those whose name begins with `local` have no deployment."""
+    copied = {"copied": [], "destination": {"identity": "i", "adopted": False}}
+    stack = {**copied, "deployment": {"stack": "Keyhop"}, "started": {"at": now - 5_000}}
+    running = {"run": "copy-1", "started": "s", "began": now - 4_000, "ended": None}
+    ended = {**running, "ended": now - 2_000, "counts": {"copied": 720}}
+    clean = {"at": now - 600, "began": now - 900, "items": 720, "finished": True, "share": 1.0}
+    clean |= {"missing": 0, "surplus": 0, "changed": 0, "left": 0, "turns": 0}
+    lag = {"seconds": 0.4, "at": now - 5}
+    equal = {**stack, "backfill": ended, "verify": clean, "lag.forward": lag}
+    turned = {**equal, "turned": {"at": now - 3_600, "serving": "destination"}, "lag.reverse": lag}
+    week = {**turned, "turned": {"at": now - 8 * DAY, "serving": "destination"}}
+    works = Control(replicating=True)
+    there = Control("destination", replicating=True, turns=1)
+    back = Control(replicating=True, turns=2)
+    closing = works.closed()
+    frozen = closing.froze()
+    fenced = frozen.fenced()
+    there_closing = there.closed()
+    there_frozen = there_closing.froze()
+    claim = Claim("forward", OTHER, KEY, now - 300, "t")
+    alive = {"checkout": {"revision": 0, "until": now + 600, "guarded": True}}
+    late = Straggler("source", KEY, (OTHER,), now - 60)
+
+    def of(control: Control, figures: dict[str, Any], **more: Any) -> RekeyStatus:
+        has_stack = "deployment" in figures
+        more = {"mapped": FOLLOWED if has_stack else NOBODY, "clients": alive, **more}
+        return RekeyStatus(pair, control, now, figures=figures, **more)
+
+    def other(name: str, figure: Any, of_: dict[str, Any] = equal) -> dict[str, Any]:
+        return {**of_, name: figure}
+
+    return {
+        "create was killed": of(Control(), {}),
+        "created": of(Control(), copied),
+        "local: started, killed before the copy": of(works, copied),
+        "local: copying": of(works, {**copied, "backfill": running}),
+        "local: copied": of(works, {**copied, "backfill": ended}),
+        "local: verified": of(works, {**copied, "backfill": ended, "verify": clean}),
+        "started, killed before the copy": of(works, stack),
+        "copying, or killed in it": of(works, {**stack, "backfill": running, "lag.forward": lag}),
+        "paused by hand": of(
+            works, {**stack, "backfill": running, "throttle": {"rate": 500.0, "paused": True}}
+        ),
+        "throttled": of(
+            works, {**stack, "backfill": running, "throttle": {"rate": 500.0, "paused": False}}
+        ),
+        "slowed by the lag": of(
+            works,
+            {**stack, "backfill": running, "lag.forward": {"seconds": 60.0, "at": now - 5}},
+        ),
+        "waiting for the lag": of(
+            works,
+            {**stack, "backfill": running, "lag.forward": {"seconds": 300.0, "at": now - 5}},
+        ),
+        "copying, dead letters": of(works, {**stack, "backfill": running}, failed=3),
+        "copied": of(works, {**stack, "backfill": ended, "lag.forward": lag}),
+        "copied, far behind": of(
+            works, {**stack, "backfill": ended, "lag.forward": {"seconds": 300.0, "at": now - 5}}
+        ),
+        "verify was killed": of(works, other("verify", {**clean, "finished": False})),
+        "a sample was verified": of(works, other("verify", {**clean, "share": 0.1})),
+        "verified, differences": of(works, other("verify", {**clean, "missing": 4, "left": 4})),
+        "verified too long ago": of(
+            works,
+            other("verify", {**clean, "at": now - 2 * DAY, "began": now - 2 * DAY})
+            | {"backfill": {**ended, "ended": now - 3 * DAY}},
+        ),
+        "copied again after verify": of(works, other("verify", {**clean, "began": now - 2_500})),
+        "verified": of(works, equal),
+        "verified, no lag reported": of(works, other("lag.forward", {**lag, "at": now - 3_600})),
+        "verified, behind": of(works, other("lag.forward", {"seconds": 5.0, "at": now - 5})),
+        "verified, dead letters": of(works, equal, failed=3),
+        "verified, the queue is not readable": of(works, equal, failed=None),
+        "verified, nobody follows": of(
+            works, equal, mapped={**FOLLOWED, "forward": "nobody follows the stream"}
+        ),
+        "verified, items collide": of(works, equal, claims=[claim]),
+        "verified, an item is refused": of(
+            works, equal, claims=[replace(claim, refusal="Type mismatch for Index Key")]
+        ),
+        "verified, an item cannot be mapped": of(
+            works, equal, unmapped=[Unmapped("d", "attribute 'day' is missing", now, KEY)]
+        ),
+        "verified, some could not be mapped then": of(
+            works, other("verify", {**clean, "unmappable": 2})
+        ),
+        "verified, an expected router is missing": of(replace(works, expected_clients=2), equal),
+        "verified, no router": of(works, equal, clients={}),
+        "verified, a router without a guard": of(
+            works, equal, clients={"checkout": {**alive["checkout"], "guarded": False}}
+        ),
+        "shadowing": of(replace(works, shadow=0.1), equal),
+        "the shadow differs": of(
+            replace(works, shadow=0.1),
+            equal,
+            clients={"checkout": {**alive["checkout"], "shadow_real": 2}},
+        ),
+        "cutover, killed in closing": of(closing, equal),
+        "cutover, killed in frozen": of(frozen, equal),
+        "cutover, killed in fenced": of(fenced, equal),
+        "cutover, killed in turned": of(fenced.turned(), turned),
+        "cut over": of(there, turned),
+        "cut over, the turn was not recorded": of(there, equal),
+        "cut over again, the turn was not recorded": of(
+            replace(there, turns=3), {**week, "turned": {"at": now - 9 * DAY, "serving": "source"}}
+        ),
+        "cut over, behind": of(there, other("lag.reverse", {"seconds": 90.0, "at": now}, turned)),
+        "cut over, a straggler": of(there, turned, stragglers=[late]),
+        "cut over, an item cannot go back": of(
+            there, turned, unmapped=[Unmapped("d", "attribute 'customer' is missing", now, OTHER)]
+        ),
+        "cut over, dead letters": of(there, turned, failed=3),
+        "cut over, nobody follows": of(
+            there, turned, mapped={**FOLLOWED, "reverse": "nobody follows the stream"}
+        ),
+        "cut over a week ago, routers alive": of(there, week),
+        "cut over a week ago": of(there, week, clients={}),
+        "rollback, killed in closing": of(there_closing, turned),
+        "rollback, killed in frozen": of(there_frozen, turned),
+        "rollback, killed in fenced": of(there_frozen.fenced(), turned),
+        "rollback, killed in turned": of(there_frozen.fenced().turned(), turned),
+        "rolled back": of(back, {**turned, "turned": {"at": now - 60, "serving": "source"}}),
+        "rolled back, a straggler": of(
+            back,
+            {**turned, "turned": {"at": now - 60, "serving": "source"}},
+            stragglers=[Straggler("destination", OTHER, (KEY,), now - 30)],
+        ),
+        "complete was killed": of(
+            replace(there, replicating=False), {**week, "ending": {"how": "complete", "at": now}}
+        ),
+        "cancel was killed": of(Control(), {**equal, "ending": {"how": "cancel", "at": now}}),
+    }
+
+
+def write(side: SideTable, state: RekeyStatus) -> None:
+    """Bring a side table, which has a plan, into this state."""
+    control = side.control()
+    assert side.swap(control, replace(state.control, revision=control.revision + 1))
+    for name in side.all_told().keys() | state.figures.keys():
+        side.tell(name, state.figures.get(name))
+    for client in side.clients().keys() | state.clients.keys():
+        gone = {"revision": 0, "until": 0.0}
+        side.report_client(client, state.clients.get(client, gone))
+    for straggler in side.unsettled():
+        side.resolve(straggler)
+    for straggler in state.stragglers:
+        side.straggler(straggler.side, straggler.key, straggler.places)
+    direction: Direction = "forward" if state.control.serving == "source" else "reverse"
+    for each in ("forward", "reverse"):
+        for stale in side.claims(each):  # type: ignore[arg-type]
+            side.drop_claim(stale)
+        for item in side.all_unmapped(each):  # type: ignore[arg-type]
+            side.mapped(each, item.key)  # type: ignore[arg-type]
+    for claim in state.claims:
+        side.claim(direction, claim.place, claim.owner, refusal=claim.refusal)
+    for item in state.unmapped:
+        side.unmapped(direction, item.key, item.reason)
