@@ -1,14 +1,17 @@
 """The command line as it is parsed: what options mean, what is refused, what help and TAB show."""
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import click
+import keyhop as keyhop_library
 import pytest
 from click.testing import CliRunner
 from keyhop.cli import options as shared
@@ -96,6 +99,28 @@ def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str,
             a_page = "html" in f"{getattr(option, 'help', '')}{getattr(other, 'help', '')}"
             if option.opts == other.opts and not own & set(option.opts) and not a_page:
                 assert option.to_info_dict() == other.to_info_dict()
+
+
+CALLS = {
+    ("keys",): "list_keys",
+    ("each",): "for_each_key",
+    ("report",): "examine",
+    **{("index", name): f"KeyIndex.{name}" for name in command.commands["index"].commands},
+    **{("shards", name): f"Shards.{name}" for name in command.commands["shards"].commands},
+    **{("rekey", name): f"Rekey.{name}" for name in command.commands["rekey"].commands},
+    **{("runs", name): f"Deployment.{name}" for name in command.commands["runs"].commands},
+}
+"""The public call of each command."""
+
+
+@pytest.mark.parametrize("names", COMMANDS)
+def test_each_command_has_a_public_call_with_its_dry_run(names: tuple[str, ...]) -> None:
+    """A dry run of a list of keys is a call of its own: estimate_keys."""
+    call = attrgetter(CALLS[names])(keyhop_library)
+    arguments = set(inspect.signature(call).parameters)
+    flags = {one.name for one in COMMANDS[names].params}
+    assert call.__doc__
+    assert ("dry_run" in flags) == ("dry_run" in arguments or names == ("keys",))
 
 
 WITHOUT_DRY_RUN = {("rekey", "plan")}

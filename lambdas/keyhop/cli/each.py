@@ -6,7 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, whole
-from keyhop.each.outcomes import DEFAULT_BATCH, GUARDS, MOST_BATCH
+from keyhop.public.limits import DEFAULT_BATCH, GUARDS, MOST_BATCH
 
 doing = in_section("What is done for each key: one of these")
 how = in_section("How")

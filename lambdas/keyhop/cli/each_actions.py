@@ -13,17 +13,14 @@ from typing import Any
 from keyhop.checks import camel, check_characters
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, command_line, flag
-from keyhop.cli.output import aligned, put_out
+from keyhop.cli.output import put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Facts, Session, place, stop_on_signals
-from keyhop.each.outcomes import CHANGED
-from keyhop.each.outcomes import FAILED as KEY_FAILED
 from keyhop.each.request import KINDS, EachInput
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
 from keyhop.public.each import EachResult, directory_of, for_each_key
 from keyhop.public.runs import Progress
-from keyhop.public.tables import OpenTable
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, counted, duration
 
 ACTS = {
     "put": "put the item into each collection of {}",
@@ -139,7 +136,7 @@ class EachCommand(Session):
         """Do it, and return the exit status."""
         try:
             result = for_each_key(
-                OpenTable(self.connection, self.table),
+                self.opened,
                 **self._arguments,
                 output=self._path,
                 patience=self.options.give_up_after,
@@ -164,7 +161,7 @@ class EachCommand(Session):
         if not result.finished:
             print(f"keyhop: Interrupted. {self._hint}", file=sys.stderr)
             return self.stop.status
-        bad = result.outcomes.get(KEY_FAILED) or result.outcomes.get(CHANGED)
+        bad = result.outcomes.get("failed") or result.outcomes.get("changed")
         return KEYS_MISSING if bad else DONE
 
     @property

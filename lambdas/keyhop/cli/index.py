@@ -6,7 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, in_section, output, together
-from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.public.limits import GRACE_SECONDS
 
 option = in_section("This action")
 writing = together(

@@ -6,10 +6,8 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, whole
-from keyhop.jobs.layout import DEFAULT_UNITS
 from keyhop.keys.request import STALE_INDEX
-from keyhop.scan.in_flight import MOST
-from keyhop.scan.segments import MOST_SEGMENTS
+from keyhop.public.limits import DEFAULT_UNITS, MOST, MOST_SEGMENTS
 
 reading = in_section("Reading")
 folding = in_section("Logical keys, of a table with sharded keys")

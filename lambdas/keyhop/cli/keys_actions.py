@@ -6,12 +6,11 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag
 from keyhop.cli.output import (
-    aligned,
     check_summary_path,
     columns,
     folded,
@@ -22,11 +21,12 @@ from keyhop.cli.output import (
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, stop_on_signals
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, Stopped
-from keyhop.jobs.estimate import Estimate
 from keyhop.keys.request import KeysInput
 from keyhop.public.key_list import Keys, estimate_keys, list_keys
-from keyhop.public.tables import OpenTable
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, counted, duration
+
+if TYPE_CHECKING:
+    from keyhop.jobs.estimate import Estimate
 
 
 def run(options: Options) -> int:
@@ -84,7 +84,7 @@ class KeysCommand(Session):
     def show_plan(self) -> int:
         """Print an estimate, by a sample."""
         try:
-            plan = estimate_keys(OpenTable(self.connection, self.table), **self._arguments())
+            plan = estimate_keys(self.opened, **self._arguments())
         except Stopped:
             return self.stop.status
         report = plan.to_json()
@@ -103,7 +103,7 @@ class KeysCommand(Session):
         with StatusLine(options.quiet) as status:
             shown = JobProgress(status)
             with list_keys(
-                OpenTable(self.connection, self.table),
+                self.opened,
                 **self._arguments(*names, "output", "resume", "verify"),
                 limit=options.limit,
                 processes=options.processes or (1 if options.limit else None),
@@ -167,7 +167,7 @@ class KeysCommand(Session):
         return "Without --output a run cannot be continued."
 
 
-def plan_lines(estimate: Estimate, not_index: str | None, width: int) -> Iterator[str]:
+def plan_lines(estimate: "Estimate", not_index: str | None, width: int) -> Iterator[str]:
     """Return the estimate for a terminal with so many columns.
 
     `not_index` says why the key index is not read; None if it is, or if an index is listed.
@@ -201,7 +201,7 @@ def _brief(row: tuple[str, ...]) -> tuple[str, ...]:
     return (*row[:2], *row[3:])
 
 
-def _rows(estimate: Estimate) -> Iterator[tuple[str, ...]]:
+def _rows(estimate: "Estimate") -> Iterator[tuple[str, ...]]:
     for name, cost in estimate.costs.items():
         units, more = cost.units, ">= " if cost.at_least else ""
         is_exact = units.low == units.high
@@ -215,7 +215,7 @@ def _rows(estimate: Estimate) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _headline(estimate: Estimate) -> str:
+def _headline(estimate: "Estimate") -> str:
     keys = estimate.findings.keys
     name = f"{estimate.table}/{estimate.index}" if estimate.index else estimate.table
     if estimate.findings.exact:

@@ -17,11 +17,13 @@ from click.core import ParameterSource, augment_usage_errors
 
 from keyhop.cli.exit_status import raise_at_interrupt
 from keyhop.cli.settings import LEAST_RATE, settings
-from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.errors import UnfinishedRun
-from keyhop.jobs.layout import MOST_CONCURRENCY
-from keyhop.jobs.request import DEFAULT_STACK
-from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.public.limits import (
+    DEFAULT_PATIENCE_SECONDS,
+    DEFAULT_STACK,
+    DEFAULT_WRITE_RATE,
+    MOST_CONCURRENCY,
+)
 from keyhop.wording import did_you_mean
 
 FORMATS = ("text", "json", "csv", "typed-json")

@@ -9,9 +9,8 @@ import click
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, limit, number, output, together
 from keyhop.errors import CannotStart
-from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.public.limits import DEFAULT_STACK, NO_LIMIT
 from keyhop.rekey import request
-from keyhop.rekey.pace import NO_LIMIT
 from keyhop.rekey.request import SHARDS, STRAGGLERS, UNMAPPED
 
 SHOW_KEYS = ("full", "digest")

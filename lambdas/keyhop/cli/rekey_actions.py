@@ -6,16 +6,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from keyhop import RekeyStatus
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED, INTERRUPTED
 from keyhop.cli.options import Options
-from keyhop.cli.output import aligned, is_text, printable, put_out
+from keyhop.cli.output import is_text, printable, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
-from keyhop.cli.rekey_view import (
+from keyhop.cli.runs_actions import Beside, exit_status_of, follow, put_out_start
+from keyhop.cli.session import ASK_ABOVE, Facts, Session, Stop, is_terminal, stop_on_signals
+from keyhop.jobs.formats import json_text
+from keyhop.public.deployment import Run
+from keyhop.public.limits import DEFAULT_PATIENCE_SECONDS, DEFAULT_STACK, NO_LIMIT
+from keyhop.public.rekey import Rekey, RekeyResult
+from keyhop.public.rekey_text import (
     Stages,
     change_lines,
     compared_lines,
     copied_lines,
     cost_line,
+    difference_count,
     end_lines,
     execution_cost_lines,
     likeness_lines,
@@ -24,21 +32,8 @@ from keyhop.cli.rekey_view import (
     serves_line,
     status_lines,
 )
-from keyhop.cli.runs_actions import Beside, exit_status_of, follow, put_out_start
-from keyhop.cli.session import ASK_ABOVE, Facts, Session, Stop, is_terminal, stop_on_signals
-from keyhop.jobs.formats import json_text
-from keyhop.jobs.request import DEFAULT_STACK
-from keyhop.public.deployment import Run
-from keyhop.public.rekey import Rekey, RekeyResult
 from keyhop.public.runs import Progress
-from keyhop.public.tables import OpenTable
-from keyhop.rekey.compare.looks import NOT_EQUAL
-from keyhop.rekey.cutover.gates import ACCEPTABLE
-from keyhop.rekey.pace import NO_LIMIT
-from keyhop.rekey.pair import Pair
-from keyhop.rekey.standing import RekeyStatus
-from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, counted, duration
 
 FULL = "full"
 
@@ -82,10 +77,9 @@ class RekeyCommand(Session):
         self.say = self._status.say
         self._shown: JobProgress | None = None
         self._accepts_loss = False
-        self._pair = Pair(self.table.bare_name, options.to, {})
         default = DEFAULT_STACK if getattr(options, "remote", False) else None
         self.rekey = Rekey(
-            OpenTable(self.connection, self.table),
+            self.opened,
             options.to,
             stack=options.stack or default,
             patience=getattr(options, "give_up_after", DEFAULT_PATIENCE_SECONDS),
@@ -192,7 +186,7 @@ class RekeyCommand(Session):
         return self._tell_of_run(
             result,
             lambda report: copied_lines(
-                self._pair, report.get("counts", {}), report.get("unmappable", ())
+                self.rekey.pair, report.get("counts", {}), report.get("unmappable", ())
             ),
         )
 
@@ -204,7 +198,7 @@ class RekeyCommand(Session):
         if result.run is not None:
             return self._follow(result.run, self._compared_there)
         return self._tell_of_run(
-            result, lambda report: compared_lines(self._pair, report.get("counts", {}))
+            result, lambda report: compared_lines(self.rekey.pair, report.get("counts", {}))
         )
 
     def _tell_of_run(self, result: RekeyResult, lines: Lines) -> int:
@@ -259,18 +253,17 @@ class RekeyCommand(Session):
         options, accept = self.options, set(self.options.accept)
         more |= self._given("freeze_limit", "dry_run")
         result = change(accept=accept, **more)
-        shut = set(result.obstacles)
         can_ask = not options.dry_run and not options.yes and is_terminal()
-        if can_ask and shut and shut <= ACCEPTABLE.keys():
+        if can_ask and result.acceptable:
             act = ACCEPT.format(self._act(result.action))
             self.confirm(act, lambda: self._facts(result.action, result))
             self._accepts_loss = True
-            accept |= {ACCEPTABLE[gate] for gate in shut}
+            accept |= result.acceptable
             result = change(accept=accept, **more)
         if result.run is not None:
-            stages = Stages(self._pair, lambda: self._progress().control, time.monotonic)
+            stages = Stages(self.rekey.pair, lambda: self._progress().control, time.monotonic)
             return self._follow(result.run, self._served_there, stages)
-        self._print(result.to_json(), lambda report: change_lines(self._pair, report))
+        self._print(result.to_json(), lambda report: change_lines(self.rekey.pair, report))
         if result.obstacles:
             return DRIFT_FOUND
         return DONE if result.is_done or result.dry_run else FAILED
@@ -335,18 +328,18 @@ class RekeyCommand(Session):
         return end
 
     def _copied_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
-        lines = copied_lines(self._pair, output["outcomes"])
+        lines = copied_lines(self.rekey.pair, output["outcomes"])
         return DONE, [*lines, *execution_cost_lines(output["cost"])]
 
     def _compared_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
         counts = output["compared"]
-        status = DRIFT_FOUND if any(counts.get(name) for name in NOT_EQUAL) else DONE
-        lines = compared_lines(self._pair, counts)
+        status = DRIFT_FOUND if difference_count(counts) else DONE
+        lines = compared_lines(self.rekey.pair, counts)
         return status, [*lines, *execution_cost_lines(output["cost"])]
 
     def _served_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
         self.rekey.move_expiry()
-        return DONE, [serves_line(self._pair, output["control"], output.get("pause"))]
+        return DONE, [serves_line(self.rekey.pair, output["control"], output.get("pause"))]
 
     def _progress(self) -> RekeyStatus:
         return self.rekey.status(counts=False)

@@ -6,7 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, positive, whole
-from keyhop.report.findings import SEVERITIES
+from keyhop.public.limits import SEVERITIES, SHOW_KEYS
 from keyhop.report.request import (
     DEFAULT_UNITS,
     LIKE_A_TIME,
@@ -15,7 +15,6 @@ from keyhop.report.request import (
     is_time,
     seconds_of,
 )
-from keyhop.report.shown import SHOW_KEYS
 
 FORMATS = ("text", "json", "html")
 

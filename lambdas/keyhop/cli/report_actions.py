@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keyhop.checks import check_characters
 from keyhop.cli.exit_status import DONE
@@ -20,17 +20,16 @@ from keyhop.cli.session import (
     connection_of,
     place,
     stop_on_signals,
-    suggesting,
 )
-from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart
 from keyhop.jobs.request import table_name
 from keyhop.public.examination import Examination, examine
 from keyhop.public.runs import Progress
-from keyhop.public.tables import NamedTable
-from keyhop.report.pages.baseline import status_of
-from keyhop.report.pages.text import Line, changes, summary
+from keyhop.public.tables import NamedTable, suggesting
 from keyhop.report.request import ReportInput
+
+if TYPE_CHECKING:
+    from keyhop.dynamodb.client import Connection
 
 HTML, JSON = "report.html", "report.json"
 STYLES = {
@@ -137,7 +136,7 @@ def _examine(options: Options, baseline: Any, stop: Stop) -> Examination:
         )
 
 
-def _price_facts(price: Examination, connection: Connection) -> Facts:
+def _price_facts(price: Examination, connection: "Connection") -> Facts:
     yield from place(price.arn, connection.endpoint)
     items, dollars = price.to_json()["items"], price.dollars
     yield "items", f"{items:,}" if items else "not known yet"
@@ -146,7 +145,7 @@ def _price_facts(price: Examination, connection: Connection) -> Facts:
 
 
 def _put_out(options: Options, examination: Examination) -> int:
-    if (report := examination.report) is None:
+    if examination.dry_run:
         put_out(options.format, examination.to_json(), examination.to_text)
         return DONE
     if options.output is not None:
@@ -160,12 +159,10 @@ def _put_out(options: Options, examination: Examination) -> int:
     if options.format in forms:
         sys.stdout.write(encodable(forms[options.format](examination)))
     else:
-        _print(summary(report, _width()))
-        if examination.changes is not None:
-            _print(changes(examination.changes))
+        _print(examination)
         if options.output is not None:
             print(f"\nThe page, with pictures: {Path(options.output) / HTML}")
-    return status_of(report, options.fail_on, options.strict, examination.changes)
+    return examination.exit_status(options.fail_on, options.strict)
 
 
 def _width() -> int:
@@ -177,7 +174,8 @@ def _json(examination: Examination) -> str:
     return json.dumps(examination.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _print(lines: list[Line]) -> None:
+def _print(examination: Examination) -> None:
+    lines = examination.lines(_width())
     if not sys.stdout.isatty():
         for line in lines:
             print(encodable(line.text))

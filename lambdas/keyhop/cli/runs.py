@@ -6,7 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, together, whole
-from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.public.limits import DEFAULT_STACK
 
 MOST_LISTED = 1000
 

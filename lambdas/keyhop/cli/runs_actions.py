@@ -23,13 +23,13 @@ from keyhop.cli.exit_status import (
     KEYS_MISSING,
 )
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import aligned, columns, cost_facts, printable, put_out
+from keyhop.cli.output import columns, printable, put_out
 from keyhop.cli.progress import StatusLine, progress_text
 from keyhop.cli.session import Facts, Stop, confirm, stop_on_signals
 from keyhop.cli.settings import sources_text
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart, KeyhopError
-from keyhop.jobs.request import DEFAULT_STACK, JobInput, RunInput
+from keyhop.jobs.request import JobInput, RunInput
 from keyhop.keys.request import KeysInput
 from keyhop.public.deployment import (
     ENUMERATE_KEYS,
@@ -42,8 +42,9 @@ from keyhop.public.deployment import (
     open_stack,
 )
 from keyhop.public.fetch import check_is_free
+from keyhop.public.limits import DEFAULT_STACK
 from keyhop.public.runs import Progress
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, cost_facts, counted, duration
 
 STATES = {
     "RUNNING": "running",

@@ -6,8 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, together, whole
-from keyhop.jobs.request import DEFAULT_STACK
-from keyhop.sharding.key.names import MOST_SHARDS
+from keyhop.public.limits import DEFAULT_STACK, MOST_SHARDS
 
 option = in_section("This action")
 choosing = in_section("How writers choose shards, in a table to which nobody has written yet")

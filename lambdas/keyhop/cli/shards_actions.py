@@ -13,19 +13,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from keyhop import KeyShards, LostKey
 from keyhop.cli.exit_status import DONE, FAILED
 from keyhop.cli.options import Options
-from keyhop.cli.output import UNLIMITED_WIDTH, aligned, encodable, is_text, put_out
+from keyhop.cli.output import UNLIMITED_WIDTH, encodable, is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
-from keyhop.cli.session import Facts, Session, Stop, stop_on_signals, suggesting
+from keyhop.cli.session import Facts, Session, Stop, stop_on_signals
 from keyhop.errors import CannotStart
 from keyhop.public.runs import Progress
 from keyhop.public.shards import RECOVERY_UNITS, ShardChange, Shards
-from keyhop.public.tables import OpenTable
+from keyhop.public.tables import suggesting
 from keyhop.sharding.key.texts import BAR, ago, escaped, moment, shards_text, shown
-from keyhop.sharding.manage import KeyShards
-from keyhop.sharding.recover import LostKey
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, counted, duration
 
 MOST_SHOWN = 10
 """Lost keys that are named before the question."""
@@ -64,7 +63,7 @@ class ShardsCommand(Session):
         names = ("placement", "hash", "append_only", "separator")
         with suggesting(self.connection, options.metadata or f"{options.table}-shards"):
             self.shards = Shards(
-                OpenTable(self.connection, self.table),
+                self.opened,
                 **{name: getattr(options, name) for name in names if hasattr(options, name)},
                 stack=options.stack,
                 metadata=options.metadata,

@@ -30,6 +30,7 @@ from keyhop.key_index.registry import (
     command_name,
 )
 from keyhop.key_index.report import (
+    estimate_facts,
     estimate_text,
     report_of,
     report_text,
@@ -114,6 +115,11 @@ class IndexResult:
         They name up to ten keys of each kind of drift.
         """
         return dict(self._report)
+
+    @property
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """The names and values of an estimate, for a person; only after a dry run."""
+        return tuple(estimate_facts(self._report))
 
     def to_text(self) -> str:
         """Return the result for a person. It names up to ten keys of each kind of drift."""

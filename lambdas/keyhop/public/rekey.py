@@ -37,6 +37,7 @@ from keyhop.rekey.control import LEASE_SECONDS, Side, direction_from
 from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of
 from keyhop.rekey.cutover.change import SHUT_BY_STRAGGLERS, Change, Next
 from keyhop.rekey.cutover.deployed import Deployed, NotDeployed, Redriven
+from keyhop.rekey.cutover.gates import ACCEPTABLE
 from keyhop.rekey.life_cycle.create import Creation, Starting, found, taken
 from keyhop.rekey.life_cycle.end import MOST_NAMED, WINDOW_DAYS, Ending, How, settle_expiry
 from keyhop.rekey.life_cycle.likeness import export_command
@@ -114,6 +115,13 @@ class RekeyResult:
     notes: tuple[str, ...] = ()
     _report: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def acceptable(self) -> frozenset[str]:
+        """The words of `accept` with which a change would go on; empty if none is enough."""
+        if not ACCEPTABLE.keys() >= set(self.obstacles):
+            return frozenset()
+        return frozenset(ACCEPTABLE[gate] for gate in self.obstacles)
+
     def to_json(self) -> dict[str, Any]:
         """Return all that is known, as `keyhop rekey ... --format typed-json` prints it."""
         return dict(self._report)
@@ -185,6 +193,7 @@ class Rekey:
         self._source = self._table.bare_name
         _check_name(self._source, to)
         self.to = to
+        self.pair = Pair(self._source, to, {})
         self.stack = stack
         endpoint = self._connection.endpoint
         self._client_of = None if endpoint.is_loopback else partial(aws_client, endpoint=endpoint)

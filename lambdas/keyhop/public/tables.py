@@ -1,16 +1,21 @@
 """The table of a public call, and the record of its key index."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
-from keyhop.dynamodb.client import Connection, aws_client, connect
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.client import Connection, DynamoDB, aws_client, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import Source, Table, look_up
 from keyhop.dynamodb.units import VARIABLE, Prices
-from keyhop.errors import CannotStart
+from keyhop.errors import CannotStart, TableNotFound
 from keyhop.jobs.request import table_region
 from keyhop.key_index.index import Sentinels, sentinels_of
 from keyhop.key_index.provisioned import Scaling
@@ -19,9 +24,13 @@ from keyhop.key_index.trust import Evidence, Trust, choose_source, gather
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.in_flight import MOST
 from keyhop.streams.event_source import Watch
+from keyhop.wording import did_you_mean
 
 CONNECTIONS = MOST
 """The least number of connections to keep open; the first look at a table uses up to eight."""
+
+MOST_NAMES = 1_000
+"""The maximum number of tables among which to look for similar names: ten requests."""
 
 ADDRESSES = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
 
@@ -81,13 +90,7 @@ def name_table(
         region = None if session is not None else table_region(table)
         core = getattr(session, "_session", session)
         endpoint = Endpoint(region, url=url, session=core)
-        connection = connect(
-            endpoint,
-            max(CONNECTIONS, threads),
-            os.environ.get(VARIABLE),
-            give_up_after=patience,
-        )
-        return NamedTable(connection, table)
+        return NamedTable(connected(endpoint, threads, patience), table)
     client = getattr(getattr(table, "meta", None), "client", None)
     name = getattr(table, "name", None)
     if client is None or not isinstance(name, str):
@@ -101,6 +104,35 @@ def name_table(
     prices = Prices.of(meta.region_name, os.environ.get(VARIABLE))
     connection = Connection(_ClientOfTable(client), endpoint, prices=prices, patience=patience)
     return NamedTable(connection, name)
+
+
+def connected(endpoint: Endpoint, threads: int, patience: float) -> Connection:
+    """Connect to a place, with connections for so many threads, at the prices of this process."""
+    own_prices = os.environ.get(VARIABLE)
+    return connect(endpoint, max(CONNECTIONS, threads), own_prices, give_up_after=patience)
+
+
+@contextmanager
+def suggesting(connection: Connection, table: str) -> Iterator[None]:
+    """Add similar names of tables to a TableNotFound, if tables may be listed."""
+    try:
+        yield
+    except TableNotFound as error:
+        try:
+            names = list(islice(_table_names(connection.client), MOST_NAMES))
+        except (BotoCoreError, ClientError):
+            raise error from None
+        raise TableNotFound(f"{error}{did_you_mean(table, names)}") from error
+
+
+def _table_names(client: DynamoDB) -> Iterator[str]:
+    page: dict[str, Any] = {}
+    while True:
+        after = page.get("LastEvaluatedTableName")
+        page = client.call("list_tables", **({"ExclusiveStartTableName": after} if after else {}))
+        yield from page["TableNames"]
+        if "LastEvaluatedTableName" not in page:
+            return
 
 
 class _ClientOfTable:
