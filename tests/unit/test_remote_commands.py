@@ -125,7 +125,7 @@ def test_a_command_starts_its_state_machine_with_its_flags(
     [
         (["each", "TTT", "--put", "ITEM"], "put the item into each collection of TTT"),
         (["each", "TTT", "--undo", "old"], "delete what the run has put into TTT"),
-        (["each", "TTT", "--invoke", "arn:x"], "hand on each key of TTT"),
+        (["each", "TTT", "--invoke", "arn:x"], "pass on each key of TTT"),
         (["index", "build", "TTT"], "build the key index of TTT"),
         (["index", "verify", "TTT"], "verify, and repair, the key index of TTT"),
         (["index", "remove", "TTT"], "remove the key index of TTT"),

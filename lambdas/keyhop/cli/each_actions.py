@@ -32,14 +32,22 @@ MEANS = {
     "put": "the item is there now",
     "there": "another item was there already",
     "gone": "the collection, or the item, is no longer there",
-    "guarded": "the item stood alone, and was taken back",
+    "guarded": "the item was alone, and was deleted again",
     "failed": "see the errors in the run's parts",
-    "changed": "somebody has changed the item since: left alone",
+    "changed": "the item was changed since, and was kept",
 }
 _ARGUMENTS = (
     *("put", "update", "delete", "invoke", "queue", "start_machine", "undo", "item", "values"),
     *("names", "guard", "overwrite", "batch", "where", "keys", "method", "max_write_rate"),
-    *("max_write_units", "max_read_rate", "max_read_units", "stack", "resume", "dry_run"),
+    *(
+        "max_write_units",
+        "max_read_rate",
+        "max_read_units",
+        "max_cost",
+        "stack",
+        "resume",
+        "dry_run",
+    ),
 )
 """The flags that are arguments of keyhop.for_each_key."""
 
@@ -64,7 +72,7 @@ def _start(options: Options) -> int:
     delete = options.delete or None
     values = input_of(EachInput, options, **_objects(options), delete=delete)
     kind = next((kind for kind in KINDS if camel(kind) in values), "")
-    act = ACTS.get(kind, "hand on each key of {}").format(options.table)
+    act = ACTS.get(kind, "pass on each key of {}").format(options.table)
     return start(options, "ForEachKey", values, "" if options.resume else act)
 
 
@@ -177,7 +185,7 @@ class EachCommand(Session):
 
     def _ask(self, action: str, estimate: Callable[[], EachResult]) -> None:
         """Ask before the run is begun; then say how to continue it, if nobody chose its place."""
-        act = ACTS.get(action, "hand on each key of {}").format(self.table.name)
+        act = ACTS.get(action, "pass on each key of {}").format(self.table.name)
         self.confirm(act, lambda: estimate_facts(estimate()))
         if not self.options.output:
             command = command_line(output=None, resume=self._path)

@@ -83,7 +83,8 @@ class IndexCommand(Session):
 
     def _arguments(self) -> dict[str, Any]:
         names = ("dry_run", "max_write_rate", "max_read_rate", "output", "resume")
-        return {name: getattr(self.options, name) for name in names}
+        arguments = {name: getattr(self.options, name) for name in names}
+        return arguments | {k: v for k, v in vars(self.options).items() if k == "max_cost"}
 
     def build(self) -> int:
         try:
@@ -112,7 +113,7 @@ class IndexCommand(Session):
     def remove(self) -> int:
         options = self.options
         return self._tell(
-            self.index.remove(sweep=options.sweep, no_keeper=options.no_keeper, **self._arguments())
+            self.index.remove(sweep=options.sweep, accept=options.accept, **self._arguments())
         )
 
     def _tell(self, result: IndexResult) -> int:

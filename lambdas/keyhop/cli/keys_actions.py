@@ -55,9 +55,7 @@ def _check(options: Options) -> None:
         if some is not None and name != some and getattr(options, name):
             raise CannotStart(f"--{some} does not work with {flag(name)}: leave one of them out.")
     if options.dry_run and (options.output or options.verify or options.summary):
-        raise CannotStart(
-            "--dry-run only estimates: it goes without --output, --summary and --verify."
-        )
+        raise CannotStart("--dry-run only estimates: leave --output, --summary and --verify out.")
     flags = ("table", "index", "method", "accept", "logical", "separator", "metadata", "dry_run")
     values = {name: getattr(options, name) for name in flags}
     for sentence in KeysInput(**values, verify_share=options.verify).contradictions(flag):
@@ -101,14 +99,14 @@ class KeysCommand(Session):
         options = self.options
         names = ("method", "accept", "logical", "separator", "metadata", "max_cost")
         with StatusLine(options.quiet) as status:
-            shown = JobProgress(status)
+            job_progress = JobProgress(status)
             with list_keys(
                 self.opened,
                 **self._arguments(*names, "output", "resume", "verify"),
                 limit=options.limit,
                 processes=options.processes or (1 if options.limit else None),
                 format=options.format,
-                progress=shown.update,
+                progress=job_progress.update,
                 approve=lambda ahead, maximum: self.ask_about_cost(keys.title, maximum, ahead),
                 say=lambda text: print(f"keyhop: {text}", file=sys.stderr),
             ) as keys:
@@ -121,7 +119,7 @@ class KeysCommand(Session):
         self.say(
             f"{directory} holds a finished run of {report['table']}: "
             f"{counted(report['keys'], 'key')}. "
-            f"Nothing is left to do."
+            f"There is nothing more to do."
         )
         return DONE
 
@@ -273,7 +271,7 @@ def _summary_facts(report: Mapping[str, Any], is_folded: bool) -> Iterator[tuple
 def _fold_text(fold: Mapping[str, Any]) -> str:
     suffix = f"{fold['separator']}1 to {fold['separator']}1000"
     if fold["metadata"] is None:
-        return f"every key that ends in {suffix} is taken for a shard"
+        return f"every key that ends in {suffix} counts as a shard"
     return f"those that end in {suffix} and that {fold['metadata']} knows as shards"
 
 

@@ -6,6 +6,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -28,6 +29,9 @@ from keyhop.wording import did_you_mean
 
 FORMATS = ("text", "json", "csv", "typed-json")
 """The formats of results, which are the same for all commands (output.put_out)."""
+
+NARROW = 60
+"""In a help of fewer columns, explanations are below the names."""
 
 FLAGS = {"verify_share": "--verify", "candidates": "--candidate"}
 """The flags whose names differ from those of the fields of inputs."""
@@ -82,12 +86,22 @@ class Sections(click.Command):
             try:
                 return super().parse_args(ctx, args)
             except click.NoSuchOption as error:
-                if error.option_name != "--requests" or "--threads" not in names:
+                limits = {"--threads", "--max-read-rate"} & names
+                if error.option_name != "--requests" or not limits:
                     raise
                 raise click.UsageError(
-                    "No such option '--requests'. The requests in flight are limited by --threads",
+                    "No such option '--requests'. The requests in flight are limited by "
+                    f"{max(limits)}",
                     ctx,
                 ) from error
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text; in a narrow terminal, the comment of an example is below it."""
+        text = copy(self)
+        if formatter.width < NARROW and self.help:
+            example = r"(?m)^( +(?:keyhop|eval) .*?\S) {2,}(\S.*)$"
+            text.help = re.sub(example, r"\1\n        \2", self.help)
+        super(Sections, text).format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments, then sections in the order of their first options."""
@@ -99,7 +113,7 @@ class Sections(click.Command):
                 sections[getattr(entry, "section", "Help")].append(record)
         for title, records in sections.items():
             with formatter.section(title):
-                formatter.write_dl(records)
+                formatter.write_dl(records, 30 if formatter.width >= NARROW else 4)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: arguments are written with the options, as click does only from 8.5 on."""
@@ -214,7 +228,7 @@ def check_place(remote: bool, local: Iterable[str]) -> None:
     ctx = click.get_current_context()
     reasons = dict.fromkeys(local, "is for work on this machine: leave it out, or --remote")
     reasons["endpoint_url"] = (
-        "does not work with --remote: a deployment reads the tables of its own account"
+        "does not work with --remote: a deployment reads the tables of its account"
     )
     if not remote:
         names = (p.name for p in ctx.command.params if getattr(p, "section", "") == REMOTE)
@@ -307,6 +321,13 @@ max_read_rate = limit(
     help="hold all reads together under this many read units a second",
     type=rate,
 )
+max_cost = limit(
+    "--max-cost DOLLARS",
+    help="do not begin if the least estimate is higher, and stop when this is spent (exit status "
+    "4). Reads and writes of DynamoDB count, from zero at each start. With --remote: do not begin "
+    "if the highest estimate, of all services, is higher (default: the limit of the deployment)",
+    type=positive,
+)
 max_write_rate = limit(
     "--max-write-rate RATE",
     help=f"hold writes under this many write units a second (default {DEFAULT_WRITE_RATE:g})",
@@ -322,7 +343,7 @@ method = in_section("Reading")(
 )
 give_up_after = limit(
     "--give-up-after SECONDS",
-    help="end when nothing but throttling and failures came for this long (default "
+    help="end after this long with nothing but throttling and failures (default "
     f"{DEFAULT_PATIENCE_SECONDS:g})",
     type=positive,
     default=DEFAULT_PATIENCE_SECONDS,
@@ -352,7 +373,9 @@ def directory(name: str) -> str:
 
 output = in_section("Output")
 resume = output(
-    "--resume DIR", type=directory, help="continue the unfinished run in DIR; limits may be others"
+    "--resume DIR",
+    type=directory,
+    help="continue the unfinished run in DIR; with other limits if you like",
 )
 resume_anywhere = output(
     "--resume WHERE",
@@ -373,11 +396,13 @@ remote = in_section(REMOTE)
 remotely = together(
     remote("--remote", help="let the deployment do the work, and print the name of the run"),
     remote("--follow", help="show the progress of the run until it ends, then its result"),
-    remote("--name NAME", help="of the run (default: made of the table's name and the time)"),
+    remote(
+        "--name NAME", help="the name of the run (default: made of the table's name and the time)"
+    ),
 )
 max_concurrency = remote(
     "--max-concurrency N",
-    help="workers at once, at most; each sends 8 requests at once (default: planned)",
+    help="the maximum number of workers at once, each with 8 requests in flight (default: planned)",
     type=whole(1, MOST_CONCURRENCY),
 )
 
@@ -389,7 +414,7 @@ def account(place: Callable[..., Decorator]) -> Decorator:
         place("--profile NAME", help="AWS profile"),
         place(
             "--role-arn ARN",
-            help="IAM role to assume for all that is done, as one of the table's account",
+            help="IAM role to assume for all requests, such as one of the table's account",
             type=role_arn,
         ),
     )
@@ -406,8 +431,8 @@ where = together(
 )
 stack = place(
     "--stack NAME",
-    help="the deployment whose record of the key index counts, by its stack (default: the record "
-    f"of this machine). With --remote it does the work (default: {DEFAULT_STACK})",
+    help="the stack of the deployment whose record of the key index is used (default: the record "
+    f"of this machine). With --remote the deployment does the work (default: {DEFAULT_STACK})",
 )
 everywhere = together(reporting, where)
 """The options of every command, which are allowed before a command, too."""

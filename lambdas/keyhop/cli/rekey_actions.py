@@ -39,17 +39,17 @@ FULL = "full"
 
 ACTS = {
     "plan": "read all items of {table}",
-    "create": "create {to} and {to}.rekey, to be filled from {table}",
+    "create": "create {to} and {to}.rekey, for a copy of {table}",
     "start": "copy {table} into {to}",
     "verify": "compare {table} and {to}, and repair {to}",
-    "shadow": "make {share:g} % of the reads on both tables",
+    "shadow": "send {share:g} % of the reads to both tables",
     "cutover": "let {to} serve instead of {table}",
     "rollback": "let {table} serve again",
-    "redrive": "have what was given up of {table} and {to} settled",
+    "redrive": "retry the failed records of {table} and {to}",
     "complete": "end the re-key of {table} to {to}",
     "cancel": "cancel the re-key of {table}",
 }
-ACCEPT = "accept what is lost, and {}"
+ACCEPT = "accept the loss, and {}"
 SETTLE = "settle the writes that bypassed the routers; then the tables must be compared again"
 
 Status = int | Callable[[], int]
@@ -134,7 +134,7 @@ class RekeyCommand(Session):
 
     def _cost_facts(self, plan: RekeyResult) -> Facts:
         report = plan.to_json()
-        items = f"about {report['items']:,}, as DynamoDB tells (up to six hours old)"
+        items = f"about {report['items']:,}, by DynamoDB's count (up to six hours old)"
         yield "items", items if report["items"] else "not known yet"
         yield "reads", f"about {plan.read_units:,.0f} RRU"
         if plan.action == "start":
@@ -179,7 +179,7 @@ class RekeyCommand(Session):
         return FAILED if result.obstacles else DONE
 
     def start(self) -> Status:
-        names = ("remote", "accept", "max_write_rate", "max_read_rate", "functions")
+        names = ("remote", "accept", "max_write_rate", "max_read_rate", "max_cost", "functions")
         result = self.rekey.start(**self._given(*names, "output", "resume", "dry_run"))
         if result.run is not None:
             return self._follow(result.run, self._copied_there, self._beside_copy)
@@ -193,7 +193,8 @@ class RekeyCommand(Session):
     def verify(self) -> Status:
         result = self.rekey.verify(
             repair=not self.options.no_repair,
-            **self._given("share", "max_read_rate", "functions", "output", "resume", "dry_run"),
+            **self._given("share", "max_read_rate", "max_cost", "functions"),
+            **self._given("output", "resume", "dry_run"),
         )
         if result.run is not None:
             return self._follow(result.run, self._compared_there)

@@ -43,7 +43,7 @@ STYLES = {
     "command": "bold",
     "quiet": "dim",
 }
-_FIELDS = {one.name for one in fields(ReportInput)}
+_FIELDS = {field.name for field in fields(ReportInput)}
 ARGUMENTS = (
     *("stack", "exhaustive", "control_plane_only", "since", "stream", "insights", "code"),
     *("requests", "accept", "peak_writes", "confirm", "max_read_units", "max_read_rate"),
@@ -64,7 +64,7 @@ def run(options: Options) -> int:
     _check(options)
     baseline = None if options.baseline is None else _old(options.baseline)
     _check_output(options.output)
-    with stop_on_signals("A report that is cut short says nothing.") as stop:
+    with stop_on_signals("No report was made.") as stop:
         return _put_out(options, _examine(options, baseline, stop))
     return stop.status
 
@@ -72,9 +72,9 @@ def run(options: Options) -> int:
 def _check(options: Options) -> None:
     """Raise CannotStart for flags that exclude each other, by their names."""
     if options.dry_run and any(getattr(options, name) for name in OF_A_REPORT):
-        raise CannotStart(f"--dry-run only tells the price: leave out {_listed(OF_A_REPORT)}.")
+        raise CannotStart(f"--dry-run only prints the price: leave out {_listed(OF_A_REPORT)}.")
     if options.dry_run and options.format == "html":
-        raise CannotStart("--dry-run has no page: its formats are text and json.")
+        raise CannotStart("--dry-run has no page: leave out --format html.")
     values = {name: value for name, value in _arguments(options).items() if name in _FIELDS}
     report_input = ReportInput(table=options.table, **{**values, "baseline": None})
     for sentence in report_input.contradictions(flag):
@@ -154,10 +154,13 @@ def _put_out(options: Options, examination: Examination) -> int:
         (folder / JSON).write_text(_json(examination), encoding="utf-8")
     forms: dict[str, Callable[[Examination], str]] = {
         "json": _json,
+        "typed-json": _json,
         "html": Examination.to_html,
     }
     if options.format in forms:
         sys.stdout.write(encodable(forms[options.format](examination)))
+    elif options.format == "csv":
+        put_out("csv", examination.to_json()["findings"], str)
     else:
         _print(examination)
         if options.output is not None:

@@ -48,7 +48,7 @@ from keyhop.wording import aligned, cost_facts, counted, duration
 
 STATES = {
     "RUNNING": "running",
-    "PENDING_REDRIVE": "to be gone on with",
+    "PENDING_REDRIVE": "waiting for a redrive",
     "SUCCEEDED": "finished",
     "FAILED": "failed",
     "TIMED_OUT": "timed out",
@@ -62,9 +62,9 @@ WORDS = {
     "ForEachKey": ("planning", "working", "working", "key"),
     "RekeyBackfill": ("planning", "copying", "copying", "item"),
     "RekeyVerify": (
-        "planning; within 12 s of a copy it waits until nothing of that is under way",
+        "planning; within 12 s of a copy it waits for the end of its writes",
         "comparing",
-        "looking at what differs",
+        "looking at the differences",
         "item",
     ),
 }
@@ -257,7 +257,7 @@ def _show_progress(status: StatusLine, machine: str, beside: Beside, progress: P
     with suppress(KeyhopError):  # The run does not depend on its display.
         kind, more = beside()
     if machine not in WORDS or not isinstance(progress, RunProgress):
-        status.now(kind or progress.activity, more or f"{machine}: at work")
+        status.now(kind or progress.activity, more or f"{machine}: running")
         return
     planning, reading, ending, what = WORDS[machine]
     if not progress.segments:

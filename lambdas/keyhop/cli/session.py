@@ -42,8 +42,8 @@ STOP_SECONDS = 4.5
 """After so long nothing is waited for any more; the current slice waits for less (worker.py)."""
 
 TOO_LATE = (
-    "keyhop: Interrupted while an answer was awaited: ended as by a crash, which costs what was "
-    "not committed.\n"
+    "keyhop: Interrupted during a request, so it ends at once. Work that was not committed is "
+    "lost.\n"
 )
 
 
@@ -64,13 +64,13 @@ class Session:
     def __init__(self, options: Options, stop: Stop | None = None, threads: int = 0) -> None:
         self.options = options
         self.stop = stop or Stop(Event())
+        self.say = StatusLine(getattr(options, "quiet", True)).say
+        if used := getattr(options, "settings", None):
+            self.say(sources_text(used))
         self.connection = connection_of(options, threads)
         with suggesting(self.connection, options.table):
             self.opened = open_table(NamedTable(self.connection, options.table))
         self.table = self.opened.table
-        self.say = StatusLine(getattr(options, "quiet", True)).say
-        if used := getattr(options, "settings", None):
-            self.say(sources_text(used))
 
     def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
         """Ask below the table's place and the facts, unless --yes was given; see `confirm`."""

@@ -4,7 +4,7 @@ from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.each.outcomes import DEFAULT_BATCH, GUARDS, MOST_BATCH
 from keyhop.jobs.layout import DEFAULT_UNITS, MOST_CONCURRENCY
 from keyhop.jobs.request import DEFAULT_STACK
-from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.key_index.protocol import GRACE_SECONDS, UNSEEN_KEEPER
 from keyhop.rekey.pace import NO_LIMIT
 from keyhop.report.findings import SEVERITIES
 from keyhop.report.shown import SHOW_KEYS
@@ -29,4 +29,5 @@ __all__ = [
     "NO_LIMIT",
     "SEVERITIES",
     "SHOW_KEYS",
+    "UNSEEN_KEEPER",
 ]

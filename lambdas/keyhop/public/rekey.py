@@ -29,7 +29,15 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.request import A_READ_RATE, READ_UNITS, TABLE_NAME, Request
 from keyhop.public.deployment import BUCKET, Deployment, Run, find_outputs, open_stack
-from keyhop.public.runs import PREFIX, OwnStop, Progress, complete, opened_job, waiting
+from keyhop.public.runs import (
+    PREFIX,
+    OwnStop,
+    Progress,
+    check_estimate,
+    complete,
+    opened_job,
+    waiting,
+)
 from keyhop.public.tables import IndexRecord, open_table
 from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.looks import NOT_EQUAL
@@ -323,6 +331,7 @@ class Rekey:
         accept: Iterable[str] = (),
         max_write_rate: float = DEFAULT_WRITE_RATE,
         max_read_rate: float | None = None,
+        max_cost: float | None = None,
         functions: str | Path | None = None,
         output: str | Path | None = None,
         resume: bool = False,
@@ -337,6 +346,10 @@ class Rekey:
             accept: "shards": the table is a sharded one, and the template handles the suffixes.
             max_write_rate: The maximum write units a second.
             max_read_rate: The maximum read units a second.
+            max_cost: Raise BudgetSpent before anything is read or written if the estimate is more
+                dollars of reads and writes, and otherwise when it has cost so many. Requests that
+                are in flight then are paid, too. A deployment refuses by the upper end of its
+                estimate, of all services.
             functions: The file of the template's functions, if it has any: only this text runs.
             output: A directory for the run, which can then be resumed.
             resume: Continue the unfinished run in `output`.
@@ -347,8 +360,9 @@ class Rekey:
             KeyhopError: See keyhop.errors.
         """
         accept = sorted(accept)
-        rates = {"max_write_rate": max_write_rate, "max_read_rate": max_read_rate}
-        values = {"rekey": self.to, **_fields(BackfillInput, **rates, accept=accept)}
+        limits = {"max_write_rate": max_write_rate, "max_read_rate": max_read_rate}
+        limits["max_cost"] = max_cost
+        values = {"rekey": self.to, **_fields(BackfillInput, **limits, accept=accept)}
         side = self._side()
         control = side.control()
         if control.serving != "source" or control.stage != "open":
@@ -364,7 +378,9 @@ class Rekey:
         if dry_run:
             return estimate()
         path = _directory(deployment, functions, output, resume)
+        stop = OwnStop(self._stop, self._connection.prices, max_cost)
         if not resume:
+            self._check_cost(max_cost, deployment, estimate)
             self._approve("start", estimate)
         followers = None
         if deployment is not None:
@@ -376,7 +392,7 @@ class Rekey:
         items = self._table.source().item_count
         request = BackfillInput.parse(values)
         manifest = self._run_job(
-            path, request, "copying", items, resume, functions, is_sharded=is_sharded
+            path, request, "copying", items, stop, resume, functions, is_sharded=is_sharded
         )
         notes = (ALONE.format(self._source, self.to),)
         return self._result("start", manifest, notes=notes)
@@ -405,6 +421,7 @@ class Rekey:
         repair: bool = True,
         share: float | None = None,
         max_read_rate: float | None = None,
+        max_cost: float | None = None,
         functions: str | Path | None = None,
         output: str | Path | None = None,
         resume: bool = False,
@@ -415,7 +432,7 @@ class Rekey:
         Args:
             repair: Repair what differs; otherwise only look.
             share: Compare only this share of the items, up to 1. That opens no gate of a cutover.
-            max_read_rate, functions, output, resume, dry_run: See `start`.
+            max_read_rate, max_cost, functions, output, resume, dry_run: See `start`.
 
         Returns:
             The result. Its `obstacles` are the kinds of differences that were found.
@@ -425,18 +442,23 @@ class Rekey:
             KeyhopError: See keyhop.errors.
         """
         more = {"repair": repair, "share": share, "max_read_rate": max_read_rate}
+        more["max_cost"] = max_cost
         values = {"rekey": self.to, **_fields(VerifyInput, **more)}
         deployment = self._recorded(self._side())
         path = _directory(deployment, functions, output, resume)
         estimate = partial(self._estimate, "verify", share=share)
         if dry_run:
             return estimate()
-        if repair and not resume:
-            self._approve("verify", estimate)
+        stop = OwnStop(self._stop, self._connection.prices, max_cost)
+        if not resume:
+            self._check_cost(max_cost, deployment, estimate)
+            if repair:
+                self._approve("verify", estimate)
         if deployment is not None:
             return self._start_run("verify", deployment, "RekeyVerify", values)
         request = VerifyInput.parse(values)
         knowing: dict[str, Any] = {
+            "stop": stop,
             "resume": resume,
             "functions": functions,
             "journal_of": lambda path: Journal(Directory(Path(path))),
@@ -744,6 +766,16 @@ class Rekey:
             _report=report,
         )
 
+    def _check_cost(
+        self,
+        max_cost: float | None,
+        deployment: "_Deployment | None",
+        estimate: Callable[[], RekeyResult],
+    ) -> None:
+        """Raise BudgetSpent if this process would spend too much; a deployment checks by itself."""
+        if deployment is None and max_cost is not None:
+            check_estimate(estimate().dollars, max_cost)
+
     # --- a deployment ---
 
     def _recorded(self, side: SideTable) -> "_Deployment | None":
@@ -785,6 +817,7 @@ class Rekey:
         request: Request,
         activity: str,
         items: int,
+        stop: OwnStop,
         resume: bool,
         functions: str | Path | None,
         **knowing: Any,
@@ -803,12 +836,16 @@ class Rekey:
             self._tasks(sentinels_of=self._record.sentinels_of, **knowing),
             path,
             resume=resume,
-            stop=OwnStop(self._stop),
+            stop=stop,
             patience=self._patience,
             prefix="--",
         ) as job:
             job.prepare(may_be_finished=resume)
-            complete(job, activity, self._progress, self._say, float(items) or None)
+            try:
+                complete(job, activity, self._progress, self._say, float(items) or None)
+            except Stopped:
+                stop.check_spent()
+                raise
         return job.journal.manifest() or {}
 
     def _result(
