@@ -36,7 +36,7 @@ def run(options: Options) -> int:
     """Run one action on the shards of a table, and return its exit status."""
     if getattr(options, "remote", False):
         return _start_drain(options)
-    advice = "Start the same command again to continue; keyhop shards show prints the key's state."
+    advice = "Start the same command again to go on; keyhop shards show prints the key's state."
     status = StatusLine(getattr(options, "quiet", True))
     with stop_on_signals(advice) as stop, status:
         return int(getattr(ShardsCommand(options, stop, status), options.action)())

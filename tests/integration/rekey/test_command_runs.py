@@ -101,7 +101,7 @@ def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     planned = pairs.rekey("verify", "--dry-run", yes=False)
     assert planned.status == 0, planned.err
     facts = planned.out.decode()
-    assert "about 31, as DynamoDB tells" in facts
+    assert "about 31, by DynamoDB's count" in facts
     assert "about 2.5 WRU for each item up to 1 KB that differs" in facts
     assert len(items_of(pairs, pairs.destination)) == 30
     assert pairs.rekey("verify", yes=False).status == 2

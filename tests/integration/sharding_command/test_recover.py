@@ -127,7 +127,7 @@ def test_keys_that_end_like_shards_are_told_apart(place: Place) -> None:
         "/a: readers read 2 shards now; writers use them after 5 s.",
         "/a_2: readers read 3 shards now; writers use them after 5 s.",
     ]
-    assert "Left out: 2 keys with nothing in some shards before the last" in result.err
+    assert "Left out: 2 keys with an empty shard before the last one" in result.err
     assert metadata_of(place) == {"!keyhop-total", "/a", "/a_2"}
     place.run("recover", "--yes", "--key", "/scan")
     assert place.shards("/scan").readable == 2
