@@ -6,7 +6,7 @@ STEP := sh local/step.sh
 CODE := PYTHONPATH=.:lambdas
 export PYTHONUNBUFFERED = 1
 
-.PHONY: help demo report-demo rekey-demo laptop local audit-log test prove prove-long live lint format docs pictures schemas sessions \
+.PHONY: help demo report-demo rekey-demo laptop local audit-log test prove prove-long live lint format docs messages pictures schemas sessions \
 	dist lowest template bench setup clean
 
 help:
@@ -28,7 +28,7 @@ help:
 	@echo "  make lowest      try the lowest versions of packages that the wheel accepts"
 	@echo "  make bench       compare with the published methods; write docs/benchmark.*"
 	@echo "  make docs        build the documents as a site with search, into out/site"
-	@echo "  make pictures    draw the pictures of the documents"
+	@echo "  make pictures    draw the pictures; make messages writes the command's texts"
 	@echo "  make schemas     write docs/schemas; make sessions writes the shell sessions"
 	@echo "  make template    write a CloudFormation template: BUCKET=... REGION=..."
 	@echo "  make setup       only install the tools; make clean removes them"
@@ -95,6 +95,10 @@ format: .venv/.ready
 # A link to a page or a heading that does not exist fails this.
 docs: .venv/.ready .cache/docs/.ready
 	@$(CODE) $(BIN)/python docs/site.py .cache/docs/bin/zensical
+
+# All that keyhop/cli says to a person, in one file to read and to measure.
+messages: .venv/.ready
+	$(CODE) $(BIN)/python -m testing.messages out/messages.md
 
 # The others are drawn by hand; tests/docs/test_pictures.py compares them with what there is.
 pictures: setup .venv/.bench-ready

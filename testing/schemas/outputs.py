@@ -370,6 +370,7 @@ class BuildEstimate(TypedDict):
     hot: Annotated[list[str], "those in which all would have one partition key"]
     read_units: ReadUnits
     dollars: Dollars
+    dollars_low: NotRequired[Annotated[float, "at least"]]
     dollars_high: NotRequired[Annotated[float | None, "at most; null where none is known"]]
     price: str
     secondsOfWriting: float

@@ -323,7 +323,7 @@ def test_resume_of_a_finished_run_says_so(
     assert (status, report["out"], report["keys"], report["finished"]) == (0, [], 30, True)
     again = database.keys(table_name, *resuming(*where))
     assert "holds a finished run of" in again.err
-    assert "30 keys. Nothing is left to do." in again.err
+    assert "30 keys. There is nothing more to do." in again.err
     assert database.keys(table_name, *resuming(*where), "--verify", "1").status == 2
 
 

@@ -221,7 +221,10 @@ def test_a_read_budget_ends_the_list_with_an_error_after_what_it_paid_for(
     strict: Database, stand_in: StandIn, table_name: str, no_thread_is_left: None
 ) -> None:
     strict.collections(table_name, [3] * 2_000, filling=2_000)
-    keys = listed(strict, table_name, max_cost=0.00001)
+    refused = listed(strict, table_name, max_cost=0.00001)
+    with pytest.raises(keyhop.errors.BudgetSpent, match="so it has not begun"):
+        next(refused)
+    keys = listed(strict, table_name, max_read_units=80)
     found = []
     with pytest.raises(keyhop.errors.BudgetSpent):
         found.extend(iter(keys))

@@ -1,14 +1,17 @@
 """The command line as it is parsed: what options mean, what is refused, what help and TAB show."""
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import click
+import keyhop as keyhop_library
 import pytest
 from click.testing import CliRunner
 from keyhop.cli import options as shared
@@ -98,6 +101,43 @@ def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str,
                 assert option.to_info_dict() == other.to_info_dict()
 
 
+CALLS = {
+    ("keys",): "list_keys",
+    ("each",): "for_each_key",
+    ("report",): "examine",
+    **{("index", name): f"KeyIndex.{name}" for name in command.commands["index"].commands},
+    **{("shards", name): f"Shards.{name}" for name in command.commands["shards"].commands},
+    **{("rekey", name): f"Rekey.{name}" for name in command.commands["rekey"].commands},
+    **{("runs", name): f"Deployment.{name}" for name in command.commands["runs"].commands},
+}
+"""The public call of each command."""
+
+
+@pytest.mark.parametrize("names", COMMANDS)
+def test_each_command_has_a_public_call_with_its_dry_run(names: tuple[str, ...]) -> None:
+    """A dry run of a list of keys is a call of its own: estimate_keys."""
+    call = attrgetter(CALLS[names])(keyhop_library)
+    arguments = set(inspect.signature(call).parameters)
+    flags = {one.name for one in COMMANDS[names].params}
+    assert call.__doc__
+    assert ("dry_run" in flags) == ("dry_run" in arguments or names == ("keys",))
+
+
+WALKING = {
+    *(("keys",), ("each",), ("report",), ("index", "build"), ("index", "verify")),
+    *(("shards", "recover"), ("rekey", "start"), ("rekey", "verify")),
+}
+
+
+def test_what_walks_a_table_has_a_maximum_cost_and_nothing_else_has() -> None:
+    """Nothing ends a cutover, a rollback, a removal or the end of a re-key half way."""
+    limited = {names for names, of in COMMANDS.items() if "max_cost" in {p.name for p in of.params}}
+    assert limited == WALKING
+    for names in COMMANDS:
+        arguments = inspect.signature(attrgetter(CALLS[names])(keyhop_library)).parameters
+        assert ("max_cost" in arguments) == (names in WALKING)
+
+
 WITHOUT_DRY_RUN = {("rekey", "plan")}
 
 
@@ -143,6 +183,11 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
         ),
         (("keys", "T", "--follow"), "keyhop keys: --follow is for --remote: add that"),
         (("keys", "T", "--requests", "4"), "The requests in flight are limited by --threads"),
+        (
+            ("each", "T", "--requests", "4"),
+            "keyhop each: No such option '--requests'. The requests in flight are limited by "
+            "--max-read-rate",
+        ),
         (
             ("keys", "T", "--role-arn", "foo"),
             "'foo' is not the ARN of a role, such as arn:aws:iam:",
@@ -233,6 +278,17 @@ def test_help_begins_with_examples_and_fits_80_columns(
     lines = keyhop(*names, "--help").out.decode().splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.strip().startswith("examples") for line in lines[3:6])
+
+
+@pytest.mark.parametrize("names", [names for names in ALL if names])
+def test_help_is_readable_in_40_columns(
+    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a name, or a command to copy, may be longer."""
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = keyhop(*names, "--help").out.decode().splitlines()
+    long = [line for line in lines if len(line) > 40]
+    assert all(line.strip().startswith(("keyhop ", "eval ", "-")) for line in long), long
 
 
 def test_help_of_what_there_is_not_is_told() -> None:

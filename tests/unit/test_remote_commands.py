@@ -74,9 +74,9 @@ def item(tmp_path: Path) -> str:
             {"delete": True, "item": {"sk": "OLD"}, "keys": "first"},
         ),
         (
-            ["each", "TTT", "--resume", "first", "--max-concurrency", "3"],
+            ["each", "TTT", "--resume", "first", "--max-concurrency", "3", "--max-cost", "2"],
             "ForEachKey",
-            {"resume": "first", "maxConcurrency": 3},
+            {"resume": "first", "maxConcurrency": 3, "maxCost": 2.0},
         ),
         (["report", "TTT"], "ReportKeys", {}),
         (
@@ -86,14 +86,14 @@ def item(tmp_path: Path) -> str:
         ),
         (["report", "TTT", "--accept", "throttled"], "ReportKeys", {"accept": ["throttled"]}),
         (
-            ["index", "build", "TTT", "--region", "eu-west-1", "--max-read-rate", "9"],
+            ["index", "build", "TTT", "--region", "eu-west-1", "--max-cost", "9"],
             "BuildKeyIndex",
-            {"maxReadRate": 9.0},
+            {"maxCost": 9.0},
         ),
         (
-            ["index", "verify", "TTT", "--no-repair", "--grace", "3"],
+            ["index", "verify", "TTT", "--no-repair", "--grace", "3", "--max-read-rate", "9"],
             "VerifyKeyIndex",
-            {"repair": False, "graceSeconds": 3.0},
+            {"repair": False, "graceSeconds": 3.0, "maxReadRate": 9.0},
         ),
         (["index", "remove", "TTT", "--sweep"], "RemoveKeyIndex", {"sweep": True}),
         (
@@ -125,7 +125,7 @@ def test_a_command_starts_its_state_machine_with_its_flags(
     [
         (["each", "TTT", "--put", "ITEM"], "put the item into each collection of TTT"),
         (["each", "TTT", "--undo", "old"], "delete what the run has put into TTT"),
-        (["each", "TTT", "--invoke", "arn:x"], "hand on each key of TTT"),
+        (["each", "TTT", "--invoke", "arn:x"], "pass on each key of TTT"),
         (["index", "build", "TTT"], "build the key index of TTT"),
         (["index", "verify", "TTT"], "verify, and repair, the key index of TTT"),
         (["index", "remove", "TTT"], "remove the key index of TTT"),

@@ -55,6 +55,13 @@ def test_a_setting_that_a_command_does_not_take_is_left_out(
     assert keyhop("shards", "list", "T", "--metadata", "M").status == 0
 
 
+def test_a_wrong_variable_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYHOP_MAX_READ_RATE", "fast")
+    result = keyhop("keys", "T")
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert "KEYHOP_MAX_READ_RATE must be a number of units a second, 0.01 or more." in result.err
+
+
 def test_there_is_no_setting_for_an_answer_or_an_endpoint(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,9 +6,9 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, whole
-from keyhop.each.outcomes import DEFAULT_BATCH, GUARDS, MOST_BATCH
+from keyhop.public.limits import DEFAULT_BATCH, GUARDS, MOST_BATCH
 
-doing = in_section("What is done for each key: one of these")
+doing = in_section("The action for each key: give one")
 how = in_section("How")
 which = in_section("Which keys")
 
@@ -16,7 +16,7 @@ LOCAL = ("output", "give_up_after")
 
 
 @click.command(
-    "each", cls=shared.Command, short_help="Do something once for every item collection."
+    "each", cls=shared.Command, short_help="Perform one action for each item collection."
 )
 @shared.table
 @doing("--put FILE", help="put the item in FILE (JSON, without its partition key)")
@@ -27,36 +27,40 @@ LOCAL = ("output", "give_up_after")
 @doing("--start-machine ARN", help="start an execution for each batch of keys")
 @doing(
     "--undo RUN",
-    help="delete what the run in this directory (with --remote: of this name) has put, where it is "
-    "unchanged",
+    help="delete the items that the run in this directory (with --remote: of this name) put, if "
+    "they are unchanged",
 )
 @how(
     "--item NAME=VALUE",
-    help="of --update and --delete: the item's sort key, such as sk=PROFILE; or JSON",
+    help="with --update and --delete: the item's sort key, such as sk=PROFILE; or JSON",
 )
-@how("--values JSON", help="of --update: what stands for :names in the expression, or a file")
-@how("--names JSON", help="of --update: what stands for #names in the expression, or a file")
+@how(
+    "--values JSON", help="with --update: the values of :names in the expression, as JSON or a file"
+)
+@how(
+    "--names JSON", help="with --update: the values of #names in the expression, as JSON or a file"
+)
 @how(
     "--guard HOW",
-    help="of --put: look (default) takes back an item that turns out to stand alone; transaction "
-    "writes it only beside another item; none trusts the list",
+    help="with --put: look (default) deletes the item again if the collection has no other one; "
+    "transaction writes it only beside another item; none trusts the list",
     type=click.Choice(GUARDS),
 )
-@how("--overwrite", help="of --put: over an item that is there; cannot be undone")
+@how("--overwrite", help="with --put: replace an item that exists; this cannot be undone")
 @how(
     "--batch N",
-    help=f"of --invoke, --queue and --start-machine: keys in a batch (default {DEFAULT_BATCH})",
+    help=f"with --invoke, --queue and --start-machine: keys in a batch (default {DEFAULT_BATCH})",
     type=whole(1, MOST_BATCH),
 )
 @which(
     "--where CONDITION",
-    help="only keys of which this holds: begins_with(TEXT), between(LOW, HIGH) or matches(REGULAR "
+    help="only keys that match begins_with(TEXT), between(LOW, HIGH) or matches(REGULAR "
     "EXPRESSION). It filters the list, and saves no reads",
 )
 @which(
     "--keys RUN",
-    help="the keys of the finished run in this directory (with --remote: of this name); reads "
-    "nothing",
+    help="use the keys of the finished run in this directory (with --remote: of this name); this "
+    "reads nothing",
 )
 @shared.method
 @shared.max_write_rate
@@ -68,9 +72,10 @@ LOCAL = ("output", "give_up_after")
 @shared.max_read_rate
 @limit(
     "--max-read-units RRU",
-    help="stop before listing the keys reads more than this (exit status 4)",
+    help="stop before the list of keys reads more than this (exit status 4)",
     type=shared.positive,
 )
+@shared.max_cost
 @shared.give_up_after
 @in_section("Before it begins")(
     "--dry-run",
@@ -91,25 +96,25 @@ LOCAL = ("output", "give_up_after")
 @shared.where
 @shared.stack
 def run(**options: Any) -> None:
-    """Do something once for each partition key: put an item, update or delete one, or hand the keys
-    on.
+    """Perform one action for each partition key: put, update or delete an item, or pass on the key.
 
     \b
     examples:
       keyhop each Orders --put item.json --dry-run        what would it cost?
       keyhop each Orders --put item.json -o run           asks, then puts
-      keyhop each Orders --put item.json --resume run     ... go on
+      keyhop each Orders --put item.json --resume run     ... continue
       keyhop each Orders --undo run                       delete what it has put
       keyhop each Orders --put item.json --keys list      for these keys
       keyhop each Orders --delete --item sk=OLD           one item of each
       keyhop each Orders --invoke my-function --batch 50  batches to a function
       keyhop each Orders --put item.json --remote         by a deployment
 
-    The item is JSON, plain or DynamoDB's typed form; its texts may hold ${key}, ${run}, ${now} and
-    ${first.NAME} (docs/how-to/each.md). It is never put over another one, and never creates an item
-    collection. The run's directory holds keys, and what became of each.
+    The item is JSON, plain or in DynamoDB's typed form. Its texts may hold ${key}, ${run}, ${now}
+    and ${first.NAME} (docs/how-to/each.md). A put never replaces an item, except with --overwrite,
+    and never creates an item collection. The directory of the run holds each key and its outcome.
 
-    exit status: 0 done, 2 error, 3 some keys failed or were changed since, 4 --max-write-units or
-    --max-read-units reached, 130 interrupted, 143 terminated. With --remote: 0 started.
+    exit status: 0 done, 2 error, 3 some keys failed or were changed since, 4 --max-write-units,
+    --max-read-units or --max-cost reached, 130 interrupted, 143 terminated. With --remote: 0
+    started.
     """
     shared.check_place(options["remote"], LOCAL)

@@ -13,17 +13,14 @@ from typing import Any
 from keyhop.checks import camel, check_characters
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, command_line, flag, with_flags
-from keyhop.cli.output import aligned, put_out
+from keyhop.cli.output import put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Facts, Session, place, stop_on_signals
-from keyhop.each.outcomes import CHANGED
-from keyhop.each.outcomes import FAILED as KEY_FAILED
 from keyhop.each.request import KINDS, EachInput
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError
 from keyhop.public.each import EachResult, directory_of, for_each_key
 from keyhop.public.runs import Progress
-from keyhop.public.tables import OpenTable
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, counted, duration
 
 ACTS = {
     "put": "put the item into each collection of {}",
@@ -35,14 +32,22 @@ MEANS = {
     "put": "the item is there now",
     "there": "another item was there already",
     "gone": "the collection, or the item, is no longer there",
-    "guarded": "the item stood alone, and was taken back",
+    "guarded": "the item was alone, and was deleted again",
     "failed": "see the errors in the run's parts",
-    "changed": "somebody has changed the item since: left alone",
+    "changed": "the item was changed since, and was kept",
 }
 _ARGUMENTS = (
     *("put", "update", "delete", "invoke", "queue", "start_machine", "undo", "item", "values"),
     *("names", "guard", "overwrite", "batch", "where", "keys", "method", "max_write_rate"),
-    *("max_write_units", "max_read_rate", "max_read_units", "stack", "resume", "dry_run"),
+    *(
+        "max_write_units",
+        "max_read_rate",
+        "max_read_units",
+        "max_cost",
+        "stack",
+        "resume",
+        "dry_run",
+    ),
 )
 """The flags that are arguments of keyhop.for_each_key."""
 
@@ -67,7 +72,7 @@ def _start(options: Options) -> int:
     delete = options.delete or None
     values = input_of(EachInput, options, **_objects(options), delete=delete)
     kind = next((kind for kind in KINDS if camel(kind) in values), "")
-    act = ACTS.get(kind, "hand on each key of {}").format(options.table)
+    act = ACTS.get(kind, "pass on each key of {}").format(options.table)
     return start(options, "ForEachKey", values, "" if options.resume else act)
 
 
@@ -139,7 +144,7 @@ class EachCommand(Session):
         """Do it, and return the exit status."""
         try:
             result = for_each_key(
-                OpenTable(self.connection, self.table),
+                self.opened,
                 **self._arguments,
                 output=self._path,
                 patience=self.options.give_up_after,
@@ -164,7 +169,7 @@ class EachCommand(Session):
         if not result.finished:
             print(f"keyhop: Interrupted. {self._hint}", file=sys.stderr)
             return self.stop.status
-        bad = result.outcomes.get(KEY_FAILED) or result.outcomes.get(CHANGED)
+        bad = result.outcomes.get("failed") or result.outcomes.get("changed")
         return KEYS_MISSING if bad else DONE
 
     @property
@@ -180,7 +185,7 @@ class EachCommand(Session):
 
     def _ask(self, action: str, estimate: Callable[[], EachResult]) -> None:
         """Ask before the run is begun; then say how to continue it, if nobody chose its place."""
-        act = ACTS.get(action, "hand on each key of {}").format(self.table.name)
+        act = ACTS.get(action, "pass on each key of {}").format(self.table.name)
         self.confirm(act, lambda: estimate_facts(estimate()))
         if not self.options.output:
             command = command_line(output=None, resume=self._path)

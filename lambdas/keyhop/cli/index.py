@@ -6,7 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, in_section, output, together
-from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.public.limits import GRACE_SECONDS, UNSEEN_KEEPER
 
 option = in_section("This action")
 writing = together(
@@ -14,8 +14,8 @@ writing = together(
     shared.yes,
     option(
         "--sentinel SORT_KEY",
-        help="the sentinels' sort key, binary as base64 (default: that of the build, else the "
-        "least one)",
+        help="the sort key of the sentinels, base64 if it is binary (default: that of the build, "
+        "otherwise the least sort key)",
     ),
     shared.max_write_rate,
     shared.max_read_rate,
@@ -24,13 +24,13 @@ writing = together(
         "--output DIR",
         "-o",
         type=shared.directory,
-        help="keep the walks in DIR; such a walk can be resumed",
+        help="keep the walks in DIR, so that they can be resumed",
     ),
     shared.resume,
     shared.remotely,
     shared.max_concurrency,
 )
-LOCAL = ("output", "resume", "give_up_after", "sentinel", "no_keeper")
+LOCAL = ("output", "resume", "give_up_after", "sentinel", "accept")
 
 
 @click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
@@ -50,12 +50,13 @@ def index(**_: Any) -> None:
       keyhop index redrive Orders --stack Keyhop  after failures of the keeper
       keyhop index remove Orders                  delete sentinels and index
 
-    A key index is a list of the partition keys that is always there. It holds one tiny item, a
-    sentinel, for each key; reading it costs 0.5 read units for each 4 KB of keys. It stays correct
+    A key index is a permanent list of the partition keys. It holds one tiny item, a sentinel, for
+    each key; reading it costs 0.5 read units for each 4 KB of keys. It stays correct
     only while a keeper follows the table's stream: deploy one with keyIndex
     (docs/how-to/key-index.md). Without a keeper it is only as correct as its last verification.
 
-    exit status: 0 done, 2 error, 3 verify found drift, 130 interrupted, 143 terminated. Each
+    exit status: 0 done, 2 error, 3 verify found drift, 4 --max-cost
+    reached, 130 interrupted, 143 terminated. Each
     command can be started again after an interruption. Reports name up to ten keys of each kind of
     drift.
     """
@@ -67,7 +68,7 @@ def action(*options: Decorator) -> Decorator:
     return together(command, shared.table, *options, shared.reporting, shared.where, shared.stack)
 
 
-@action(writing)
+@action(shared.max_cost, writing)
 def build(**options: Any) -> None:
     """Add the index, put a sentinel for each key, verify.
 
@@ -83,13 +84,14 @@ def build(**options: Any) -> None:
 
 
 @action(
-    option("--no-repair", help="only look"),
+    option("--no-repair", help="report the differences without repairing them"),
     option(
         "--grace SECONDS",
         help=f"how long a keeper may be behind (default {GRACE_SECONDS:g})",
         type=shared.seconds,
         default=GRACE_SECONDS,
     ),
+    shared.max_cost,
     writing,
 )
 def verify(**options: Any) -> None:
@@ -106,11 +108,14 @@ def verify(**options: Any) -> None:
 @action(
     option(
         "--sweep",
-        help="look for sentinels also where no index is known: one strong read for each collection",
+        help="look for sentinels even if no index is known: one strong read for each key",
     ),
     option(
-        "--no-keeper",
-        help="go on where it cannot be seen whether a keeper follows the table: you know of none",
+        "--accept WHAT",
+        help=f"{UNSEEN_KEEPER}: remove the index even if it cannot be seen whether a keeper "
+        "follows the table; give it if you know of none",
+        type=click.Choice((UNSEEN_KEEPER,)),
+        multiple=True,
     ),
     writing,
 )
@@ -146,8 +151,8 @@ def status(**options: Any) -> None:
     ),
     option(
         "--discard-old",
-        help="delete messages whose records the stream has forgotten; give --stack, and verify "
-        "afterwards",
+        help="delete messages whose records are no longer in the stream; give --stack, and "
+        "verify afterwards",
     ),
 )
 def redrive(**options: Any) -> None:

@@ -1,7 +1,6 @@
 """What `keyhop index` does: ask, call keyhop.KeyIndex, and print the result."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
@@ -10,14 +9,14 @@ from keyhop.cli.output import is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, Stop, stop_on_signals
 from keyhop.errors import CannotStart
-from keyhop.jobs.local import check_is_begun
-from keyhop.key_index.protocol import GRACE_SECONDS
-from keyhop.key_index.report import EXAMPLES, estimate_facts
 from keyhop.key_index.request import ORDERS
 from keyhop.public.key_index import IndexResult, IndexStatus, KeyIndex
+from keyhop.public.limits import GRACE_SECONDS
 from keyhop.public.runs import Progress
-from keyhop.public.tables import OpenTable
 from keyhop.wording import counted
+
+MOST_SHOWN = 10
+"""Collections of each kind that are named, if they prevent a build."""
 
 WRITES = {
     "build": "build the key index of {}",
@@ -31,8 +30,6 @@ def run(options: Options) -> int:
     """Run one action on the key index of a table, and return its exit status."""
     if getattr(options, "remote", False):
         return _start(options)
-    if getattr(options, "resume", False):
-        check_is_begun(Path(options.output))
     with stop_on_signals("Start the same command again.") as stop:
         return int(getattr(IndexCommand(options, stop), options.action)())
     return stop.status
@@ -60,7 +57,7 @@ class IndexCommand(Session):
         self._status = StatusLine(options.quiet)
         self._shown: JobProgress | None = None
         self.index = KeyIndex(
-            OpenTable(self.connection, self.table),
+            self.opened,
             stack=options.stack,
             sentinel=getattr(options, "sentinel", None),
             patience=getattr(options, "give_up_after", 0),
@@ -80,13 +77,14 @@ class IndexCommand(Session):
     def _ask(self, action: str, estimate: Callable[[], IndexResult | None]) -> None:
         def facts() -> Any:
             expected = estimate()
-            return () if expected is None else estimate_facts(expected.to_json())
+            return () if expected is None else expected.facts
 
         self.confirm(WRITES[action].format(self.table.name), facts)
 
     def _arguments(self) -> dict[str, Any]:
         names = ("dry_run", "max_write_rate", "max_read_rate", "output", "resume")
-        return {name: getattr(self.options, name) for name in names}
+        arguments = {name: getattr(self.options, name) for name in names}
+        return arguments | {k: v for k, v in vars(self.options).items() if k == "max_cost"}
 
     def build(self) -> int:
         try:
@@ -98,9 +96,11 @@ class IndexCommand(Session):
     def _tell_what_stands_in_its_way(self) -> None:
         """Name the collections that prevent a build, because somebody must correct them."""
         for kind, keys in self.index.blocking.get("examples", {}).items():
-            self.say(f"  {kind:9} {'; '.join(map(str, keys[:EXAMPLES]))}")
-            if len(keys) > EXAMPLES and is_text(self.options.format):
-                self.say(f"            and {len(keys) - EXAMPLES:,} more; --format json names all")
+            self.say(f"  {kind:9} {'; '.join(map(str, keys[:MOST_SHOWN]))}")
+            if len(keys) > MOST_SHOWN and is_text(self.options.format):
+                self.say(
+                    f"            and {len(keys) - MOST_SHOWN:,} more; --format json names all"
+                )
         if self.index.blocking and not is_text(self.options.format):
             put_out(self.options.format, self.index.blocking, str)
 
@@ -113,7 +113,7 @@ class IndexCommand(Session):
     def remove(self) -> int:
         options = self.options
         return self._tell(
-            self.index.remove(sweep=options.sweep, no_keeper=options.no_keeper, **self._arguments())
+            self.index.remove(sweep=options.sweep, accept=options.accept, **self._arguments())
         )
 
     def _tell(self, result: IndexResult) -> int:

@@ -6,13 +6,11 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, whole
-from keyhop.jobs.layout import DEFAULT_UNITS
 from keyhop.keys.request import STALE_INDEX
-from keyhop.scan.in_flight import MOST
-from keyhop.scan.segments import MOST_SEGMENTS
+from keyhop.public.limits import DEFAULT_UNITS, MOST, MOST_SEGMENTS
 
 reading = in_section("Reading")
-folding = in_section("Logical keys, of a table with sharded keys")
+folding = in_section("Logical keys of a sharded table")
 
 LOCAL = ("threads", "processes", "limit", "give_up_after", "count", "summary")
 
@@ -38,15 +36,15 @@ LOCAL = ("threads", "processes", "limit", "give_up_after", "count", "summary")
 )
 @reading(
     "--threads N",
-    help="segments read at once, at most, each by a thread: as many are as make it faster "
-    f"(default: up to {MOST})",
+    help="the maximum number of segments that are read at once, each by a thread (default: as "
+    f"many as make it faster, up to {MOST})",
     type=whole(1, MOST),
 )
 @reading(
     "--processes N",
-    help="processes that read at once, with up to --threads each (default: one for each core that "
-    "has 15 seconds to do; an index and a small table have one). Without --output they keep the "
-    "keys in a temporary directory until the end",
+    help="processes that read at once, with up to --threads each (default: one per core if each "
+    "has work for 15 seconds; one for an index). Without --output they keep the keys in a "
+    "temporary directory until the end",
     type=whole(1, 256),
 )
 @shared.max_read_rate
@@ -56,28 +54,22 @@ LOCAL = ("threads", "processes", "limit", "give_up_after", "count", "summary")
     f"With --dry-run: what the sample may cost (default {DEFAULT_UNITS:g})",
     type=shared.positive,
 )
-@limit(
-    "--max-cost DOLLARS",
-    help="the same in dollars of reads, at the prices that --dry-run names. With --remote: refuse "
-    "the run if the upper end of its estimate, of all services, is more (default: "
-    "as the deployment is set)",
-    type=shared.positive,
-)
+@shared.max_cost
 @limit("--limit N", help="print at most N keys, then stop reading", type=whole(1, 10**9))
 @shared.give_up_after
 @shared.yes
 @folding(
     "--logical",
     help="list logical keys: /f.txt once for /f.txt_1, /f.txt_2, ... Every key that ends in the "
-    "separator and a number from 1 to 1000 is taken for a shard; others stay as they are. With "
+    "separator and a number from 1 to 1000 counts as a shard; other keys stay as they are. With "
     "--output, the physical keys are in DIR/parts, and the logical ones in DIR/logical",
 )
-@folding("--separator TEXT", help="between a logical key and its shard (default: _)")
+@folding("--separator TEXT", help="the text between a logical key and its shard (default: _)")
 @folding(
     "--metadata NAME",
-    help="take for a shard only what this shard-metadata table knows as one; for a table that also "
-    "holds ordinary keys that end in _3. Keys are printed at the end then. Reading the metadata "
-    "costs one read unit for each 4 KB, which are not in the summary",
+    help="count only shards that are in this shard-metadata table; use it if the table also holds "
+    "ordinary keys that end in _3. The keys are then printed at the end. Reading the metadata "
+    "costs one read unit for each 4 KB, which the summary does not include",
 )
 @output(
     "--output DIR",
@@ -100,7 +92,8 @@ LOCAL = ("threads", "processes", "limit", "give_up_after", "count", "summary")
 @shared.max_concurrency
 @shared.remote(
     "--file-format FORMAT",
-    help="of the files of keys: jsonl (default), a key in DynamoDB's typed form a line; csv",
+    help="the format of the key files: jsonl (default), a line per key in DynamoDB's typed form; "
+    "csv",
     type=click.Choice(("jsonl", "csv")),
 )
 @shared.where
@@ -115,22 +108,22 @@ def run(**options: Any) -> None:
       keyhop keys Orders --format json           one object a line: {"pk": "a"}
       keyhop keys Orders --limit 3               some of them
       keyhop keys Orders --count                 how many?
-      keyhop keys Orders -o keys                 into files, which a crash spares
-      keyhop keys Orders --resume keys           ... go on after an interruption
+      keyhop keys Orders -o keys                 to files, kept after a crash
+      keyhop keys Orders --resume keys           ... continue after a crash
       keyhop keys Orders -o keys --verify 0.01   ... check 1 % by a plain Scan
-      keyhop keys Orders --max-read-rate 500     spare production
+      keyhop keys Orders --max-read-rate 500     leave capacity to others
       keyhop keys Orders --index by-day          the keys of an index
       keyhop keys Audit --logical                /f.txt, not /f.txt_1, /f.txt_2
       keyhop keys Audit --logical --metadata M   ... of known shards only
       keyhop keys Orders --remote                by a deployment; prints a name
       keyhop keys Orders --remote --follow       ... wait, and print the keys
       keyhop keys Orders --remote -o keys        ... wait, and copy them to files
-      keyhop keys Orders --remote --resume RUN   ... go on with a failed run
+      keyhop keys Orders --remote --resume RUN   ... continue a failed run
 
-    A deployment works on when this command ends, also by Ctrl-C: see keyhop runs.
+    A deployment continues when this command ends, also by Ctrl-C: see keyhop runs.
 
-    Standard output carries keys only; the rest goes to standard error, and holds no keys but the
-    examples that --verify names.
+    Standard output has the keys only. Standard error has the rest, and no keys except examples of
+    differences that --verify found.
 
     exit status: 0 done, 2 error, 3 --verify found missing keys, 4 --max-read-units or --max-cost
     reached, 130 interrupted, 143 terminated. With --remote: 0 started; after waiting also 2 if the

@@ -6,12 +6,11 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keyhop.cli.exit_status import BUDGET_SPENT, DONE, FAILED, KEYS_MISSING
 from keyhop.cli.options import Options, flag, with_flags
 from keyhop.cli.output import (
-    aligned,
     check_summary_path,
     columns,
     folded,
@@ -22,11 +21,12 @@ from keyhop.cli.output import (
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, stop_on_signals
 from keyhop.errors import BrokenPromise, BudgetSpent, CannotStart, KeyhopError, Stopped
-from keyhop.jobs.estimate import Estimate
 from keyhop.keys.request import KeysInput
 from keyhop.public.key_list import Keys, estimate_keys, list_keys
-from keyhop.public.tables import OpenTable
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, counted, duration
+
+if TYPE_CHECKING:
+    from keyhop.jobs.estimate import Estimate
 
 
 def run(options: Options) -> int:
@@ -55,9 +55,7 @@ def _check(options: Options) -> None:
         if some is not None and name != some and getattr(options, name):
             raise CannotStart(f"--{some} does not work with {flag(name)}: leave one of them out.")
     if options.dry_run and (options.output or options.verify or options.summary):
-        raise CannotStart(
-            "--dry-run only estimates: it goes without --output, --summary and --verify."
-        )
+        raise CannotStart("--dry-run only estimates: leave --output, --summary and --verify out.")
     flags = ("table", "index", "method", "accept", "logical", "separator", "metadata", "dry_run")
     values = {name: getattr(options, name) for name in flags}
     for sentence in KeysInput(**values, verify_share=options.verify).contradictions(flag):
@@ -84,7 +82,7 @@ class KeysCommand(Session):
     def show_plan(self) -> int:
         """Print an estimate, by a sample."""
         try:
-            plan = estimate_keys(OpenTable(self.connection, self.table), **self._arguments())
+            plan = estimate_keys(self.opened, **self._arguments())
         except Stopped:
             return self.stop.status
         report = plan.to_json()
@@ -101,14 +99,14 @@ class KeysCommand(Session):
         options = self.options
         names = ("method", "accept", "logical", "separator", "metadata", "max_cost")
         with StatusLine(options.quiet) as status:
-            shown = JobProgress(status)
+            job_progress = JobProgress(status)
             with list_keys(
-                OpenTable(self.connection, self.table),
+                self.opened,
                 **self._arguments(*names, "output", "resume", "verify"),
                 limit=options.limit,
                 processes=options.processes or (1 if options.limit else None),
                 format=options.format,
-                progress=shown.update,
+                progress=job_progress.update,
                 approve=lambda ahead, maximum: self.ask_about_cost(keys.title, maximum, ahead),
                 say=lambda text: print(f"keyhop: {text}", file=sys.stderr),
             ) as keys:
@@ -121,7 +119,7 @@ class KeysCommand(Session):
         self.say(
             f"{directory} holds a finished run of {report['table']}: "
             f"{counted(report['keys'], 'key')}. "
-            f"Nothing is left to do."
+            f"There is nothing more to do."
         )
         return DONE
 
@@ -167,7 +165,7 @@ class KeysCommand(Session):
         return "Without --output a run cannot be continued."
 
 
-def plan_lines(estimate: Estimate, not_index: str | None, width: int) -> Iterator[str]:
+def plan_lines(estimate: "Estimate", not_index: str | None, width: int) -> Iterator[str]:
     """Return the estimate for a terminal with so many columns.
 
     `not_index` says why the key index is not read; None if it is, or if an index is listed.
@@ -201,7 +199,7 @@ def _brief(row: tuple[str, ...]) -> tuple[str, ...]:
     return (*row[:2], *row[3:])
 
 
-def _rows(estimate: Estimate) -> Iterator[tuple[str, ...]]:
+def _rows(estimate: "Estimate") -> Iterator[tuple[str, ...]]:
     for name, cost in estimate.costs.items():
         units, more = cost.units, ">= " if cost.at_least else ""
         is_exact = units.low == units.high
@@ -215,7 +213,7 @@ def _rows(estimate: Estimate) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _headline(estimate: Estimate) -> str:
+def _headline(estimate: "Estimate") -> str:
     keys = estimate.findings.keys
     name = f"{estimate.table}/{estimate.index}" if estimate.index else estimate.table
     if estimate.findings.exact:
@@ -273,7 +271,7 @@ def _summary_facts(report: Mapping[str, Any], is_folded: bool) -> Iterator[tuple
 def _fold_text(fold: Mapping[str, Any]) -> str:
     suffix = f"{fold['separator']}1 to {fold['separator']}1000"
     if fold["metadata"] is None:
-        return f"every key that ends in {suffix} is taken for a shard"
+        return f"every key that ends in {suffix} counts as a shard"
     return f"those that end in {suffix} and that {fold['metadata']} knows as shards"
 
 

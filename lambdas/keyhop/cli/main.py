@@ -5,6 +5,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -74,10 +75,10 @@ def help_(names: tuple[str, ...]) -> None:
         command.invoke(context)
 
 
-@command.command("completion", cls=click.Command, short_help="Print what teaches a shell TAB.")
+@command.command("completion", cls=click.Command, short_help="Print a shell completion script.")
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> int:
-    """Print the script by which the TAB key completes commands, options and their fixed values.
+    """Print a script that completes commands, options and their fixed values in your shell.
 
     \b
     examples:
@@ -85,7 +86,7 @@ def completion(shell: str) -> int:
       eval "$(keyhop completion zsh)"      in ~/.zshrc
       keyhop completion fish | source      in ~/.config/fish/config.fish
 
-    Names of tables are not completed: each TAB would be a call to AWS, of a second or more.
+    It does not complete names of tables, which would take a call to AWS of a second or more.
     """
     return shell_complete(command, {}, "keyhop", COMPLETION, f"{shell}_source")
 
@@ -100,7 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # What click's own `main` does, which would give Ctrl-C and closed pipes other statuses.
         if completion := os.environ.get(COMPLETION):
             return shell_complete(command, {}, "keyhop", COMPLETION, completion)
-        with command.make_context("keyhop", [*arguments]) as context:
+        columns = get_terminal_size().columns
+        width = max(columns, 20) if columns < 52 else None  # for click, 50 is the least
+        with command.make_context("keyhop", [*arguments], terminal_width=width) as context:
             return int(command.invoke(context) or 0)
     except click.exceptions.Exit as end:
         return end.exit_code

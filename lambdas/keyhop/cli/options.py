@@ -6,6 +6,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -17,15 +18,20 @@ from click.core import ParameterSource, augment_usage_errors
 
 from keyhop.cli.exit_status import raise_at_interrupt
 from keyhop.cli.settings import LEAST_RATE, settings
-from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.errors import UnfinishedRun
-from keyhop.jobs.layout import MOST_CONCURRENCY
-from keyhop.jobs.request import DEFAULT_STACK
-from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.public.limits import (
+    DEFAULT_PATIENCE_SECONDS,
+    DEFAULT_STACK,
+    DEFAULT_WRITE_RATE,
+    MOST_CONCURRENCY,
+)
 from keyhop.wording import did_you_mean
 
 FORMATS = ("text", "json", "csv", "typed-json")
 """The formats of results, which are the same for all commands (output.put_out)."""
+
+NARROW = 60
+"""In a help of fewer columns, explanations are below the names."""
 
 FLAGS = {"verify_share": "--verify", "candidates": "--candidate", "window_days": "--window"}
 """The flags whose names differ from those of the fields of inputs."""
@@ -97,12 +103,22 @@ class Sections(click.Command):
             try:
                 return super().parse_args(ctx, args)
             except click.NoSuchOption as error:
-                if error.option_name != "--requests" or "--threads" not in names:
+                limits = {"--threads", "--max-read-rate"} & names
+                if error.option_name != "--requests" or not limits:
                     raise
                 raise click.UsageError(
-                    "No such option '--requests'. The requests in flight are limited by --threads",
+                    "No such option '--requests'. The requests in flight are limited by "
+                    f"{max(limits)}",
                     ctx,
                 ) from error
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text; in a narrow terminal, the comment of an example is below it."""
+        text = copy(self)
+        if formatter.width < NARROW and self.help:
+            example = r"(?m)^( +(?:keyhop|eval) .*?\S) {2,}(\S.*)$"
+            text.help = re.sub(example, r"\1\n        \2", self.help)
+        super(Sections, text).format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments, then sections in the order of their first options."""
@@ -114,7 +130,7 @@ class Sections(click.Command):
                 sections[getattr(entry, "section", "Help")].append(record)
         for title, records in sections.items():
             with formatter.section(title):
-                formatter.write_dl(records)
+                formatter.write_dl(records, 30 if formatter.width >= NARROW else 4)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: arguments are written with the options, as click does only from 8.5 on."""
@@ -229,7 +245,7 @@ def check_place(remote: bool, local: Iterable[str]) -> None:
     ctx = click.get_current_context()
     reasons = dict.fromkeys(local, "is for work on this machine: leave it out, or --remote")
     reasons["endpoint_url"] = (
-        "does not work with --remote: a deployment reads the tables of its own account"
+        "does not work with --remote: a deployment reads the tables of its account"
     )
     if not remote:
         names = (p.name for p in ctx.command.params if getattr(p, "section", "") == REMOTE)
@@ -322,6 +338,13 @@ max_read_rate = limit(
     help="hold all reads together under this many read units a second",
     type=rate,
 )
+max_cost = limit(
+    "--max-cost DOLLARS",
+    help="do not begin if the least estimate is higher, and stop when this is spent (exit status "
+    "4). Reads and writes of DynamoDB count, from zero at each start. With --remote: do not begin "
+    "if the highest estimate, of all services, is higher (default: the limit of the deployment)",
+    type=positive,
+)
 max_write_rate = limit(
     "--max-write-rate RATE",
     help=f"hold writes under this many write units a second (default {DEFAULT_WRITE_RATE:g})",
@@ -337,7 +360,7 @@ method = in_section("Reading")(
 )
 give_up_after = limit(
     "--give-up-after SECONDS",
-    help="end when nothing but throttling and failures came for this long (default "
+    help="end after this long with nothing but throttling and failures (default "
     f"{DEFAULT_PATIENCE_SECONDS:g})",
     type=positive,
     default=DEFAULT_PATIENCE_SECONDS,
@@ -367,7 +390,9 @@ def directory(name: str) -> str:
 
 output = in_section("Output")
 resume = output(
-    "--resume DIR", type=directory, help="continue the unfinished run in DIR; limits may be others"
+    "--resume DIR",
+    type=directory,
+    help="continue the unfinished run in DIR; with other limits if you like",
 )
 resume_anywhere = output(
     "--resume WHERE",
@@ -388,11 +413,13 @@ remote = in_section(REMOTE)
 remotely = together(
     remote("--remote", help="let the deployment do the work, and print the name of the run"),
     remote("--follow", help="show the progress of the run until it ends, then its result"),
-    remote("--name NAME", help="of the run (default: made of the table's name and the time)"),
+    remote(
+        "--name NAME", help="the name of the run (default: made of the table's name and the time)"
+    ),
 )
 max_concurrency = remote(
     "--max-concurrency N",
-    help="workers at once, at most; each sends 8 requests at once (default: planned)",
+    help="the maximum number of workers at once, each with 8 requests in flight (default: planned)",
     type=whole(1, MOST_CONCURRENCY),
 )
 
@@ -404,7 +431,7 @@ def account(place: Callable[..., Decorator]) -> Decorator:
         place("--profile NAME", help="AWS profile"),
         place(
             "--role-arn ARN",
-            help="IAM role to assume for all that is done, as one of the table's account",
+            help="IAM role to assume for all requests, such as one of the table's account",
             type=role_arn,
         ),
     )
@@ -421,8 +448,8 @@ where = together(
 )
 stack = place(
     "--stack NAME",
-    help="the deployment whose record of the key index counts, by its stack (default: the record "
-    f"of this machine). With --remote it does the work (default: {DEFAULT_STACK})",
+    help="the stack of the deployment whose record of the key index is used (default: the record "
+    f"of this machine). With --remote the deployment does the work (default: {DEFAULT_STACK})",
 )
 everywhere = together(reporting, where)
 """The options of every command, which are allowed before a command, too."""

@@ -16,7 +16,7 @@ import re
 import sys
 import textwrap
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -29,14 +29,6 @@ from keyhop.jobs.formats import csv_row, json_text
 
 Record = Mapping[str, Any]
 UNLIMITED_WIDTH = 10_000
-SERVICES = {
-    "dynamodb": "dynamodb",
-    "lambda": "lambda",
-    "step_functions": "step functions",
-    "s3": "s3",
-    "verify": "check",
-}
-"""The names in a report of what an execution paid for, and the words for them."""
 
 
 def put_out(
@@ -70,19 +62,6 @@ def is_text(format_: str | None) -> bool:
     return format_ in (None, "text")
 
 
-def aligned(
-    facts: Iterable[tuple[str, str]], margin: str = "", width: int | None = None
-) -> Iterator[str]:
-    """Return lines of names and values, with the values below each other.
-
-    The names are as wide as the longest one and a space, or have this width.
-    """
-    facts = list(facts)
-    if width is None:
-        width = 1 + max((len(name) for name, _ in facts), default=0)
-    return (f"{margin}{name:{width}} {value}" for name, value in facts)
-
-
 def columns(rows: Sequence[Sequence[str]], *, leftmost: int | None = None) -> Iterator[str]:
     """Return rows as lines of columns: the first `leftmost` columns to the left, all by default."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -92,15 +71,6 @@ def columns(rows: Sequence[Sequence[str]], *, leftmost: int | None = None) -> It
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
-
-
-def cost_facts(cost: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return the cost of an execution, with that of each service, and the prices."""
-    shares = ", ".join(
-        f"{words} ${cost[name]:.6f}" for name, words in SERVICES.items() if name in cost
-    )
-    yield "cost", f"${cost['total']:.6f}: {shares}"
-    yield "", f"({cost['prices']})"
 
 
 def width_of(stream: IO[str]) -> int:

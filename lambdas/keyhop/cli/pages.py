@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from keyhop.cli.output import aligned
 from keyhop.errors import CannotStart
+from keyhop.wording import aligned
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED = _PACKAGE / "docs"

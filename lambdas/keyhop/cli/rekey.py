@@ -9,9 +9,8 @@ import click
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, limit, number, output, together
 from keyhop.errors import CannotStart
-from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.public.limits import DEFAULT_STACK, NO_LIMIT
 from keyhop.rekey import request
-from keyhop.rekey.pace import NO_LIMIT
 from keyhop.rekey.request import SHARDS, STRAGGLERS, UNMAPPED
 
 SHOW_KEYS = ("full", "digest")
@@ -35,9 +34,7 @@ stack = shared.place(
     help="the deployment that start --remote records, and whose sharded tables plan knows "
     f"(default of start --remote: {DEFAULT_STACK})",
 )
-dry_run = before(
-    "--dry-run", "-n", help="look at all that it needs, print that, and change nothing"
-)
+dry_run = before("--dry-run", "-n", help="print what the command would do, and change nothing")
 
 
 def key_attribute(text: str) -> str:
@@ -99,7 +96,7 @@ designing = together(
     ),
     option(
         "--accept WHAT",
-        help="go on though something cannot be as in TABLE: as plan names it; may be repeated",
+        help="continue although NEW differs from TABLE in this, as plan names it; may be repeated",
         type=Accepted(),
         multiple=True,
     ),
@@ -107,21 +104,22 @@ designing = together(
 accept_loss = option(
     "--accept WHAT",
     help=f"{UNMAPPED}: lose the items of NEW that cannot be mapped back; {STRAGGLERS}: overwrite "
-    "the items that were written past the routers with those of the serving table; may be repeated",
+    "the items of writes that bypassed the routers with those that serve; may be repeated",
     type=click.Choice((UNMAPPED, STRAGGLERS)),
     multiple=True,
 )
 freeze_limit = option(
     "--freeze-limit SECONDS",
-    help="go back if writes would wait for longer, 6 to 20 (default: as last time, at first 10)",
+    help="end the change if writes would wait for longer, 6 to 20 (default: as last time, or 10)",
     type=freeze,
 )
 working = together(
     option(
         "--functions FILE",
-        help="the file of the template's functions, if it has any: only this text runs here",
+        help="the file of the functions in the template, if it has any: only this text is run",
     ),
     shared.max_read_rate,
+    shared.max_cost,
     shared.give_up_after,
     output(
         "--output DIR",
@@ -131,7 +129,7 @@ working = together(
     ),
     shared.resume_anywhere,
 )
-follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")
+follow = option("--follow", help="show the progress until the end; Ctrl-C ends only the display")
 
 
 @click.group(cls=shared.Group, subcommand_metavar="ACTION TABLE")
@@ -152,12 +150,13 @@ def rekey(**_: Any) -> None:
       keyhop rekey rollback Orders --to OrdersByTenant
       keyhop rekey complete Orders --to OrdersByTenant
 
-    TABLE is the table as it is, NEW the one under the other key. Until cutover TABLE serves, and
-    nothing is changed in it; after it NEW serves, TABLE is kept true, and rollback goes back. What
-    is seen in each phase, what to do, and until when one can go back: docs/how-to/rekey.md.
+    TABLE is the old table, and NEW is the one under the other key. TABLE serves until cutover, and
+    nothing in it is changed. After cutover NEW serves, TABLE is kept up to date, and a rollback is
+    possible. docs/how-to/rekey.md describes each phase, and until when you can roll back.
 
-    exit status: 0 done, 2 error, 3 plan has found something in the way, verify a difference, or a
-    gate is shut, 130 interrupted, 143 terminated. Each command can be started again.
+    exit status: 0 done, 2 error, 3 plan found an obstacle, verify a difference, or a
+    gate is shut, 4 --max-cost reached, 130 interrupted, 143 terminated. Each command can be started
+    again.
     """
 
 
@@ -208,12 +207,12 @@ def plan(**options: Any) -> None:
     designing,
     option(
         "--adopt",
-        help="take NEW as it is: it is there, with these keys and a stream, and empty",
+        help="use NEW as it is: it exists with these keys and a stream, and is empty",
     ),
     option(
         "--lease SECONDS",
-        help="a cutover, and a rollback, begin so long before writes wait; routers look twice or "
-        "more in that time, 10 to 60 (default 30)",
+        help="the time from the start of a cutover or a rollback until writes wait, in which each "
+        "router looks at least twice; 10 to 60 (default 30)",
         type=lease,
         default=30.0,
     ),
@@ -274,20 +273,20 @@ def start(**options: Any) -> None:
     ),
 )
 def throttle(**options: Any) -> None:
-    """Hold the copy under so many write units a second, from now on.
+    """Limit the copy to this many write units a second, from now on.
 
     \b
     examples:
       keyhop rekey throttle Orders 500 --to New
       keyhop rekey throttle Orders none --to New       without a limit
 
-    The copy of live writes is never slowed. It does not ask.
+    The copy of live writes is never slowed. The command does not ask.
     """
 
 
 @action()
 def pause(**options: Any) -> None:
-    """Let the copy stand still; live writes are followed on.
+    """Pause the copy. Live writes are still followed.
 
     \b
     examples:
@@ -298,7 +297,7 @@ def pause(**options: Any) -> None:
 
 @action()
 def resume(**options: Any) -> None:
-    """Let the copy go on after a pause, at the last rate.
+    """Resume the copy after a pause, at the last rate.
 
     \b
     examples:
@@ -312,7 +311,7 @@ def resume(**options: Any) -> None:
         help="compare only this share of the items (0 to 1); opens no gate of the cutover",
         type=shared.share,
     ),
-    option("--no-repair", help="only look"),
+    option("--no-repair", help="report the differences without repairing them"),
     follow,
     dry_run,
     shared.yes,
@@ -343,7 +342,7 @@ def shadow(**options: Any) -> None:
       keyhop rekey shadow Orders 1 --to New
       keyhop rekey shadow Orders 0 --to New             no more
 
-    The table that serves answers. A real difference forbids a larger share.
+    The serving table answers the reads. After a real difference the share cannot be raised.
     """
 
 
@@ -368,7 +367,7 @@ def cutover(**options: Any) -> None:
       keyhop rekey cutover Orders --to New
       keyhop rekey rollback Orders --to New             ... and back
 
-    All gates must be open. If a step fails before the turn, the old table goes on serving.
+    All gates must be open. If a step fails before the turn, the old table keeps serving.
     """
 
 
@@ -392,7 +391,7 @@ def redrive(**options: Any) -> None:
     shared.yes,
 )
 def rollback(**options: Any) -> None:
-    """Let the old table serve again; the same steps the other way.
+    """Let the old table serve again, by the steps of a cutover.
 
     \b
     examples:
@@ -401,7 +400,7 @@ def rollback(**options: Any) -> None:
       keyhop rekey rollback Orders --to New --freeze-limit 20
 
     Possible from cutover until complete. A write that bypassed the routers (a straggler) shuts a
-    gate: settling overwrites its item with what NEW says. Without --accept you are asked, and
+    gate: settling overwrites its item with that of NEW. Without --accept the command asks, and
     --yes alone does not accept it.
     """
 
@@ -410,14 +409,14 @@ def rollback(**options: Any) -> None:
     dry_run,
     option(
         "--window DAYS",
-        help="how long after the cutover there has to be a way back (default 7)",
+        help="how long after the cutover a rollback must be possible (default 7)",
         type=days,
         default=7.0,
     ),
     option("--export BUCKET", help="first export TABLE to this bucket (point-in-time recovery)"),
     option(
         "--delete-source NAME",
-        help="delete TABLE at the end, whose name has to be given again (default: it is kept)",
+        help="delete TABLE at the end; NAME must repeat its name (default: TABLE is kept)",
     ),
     shared.yes,
 )

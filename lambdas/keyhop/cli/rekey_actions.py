@@ -6,16 +6,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from keyhop import RekeyStatus
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED, INTERRUPTED
 from keyhop.cli.options import Options
-from keyhop.cli.output import aligned, is_text, printable, put_out
+from keyhop.cli.output import is_text, printable, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
-from keyhop.cli.rekey_view import (
+from keyhop.cli.runs_actions import Beside, exit_status_of, follow, put_out_start
+from keyhop.cli.session import ASK_ABOVE, Facts, Session, Stop, is_terminal, stop_on_signals
+from keyhop.jobs.formats import json_text
+from keyhop.public.deployment import Run
+from keyhop.public.limits import DEFAULT_PATIENCE_SECONDS, DEFAULT_STACK, NO_LIMIT
+from keyhop.public.rekey import Rekey, RekeyResult
+from keyhop.public.rekey_text import (
     Stages,
     change_lines,
     compared_lines,
     copied_lines,
     cost_line,
+    difference_count,
     end_lines,
     execution_cost_lines,
     likeness_lines,
@@ -24,36 +32,24 @@ from keyhop.cli.rekey_view import (
     serves_line,
     status_lines,
 )
-from keyhop.cli.runs_actions import Beside, exit_status_of, follow, put_out_start
-from keyhop.cli.session import ASK_ABOVE, Facts, Session, Stop, is_terminal, stop_on_signals
-from keyhop.jobs.formats import json_text
-from keyhop.jobs.request import DEFAULT_STACK
-from keyhop.public.deployment import Run
-from keyhop.public.rekey import Rekey, RekeyResult
 from keyhop.public.runs import Progress
-from keyhop.public.tables import OpenTable
-from keyhop.rekey.compare.looks import NOT_EQUAL
-from keyhop.rekey.pace import NO_LIMIT
-from keyhop.rekey.pair import Pair
-from keyhop.rekey.standing import ACCEPTABLE, RekeyStatus
-from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, counted, duration
 
 FULL = "full"
 
 ACTS = {
     "plan": "read all items of {table}",
-    "create": "create {to} and {to}.rekey, to be filled from {table}",
+    "create": "create {to} and {to}.rekey, for a copy of {table}",
     "start": "copy {table} into {to}",
     "verify": "compare {table} and {to}, and repair {to}",
-    "shadow": "make {share:g} % of the reads on both tables",
+    "shadow": "send {share:g} % of the reads to both tables",
     "cutover": "let {to} serve instead of {table}",
     "rollback": "let {table} serve again",
-    "redrive": "have what was given up of {table} and {to} settled",
+    "redrive": "retry the failed records of {table} and {to}",
     "complete": "end the re-key of {table} to {to}",
     "cancel": "cancel the re-key of {table}",
 }
-ACCEPT = "accept what is lost, and {}"
+ACCEPT = "accept the loss, and {}"
 SETTLE = "settle the writes that bypassed the routers; then the tables must be compared again"
 
 Status = int | Callable[[], int]
@@ -81,10 +77,9 @@ class RekeyCommand(Session):
         self.say = self._status.say
         self._shown: JobProgress | None = None
         self._accepts_loss = False
-        self._pair = Pair(self.table.bare_name, options.to, {})
         default = DEFAULT_STACK if getattr(options, "remote", False) else None
         self.rekey = Rekey(
-            OpenTable(self.connection, self.table),
+            self.opened,
             options.to,
             stack=options.stack or default,
             patience=getattr(options, "give_up_after", DEFAULT_PATIENCE_SECONDS),
@@ -139,7 +134,7 @@ class RekeyCommand(Session):
 
     def _cost_facts(self, plan: RekeyResult) -> Facts:
         report = plan.to_json()
-        items = f"about {report['items']:,}, as DynamoDB tells (up to six hours old)"
+        items = f"about {report['items']:,}, by DynamoDB's count (up to six hours old)"
         yield "items", items if report["items"] else "not known yet"
         yield "reads", f"about {plan.read_units:,.0f} RRU"
         if plan.action == "start":
@@ -187,7 +182,7 @@ class RekeyCommand(Session):
         return FAILED if result.obstacles else DONE
 
     def start(self) -> Status:
-        names = ("remote", "accept", "max_write_rate", "max_read_rate", "functions")
+        names = ("remote", "accept", "max_write_rate", "max_read_rate", "max_cost", "functions")
         given = self._given(*names, "output", "resume", "dry_run")
         if isinstance(given["resume"], str):  # with --remote, the name of a run
             given |= {"output": given["resume"], "resume": True}
@@ -197,19 +192,20 @@ class RekeyCommand(Session):
         return self._tell_of_run(
             result,
             lambda report: copied_lines(
-                self._pair, report.get("counts", {}), report.get("unmappable", ())
+                self.rekey.pair, report.get("counts", {}), report.get("unmappable", ())
             ),
         )
 
     def verify(self) -> Status:
         result = self.rekey.verify(
             repair=not self.options.no_repair,
-            **self._given("share", "max_read_rate", "functions", "output", "resume", "dry_run"),
+            **self._given("share", "max_read_rate", "max_cost", "functions"),
+            **self._given("output", "resume", "dry_run"),
         )
         if result.run is not None:
             return self._follow(result.run, self._compared_there)
         return self._tell_of_run(
-            result, lambda report: compared_lines(self._pair, report.get("counts", {}))
+            result, lambda report: compared_lines(self.rekey.pair, report.get("counts", {}))
         )
 
     def _tell_of_run(self, result: RekeyResult, lines: Lines) -> int:
@@ -264,18 +260,17 @@ class RekeyCommand(Session):
         options, accept = self.options, set(self.options.accept)
         more |= self._given("freeze_limit", "dry_run")
         result = change(accept=accept, **more)
-        shut = set(result.obstacles)
         can_ask = not options.dry_run and not options.yes and is_terminal()
-        if can_ask and shut and shut <= ACCEPTABLE.keys():
+        if can_ask and result.acceptable:
             act = ACCEPT.format(self._act(result.action))
             self.confirm(act, lambda: self._facts(result.action, result))
             self._accepts_loss = True
-            accept |= {ACCEPTABLE[gate] for gate in shut}
+            accept |= result.acceptable
             result = change(accept=accept, **more)
         if result.run is not None:
-            stages = Stages(self._pair, lambda: self._progress().control, time.monotonic)
+            stages = Stages(self.rekey.pair, lambda: self._progress().control, time.monotonic)
             return self._follow(result.run, self._served_there, stages)
-        self._print(result.to_json(), lambda report: change_lines(self._pair, report))
+        self._print(result.to_json(), lambda report: change_lines(self.rekey.pair, report))
         if result.obstacles:
             return DRIFT_FOUND
         return DONE if result.is_done or result.dry_run else FAILED
@@ -340,18 +335,18 @@ class RekeyCommand(Session):
         return end
 
     def _copied_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
-        lines = copied_lines(self._pair, output["outcomes"])
+        lines = copied_lines(self.rekey.pair, output["outcomes"])
         return DONE, [*lines, *execution_cost_lines(output["cost"])]
 
     def _compared_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
         counts = output["compared"]
-        status = DRIFT_FOUND if any(counts.get(name) for name in NOT_EQUAL) else DONE
-        lines = compared_lines(self._pair, counts)
+        status = DRIFT_FOUND if difference_count(counts) else DONE
+        lines = compared_lines(self.rekey.pair, counts)
         return status, [*lines, *execution_cost_lines(output["cost"])]
 
     def _served_there(self, output: Mapping[str, Any]) -> tuple[int, list[str]]:
         self.rekey.move_expiry()
-        return DONE, [serves_line(self._pair, output["control"], output.get("pause"))]
+        return DONE, [serves_line(self.rekey.pair, output["control"], output.get("pause"))]
 
     def _progress(self) -> RekeyStatus:
         return self.rekey.status(counts=False)

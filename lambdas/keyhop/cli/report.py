@@ -6,7 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, limit, output, positive, whole
-from keyhop.report.findings import SEVERITIES
+from keyhop.public.limits import SEVERITIES, SHOW_KEYS
 from keyhop.report.request import (
     DEFAULT_UNITS,
     LIKE_A_TIME,
@@ -15,12 +15,11 @@ from keyhop.report.request import (
     is_time,
     seconds_of,
 )
-from keyhop.report.shown import SHOW_KEYS
 
-FORMATS = ("text", "json", "html")
+FORMATS = (*shared.FORMATS, "html")
 
-reading = in_section("What is looked at")
-judged = in_section("What is judged")
+reading = in_section("Sources")
+judged = in_section("Judgement")
 
 LOCAL = ("code", "requests", "output", "give_up_after")
 
@@ -40,22 +39,27 @@ def seconds(text: str) -> float:
 @click.command(
     "report",
     cls=shared.Command,
-    short_help="Say what is wrong with a table's keys, and what to do.",
+    short_help="Report the problems of a table's keys, with advice.",
 )
 @shared.table
 @reading("--dry-run", "-n", help="read no data; print what the sample may cost")
 @reading(
     "--exhaustive",
-    help="look at every partition key, not at a sample; asks before it costs more than a little",
+    help="read every partition key instead of a sample; asks before it costs more than $1",
 )
 @reading("--control-plane-only", help="read nothing of the table's data")
 @reading(
     "--since TIME", help="how far back metrics go (default 14d)", type=time_span, default="14d"
 )
-@reading("--stream TIME", help="read the last 15m, say, of the table's stream", type=seconds)
+@reading(
+    "--stream TIME", help="read the end of the table's stream, such as the last 15m", type=seconds
+)
 @reading("--insights", help="ask Contributor Insights for the most accessed keys, where it is on")
 @reading("--code DIR", help="look for calls in your application's Python files; runs none of them")
-@reading("--requests FILE", help="what keyhop.report.sampler has written in your application")
+@reading(
+    "--requests FILE",
+    help="the requests that keyhop.report.sampler has recorded in your application",
+)
 @reading(
     "--accept WHAT",
     help=f"{THROTTLED}: read the table even if its key ranges were throttled within the last hour",
@@ -65,8 +69,8 @@ def seconds(text: str) -> float:
 @judged("--peak-writes W", help="write units a second that you expect", type=positive)
 @judged(
     "--candidate KEY",
-    help="another partition key, such as 'PK=DEVICE#{deviceId}#{ts:day}': what would become of "
-    "your items under it; may be given again",
+    help="another partition key, such as 'PK=DEVICE#{deviceId}#{ts:day}': judge how "
+    "your items would be under it; may be repeated",
     multiple=True,
 )
 @judged(
@@ -91,7 +95,7 @@ def seconds(text: str) -> float:
 @output(
     "--format FORMAT",
     "-f",
-    help="text (default), json or html, to standard output",
+    help="text (default); json; csv: a row for each finding; typed-json: as json; html: the page",
     type=click.Choice(FORMATS),
 )
 @output(
@@ -99,20 +103,20 @@ def seconds(text: str) -> float:
 )
 @output(
     "--show-keys HOW",
-    help="digest (default): keys are nowhere written; prefix: the first characters; full",
+    help="digest (default): no key is written; prefix: the first characters; full",
     type=click.Choice(SHOW_KEYS),
     default="digest",
 )
 @output(
     "--baseline OLD.json",
-    help="tell what has changed since this report; with --remote: since that of the run OLD",
+    help="print the changes since this report; with --remote: since that of the run OLD",
 )
 @output(
     "--fail-on SEVERITY",
     help="exit status 5 for a finding of this severity or worse; with --baseline for new ones",
     type=click.Choice(SEVERITIES),
 )
-@output("--strict", help="exit status 6 if a rule is unknown that a flag would make known")
+@output("--strict", help="exit status 6 if a rule is unknown and a flag would answer it")
 @shared.quiet
 @shared.remotely
 @shared.max_concurrency
@@ -133,11 +137,11 @@ def run(**options: Any) -> None:
       keyhop report Orders --fail-on high --baseline report/report.json
       keyhop report Orders --remote --follow     by a deployment
 
-    Each rule says found, clear or unknown: clear only where what was read excludes it, unknown with
-    the price of knowing. What it means and how it is known: docs/how-to/report.md.
+    The result of each rule is found, clear or unknown. It is clear only if the data excludes the
+    problem; an unknown one has the price of an answer. docs/how-to/report.md explains the rules.
 
-    exit status: 0 done, 2 error, 4 --max-cost, 5 a finding as severe as --fail-on, 6 something is
-    unknown and --strict was given, 130 interrupted, 143 terminated. With --remote: 0 started.
+    exit status: 0 done, 2 error, 4 --max-cost reached, 5 a finding as severe as --fail-on, 6 an
+    unknown rule with --strict, 130 interrupted, 143 terminated. With --remote: 0 started.
     """
     shared.check_place(options["remote"], LOCAL)
     if options["remote"] and options["format"] == "html":

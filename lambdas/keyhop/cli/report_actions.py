@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keyhop.checks import check_characters
 from keyhop.cli.exit_status import DONE
@@ -20,16 +20,16 @@ from keyhop.cli.session import (
     connection_of,
     place,
     stop_on_signals,
-    suggesting,
 )
-from keyhop.dynamodb.client import Connection, NamedTable
 from keyhop.errors import CannotStart
 from keyhop.jobs.request import table_name
 from keyhop.public.examination import Examination, examine
 from keyhop.public.runs import Progress
-from keyhop.report.pages.baseline import status_of
-from keyhop.report.pages.text import Line, changes, summary
+from keyhop.public.tables import NamedTable, suggesting
 from keyhop.report.request import ReportInput
+
+if TYPE_CHECKING:
+    from keyhop.dynamodb.client import Connection
 
 HTML, JSON = "report.html", "report.json"
 STYLES = {
@@ -43,7 +43,7 @@ STYLES = {
     "command": "bold",
     "quiet": "dim",
 }
-_FIELDS = {one.name for one in fields(ReportInput)}
+_FIELDS = {field.name for field in fields(ReportInput)}
 ARGUMENTS = (
     *("stack", "exhaustive", "control_plane_only", "since", "stream", "insights", "code"),
     *("requests", "accept", "peak_writes", "confirm", "max_read_units", "max_read_rate"),
@@ -64,7 +64,7 @@ def run(options: Options) -> int:
     _check(options)
     baseline = None if options.baseline is None else _old(options.baseline)
     _check_output(options.output)
-    with stop_on_signals("A report that is cut short says nothing.") as stop:
+    with stop_on_signals("No report was made.") as stop:
         return _put_out(options, _examine(options, baseline, stop))
     return stop.status
 
@@ -72,9 +72,9 @@ def run(options: Options) -> int:
 def _check(options: Options) -> None:
     """Raise CannotStart for flags that exclude each other, by their names."""
     if options.dry_run and any(getattr(options, name) for name in OF_A_REPORT):
-        raise CannotStart(f"--dry-run only tells the price: leave out {_listed(OF_A_REPORT)}.")
+        raise CannotStart(f"--dry-run only prints the price: leave out {_listed(OF_A_REPORT)}.")
     if options.dry_run and options.format == "html":
-        raise CannotStart("--dry-run has no page: its formats are text and json.")
+        raise CannotStart("--dry-run has no page: leave out --format html.")
     values = {name: value for name, value in _arguments(options).items() if name in _FIELDS}
     report_input = ReportInput(table=options.table, **{**values, "baseline": None})
     for sentence in report_input.contradictions(flag):
@@ -136,7 +136,7 @@ def _examine(options: Options, baseline: Any, stop: Stop) -> Examination:
         )
 
 
-def _price_facts(price: Examination, connection: Connection) -> Facts:
+def _price_facts(price: Examination, connection: "Connection") -> Facts:
     yield from place(price.arn, connection.endpoint)
     items, dollars = price.to_json()["items"], price.dollars
     yield "items", f"{items:,}" if items else "not known yet"
@@ -145,7 +145,7 @@ def _price_facts(price: Examination, connection: Connection) -> Facts:
 
 
 def _put_out(options: Options, examination: Examination) -> int:
-    if (report := examination.report) is None:
+    if examination.dry_run:
         put_out(options.format, examination.to_json(), examination.to_text)
         return DONE
     if options.output is not None:
@@ -154,17 +154,18 @@ def _put_out(options: Options, examination: Examination) -> int:
         (folder / JSON).write_text(_json(examination), encoding="utf-8")
     forms: dict[str, Callable[[Examination], str]] = {
         "json": _json,
+        "typed-json": _json,
         "html": Examination.to_html,
     }
     if options.format in forms:
         sys.stdout.write(encodable(forms[options.format](examination)))
+    elif options.format == "csv":
+        put_out("csv", examination.to_json()["findings"], str)
     else:
-        _print(summary(report, _width()))
-        if examination.changes is not None:
-            _print(changes(examination.changes))
+        _print(examination)
         if options.output is not None:
             print(f"\nThe page, with pictures: {Path(options.output) / HTML}")
-    return status_of(report, options.fail_on, options.strict, examination.changes)
+    return examination.exit_status(options.fail_on, options.strict)
 
 
 def _width() -> int:
@@ -176,7 +177,8 @@ def _json(examination: Examination) -> str:
     return json.dumps(examination.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _print(lines: list[Line]) -> None:
+def _print(examination: Examination) -> None:
+    lines = examination.lines(_width())
     if not sys.stdout.isatty():
         for line in lines:
             print(encodable(line.text))

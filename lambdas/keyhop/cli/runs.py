@@ -6,7 +6,7 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import in_section, together, whole
-from keyhop.jobs.request import DEFAULT_STACK
+from keyhop.public.limits import DEFAULT_STACK
 
 MOST_LISTED = 1000
 
@@ -21,7 +21,7 @@ everywhere = together(
     ),
     shared.reporting,
 )
-follow = option("--follow", help="show how far it is until it ends; Ctrl-C ends only the showing")
+follow = option("--follow", help="show the progress until the end; Ctrl-C ends only the display")
 name = shared.argument("run", help="name of a run, or ARN of an execution")
 
 
@@ -38,18 +38,18 @@ def runs(**_: Any) -> None:
     \b
     examples:
       keyhop runs list                       the latest runs
-      keyhop runs show RUN --follow          how far one is, until it ends
+      keyhop runs show RUN --follow          the progress of one
       keyhop runs fetch RUN keys             its keys, into a directory
       keyhop runs stop RUN                   stop it
     """
 
 
 @runs.command("list", cls=shared.Command, short_help="List the latest runs.")
-@option("--table NAME", help="only those of this table")
-@option("--limit N", help="how many (default 20)", type=whole(1, MOST_LISTED), default=20)
+@option("--table NAME", help="only runs of this table")
+@option("--limit N", help="the number of runs (default 20)", type=whole(1, MOST_LISTED), default=20)
 @everywhere
 def list_runs(**options: Any) -> None:
-    """List the latest runs of a deployment, the last begun first.
+    """List the latest runs of a deployment, the latest first.
 
     \b
     examples:
@@ -66,7 +66,7 @@ def list_runs(**options: Any) -> None:
 @follow
 @everywhere
 def show(**options: Any) -> None:
-    """Show how far a run of a deployment is, what came of it, or why it failed.
+    """Show the progress of a run of a deployment, its result, or why it failed.
 
     \b
     examples:
@@ -75,14 +75,16 @@ def show(**options: Any) -> None:
       keyhop runs show RUN --format json     for programs
 
     exit status: 0 shown, with --follow: finished; 2 error, with --follow: or failed; 3 its check
-    has found missing keys; 4 its read units are spent; 130 Ctrl-C: the run goes on.
+    has found missing keys; 4 its read units are spent; 130 Ctrl-C: the run continues.
     """
 
 
 @runs.command("fetch", cls=shared.Command, short_help="Copy the keys of a run.")
 @name
 @shared.argument(
-    "directory", metavar="DIR", help="new, or empty, or of a fetch that broke off; - to print them"
+    "directory",
+    metavar="DIR",
+    help="a new or empty directory, or that of an interrupted fetch; - to print the keys",
 )
 @everywhere
 def fetch(**options: Any) -> None:
@@ -93,8 +95,8 @@ def fetch(**options: Any) -> None:
       keyhop runs fetch RUN keys             keys/parts, keys/manifest.json
       keyhop runs fetch RUN - --format csv   print them; nothing is kept
 
-    The directory is as one of keyhop keys --output. Each part is checked by its SHA-256. After an
-    interruption the same command goes on.
+    The directory is like that of keyhop keys --output. The SHA-256 of each part is checked. After
+    an interruption the same command continues.
 
     exit status: 0 done, 2 error, 130 interrupted, 143 terminated.
     """

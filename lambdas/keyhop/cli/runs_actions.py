@@ -23,13 +23,13 @@ from keyhop.cli.exit_status import (
     KEYS_MISSING,
 )
 from keyhop.cli.options import Options, flag
-from keyhop.cli.output import aligned, columns, cost_facts, printable, put_out
+from keyhop.cli.output import columns, printable, put_out
 from keyhop.cli.progress import StatusLine, progress_text
 from keyhop.cli.session import Facts, Stop, confirm, stop_on_signals
 from keyhop.cli.settings import sources_text
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart, KeyhopError
-from keyhop.jobs.request import DEFAULT_STACK, JobInput, RunInput
+from keyhop.jobs.request import JobInput, RunInput
 from keyhop.keys.request import KeysInput
 from keyhop.public.deployment import (
     ENUMERATE_KEYS,
@@ -42,12 +42,13 @@ from keyhop.public.deployment import (
     open_stack,
 )
 from keyhop.public.fetch import check_is_free
+from keyhop.public.limits import DEFAULT_STACK
 from keyhop.public.runs import Progress
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, cost_facts, counted, duration
 
 STATES = {
     "RUNNING": "running",
-    "PENDING_REDRIVE": "to be gone on with",
+    "PENDING_REDRIVE": "waiting for a redrive",
     "SUCCEEDED": "finished",
     "FAILED": "failed",
     "TIMED_OUT": "timed out",
@@ -61,9 +62,9 @@ WORDS = {
     "ForEachKey": ("planning", "working", "working", "key"),
     "RekeyBackfill": ("planning", "copying", "copying", "item"),
     "RekeyVerify": (
-        "planning; within 12 s of a copy it waits until nothing of that is under way",
+        "planning; within 12 s of a copy it waits for the end of its writes",
         "comparing",
-        "looking at what differs",
+        "looking at the differences",
         "item",
     ),
 }
@@ -256,7 +257,7 @@ def _show_progress(status: StatusLine, machine: str, beside: Beside, progress: P
     with suppress(KeyhopError):  # The run does not depend on its display.
         kind, more = beside()
     if machine not in WORDS or not isinstance(progress, RunProgress):
-        status.now(kind or progress.activity, more or f"{machine}: at work")
+        status.now(kind or progress.activity, more or f"{machine}: running")
         return
     planning, reading, ending, what = WORDS[machine]
     if not progress.segments:

@@ -8,27 +8,24 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
 from threading import Event, Timer
 from types import FrameType
-from typing import Any
-
-from botocore.exceptions import BotoCoreError, ClientError
+from typing import TYPE_CHECKING, Any
 
 from keyhop.cli.exit_status import INTERRUPTED, SENTENCE, TERMINATED
 from keyhop.cli.options import Options
-from keyhop.cli.output import aligned, is_text, put_out
+from keyhop.cli.output import is_text, put_out
 from keyhop.cli.progress import StatusLine
 from keyhop.cli.settings import sources_text
-from keyhop.dynamodb.client import Connection, DynamoDB, connect
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.tables import Table, look_up
-from keyhop.dynamodb.units import VARIABLE
-from keyhop.errors import CannotStart, Stopped, TableNotFound
-from keyhop.jobs.estimate import Ahead
-from keyhop.public.tables import CONNECTIONS
-from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.wording import did_you_mean
+from keyhop.errors import CannotStart, Stopped
+from keyhop.public.limits import DEFAULT_PATIENCE_SECONDS
+from keyhop.public.tables import NamedTable, connected, open_table, suggesting
+from keyhop.wording import aligned
+
+if TYPE_CHECKING:
+    from keyhop.dynamodb.client import Connection
+    from keyhop.jobs.estimate import Ahead
 
 Facts = Iterable[tuple[str, str]]
 """The names and values that are shown above the question."""
@@ -45,12 +42,9 @@ STOP_SECONDS = 4.5
 """After so long nothing is waited for any more; the current slice waits for less (worker.py)."""
 
 TOO_LATE = (
-    "keyhop: Interrupted while an answer was awaited: ended as by a crash, which costs what was "
-    "not committed.\n"
+    "keyhop: Interrupted during a request, so it ends at once. Work that was not committed is "
+    "lost.\n"
 )
-
-MOST_NAMES = 1_000
-"""The maximum number of tables among which to look for similar names: ten requests."""
 
 
 @dataclass(slots=True)
@@ -67,21 +61,16 @@ class Session:
     A session may begin before `stop_on_signals` does: signals then end its first look at once.
     """
 
-    def __init__(
-        self,
-        options: Options,
-        stop: Stop | None = None,
-        table_of: Callable[[Connection, str], Table] = look_up,
-        threads: int = 0,
-    ) -> None:
+    def __init__(self, options: Options, stop: Stop | None = None, threads: int = 0) -> None:
         self.options = options
         self.stop = stop or Stop(Event())
-        self.connection = connection_of(options, threads)
-        with suggesting(self.connection, options.table):
-            self.table = table_of(self.connection, options.table)
         self.say = StatusLine(getattr(options, "quiet", True)).say
         if used := getattr(options, "settings", None):
             self.say(sources_text(used))
+        self.connection = connection_of(options, threads)
+        with suggesting(self.connection, options.table):
+            self.opened = open_table(NamedTable(self.connection, options.table))
+        self.table = self.opened.table
 
     def confirm(self, act: str, facts: Callable[[], Facts] = tuple) -> None:
         """Ask below the table's place and the facts, unless --yes was given; see `confirm`."""
@@ -103,7 +92,7 @@ class Session:
         if not options.quiet or not is_text(options.format):
             put_out(options.format, report, text, rows)
 
-    def ask_about_cost(self, title: str, capped: float | None, ahead: Ahead) -> None:
+    def ask_about_cost(self, title: str, capped: float | None, ahead: "Ahead") -> None:
         """Ask, if reading may cost more than ASK_ABOVE; --yes and --max-cost are answers.
 
         Args:
@@ -131,35 +120,10 @@ class Session:
         confirm(act, facts, False, self.stop.event)
 
 
-def connection_of(options: Options, threads: int = 0) -> Connection:
+def connection_of(options: Options, threads: int = 0) -> "Connection":
     """Connect to the place that the options name, with connections for so many threads."""
     endpoint = Endpoint(options.region, options.profile, options.endpoint_url, options.role_arn)
-    patience = getattr(options, "give_up_after", DEFAULT_PATIENCE_SECONDS)
-    own_prices = os.environ.get(VARIABLE)
-    return connect(endpoint, max(CONNECTIONS, threads), own_prices, give_up_after=patience)
-
-
-@contextmanager
-def suggesting(connection: Connection, table: str) -> Iterator[None]:
-    """Add similar names of tables to a TableNotFound, if tables may be listed."""
-    try:
-        yield
-    except TableNotFound as error:
-        try:
-            names = list(islice(_table_names(connection.client), MOST_NAMES))
-        except (BotoCoreError, ClientError):
-            raise error from None
-        raise TableNotFound(f"{error}{did_you_mean(table, names)}") from error
-
-
-def _table_names(client: DynamoDB) -> Iterator[str]:
-    page: dict[str, Any] = {}
-    while True:
-        after = page.get("LastEvaluatedTableName")
-        page = client.call("list_tables", **({"ExclusiveStartTableName": after} if after else {}))
-        yield from page["TableNames"]
-        if "LastEvaluatedTableName" not in page:
-            return
+    return connected(endpoint, threads, getattr(options, "give_up_after", DEFAULT_PATIENCE_SECONDS))
 
 
 def confirm(act: str, facts: Callable[[], Facts], yes: bool, stop: Event) -> None:

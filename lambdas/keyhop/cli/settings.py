@@ -39,18 +39,27 @@ def settings() -> dict[str, Setting]:
     Raises:
         CannotStart: The file or one of its settings is wrong.
     """
-    found = _settings_of_file()
+    values = _settings_of_file()
     for name in (*TEXTS, *RATES):
         variable = f"KEYHOP_{_option(name).upper()}"
-        if value := os.environ.get(variable):
-            found[_option(name)] = Setting(value, variable)
-    return found
+        if text := os.environ.get(variable):
+            value = _number(text) if name in RATES else text
+            _check(variable, name, value)
+            values[_option(name)] = Setting(value, variable)
+    return values
 
 
 def sources_text(used: Mapping[str, str]) -> str:
     """Return a sentence about the settings with these names, by their sources."""
     parts = (f"{name.replace('_', ' ')} from {source}" for name, source in used.items())
     return f"settings: {', '.join(parts)}"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _option(name: str) -> str:
@@ -70,12 +79,11 @@ def _settings_of_file() -> dict[str, Setting]:
     except ValueError as error:
         raise CannotStart(f"{path} is not valid TOML: {error}.") from error
     for name, value in table.items():
-        _check(path, name, value)
+        _check(f"{name} in [tool.keyhop] of {path}", name, value)
     return {_option(name): Setting(value, str(path)) for name, value in table.items()}
 
 
-def _check(path: Path, name: str, value: Any) -> None:
-    where = f"{name} in [tool.keyhop] of {path}"
+def _check(where: str, name: str, value: Any) -> None:
     if name not in (*TEXTS, *RATES):
         near = did_you_mean(name, (*TEXTS, *RATES))
         names = f"{', '.join((*TEXTS, *RATES[:-1]))} and {RATES[-1]}"

@@ -6,14 +6,13 @@ import click
 
 from keyhop.cli import options as shared
 from keyhop.cli.options import Decorator, argument, in_section, together, whole
-from keyhop.jobs.request import DEFAULT_STACK
-from keyhop.sharding.key.names import MOST_SHARDS
+from keyhop.public.limits import DEFAULT_STACK, MOST_SHARDS
 
 option = in_section("This action")
-choosing = in_section("How writers choose shards, in a table to which nobody has written yet")
+choosing = in_section("How writers choose shards")
 metadata = option(
     "--metadata NAME",
-    help="the table's shard-metadata table (default: what the outputs of --stack say, else "
+    help="the table's shard-metadata table (default: that in the outputs of --stack, otherwise "
     "TABLE-shards)",
 )
 stack = shared.place(
@@ -26,8 +25,12 @@ key = together(
     option("--base64", help="KEY is base64; a binary partition key needs it"),
 )
 changing = together(
-    option("--dry-run", "-n", help="only show what it would do"),
-    choosing("--placement", type=click.Choice(("random", "calculated"))),
+    option("--dry-run", "-n", help="print what the command would do, and change nothing"),
+    choosing(
+        "--placement",
+        help="only for a table without writes so far, as the flags below",
+        type=click.Choice(("random", "calculated")),
+    ),
     choosing(
         "--hash", help="(default: jump)", type=click.Choice(("jump", "modulo")), default="jump"
     ),
@@ -57,13 +60,13 @@ def shards(**_: Any) -> None:
 
     A logical key of a sharded table (/f.txt) is spread over physical keys (/f.txt_1, /f.txt_2,
     ...). How many there are is in the table's shard-metadata table, an item for each logical key.
-    That is --metadata, or what the outputs of --stack name, or TABLE-shards. Writers add shards by
-    themselves when the service says that a key is hot; here you look, add some before a rush, and
-    take some away after it. KEY is always the logical key.
+    Its name is --metadata, or is in the outputs of --stack, or is TABLE-shards. Writers add shards
+    when the service reports a hot key. With these commands you look at shards, add some before a
+    rush, and drain them after it. KEY is always the logical key.
 
     exit status: 0 done, 2 error, 130 interrupted, 143 terminated. add and drain can be started
-    again after an interruption: they go on with what the metadata says. Readers and writers go on
-    meanwhile.
+    again after an interruption: they continue from the metadata. Readers and writers are not
+    interrupted.
     """
 
 
@@ -105,7 +108,7 @@ def show(**options: Any) -> None:
     key,
     option(
         "--count N",
-        help="how many to add (default 1); each query of the key reads all of them",
+        help="how many shards to add (default 1); each query of the key reads all of them",
         type=some_shards,
         default=1,
     ),
@@ -129,10 +132,10 @@ def add(**options: Any) -> None:
 @action(
     "drain",
     key,
-    option("--shards M", help="how many are to be left", type=some_shards),
+    option("--shards M", help="how many shards the key keeps", type=some_shards),
     option(
         "--call-off",
-        help="end a drain that is under way, and use all shards again; what was moved stays there",
+        help="end a drain that is under way, and use all shards again; moved items stay there",
     ),
     changing,
     shared.remotely,
@@ -163,11 +166,18 @@ def drain(shards: int | None, call_off: bool, dry_run: bool, remote: bool, **opt
 
 @action(
     "recover",
-    option("--key KEY", help="this logical key only: each of 1,000 possible shards is looked at"),
+    option("--key KEY", help="only this logical key: it looks at each of 1,000 possible shards"),
     option("--base64", help="KEY is base64; a binary partition key needs it"),
     option(
         "--with-gaps",
-        help="also keys of which some shards hold nothing, as ordinary keys look that end in _3",
+        help="also keys with an empty shard before the last one; ordinary keys that end in _3 look "
+        "the same",
+    ),
+    shared.limit(
+        "--max-cost DOLLARS",
+        help="do not begin if the least estimate is higher, and stop when this is spent (exit "
+        "status 4). The reads of the list of keys count",
+        type=shared.positive,
     ),
     changing,
 )
@@ -180,8 +190,8 @@ def recover(**options: Any) -> None:
       keyhop shards recover Audit
       keyhop shards recover Audit --key /f.txt
 
-    A key whose metadata is gone, or knows of fewer shards than have items, gets as many as the
-    greatest number that one of its physical keys ends in. It reads the metadata table, waits for
-    settle_seconds, and lists the table's keys, as keyhop keys does and for that price. Writers and
-    readers can continue. After an interruption, start it again.
+    If the metadata of a key is missing, or has fewer shards than have items, the key gets as many
+    shards as the greatest number at the end of its physical keys. It reads the metadata table,
+    waits for settle_seconds, and lists the table's keys, as keyhop keys does and for that price.
+    Writers and readers can continue. After an interruption, start it again.
     """

@@ -13,19 +13,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from keyhop import KeyShards, LostKey
 from keyhop.cli.exit_status import DONE, FAILED
 from keyhop.cli.options import Options
-from keyhop.cli.output import UNLIMITED_WIDTH, aligned, encodable, is_text, put_out
+from keyhop.cli.output import UNLIMITED_WIDTH, encodable, is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
-from keyhop.cli.session import Facts, Session, Stop, stop_on_signals, suggesting
+from keyhop.cli.session import Facts, Session, Stop, stop_on_signals
 from keyhop.errors import CannotStart
 from keyhop.public.runs import Progress
 from keyhop.public.shards import RECOVERY_UNITS, ShardChange, Shards
-from keyhop.public.tables import OpenTable
+from keyhop.public.tables import suggesting
 from keyhop.sharding.key.texts import BAR, ago, escaped, moment, shards_text, shown
-from keyhop.sharding.manage import KeyShards
-from keyhop.sharding.recover import LostKey
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, counted, duration
 
 MOST_SHOWN = 10
 """Lost keys that are named before the question."""
@@ -37,7 +36,7 @@ def run(options: Options) -> int:
     """Run one action on the shards of a table, and return its exit status."""
     if getattr(options, "remote", False):
         return _start_drain(options)
-    advice = "Start the same command again to go on; keyhop shards show tells where the key stands."
+    advice = "Start the same command again to go on; keyhop shards show prints the key's state."
     status = StatusLine(getattr(options, "quiet", True))
     with stop_on_signals(advice) as stop, status:
         return int(getattr(ShardsCommand(options, stop, status), options.action)())
@@ -64,13 +63,15 @@ class ShardsCommand(Session):
         names = ("placement", "hash", "append_only", "separator")
         with suggesting(self.connection, options.metadata or f"{options.table}-shards"):
             self.shards = Shards(
-                OpenTable(self.connection, self.table),
+                self.opened,
                 **{name: getattr(options, name) for name in names if hasattr(options, name)},
                 stack=options.stack,
                 metadata=options.metadata,
                 progress=self._show,
                 approve=self._ask,
-                approve_reads=lambda ahead, most: self.ask_about_cost(self.table.name, most, ahead),
+                approve_reads=lambda ahead, maximum: self.ask_about_cost(
+                    self.table.name, maximum, ahead
+                ),
                 say=status.say,
                 stop=stop.event,
             )
@@ -170,21 +171,23 @@ class ShardsCommand(Session):
     def recover(self) -> int:
         options = self.options
         key = None if options.key is None else self._key()
-        found = self.shards.recover(key, with_gaps=options.with_gaps, dry_run=options.dry_run)
+        lost_keys = self.shards.recover(
+            key, with_gaps=options.with_gaps, max_cost=options.max_cost, dry_run=options.dry_run
+        )
         if options.dry_run:
             self.say(f"metadata: {escaped(self.shards.metadata)}, {self.shards.metadata_reason}")
-        keys = [lost for lost in found if options.with_gaps or not lost.has_gaps]
+        keys = [lost for lost in lost_keys if options.with_gaps or not lost.has_gaps]
         if options.dry_run or not keys:  # otherwise they were shown before the question
-            self._show_lost(found)
+            self._show_lost(lost_keys)
         if keys or not is_text(options.format):
             records = [lost.to_json() for lost in keys]
             put_out(options.format, records, lambda: "\n".join(lost.to_text() for lost in keys))
         return FAILED if any(lost.error is not None for lost in keys) else DONE
 
-    def _show_lost(self, found: Sequence[LostKey]) -> int:
-        """Show what is lost, and return how many keys are to be recovered."""
-        keys = [lost for lost in found if self.options.with_gaps or not lost.has_gaps]
-        left_out = [] if self.options.with_gaps else [lost for lost in found if lost.has_gaps]
+    def _show_lost(self, lost_keys: Sequence[LostKey]) -> int:
+        """Show the lost keys, and return how many of them will be recovered."""
+        keys = [lost for lost in lost_keys if self.options.with_gaps or not lost.has_gaps]
+        left_out = [] if self.options.with_gaps else [lost for lost in lost_keys if lost.has_gaps]
         if not keys:
             metadata = escaped(self.shards.metadata)
             self.say(f"{metadata} lacks nothing: no key has items in shards beyond it.")
@@ -196,9 +199,9 @@ class ShardsCommand(Session):
         if left_out:
             names = ", ".join(shown(lost.key) for lost in left_out[:MOST_SHOWN])
             self.say(
-                f"Left out: {counted(len(left_out), 'key')} with nothing in some shards before the "
-                f"last ({names}), as ordinary keys look that end in a number: --with-gaps recovers "
-                "them, too, and --key one of them."
+                f"Left out: {counted(len(left_out), 'key')} with an empty shard before the "
+                f"last one ({names}); ordinary keys that end in a number look the same. Give "
+                "--with-gaps to recover all of them, or --key for one."
             )
         return len(keys)
 

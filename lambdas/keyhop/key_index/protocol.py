@@ -44,6 +44,9 @@ from enum import Enum
 GRACE_SECONDS = 10.0
 """How long the keeper may need for a write before its absence counts as drift."""
 
+UNSEEN_KEEPER = "unseen-keeper"
+"""What a removal must accept if it cannot see whether a keeper follows the table."""
+
 
 class Call(Enum):
     """A request that comes next."""

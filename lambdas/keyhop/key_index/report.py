@@ -108,6 +108,7 @@ def action_estimate(
         return ROW_UNITS * keys if has_index else walk + LOOK_UNITS * keys, writes
 
     reads, writes = units(all_keys.mean, whole_walk.mean)
+    low = prices.dollars(*units(all_keys.low, whole_walk.low))
     high = prices.dollars(*units(all_keys.high, whole_walk.high))
     outcome = {
         "table": order.table,
@@ -118,6 +119,7 @@ def action_estimate(
         "hot": hot,
         "read_units": round(reads, 1),
         "dollars": round(prices.dollars(reads, writes), 9),
+        "dollars_low": round(low, 9),
         "dollars_high": None if math.isinf(high) else round(high, 9),
         "price": prices.on_demand,
     }

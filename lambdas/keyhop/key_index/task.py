@@ -229,6 +229,7 @@ class WalkTask(Task):
             looks_again=True,
             wrote=lambda: self._count(kind, key, put_right),
         )
+        self._book()
         if call in (None, Call.WITHDRAW):
             self._count(kind, key, counts)
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import CannotStart
 from keyhop.key_index.index import check_has_one, is_anothers, status_of
+from keyhop.key_index.protocol import UNSEEN_KEEPER
 from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.streams.event_source import MOST_OUTAGE, Follower, Mappings, Watch, modified_at
@@ -315,11 +316,11 @@ def _stream_of(table: Table) -> str:
 class OthersKeeper(Keeper):
     """A keeper of a deployment, which the command does not change.
 
-    If it is unknown whether there is one, the user may state that there is none.
+    If it is unknown whether there is one, the user may accept that.
     """
 
     watch: Watch | None
-    states_no_keeper: bool
+    accepts_unseen: bool
 
     def check_may_detach(self, table: Table) -> None:
         keepers = self._keepers(table)
@@ -329,11 +330,11 @@ class OthersKeeper(Keeper):
                 f"A keeper follows the table's stream and would put the sentinels back: {names}. "
                 f"Start the state machine RemoveKeyIndex of its deployment."
             )
-        if keepers is None and not self.states_no_keeper:
+        if keepers is None and not self.accepts_unseen:
             raise CannotStart(
                 "It cannot be seen from here whether a keeper follows the table's stream, which "
                 "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
-                "know of none, give no_keeper=True."
+                f'know of none, give accept="{UNSEEN_KEEPER}".'
             )
 
     def mappings(self, table: Table) -> int:

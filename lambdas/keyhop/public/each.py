@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -18,7 +18,7 @@ from keyhop.each.effect import Effect
 from keyhop.each.outcomes import LIMITS, PUT, per_key
 from keyhop.each.request import EachInput
 from keyhop.each.task import checked_effect
-from keyhop.errors import CannotStart, KeyhopError, Stopped
+from keyhop.errors import BudgetSpent, CannotStart, KeyhopError, Stopped
 from keyhop.jobs.estimate import estimate
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.layout import Wishes
@@ -29,7 +29,7 @@ from keyhop.keys.request import keys_request
 from keyhop.keys.task import choose_method
 from keyhop.public.deployment import index_record
 from keyhop.public.key_list import Listing
-from keyhop.public.runs import OwnStop, Progress, opened_job, progress_of
+from keyhop.public.runs import OwnStop, Progress, check_estimate, opened_job, progress_of
 from keyhop.public.tables import OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.reader import PageReader
@@ -45,11 +45,13 @@ OF_LIST = ("keys", "method", "reason", "read_units", "requests", "seconds")
 _ACTIONS = ("put", "update", "invoke", "queue", "start_machine", "undo")
 _CHECKED = ("put", "item", "values", "names", "invoke", "update", "guard", "overwrite", "batch")
 _ABOVE_ZERO = Must(number(5e-324), "a number above 0")
-_LIMITS = ("max_write_rate", "max_write_units", "max_read_rate", "max_read_units", "patience")
+_LIMITS = ("max_write_rate", "max_write_units", "max_read_rate", "max_read_units")
 _REQUIREMENTS = {
     **{name: must for name, must in requirements_of(EachInput).items() if name in _CHECKED},
     "method": A_METHOD,
-    **dict.fromkeys(_LIMITS, _ABOVE_ZERO),  # Those of a deployment are narrower.
+    **dict.fromkeys(
+        (*_LIMITS, "max_cost", "patience"), _ABOVE_ZERO
+    ),  # Those of a deployment are narrower.
     "processes": Must(whole(1, 256), "a whole number from 1 to 256"),
 }
 
@@ -113,6 +115,7 @@ def for_each_key(
     max_write_units: float | None = None,
     max_read_rate: float | None = None,
     max_read_units: float | None = None,
+    max_cost: float | None = None,
     patience: float = DEFAULT_PATIENCE_SECONDS,
     processes: int | None = 1,
     output: str | Path | None = None,
@@ -159,6 +162,9 @@ def for_each_key(
         max_write_rate: The maximum write units a second.
         max_write_units: Raise BudgetSpent before more write units than this are spent.
         max_read_rate, max_read_units: The same for the reads of listing the keys.
+        max_cost: Raise BudgetSpent before anything is read or written if the run costs more dollars
+            of reads and writes for sure, and otherwise when it has cost so many. Requests that are
+            in flight then are paid, too. Other services are not counted.
         patience: Raise GaveUp when nothing but throttling and failures came for so many seconds.
         processes: The number of processes that list the keys; see `list_keys`.
         output: The directory of the run. By default it is a new one in the working directory, named
@@ -228,7 +234,8 @@ def for_each_key(
         patience,
         progress or (lambda progress: None),
         say or (lambda text: None),
-        OwnStop(stop),
+        OwnStop(stop, opened.connection.prices, max_cost),
+        max_cost,
     )
     try:
         return run.estimate() if dry_run else run.run(approve or (lambda action, estimate: None))
@@ -257,8 +264,11 @@ class _Run:
         progress: Callable[[Progress], None],
         say: Callable[[str], None],
         stop: OwnStop,
+        max_cost: float | None,
     ) -> None:
         self.stop = stop
+        self._max_cost = max_cost
+        self._estimate = cache(self._look_ahead)
         self._connection, self._table = opened.connection, opened.table
         self._settings = settings
         self._request = settings.request(str, {})
@@ -286,9 +296,12 @@ class _Run:
         if not is_begun:
             self._check()
         if not is_resumed:
+            if self._max_cost is not None:
+                check_estimate(self._estimate().to_json()["minimum_dollars"], self._max_cost)
             approve(_action_of(self._request.options["effect"]), self._estimate)
         self._say(f"The run is kept in {self._path}.")
         if self._makes_list and not is_begun and not self._make_list(is_resumed):
+            self._check_spent({})
             return self._result({})
         return self._work(is_resumed)
 
@@ -314,7 +327,7 @@ class _Run:
     def _list_manifest(self) -> dict[str, Any] | None:
         return Journal(Directory(self._list)).manifest() if self._list.is_dir() else None
 
-    def _estimate(self) -> EachResult:
+    def _look_ahead(self) -> EachResult:
         """Estimate the costs by a sample or a list, before anything is written."""
         keys, sampled, units = self._expected()
         effect, write_units, read_units = self._request.options["effect"], 1.0, 0.0
@@ -338,6 +351,9 @@ class _Run:
             "write_units_per_key": write_units,
             "without_writes_to": list(self._table.vector_indexes),
             "dollars": dollars,
+            "minimum_dollars": prices.dollars(
+                units.low + keys.low * read_units, keys.low * write_units
+            ),
             "maximum_dollars": maximum,
             "price": prices.on_demand,
             "seconds_of_writing": writes / self._settings.max_write_rate,
@@ -431,7 +447,18 @@ class _Run:
             except KeyhopError as error:
                 error.result = self._result(job.finish()[1], job.journal, error)
                 raise
-            return self._result(job.finish()[1], job.journal)
+            summary = job.finish()[1]
+            if not summary["finished"]:
+                self._check_spent(summary, job.journal)
+            return self._result(summary, job.journal)
+
+    def _check_spent(self, summary: Mapping[str, Any], journal: Journal | None = None) -> None:
+        """Raise BudgetSpent, with the figures so far, if the maximum cost is spent."""
+        try:
+            self.stop.check_spent()
+        except BudgetSpent as error:
+            error.result = self._result(summary, journal, error)
+            raise
 
     def _do(self, job: LocalJob) -> None:
         """Work to the end, or until the run is stopped, and report the progress."""

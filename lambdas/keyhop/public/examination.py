@@ -21,11 +21,11 @@ from keyhop.public.tables import CONNECTIONS
 from keyhop.report.candidates.streamed import Streamed
 from keyhop.report.course import Course
 from keyhop.report.facts import Absent, CodeFacts, RequestFacts, SampleFacts, StreamFacts
-from keyhop.report.findings import Finding, Report
-from keyhop.report.pages.baseline import AGAIN, Differences, check, differences
+from keyhop.report.findings import Finding, Report, Severity
+from keyhop.report.pages.baseline import AGAIN, Differences, check, differences, status_of
 from keyhop.report.pages.document import to_json
 from keyhop.report.pages.page import page
-from keyhop.report.pages.text import summary
+from keyhop.report.pages.text import Line, changes, summary
 from keyhop.report.request import ReportInput
 from keyhop.report.sampling import sample
 from keyhop.report.sources.absence import why_denied
@@ -89,12 +89,32 @@ class Examination:
     def to_text(self) -> str:
         """Return the report, or the price, for a person."""
         if self.report is not None:
-            return "\n".join(line.text for line in summary(self.report, 0))
+            return "\n".join(line.text for line in self.lines())
         if self.read_units is None or self.dollars is None:
             cost = "an amount that cannot be told: the size of the table is not known yet"
         else:
             cost = f"at most about {self.read_units:,.0f} RRU: ${self.dollars:,.6f}"
         return f"A report on {self.table} reads {cost}. Nothing of its data was read."
+
+    def lines(self, width: int = 0) -> list[Line]:
+        """Return the report, and the changes since the baseline, as lines with their tones.
+
+        Args:
+            width: The columns of the longest line; 0 for no limit.
+
+        Raises:
+            CannotStart: This was a dry run, which has no report.
+        """
+        since = [] if self.changes is None else changes(self.changes)
+        return [*summary(self._complete_report(), width), *since]
+
+    def exit_status(self, fail_on: Severity | None = None, strict: bool = False) -> int:
+        """Return the exit status of `keyhop report` with these flags: 0, 5 or 6.
+
+        Raises:
+            CannotStart: This was a dry run, which has no report.
+        """
+        return status_of(self._complete_report(), fail_on, strict, self.changes)
 
     def _complete_report(self) -> Report:
         if self.report is None:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import Event
 from typing import Any, NoReturn
 
-from keyhop.checks import Must, check_arguments, number
+from keyhop.checks import Must, check_arguments, number, shown, some_of
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
@@ -19,7 +19,7 @@ from keyhop.jobs.task import noted_examples
 from keyhop.key_index.index import check_has_one, check_place, check_shape, table_with_index
 from keyhop.key_index.keeper import Collections, keep
 from keyhop.key_index.life_cycle import LifeCycle, all_steps
-from keyhop.key_index.protocol import GRACE_SECONDS
+from keyhop.key_index.protocol import GRACE_SECONDS, UNSEEN_KEEPER
 from keyhop.key_index.registry import (
     DISCARDED,
     FENCE_SECONDS,
@@ -30,6 +30,7 @@ from keyhop.key_index.registry import (
     command_name,
 )
 from keyhop.key_index.report import (
+    estimate_facts,
     estimate_text,
     report_of,
     report_text,
@@ -41,7 +42,7 @@ from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import LONGEST_GRACE_SECONDS, WalkTask
 from keyhop.key_index.trust import OthersKeeper
 from keyhop.public.deployment import BUCKET, FAILURE_QUEUE, find_outputs
-from keyhop.public.runs import OwnStop, Progress, complete, opened_job, waiting
+from keyhop.public.runs import OwnStop, Progress, check_estimate, complete, opened_job, waiting
 from keyhop.public.tables import IndexRecord, OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.streams.dead_letters import DeadLetters, Reworked
@@ -58,9 +59,11 @@ ACTIVITIES = {
 LOCAL_SETTLE_SECONDS = 1
 
 _ABOVE_ZERO = Must(number(5e-324), "a number above 0")
+_ACCEPT = Must(some_of(UNSEEN_KEEPER), f"a list of {UNSEEN_KEEPER!r}")
 _ARGUMENTS = {
     "max_write_rate": _ABOVE_ZERO,
     "max_read_rate": _ABOVE_ZERO,
+    "max_cost": _ABOVE_ZERO,
     "grace_seconds": Must(
         number(0, LONGEST_GRACE_SECONDS), f"a number from 0 to {LONGEST_GRACE_SECONDS:g}"
     ),
@@ -114,6 +117,11 @@ class IndexResult:
         They name up to ten keys of each kind of drift.
         """
         return dict(self._report)
+
+    @property
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """The names and values of an estimate, for a person; only after a dry run."""
+        return tuple(estimate_facts(self._report))
 
     def to_text(self) -> str:
         """Return the result for a person. It names up to ten keys of each kind of drift."""
@@ -236,6 +244,7 @@ class KeyIndex:
         max_read_rate: float | None = None,
         output: str | Path | None = None,
         resume: bool = False,
+        max_cost: float | None = None,
     ) -> IndexResult:
         """Add the index, put a sentinel for each partition key, and verify.
 
@@ -248,13 +257,18 @@ class KeyIndex:
             max_read_rate: The maximum read units a second.
             output: A directory for the walks, which can then be resumed.
             resume: Continue the unfinished walks in `output`.
+            max_cost: Raise BudgetSpent before anything is written if the action costs more dollars
+                of reads and writes for sure, and otherwise when it has cost so many. Requests that
+                are in flight then are paid, too.
 
         Raises:
             IndexBusy: Another call or execution has the lease.
             CannotStart: The table cannot have a key index, or a sentinel's place is taken.
             KeyhopError: See keyhop.errors.
         """
-        action = self._action(Build, max_write_rate, max_read_rate, output, resume, dry_run)
+        action = self._action(
+            Build, max_write_rate, max_read_rate, output, resume, dry_run, max_cost=max_cost
+        )
         if dry_run:
             return action.estimate()
         try:
@@ -285,20 +299,21 @@ class KeyIndex:
         max_read_rate: float | None = None,
         output: str | Path | None = None,
         resume: bool = False,
+        max_cost: float | None = None,
     ) -> IndexResult:
         """Compare the index with the table, and repair the differences.
 
         Args:
             repair: Put missing sentinels, and delete surplus ones; otherwise only look.
             grace_seconds: How long a keeper may be behind before that counts as drift.
-            dry_run, max_write_rate, max_read_rate, output, resume: See `build`.
+            dry_run, max_write_rate, max_read_rate, output, resume, max_cost: See `build`.
 
         Raises:
             IndexNotFound: The table has no key index.
             IndexBusy: Another call or execution has the lease.
             KeyhopError: See keyhop.errors.
         """
-        more = {"repair": repair, "grace_seconds": grace_seconds}
+        more = {"repair": repair, "grace_seconds": grace_seconds, "max_cost": max_cost}
         action = self._action(
             Verify, max_write_rate, max_read_rate, output, resume, dry_run, **more
         )
@@ -313,7 +328,7 @@ class KeyIndex:
         self,
         *,
         sweep: bool = False,
-        no_keeper: bool = False,
+        accept: Sequence[str] = (),
         dry_run: bool = False,
         max_write_rate: float = DEFAULT_WRITE_RATE,
         max_read_rate: float | None = None,
@@ -325,7 +340,8 @@ class KeyIndex:
         Args:
             sweep: Look for sentinels even if no index is known, by one strongly consistent read for
                 each partition key.
-            no_keeper: State that no keeper follows the table, where that cannot be seen.
+            accept: "unseen-keeper": remove the index also if it cannot be seen whether a keeper
+                follows the table, which would put the sentinels back.
             dry_run, max_write_rate, max_read_rate, output, resume: See `build`.
 
         Raises:
@@ -333,10 +349,12 @@ class KeyIndex:
             IndexBusy: Another call or execution has the lease.
             KeyhopError: See keyhop.errors.
         """
+        if not _ACCEPT.check(accept):
+            raise CannotStart(f"accept must be {_ACCEPT.be}, not {shown(accept)}.")
         action = self._action(
             Remove, max_write_rate, max_read_rate, output, resume, dry_run, sweep=sweep
         )
-        action.no_keeper = no_keeper
+        action.accepts_unseen = UNSEEN_KEEPER in accept
         if dry_run:
             return action.estimate()
         result = action.run()["result"]
@@ -461,7 +479,7 @@ class _Action:
 
     Attributes:
         reports: The report of each walk that is done, by its kind.
-        no_keeper: Whether the caller states that no keeper follows the table.
+        accepts_unseen: Whether the caller accepts that a keeper may be unseen.
     """
 
     def __init__(
@@ -477,10 +495,11 @@ class _Action:
         self._journals: dict[str, Journal] = {}
         self._expected: int | None = None  # Collections, as counted last.
         self._is_lost = False
-        self._stop = OwnStop(index._stop)
+        self._stop = OwnStop(index._stop, self._connection.prices, order.max_cost)
+        self._estimate = cache(self._look_ahead)
         self._wait = waiting(self._stop, index._say, self._connection.endpoint.is_loopback)
         self.reports: dict[str, dict[str, Any]] = {}
-        self.no_keeper = False
+        self.accepts_unseen = False
 
     def run(self) -> Mapping[str, Any]:
         """Do all steps of the action, and return the state of the last one."""
@@ -488,6 +507,8 @@ class _Action:
         self._check_is_ours()
         if last := index._registry.entry().verification:
             self._expected = last["collections"]
+        if order.max_cost is not None and not self._resume:
+            self._check_cost()
         if order.action != "verify" or order.repair:
             index._approve(order.action, self._estimate)
         with Heartbeat(index._registry, self._name, self._lease_is_lost):
@@ -496,6 +517,7 @@ class _Action:
             except Stopped:
                 if self._is_lost:
                     raise IndexBusy(LOST) from None
+                self._stop.check_spent()
                 raise
             finally:
                 # The next holder need not wait until the lease is stale.
@@ -517,7 +539,12 @@ class _Action:
             "1.5 RRU a key."
         )
 
-    def _estimate(self) -> IndexResult | None:
+    def _check_cost(self) -> None:
+        """Raise BudgetSpent if the action costs more than its maximum for sure."""
+        if (estimate := self._estimate()) is not None:
+            check_estimate(estimate.to_json()["dollars_low"], self._order.max_cost)
+
+    def _look_ahead(self) -> IndexResult | None:
         expected = self._life_cycle().expected()
         if expected is None:
             return None
@@ -608,7 +635,7 @@ class _Action:
             self._table,
             index._place,
             index._registry,
-            OthersKeeper(index._record.watch, self.no_keeper),
+            OthersKeeper(index._record.watch, self.accepts_unseen),
             self._journals.__getitem__,
             self._name,
             index._record.is_alive,

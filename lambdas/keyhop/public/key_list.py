@@ -30,7 +30,7 @@ from keyhop.keys.request import STALE_INDEX, KeysInput
 from keyhop.keys.task import Fold, choose_method, listed, without_sentinels
 from keyhop.keys.verify import Verdict, verify
 from keyhop.public.deployment import index_record
-from keyhop.public.runs import PREFIX, OwnStop, Progress, opened_job, progress_of
+from keyhop.public.runs import PREFIX, OwnStop, Progress, check_estimate, opened_job, progress_of
 from keyhop.public.sinks import FORMATS, MOST_HELD_BYTES, ByteSink, Feed, FeedSink, KeySink
 from keyhop.public.tables import IndexRecord, OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
@@ -133,7 +133,8 @@ def list_keys(
             one need credentials from the environment.
         max_read_rate: The maximum read units a second.
         max_read_units: Raise BudgetSpent before more read units than this are spent.
-        max_cost: The same in dollars of reads, at on-demand prices.
+        max_cost: The same in dollars of reads, at on-demand prices. BudgetSpent is also raised
+            before the keys are read if they cost more for sure.
         patience: Raise GaveUp when nothing but throttling and failures came for so many seconds.
         output: A directory for the keys, as files; such a run can be resumed. Its keys are yielded
             as they are committed.
@@ -188,12 +189,21 @@ def list_keys(
     request = replace(
         keys_input.request(str, {}), threads=threads, format=FORMATS[format] if format else None
     )
+    cost_limit = max_cost
     if max_cost is not None:
         maximum = opened.connection.prices.units_for(max_cost)
         if request.max_read_units is not None and request.max_read_units < maximum:
-            max_cost = None  # The other limit is reached before.
+            cost_limit = None  # The other limit is reached before.
         else:
             request = replace(request, max_read_units=maximum)
+
+    def approve_reads(ahead: Ahead, maximum: float | None) -> None:
+        if max_cost is not None:
+            low = ahead(lambda units: True).low
+            check_estimate(opened.connection.prices.dollars(low), max_cost)
+        if approve is not None:
+            approve(ahead, maximum)
+
     listing = Listing(
         opened,
         request,
@@ -203,10 +213,10 @@ def list_keys(
         processes,
         patience,
         progress or (lambda progress: None),
-        approve,
+        approve_reads,
         say or (lambda text: None),
         OwnStop(stop),
-        max_cost,
+        cost_limit,
     )
     return Keys(listing, limit, typed)
 
@@ -417,7 +427,7 @@ class Listing:
         progress: Callable[[Progress], None],
         approve: Callable[[Ahead, float | None], None] | None,
         say: Callable[[str], None],
-        stop: Event,
+        stop: OwnStop,
         max_cost: float | None = None,
     ) -> None:
         self.stop = stop

@@ -29,7 +29,15 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
 from keyhop.jobs.request import A_READ_RATE, READ_UNITS, TABLE_NAME, Request
 from keyhop.public.deployment import BUCKET, Deployment, Run, find_outputs, open_stack
-from keyhop.public.runs import PREFIX, OwnStop, Progress, complete, opened_job, waiting
+from keyhop.public.runs import (
+    PREFIX,
+    OwnStop,
+    Progress,
+    check_estimate,
+    complete,
+    opened_job,
+    waiting,
+)
 from keyhop.public.tables import IndexRecord, open_table
 from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.digests import check_comparable, comparing_seconds
@@ -56,7 +64,7 @@ from keyhop.rekey.request import (
 )
 from keyhop.rekey.side.layout import DEPLOYMENT, TURNED
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import MOST_NAMED, WINDOW_DAYS, RekeyStatus
+from keyhop.rekey.standing import ACCEPTABLE, MOST_NAMED, WINDOW_DAYS, RekeyStatus
 from keyhop.rekey.template.files import read, text_of
 from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import Transform
@@ -111,6 +119,13 @@ class RekeyResult:
     dollars: float = 0.0
     notes: tuple[str, ...] = ()
     _report: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def acceptable(self) -> frozenset[str]:
+        """The words of `accept` with which a change would go on; empty if none is enough."""
+        if not ACCEPTABLE.keys() >= set(self.obstacles):
+            return frozenset()
+        return frozenset(ACCEPTABLE[gate] for gate in self.obstacles)
 
     def to_json(self) -> dict[str, Any]:
         """Return all that is known, as `keyhop rekey ... --format typed-json` prints it."""
@@ -183,6 +198,7 @@ class Rekey:
         self._source = self._table.bare_name
         _check_name(self._source, to)
         self.to = to
+        self.pair = Pair(self._source, to, {})
         self.stack = stack
         endpoint = self._connection.endpoint
         self._client_of = None if endpoint.is_loopback else partial(aws_client, endpoint=endpoint)
@@ -312,6 +328,7 @@ class Rekey:
         accept: Iterable[str] = (),
         max_write_rate: float = DEFAULT_WRITE_RATE,
         max_read_rate: float | None = None,
+        max_cost: float | None = None,
         functions: str | Path | None = None,
         output: str | Path | None = None,
         resume: bool = False,
@@ -326,6 +343,10 @@ class Rekey:
             accept: ["shards"]: the table is a sharded one, and the template handles the suffixes.
             max_write_rate: The maximum write units a second.
             max_read_rate: The maximum read units a second.
+            max_cost: Raise BudgetSpent before anything is read or written if the estimate is more
+                dollars of reads and writes, and otherwise when it has cost so many. Requests that
+                are in flight then are paid, too. A deployment refuses by the upper end of its
+                estimate, of all services.
             functions: The file of the template's functions, if it has any: only this text runs.
             output: A directory for the run, which can then be resumed.
             resume: Continue the unfinished run in `output`; with a deployment, `output` is the name
@@ -337,8 +358,9 @@ class Rekey:
             KeyhopError: See keyhop.errors.
         """
         accept = sorted(accept)
-        rates = {"max_write_rate": max_write_rate, "max_read_rate": max_read_rate}
-        values = {"rekey": self.to, **_fields(BackfillInput, **rates, accept=accept)}
+        limits = {"max_write_rate": max_write_rate, "max_read_rate": max_read_rate}
+        limits["max_cost"] = max_cost
+        values = {"rekey": self.to, **_fields(BackfillInput, **limits, accept=accept)}
         side = self._side()
         control = side.control()
         if control.serving != "source" or control.stage != "open":
@@ -354,7 +376,9 @@ class Rekey:
         if dry_run:
             return estimate()
         path = _directory(deployment, functions, output, resume)
+        stop = OwnStop(self._stop, self._connection.prices, max_cost)
         if not resume:
+            self._check_cost(max_cost, deployment, estimate)
             self._approve("start", estimate)
         followers = None
         if deployment is not None:
@@ -366,7 +390,7 @@ class Rekey:
         items = self._table.source().item_count
         request = BackfillInput.parse(values)
         manifest = self._run_job(
-            path, request, "copying", items, resume, functions, is_sharded=is_sharded
+            path, request, "copying", items, stop, resume, functions, is_sharded=is_sharded
         )
         notes = (ALONE.format(self._source, self.to),)
         return self._result("start", manifest, notes=notes)
@@ -395,6 +419,7 @@ class Rekey:
         repair: bool = True,
         share: float | None = None,
         max_read_rate: float | None = None,
+        max_cost: float | None = None,
         functions: str | Path | None = None,
         output: str | Path | None = None,
         resume: bool = False,
@@ -405,7 +430,7 @@ class Rekey:
         Args:
             repair: Repair what differs; otherwise only look.
             share: Compare only this share of the items, up to 1. That opens no gate of a cutover.
-            max_read_rate, functions, output, resume, dry_run: See `start`.
+            max_read_rate, max_cost, functions, output, resume, dry_run: See `start`.
 
         Returns:
             The result. Its `obstacles` are the kinds of differences that were found.
@@ -415,6 +440,7 @@ class Rekey:
             KeyhopError: See keyhop.errors.
         """
         more = {"repair": repair, "share": share, "max_read_rate": max_read_rate}
+        more["max_cost"] = max_cost
         values = {"rekey": self.to, **_fields(VerifyInput, **more)}
         side = self._side()
         deployment = self._recorded(side)
@@ -423,12 +449,16 @@ class Rekey:
         if dry_run:
             check_comparable(side, repair)
             return estimate()
-        if repair and not resume:
-            self._approve("verify", estimate)
+        stop = OwnStop(self._stop, self._connection.prices, max_cost)
+        if not resume:
+            self._check_cost(max_cost, deployment, estimate)
+            if repair:
+                self._approve("verify", estimate)
         if deployment is not None:
             return self._start_run("verify", deployment, "RekeyVerify", values, resume and output)
         request = VerifyInput.parse(values)
         knowing: dict[str, Any] = {
+            "stop": stop,
             "resume": resume,
             "functions": functions,
             "journal_of": lambda path: Journal(Directory(Path(path))),
@@ -734,6 +764,16 @@ class Rekey:
             _report=report,
         )
 
+    def _check_cost(
+        self,
+        max_cost: float | None,
+        deployment: "_Deployment | None",
+        estimate: Callable[[], RekeyResult],
+    ) -> None:
+        """Raise BudgetSpent if this process would spend too much; a deployment checks by itself."""
+        if deployment is None and max_cost is not None:
+            check_estimate(estimate().dollars, max_cost)
+
     # --- a deployment ---
 
     def _recorded(self, side: SideTable) -> "_Deployment | None":
@@ -781,6 +821,7 @@ class Rekey:
         request: Request,
         activity: str,
         items: int,
+        stop: OwnStop,
         resume: bool,
         functions: str | Path | None,
         **knowing: Any,
@@ -799,11 +840,15 @@ class Rekey:
             self._tasks(sentinels_of=self._record.sentinels_of, **knowing),
             path,
             resume=resume,
-            stop=OwnStop(self._stop),
+            stop=stop,
             patience=self._patience,
         ) as job:
             job.prepare(may_be_finished=resume)
-            complete(job, activity, self._progress, self._say, float(items) or None)
+            try:
+                complete(job, activity, self._progress, self._say, float(items) or None)
+            except Stopped:
+                stop.check_spent()
+                raise
         return job.journal.manifest() or {}
 
     def _result(

@@ -11,7 +11,9 @@ from tempfile import TemporaryDirectory
 from threading import Event
 
 from keyhop.dynamodb.client import Connection
-from keyhop.errors import Stopped
+from keyhop.dynamodb.units import US_EAST_1, Prices
+from keyhop.dynamodb.usage import Usage
+from keyhop.errors import BudgetSpent, Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.lifecycle import Place
 from keyhop.jobs.local import LocalJob, opened
@@ -37,15 +39,37 @@ LOCAL_POLL_SECONDS = 0.05
 class OwnStop(Event):
     """The event that stops one call. It is set by `set`, and when the caller's event is set.
 
-    It never sets the caller's event, which may belong to several calls.
+    It never sets the caller's event, which may belong to several calls. It is also set when the
+    jobs of the call have spent their dollars.
+
+    Attributes:
+        usages: The usage of each job of the call.
     """
 
-    def __init__(self, of_caller: Event | None) -> None:
+    def __init__(
+        self, of_caller: Event | None, prices: Prices = US_EAST_1, max_cost: float | None = None
+    ) -> None:
         super().__init__()
         self._of_caller = of_caller
+        self._prices = prices
+        self._max_cost = max_cost
+        self.usages: list[Usage] = []
 
     def is_set(self) -> bool:
-        return super().is_set() or (self._of_caller is not None and self._of_caller.is_set())
+        if super().is_set() or (self._of_caller is not None and self._of_caller.is_set()):
+            return True
+        return self._max_cost is not None and self._dollars() >= self._max_cost
+
+    def check_spent(self) -> None:
+        """Raise BudgetSpent if the jobs have spent the maximum."""
+        if self._max_cost is not None and (spent := self._dollars()) >= self._max_cost:
+            raise BudgetSpent(
+                f"${spent:,.6f} is spent, and the maximum is ${self._max_cost:g}. What is done is "
+                "kept."
+            )
+
+    def _dollars(self) -> float:
+        return sum(self._prices.dollars(each.read_units, each.write_units) for each in self.usages)
 
     def wait(self, timeout: float | None = None) -> bool:
         if self._of_caller is None:
@@ -54,6 +78,15 @@ class OwnStop(Event):
         while not self.is_set() and (seconds := until - time.monotonic()) > 0:
             super().wait(min(seconds, LOOK_SECONDS))
         return self.is_set()
+
+
+def check_estimate(low: float, max_cost: float | None) -> None:
+    """Raise BudgetSpent if even the least estimate, in dollars, is more than the maximum."""
+    if max_cost is not None and low > max_cost:
+        raise BudgetSpent(
+            f"This costs at least ${low:,.6f}, more than the maximum of ${max_cost:g}, so it has "
+            "not begun."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +208,7 @@ def opened_job(
     path: Path | None,
     *,
     resume: bool,
-    stop: Event,
+    stop: OwnStop,
     patience: float,
     processes: int | None = 1,
 ) -> Iterator[LocalJob]:
@@ -200,7 +233,7 @@ def opened_job(
             directory = TemporaryDirectory(prefix=PREFIX)
             return opened_until_then(Path(cleaning.enter_context(directory)))
 
-        yield LocalJob(
+        job = LocalJob(
             request,
             tasks,
             connection,
@@ -212,3 +245,5 @@ def opened_job(
             wanted_processes=processes,
             temporary=temporary,
         )
+        stop.usages.append(job.usage)
+        yield job

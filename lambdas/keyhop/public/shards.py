@@ -17,9 +17,17 @@ from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise, CannotStart, GaveUp, Stopped, TableNotFound
 from keyhop.jobs.estimate import Ahead
+from keyhop.jobs.local import LocalJob
 from keyhop.keys.request import keys_request
 from keyhop.public.deployment import SHARD_METADATA, explaining, find_outputs
-from keyhop.public.runs import LOOK_SECONDS, OwnStop, Progress, opened_job, progress_of
+from keyhop.public.runs import (
+    LOOK_SECONDS,
+    OwnStop,
+    Progress,
+    check_estimate,
+    opened_job,
+    progress_of,
+)
 from keyhop.public.tables import open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.sharding.drain import Drain, Next
@@ -318,7 +326,12 @@ class Shards:
             return self._done(change, table, began, shards.number)
 
     def recover(
-        self, key: str | bytes | None = None, *, with_gaps: bool = False, dry_run: bool = False
+        self,
+        key: str | bytes | None = None,
+        *,
+        with_gaps: bool = False,
+        max_cost: float | None = None,
+        dry_run: bool = False,
     ) -> tuple[LostKey, ...]:
         """Restore shard metadata that was deleted, from the keys of the table.
 
@@ -330,6 +343,7 @@ class Shards:
             key: Only this logical key: each of 1,000 possible shards is looked at.
             with_gaps: Recover also keys of which some shards hold nothing, as ordinary keys look
                 that end in a number.
+            max_cost: The maximum dollars of listing the keys; see `list_keys`.
             dry_run: Only find the lost keys.
 
         Returns:
@@ -342,7 +356,7 @@ class Shards:
         with self._explaining():
             table = self._agreed(None)
             if key is None:
-                lost_keys = self._find_lost_keys(table)
+                lost_keys = self._find_lost_keys(table, max_cost)
             else:
                 self._logical(key)
                 lost = look_at_all_shards(table, key)
@@ -355,24 +369,32 @@ class Shards:
                 )
             return lost_keys
 
-    def _find_lost_keys(self, table: ShardedTable) -> tuple[LostKey, ...]:
+    def _find_lost_keys(self, table: ShardedTable, max_cost: float | None) -> tuple[LostKey, ...]:
         """List all partition keys in a run that keeps no files, and return those that are lost."""
         known, began = KnownShards(), self._clock.time()
         known.learn(all_keys(table.requests, self.metadata, self._schema.partition), began)
         # By then no writer uses metadata any more that was lost before.
         self._wait_until(table.metadata.settle, "nobody goes by what was lost")
         lost_keys = LostKeys(table.schema, known)
+        prices = self._connection.prices
+        maximum = None if max_cost is None else prices.units_for(max_cost)
         with opened_job(
             self._connection,
-            keys_request(self._described.name),
+            keys_request(self._described.name, max_read_units=maximum),
             tasks_of(),
             None,
             resume=False,
             stop=OwnStop(self._stop),
             patience=self._patience,
         ) as job:
-            if (approve := self._approve_reads) is not None:
-                job.approve = lambda job, ahead: approve(ahead, job.request.max_read_units)
+
+            def approve(job: LocalJob, ahead: Ahead) -> None:
+                if max_cost is not None:
+                    check_estimate(prices.dollars(ahead(lambda units: True).low), max_cost)
+                if self._approve_reads is not None:
+                    self._approve_reads(ahead, job.request.max_read_units)
+
+            job.approve = approve
             job.prepare(self._described)
             job.begin()
             progress = partial(progress_of, job)
@@ -382,7 +404,7 @@ class Shards:
                     raise Stopped
             finally:
                 self._progress(progress(is_over=True))
-        units, prices = job.reader.usage.read_units, self._connection.prices
+        units = job.reader.usage.read_units
         self._say(
             f"{counted(job.group.keys, 'physical key')} read, for {units:,.1f} RRU: "
             f"${prices.dollars(units):,.6f} ({prices.on_demand})"

@@ -1,11 +1,21 @@
 """The table of a public call, and the record of its key index."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from keyhop.dynamodb.client import Connection, aws_client, name_table
+from botocore.exceptions import BotoCoreError, ClientError
+
+from keyhop.dynamodb.client import Connection, DynamoDB, aws_client, connect, name_table
+from keyhop.dynamodb.client import NamedTable as NamedTable
+from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.dynamodb.units import VARIABLE
+from keyhop.errors import TableNotFound
 from keyhop.key_index.index import Sentinels, sentinels_of
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.registry import Registry, bucket_registry, is_alive, local_registry
@@ -13,9 +23,13 @@ from keyhop.key_index.trust import Evidence, Trust, choose_source, gather
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.in_flight import MOST
 from keyhop.streams.event_source import Watch
+from keyhop.wording import did_you_mean
 
 CONNECTIONS = MOST
 """The least number of connections to keep open; the first look at a table uses up to eight."""
+
+MOST_NAMES = 1_000
+"""The maximum number of tables among which to look for similar names: ten requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,35 @@ def open_table(
         return table
     connection, name = name_table(table, session, endpoint_url, max(CONNECTIONS, threads), patience)
     return OpenTable(connection, look_up(connection, name, patience))
+
+
+def connected(endpoint: Endpoint, threads: int, patience: float) -> Connection:
+    """Connect to a place, with connections for so many threads, at the prices of this process."""
+    own_prices = os.environ.get(VARIABLE)
+    return connect(endpoint, max(CONNECTIONS, threads), own_prices, give_up_after=patience)
+
+
+@contextmanager
+def suggesting(connection: Connection, table: str) -> Iterator[None]:
+    """Add similar names of tables to a TableNotFound, if tables may be listed."""
+    try:
+        yield
+    except TableNotFound as error:
+        try:
+            names = list(islice(_table_names(connection.client), MOST_NAMES))
+        except (BotoCoreError, ClientError):
+            raise error from None
+        raise TableNotFound(f"{error}{did_you_mean(table, names)}") from error
+
+
+def _table_names(client: DynamoDB) -> Iterator[str]:
+    page: dict[str, Any] = {}
+    while True:
+        after = page.get("LastEvaluatedTableName")
+        page = client.call("list_tables", **({"ExclusiveStartTableName": after} if after else {}))
+        yield from page["TableNames"]
+        if "LastEvaluatedTableName" not in page:
+            return
 
 
 class IndexRecord:

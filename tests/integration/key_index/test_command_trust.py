@@ -64,8 +64,8 @@ def test_auto_reads_an_index_that_is_kept_and_was_verified(
     assert (refused.status, "RemoveKeyIndex" in refused.err) == (2, True)
     monkeypatch.setattr(Watch, "followers", lambda watch, stream: None)
     assert "cannot be seen" in keys_from(dynamodb, table_name, *stack)[0].err
-    assert "--no-keeper" in index(dynamodb, "remove", table_name, *stack).err
-    assert index(dynamodb, "remove", table_name, "--no-keeper", *stack).status == 0
+    assert "--accept unseen-keeper" in index(dynamodb, "remove", table_name, *stack).err
+    assert index(dynamodb, "remove", table_name, "--accept", "unseen-keeper", *stack).status == 0
 
 
 def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed(

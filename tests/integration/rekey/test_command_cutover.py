@@ -89,7 +89,7 @@ def test_a_rollback_with_stragglers_shows_them_and_what_is_lost_and_asks(
     pairs.side.straggler("source", {"pk": {"S": "bypassed"}}, [{"pk": {"S": "there"}}])
     result = pairs.rekey("rollback", yes=False)
     assert (result.status, "nothing more was done" in result.err) == (2, True)
-    assert f"Accept what is lost, and let {pairs.source} serve again? [y/N]" in result.err
+    assert f"Accept the loss, and let {pairs.source} serve again? [y/N]" in result.err
     assert '{"pk": {"S": "bypassed"}} in the source' in result.err
     assert "overwrites each of these items in the source" in result.err
     assert "in about 5 seconds" in result.err

@@ -18,7 +18,7 @@ def test_start_remote_records_the_deployment_and_later_commands_act_there(
     pairs: Pairs, template: Path, states: States
 ) -> None:
     made(pairs, template)
-    started = pairs.rekey("start", "--remote", "--max-write-rate", 500)
+    started = pairs.rekey("start", "--remote", "--max-write-rate", 500, "--max-cost", 2)
     assert started.status == 0, started.err
     (name,) = started.lines
     assert f"keyhop runs show {name} --follow" in started.err
@@ -33,7 +33,11 @@ def test_start_remote_records_the_deployment_and_later_commands_act_there(
     assert any("all repaired" in line for line in verified.lines)
     assert any("$0.5" in line for line in verified.lines)
     assert [machine for machine, _ in states.started] == ["RekeyBackfill", "RekeyVerify"]
-    assert states.started[0][1] == {"rekey": pairs.destination, "maxWriteRate": 500}
+    assert states.started[0][1] == {
+        "rekey": pairs.destination,
+        "maxWriteRate": 500,
+        "maxCost": 2,
+    }
     here = pairs.rekey("verify", "--output", "verified")
     assert (here.status, "leave out --output" in here.err) == (2, True)
     assert "  stack        Keyhop" in pairs.rekey("status").lines

@@ -101,7 +101,7 @@ def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     planned = pairs.rekey("verify", "--dry-run", yes=False)
     assert planned.status == 0, planned.err
     facts = planned.out.decode()
-    assert "about 31, as DynamoDB tells" in facts
+    assert "about 31, by DynamoDB's count" in facts
     assert "about 2.5 WRU for each item up to 1 KB that differs" in facts
     assert len(items_of(pairs, pairs.destination)) == 30
     assert pairs.rekey("verify", yes=False).status == 2
@@ -205,3 +205,33 @@ def test_functions_run_if_their_file_is_given_and_the_same(pairs: Pairs, templat
     assert items_of(pairs, pairs.destination) == []
     assert pairs.rekey("start", "--functions", code).status == 0
     assert len(items_of(pairs, pairs.destination)) == len(items)
+
+
+def test_a_copy_and_a_comparison_are_not_begun_if_they_cost_more_for_sure(
+    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = made(pairs, template)
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
+    refused = pairs.rekey("start", "--max-cost", "0.01")
+    assert (refused.status, refused.out) == (4, b"")
+    assert "This costs at least $" in refused.err
+    assert items_of(pairs, pairs.destination) == []
+    assert pairs.rekey("start", "--max-cost", "1000000").status == 0
+    assert len(items_of(pairs, pairs.destination)) == len(items)
+    for more in ((), ("--no-repair",)):
+        refused = pairs.rekey("verify", "--max-cost", "0.01", *more)
+        assert (refused.status, "so it has not begun." in refused.err) == (4, True)
+    assert pairs.rekey("verify", "--max-cost", "1000000").status == 0
+
+
+def test_a_comparison_ends_when_its_dollars_are_spent(
+    pairs: Pairs, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(pairs, template)
+    assert pairs.rekey("start").status == 0
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
+    expected = json.loads(pairs.rekey("verify", "--dry-run", "-f", "json").out)["dollars"]
+    spent = pairs.rekey("verify", "-o", tmp_path / "run", "--max-cost", expected + 0.01)
+    assert (spent.status, spent.out) == (4, b"")
+    assert "is spent, and the maximum is $" in spent.err
+    assert pairs.rekey("verify", "--resume", tmp_path / "run").status == 0

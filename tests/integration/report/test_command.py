@@ -1,5 +1,6 @@
 """`keyhop report`: its three outputs, its exit statuses, wrong inputs, and what it never tells."""
 
+import csv
 import json
 import re
 from datetime import date, timedelta
@@ -86,6 +87,14 @@ def test_a_baseline_tells_what_has_changed(dynamodb: Database, dated: str, tmp_p
     assert "Since the baseline" in again.out.decode()
 
 
+def test_a_row_of_csv_is_a_finding(dynamodb: Database, dated: str) -> None:
+    report = ("report", dated, "--endpoint-url", dynamodb.url)
+    rows = [*csv.DictReader(keyhop(*report, "--format", "csv").out.decode().splitlines())]
+    told = json.loads(keyhop(*report, "--format", "typed-json").out)
+    assert {row["id"] for row in rows} == {one["id"] for one in told["findings"]}
+    assert {row["status"] for row in rows if row["id"] == "A3"} == {"found"}
+
+
 def test_json_goes_to_standard_output_alone(dynamodb: Database, dated: str) -> None:
     shown = keyhop("report", dated, "--endpoint-url", dynamodb.url, "--format", "json")
     assert json.loads(shown.out)["table"]["name"] == dated
@@ -102,7 +111,7 @@ def test_json_goes_to_standard_output_alone(dynamodb: Database, dated: str) -> N
         (["--code", "/nowhere/src"], "There is no directory"),
         (["--requests", "/nowhere/requests.jsonl"], "cannot be read"),
         (["--candidate", "{"], "candidate"),
-        (["--format", "csv"], "csv"),
+        (["--format", "pdf"], "pdf"),
         (["--fail-on", "worst"], "worst"),
     ],
 )

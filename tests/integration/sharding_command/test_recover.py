@@ -127,7 +127,7 @@ def test_keys_that_end_like_shards_are_told_apart(place: Place) -> None:
         "/a: readers read 2 shards now; writers use them after 5 s.",
         "/a_2: readers read 3 shards now; writers use them after 5 s.",
     ]
-    assert "Left out: 2 keys with nothing in some shards before the last" in result.err
+    assert "Left out: 2 keys with an empty shard before the last one" in result.err
     assert metadata_of(place) == {"!keyhop-total", "/a", "/a_2"}
     place.run("recover", "--yes", "--key", "/scan")
     assert place.shards("/scan").readable == 2
@@ -231,3 +231,16 @@ def test_nothing_tells_how_keys_are_placed_if_all_metadata_is_gone(place: Place)
     assert metadata_of(place) == {"!keyhop-total", "/f"}
     with pytest.raises(CannotStart, match="must have the same placement"):
         numbers(place, "/other", placement="random")
+
+
+def test_a_list_of_keys_stops_before_it_costs_more(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_all(place, "/f", 3)
+    lose(place, "/f")
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
+    spent = place.run("recover", "--yes", "--max-cost", "0.3")
+    assert (spent.status, spent.out) == (4, b"")
+    assert metadata_of(place) == {"!keyhop-total"}
+    assert place.run("recover", "--yes", "--max-cost", "100").status == 0
+    assert metadata_of(place) == {"!keyhop-total", "/f"}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from keyhop.cli.rekey_view import Stages, compared_lines, copied_lines, serves_line
+from keyhop.public.rekey_text import Stages, compared_lines, copied_lines, serves_line
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
 

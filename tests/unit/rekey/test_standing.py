@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from keyhop.cli.rekey_view import status_lines
 from keyhop.jobs.journal import RunPlan
+from keyhop.public.rekey_text import status_lines
 from keyhop.rekey.compare.look import DIFFERENCES
 from keyhop.rekey.compare.outcome import told_of
 from keyhop.rekey.control import Control

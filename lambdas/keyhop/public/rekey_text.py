@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from keyhop.cli.output import aligned, cost_facts
 from keyhop.jobs.formats import json_text
 from keyhop.public.rekey import RekeyResult
 from keyhop.rekey.compare.looks import NOT_EQUAL
@@ -16,7 +15,7 @@ from keyhop.rekey.pace import BACKFILL, NO_LIMIT, THROTTLE
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import DEPLOYMENT, LAG, VERIFIED
 from keyhop.rekey.standing import RekeyStatus
-from keyhop.wording import counted, duration
+from keyhop.wording import aligned, cost_facts, counted, duration
 
 WIDTH = 12
 """The columns of the names."""
@@ -184,11 +183,16 @@ def compared_lines(pair: Pair, counts: Mapping[str, int]) -> Iterator[str]:
     for name, says in FOUND.items():
         if counts.get(name) or name in ALWAYS_SHOWN:
             yield _line(name, counts.get(name, 0), says.format(**names))
-    differing = sum(counts.get(name, 0) for name in NOT_EQUAL)
+    differing = difference_count(counts)
     remaining = differing - counts.get("repaired", 0)
     if differing:
         is_left = f"{counted(remaining, 'difference')} left" if remaining else "all repaired"
         yield f"  {is_left}; keyhop rekey status says what comes next"
+
+
+def difference_count(counts: Mapping[str, int]) -> int:
+    """Return how many differences a comparison found, repaired or not."""
+    return sum(counts.get(name, 0) for name in NOT_EQUAL)
 
 
 def cost_line(result: RekeyResult) -> str:
