@@ -257,7 +257,7 @@ def start(**options: Any) -> None:
       keyhop rekey start Orders --to New --remote --follow
       keyhop rekey start Orders --to New -o copy          from here, alone
       keyhop rekey start Orders --to New --resume copy
-      keyhop rekey start Orders --to New --remote --resume RUN   a failed run goes on
+      keyhop rekey start Orders --to New --remote --resume RUN   after a failure
 
     With --remote a deployment follows the table, copies it, and does the work of later commands.
     Without it this process copies alone, and nothing follows: writes to TABLE are missed until
@@ -325,7 +325,7 @@ def verify(**options: Any) -> None:
       keyhop rekey verify Orders --to New --no-repair     only look
       keyhop rekey verify Orders --to New                 asks, then repairs too
       keyhop rekey verify Orders --to New --follow        if a deployment does it
-      keyhop rekey verify Orders --to New --resume RUN    ... and failed or was stopped
+      keyhop rekey verify Orders --to New --resume RUN    ... and it has failed
     """
 
 

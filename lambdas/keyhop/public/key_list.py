@@ -510,10 +510,6 @@ class Listing:
                 self._read(sink_of)
         except Stopped:
             pass
-        except BudgetSpent as error:
-            if self._max_cost is None:
-                raise
-            raise self._over_cost(self._max_cost) from error
         except BaseException as error:
             if not isinstance(error, Exception):  # Ctrl-C, with threads that are still reading
                 self.stop.set()
@@ -543,10 +539,15 @@ class Listing:
 
     def _read(self, sink_of: SinkOf | None) -> None:
         self.job.begin()
-        if isinstance(self.job.journal.store, Memory):
-            self._pass_on(sink_of)
-        else:
-            self._keep(sink_of)
+        try:
+            if isinstance(self.job.journal.store, Memory):
+                self._pass_on(sink_of)
+            else:
+                self._keep(sink_of)
+        except BudgetSpent as error:
+            if self._max_cost is None:
+                raise
+            raise self._over_cost(self._max_cost) from error
 
     def _pass_on(self, sink_of: SinkOf | None) -> None:
         """Pass the keys on page by page, and keep no files."""
