@@ -58,7 +58,10 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["keys", "T", "--endpoint-url", "http://127.0.0.1:99999"], "is not an http"),
         (["keys", "T", "--endpoint-url", "http://[::1"], "is not an http"),
         (["keys", "T", "--endpoint-url", "http://me:secret@127.0.0.1:9"], "at http://127.0.0.1:9:"),
-        (["keys", "T", "--region", "moon base", *ANYWHERE], "--region moon base is not the name"),
+        (
+            ["keys", "T", "--region", "moon base", *ANYWHERE],
+            "moon base is not the name of an AWS region",
+        ),
         (["keys", "T", *ANYWHERE], "Nothing answers at http://127.0.0.1:9"),
         (["keys", "T", "--profile", "no-such-profile", *ANYWHERE], "'no-such-profile'"),
         (["nonsense"], "nonsense"),

@@ -88,6 +88,6 @@ def test_the_rest_of_a_list_is_not_begun_if_it_costs_more_for_sure(
     where = str(tmp_path / "keys")
     keys = ("keys", table_name, "--segments", "60", "-q", "-f", "json")
     first = run(database, *keys, "-o", where, "--max-cost", "20")
-    assert (first.status, "read units" in first.err) == (4, True)
+    assert (first.status, "Resume it with a higher --max-cost" in first.err) == (4, True)
     check_not_begun(run(database, *keys, "--resume", where, "--max-cost", "0.5"))
     assert run(database, *keys, "--resume", where, "--max-cost", ENOUGH).status == 0

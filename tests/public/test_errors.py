@@ -48,6 +48,7 @@ def test_no_error_of_the_library_names_a_flag() -> None:
         ("with segments=8, not 16", "with --segments 8, not 16"),
         ("endpoint_url=ftp://x is not", "--endpoint-url ftp://x is not"),
         ("after it (window_days=), as", "after it (--window), as"),
+        ('give accept="unseen-keeper".', "give --accept unseen-keeper."),
         ("SET kinds= :kinds is no expression", "SET kinds= :kinds is no expression"),
     ],
 )
@@ -68,16 +69,20 @@ def test_the_same_error_in_python_and_in_the_command(strict: Database, table_nam
     assert "was begun with --segments 4, not 8: leave it out." in ended.err
 
 
-def test_a_spent_maximum_in_dollars_is_told_in_dollars(strict: Database, table_name: str) -> None:
-    strict.collections(table_name, [3] * 2_000, filling=2_000)
+def test_a_spent_maximum_in_dollars_is_told_in_dollars(
+    strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
+    strict.collections(table_name, [1, 3, 2] * 60)
+    limits = {"max_cost": 20.0, "segments": 60}
     with pytest.raises(BudgetSpent) as caught:
-        keyhop.list_keys(table_name, endpoint_url=strict.url, max_cost=0.00001).run()
+        keyhop.list_keys(table_name, endpoint_url=strict.url, **limits).run()
     assert re.fullmatch(
-        r"Of \$1e-05 \$0\.0000\d+ are spent, and the next page may cost more than what remains\. "
-        r"Begin again with a higher max_cost=\.",
+        r"\$\d+\.\d{6} is spent, and the maximum is \$20: the next page may cost more than what "
+        r"remains\. Begin again with a higher max_cost=\.",
         str(caught.value),
     )
-    limits = {"max_cost": 0.5, "max_read_units": 20}
+    limits = {"max_cost": 30.0, "max_read_units": 20, "segments": 60}
     with pytest.raises(BudgetSpent, match=r"^Of 20 read units "):
         keyhop.list_keys(table_name, endpoint_url=strict.url, **limits).run()
 

@@ -56,10 +56,11 @@ def with_flags(text: str) -> str:
     """
 
     def written(match: re.Match[str]) -> str:
-        name = flag(match[1])
-        return f"{name}{' ' * bool(match[2])}" if name in _KNOWN_FLAGS else match[0]
+        if (name := flag(match[1])) not in _KNOWN_FLAGS:
+            return match[0]
+        return f"{name} {match[2] or ''}" if match[2] or match[3] else name
 
-    return re.sub(r"\b([a-z]\w*)=(?:True\b)?(?=([\w/'\"]?))", written, text)
+    return re.sub(r"\b([a-z]\w*)=(?:True\b|\"([\w-]+)\")?(?=([\w/'\"]?))", written, text)
 
 
 class Option(click.Option):

@@ -522,8 +522,8 @@ class Listing:
         spent = self.job.connection.prices.dollars(self.job.reader.usage.read_units)
         go_on = "Begin again" if self._output is None else "Resume it"
         return BudgetSpent(
-            f"Of ${maximum:g} ${spent:,.6f} are spent, and the next page may cost more than what "
-            f"remains. {go_on} with a higher max_cost=."
+            f"${spent:,.6f} is spent, and the maximum is ${maximum:g}: the next page may cost more "
+            f"than what remains. {go_on} with a higher max_cost=."
         )
 
     def _show_stored(self, sink_of: SinkOf | None) -> None:

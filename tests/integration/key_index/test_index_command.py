@@ -267,7 +267,9 @@ def test_a_table_without_a_sort_key_is_refused(dynamodb: Database, table_name: s
     assert "each item is a collection of its own" in refused.err
 
 
-@pytest.mark.parametrize(("action", "advice"), [("verify", "index build"), ("remove", "--sweep")])
+@pytest.mark.parametrize(
+    ("action", "advice"), [("verify", "build one first"), ("remove", "--sweep")]
+)
 def test_without_an_index_there_is_nothing_to_do(
     dynamodb: Database, table_name: str, action: str, advice: str
 ) -> None:

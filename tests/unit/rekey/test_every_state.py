@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from keyhop.cli.rekey_view import status_lines
+from keyhop.public.rekey_text import status_lines
 from keyhop.rekey.control import other_side
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.standing import WINDOW_DAYS, RekeyStatus, are_open
