@@ -19,7 +19,7 @@ from keyhop.retries import repeat
 T = TypeVar("T")
 
 FIRST_BACKOFF_SECONDS = 0.05
-LONGEST_BACKOFF_SECONDS = 1.0
+LONGEST_BACKOFF_SECONDS = 0.5
 
 
 class Overtaken(Exception):
