@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -108,7 +108,7 @@ def _streamed(
         return NOT_ASKED
     client: Any = PlantedStream(case, case.stream(case.chance(), now, items), now)
     name, _ = typed_name(case.schema.partition)
-    keys = dict.fromkeys(json.dumps(typed(one[name])) for one in items)
+    keys = dict.fromkeys(_key_text(typed(one[name])) for one in items)
     places = {key: number / len(keys) for number, key in enumerate(keys)}
     waited = [0.0]
 
@@ -121,7 +121,7 @@ def _streamed(
         now,
         STREAM_SECONDS,
         shower.shown,
-        place=lambda key: places.get(json.dumps(key[name])),
+        place=lambda key: places.get(_key_text(key[name])),
         clock=lambda: waited[0],
         pause=pause,
     ).facts
@@ -161,11 +161,15 @@ def _in_scan_order(case: Case, client: Any, table: str, items: list[Item]) -> li
     if case.stream is None:
         return []
     names = [typed_name(one)[0] for one in (case.schema.partition, case.schema.sort) if one]
-    by_key = {json.dumps(item_json({n: one[n] for n in names})): one for one in items}
+    by_key = {_key_text(item_json({n: one[n] for n in names})): one for one in items}
     pages = client.get_paginator("scan").paginate(
         TableName=table,
         ProjectionExpression=",".join(f"#{number}" for number in range(len(names))),
         ExpressionAttributeNames={f"#{number}": name for number, name in enumerate(names)},
     )
-    keys = (json.dumps({n: one[n] for n in names}) for page in pages for one in page["Items"])
+    keys = (_key_text({n: one[n] for n in names}) for page in pages for one in page["Items"])
     return [by_key[key] for key in keys]
+
+
+def _key_text(typed_key: Mapping[str, Any]) -> str:
+    return json.dumps(typed_key, default=bytes.hex)

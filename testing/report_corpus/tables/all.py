@@ -7,7 +7,11 @@ from testing.report_corpus.case import ALL, Case
 
 OWN = "own"
 _OWN = ("clean", "keys", "sizes", "indexes", "traffic", "requests", "flights", "sampled")
-PARTS = {OWN: tuple(f"tables.{name}" for name in _OWN), "first": ("others.first",)}
+PARTS = {
+    OWN: tuple(f"tables.{name}" for name in _OWN),
+    "first": ("others.first",),
+    "second": ("others.second",),
+}
 """The modules of each part: the project's own tables, and those that others have declared."""
 
 
