@@ -42,7 +42,7 @@ def table(deployed: Deployed) -> str:
         TABLE,
         (
             {
-                "pk": {"S": f"2026-{month:02}-{day:02}"},
+                "pk": {"S": f"2025-{month:02}-{day:02}"},
                 "sk": {"S": f"{CANARY}-{number}"},
                 "state": {"S": "PENDING"},
                 "secret": {"S": CANARY},
