@@ -162,7 +162,7 @@ def test_a_hot_key_calls_its_drain_off(place: Place) -> None:
         place.clock.sleep(step.seconds)
         step = Drain(table).step("/f", 1, begun=step.begun)
     assert step.begun
-    throttles = [True] * 30
+    throttles = [True] * 60
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
         if physical(place, operation, parameters) is not None and throttles:
