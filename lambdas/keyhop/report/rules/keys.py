@@ -25,6 +25,7 @@ from keyhop.report.rules.rule import (
     DATED,
     HALF,
     KEY_WRITES,
+    RECORDS,
     clear,
     each_index,
     evidence,
@@ -47,23 +48,34 @@ MOST_NATURAL = 100
 NATURAL_NAMES = frozenset(
     {
         "age",
+        "bed",
+        "bucket",
         "count",
         "day",
+        "desk",
         "floor",
+        "gate",
         "hour",
+        "lane",
         "level",
+        "locker",
         "month",
         "page",
+        "partition",
         "port",
         "postcode",
         "quantity",
         "rank",
         "room",
         "score",
+        "seat",
+        "shard",
         "shop",
         "size",
         "slot",
         "store",
+        "table",
+        "track",
         "version",
         "week",
         "year",
@@ -160,6 +172,8 @@ def sequential_ids(facts: Facts) -> Finding:
     summary = f"Keys end in numbers that take {filled} of their span"
     if not_in_order:
         return clear(f"{summary}, but new ones do not come in order.", *signals)
+    if isinstance(stream, StreamFacts) and stream.records >= RECORDS and not stream.inserts:
+        return clear(f"{summary}, but no new ones come.", *signals)
     if facts.table.partition.lower() in NATURAL_NAMES:
         name = facts.table.partition
         return clear(f'{summary}, and "{name}" is the name of a natural number.', *signals)
@@ -327,9 +341,13 @@ def no_type_attribute(facts: Facts) -> Finding:
     signal = evidence("sample", f'items with an attribute of their kind ("{name}")', typed, TYPED)
     if typed.against(TYPED) == "above":
         return clear(f"{interval(typed)} of the items name their kind in {name}.", signal)
-    is_alike = any(share.low >= 1 - UNTAGGED for share in sample.shapes.values())
-    if is_alike and len(tags) > MOST_ALIKE:
-        summary = "All items have the same attributes, and the words before keys are many: values."
+    alike = [share for share in sample.shapes.values() if share.value >= 1 - UNTAGGED]
+    are_values = len(tags) > MOST_ALIKE or bool(tags and not any(tag.prefix for tag in tags))
+    if alike and are_values:
+        if alike[0].low < 1 - UNTAGGED:
+            summary = "Whether all items have the same attributes is open."
+            return _unknown(sample, summary, UNITS_OF_KEYS, signal)
+        summary = "All items have the same attributes, and the words in keys are values."
         return clear(summary, signal)
     kinds = kinds_of(facts.table, sample.shapes)
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
