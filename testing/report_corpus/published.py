@@ -30,7 +30,7 @@ nothing.
 OTHERS = """
 # Tables that others declared: {part}
 
-The tables above were declared by people who know the rules. These {tables} tables were declared by
+The first tables were declared by people who know the rules. These {tables} tables were declared by
 somebody who knew the title and the meaning of each rule, but neither its thresholds nor its code.
 `python -m testing.report_corpus --only {part} --write` runs the report on them.
 
