@@ -380,10 +380,8 @@ def _may_grow(largest: Collection, sample: SampleFacts) -> bool:
 
     A small one without times in its sort keys, as the seats of a hall, rarely does.
     """
-    growing = sample.growing
-    if growing is None or growing.against(UNSEEN) != "below":
-        return True
-    return largest.items.low >= MOST_BOUNDED
+    may = sample.growing is None or sample.growing.against(UNSEEN) != "below"
+    return may or largest.items.low >= MOST_BOUNDED
 
 
 def _seen_is_small(facts: Facts, sample: SampleFacts) -> bool:

@@ -45,44 +45,11 @@ SHARED_NUMBERS = 1.1
 SEQUENTIAL_TAU = 0.7
 MOST_NATURAL = 100
 """Fewer numbers are rooms, shops, months or shards: a counter of ids soon passes them."""
-NATURAL_NAMES = frozenset(
-    {
-        "age",
-        "bed",
-        "bucket",
-        "count",
-        "day",
-        "desk",
-        "floor",
-        "gate",
-        "hour",
-        "lane",
-        "level",
-        "locker",
-        "month",
-        "page",
-        "partition",
-        "port",
-        "postcode",
-        "quantity",
-        "rank",
-        "room",
-        "score",
-        "seat",
-        "shard",
-        "shop",
-        "size",
-        "slot",
-        "store",
-        "table",
-        "track",
-        "version",
-        "week",
-        "year",
-        "zip",
-        "zipcode",
-    }
-)
+_NATURAL_NAMES = """
+age bed bucket count day desk floor gate hour lane level locker month page partition port postcode
+quantity rank room score seat shard shop size slot store table track version week year zip zipcode
+"""
+NATURAL_NAMES = frozenset(_NATURAL_NAMES.split())
 UNTAGGED = 0.05
 UNTAGGED_AT_MOST = 0.10
 DATED_AT_LEAST = 0.85
@@ -98,28 +65,11 @@ UNITS_OF_KEYS = 30.0
 SAME_ENTITY = 0.5
 MOST_ALIKE = 5
 """More words before keys of items with the same attributes are values, such as devices."""
-BOOKKEEPING = frozenset(
-    {
-        "created",
-        "createdat",
-        "createdby",
-        "entity",
-        "entitytype",
-        "expires",
-        "expiresat",
-        "id",
-        "itemtype",
-        "kind",
-        "modified",
-        "modifiedat",
-        "ttl",
-        "type",
-        "updated",
-        "updatedat",
-        "updatedby",
-        "version",
-    }
-)
+_BOOKKEEPING = """
+created createdat createdby entity entitytype expires expiresat id itemtype kind modified
+modifiedat ttl type updated updatedat updatedby version
+"""
+BOOKKEEPING = frozenset(_BOOKKEEPING.split())
 """Attributes that items of any kind have, in lower case and without _."""
 RARE_SHAPE = 0.01
 
