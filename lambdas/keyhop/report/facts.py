@@ -210,7 +210,7 @@ class KeyTraffic:
 
     Attributes:
         peak: The write units of its busiest second.
-        newest: Inserts at a sort key greater than all earlier ones.
+        newest: Inserts at a sort key greater than all of earlier seconds.
         place: The hash place of the key in [0, 1), if it is known.
     """
 
@@ -236,8 +236,10 @@ class StreamFacts:
         tau: Kendall's tau of numeric keys with time.
         hash_rho: Spearman's rho of time with hash place; None if not known.
         peak: The write units of all keys in the busiest second; None if not known.
-        counter: The share of records on one item in which only one number changed.
-        counter_attribute: The attribute of that number.
+        in_turn: How far stream shards are written one after the other, from 0 to 1; None if all
+            records are in one shard.
+        counter: The share of records on one item in which only numbers changed.
+        counter_attribute: The attributes of these numbers, joined by commas.
         reversals: The number of transitions, and of rare ones backwards, by attribute.
         growth: Inserts less removals a day, by key.
         heat: The minute, the place in 256ths and the write units, for the key map.
@@ -261,6 +263,7 @@ class StreamFacts:
     growth: Mapping[Shown, float] = field(default_factory=dict)
     heat: tuple[tuple[float, int, float], ...] = ()
     peak: float | None = None
+    in_turn: float | None = None
 
 
 # The sample (S)

@@ -78,6 +78,8 @@ VERY_FEW_KEYS = 10.0
 one of them usually gets twice its share, so that the table cannot use even these."""
 MANY_ITEMS = 1_000
 """Fewer items may be settings or a list that people maintain. An application writes more."""
+QUIET_LOAD = 0.01
+"""A key with a smaller part of what a partition serves could take a hundred times its load."""
 SMALL_SECONDS = 60.0
 """A key whose items one partition writes within a minute is small, as is the wait for a copy."""
 UNITS_OF_KEYS = 30.0
@@ -86,6 +88,8 @@ FEW_ITEMS = 200
 """A table with fewer items has no collection that matters."""
 WORTH_BYTES = GB
 """Large collections with fewer bytes are a question of design, not of a limit."""
+MOST_BOUNDED = 10_000
+"""What people number, as seats or articles of a shop, are rarely more."""
 YEARS = 3
 FEW_INSERTS = 60
 """A key with fewer inserts in the stream is not extrapolated to years."""
@@ -189,7 +193,7 @@ def unbounded(facts: Facts) -> Finding:
         what = "share of items in collections larger than any that was sampled"
         signals.append(evidence("sample", what, unseen, UNSEEN))
     advice = _bounded(facts)
-    if largest is not None and _stands_out(largest, sample):
+    if largest is not None and _stands_out(largest, sample) and _may_grow(largest[0], sample):
         summary = f"One collection holds {interval(largest[1])} of all items."
         severity = _severity(facts, largest[1].low)
         return found(severity, summary, *signals, advice=advice)
@@ -270,19 +274,20 @@ def few_keys(facts: Facts) -> Finding:
             summary += f"; the largest holds {interval(largest[1])} of them"
         severity = _severity(facts, share) if load is None else "low"
         return found(severity, f"{summary}.", *signals, advice=_more_keys(facts, keys))
-    if high >= SMALL_SECONDS:
-        summary = "Whether there are enough partition keys is open."
-        return unknown(summary, more(sample, UNITS_OF_KEYS), *signals)
-    if load is not None:
-        return clear(f"{number}: enough for so few items, and for their load.", *signals)
     items = max(facts.table.items, sample.items_read)
-    if keys.against(VERY_FEW_KEYS) == "below" and items >= MANY_ITEMS:
+    is_busy = load is None or load >= QUIET_LOAD
+    if keys.against(VERY_FEW_KEYS) == "below" and items >= MANY_ITEMS and is_busy:
         most = keys.high * KEY_WRITES
         summary = (
             f"{number} for {counted(items, 'item')}: whatever the load, the table takes at most "
             f"{most:,.0f} write units a second."
         )
         return found("low", summary, *signals, advice=_more_keys(facts, keys))
+    if high >= SMALL_SECONDS:
+        summary = "Whether there are enough partition keys is open."
+        return unknown(summary, more(sample, UNITS_OF_KEYS), *signals)
+    if load is not None:
+        return clear(f"{number}: enough for so few items, and for their load.", *signals)
     summary = f"{number}: enough for so few items, but their load is not known."
     if isinstance(facts.metrics, Absent):
         return unknown(summary, price_of(facts.metrics, "metrics"), *signals)
@@ -370,6 +375,15 @@ def _stands_out(largest: tuple[Collection, Estimate], sample: SampleFacts) -> bo
     return collection.items.low >= TIMES_MEAN * mean_of_others
 
 
+def _may_grow(largest: Collection, sample: SampleFacts) -> bool:
+    """Return whether a collection may grow without end.
+
+    A small one without times in its sort keys, as the seats of a hall, rarely does.
+    """
+    may = sample.growing is None or sample.growing.against(UNSEEN) != "below"
+    return may or largest.items.low >= MOST_BOUNDED
+
+
 def _seen_is_small(facts: Facts, sample: SampleFacts) -> bool:
     """Return whether the largest collection of the sample is not large."""
     largest = sample.seen_largest
@@ -385,10 +399,12 @@ def _severity(facts: Facts, share: float) -> Severity:
 def _growing(facts: Facts) -> Finding | None:
     """Report a key that will exceed half of a collection's limit in three years.
 
-    A key that is a date grows until the date is over.
+    A key that is a date grows until the date is over, and one whose items expire until the first
+    of them do.
     """
     stream = facts.stream
-    if not isinstance(stream, StreamFacts) or not stream.growth or are_dates(facts):
+    has_end = facts.table.ttl is not None or are_dates(facts)
+    if not isinstance(stream, StreamFacts) or not stream.growth or has_end:
         return None
     inserts = {traffic.key: traffic.inserts for traffic in stream.traffic}
     growing = {
@@ -542,20 +558,21 @@ def time_to_live(facts: Facts) -> Finding:
     table, sample = facts.table, facts.sample
     if (untold := table.untold.get("ttl")) is not None:
         return missing(untold, "control plane")
-    if table.ttl is None:
-        return clear("Time to live is off.")
+    off = clear("Time to live is off.")
+    if table.ttl is None and isinstance(sample, Absent):
+        return off
     sample = needed(sample, "sample", UNITS_OF_TTL)
     if sample.ttl is None:
         summary = f"Too few items with {table.ttl} were seen."
-        return unknown(summary, more(sample, UNITS_OF_TTL))
-    ttl = sample.ttl
+        return off if table.ttl is None else unknown(summary, more(sample, UNITS_OF_TTL))
+    ttl, name = sample.ttl, table.ttl or "TTL"
     kinds: tuple[tuple[str, Estimate, str], ...] = (
         ("are no numbers, so they never expire", ttl.wrong_type, _RIGHT_TYPE),
         ("are milliseconds, so they expire in 50,000 years", ttl.milliseconds, _SECONDS),
         (f"expired over {EXPIRED_DAYS} days ago and are still there", ttl.expired, _LATE),
     )
     signals = [
-        evidence("sample", f"values of {table.ttl} that {what}", share, TTL_SHARE)
+        evidence("sample", f"values of {name} that {what}", share, TTL_SHARE)
         for what, share, _ in kinds
     ]
     wrong = [kind for kind in kinds if kind[1].against(TTL_SHARE) == "above"]
@@ -564,7 +581,11 @@ def time_to_live(facts: Facts) -> Finding:
         steps = (*(step for _, _, step in wrong), _FILTER)
         storage = storing(facts, table.bytes * min(1.0, sum(share.value for _, share, _ in wrong)))
         advice = Advice(("P4",), steps, "", money(facts, storage, 0.0))
-        return found("low", f"Of the values of {table.ttl}, {summary}.", *signals, advice=advice)
+        summary = f"Of the values of {name}, {summary}"
+        summary += "." if table.ttl else ": time to live is off."
+        return found("low", summary, *signals, advice=advice)
+    if table.ttl is None:
+        return off
     if all(share.against(TTL_SHARE) == "below" for _, share, _ in kinds):
         summary = f"{table.ttl} is a number of seconds, and expired items go."
         return clear(summary, *signals)

@@ -31,6 +31,7 @@ from keyhop.report.rules.rule import (
     KEY_READS,
     KEY_WRITES,
     PARTITION_MINUTE,
+    RECORDS,
     Judge,
     all_are_known,
     clear,
@@ -69,7 +70,6 @@ NEWEST_INSERTS = 60
 IN_ORDER = 0.5
 QUIET = 0.1 * KEY_WRITES
 """A load with fewer write units a second is no burden even if one partition takes all of it."""
-RECORDS = 385
 SEVERAL = 4
 """With fewer stream shards, one that has just rolled over looks idle."""
 
@@ -533,26 +533,35 @@ def in_hash_order(facts: Facts) -> Finding:
     """Apply H6: writes in the order of a Scan heat one partition after the other."""
     stream = facts.stream
     stream = needed(stream, "stream")
-    rho = stream.hash_rho
-    if rho is None:
-        why = "The hash places of the keys that were written are not known."
-        return unknown(why, Price(20.0, "--stream 1h"))
-    what = "rank correlation of time with hash place (Spearman's rho)"
-    signal = evidence("stream", what, rho, IN_ORDER, window=stream.seconds)
-    side = rho.against(IN_ORDER)
-    falling = rho.high <= -IN_ORDER
+    rho, in_turn = stream.hash_rho, stream.in_turn
+    signals: list[Evidence] = []
+    if rho is not None:
+        what = "rank correlation of time with hash place (Spearman's rho)"
+        signals.append(evidence("stream", what, rho, IN_ORDER, window=stream.seconds))
     if stream.peak is not None and stream.peak < QUIET:
         return clear(
             f"All writes together take {stream.peak:,.0f} write units in the busiest second, which "
             "one partition takes easily.",
-            signal,
+            *signals,
         )
-    if side == "above" or falling:
+    if rho is not None and (rho.against(IN_ORDER) == "above" or rho.high <= -IN_ORDER):
         summary = f"Keys are written in the order of their hash: {rho.value:.2f}."
-        return found("low", summary, signal, advice=_SHUFFLE)
-    if side == "below" and rho.low > -IN_ORDER:
-        return clear("Keys are written in no order of their hash.", signal)
-    return unknown("Too few keys were seen.", Price(20.0, "--stream 1h"), signal)
+        return found("low", summary, *signals, advice=_SHUFFLE)
+    if in_turn is not None and len(stream.shards) >= SEVERAL and stream.records >= RECORDS:
+        what = "part of the records whose moment tells their stream shard (Goodman-Kruskal lambda)"
+        signals.append(Evidence("stream", what, in_turn, threshold=IN_ORDER, window=stream.seconds))
+        if in_turn >= IN_ORDER:
+            summary = (
+                f"{counted(len(stream.shards), 'stream shard')} are written one after the other, "
+                "as in the order of hashes."
+            )
+            return found("low", summary, *signals, advice=_SHUFFLE)
+    if rho is None:
+        why = "The hash places of the keys that were written are not known."
+        return unknown(why, Price(20.0, "--stream 1h"), *signals)
+    if rho.against(IN_ORDER) == "below" and rho.low > -IN_ORDER:
+        return clear("Keys are written in no order of their hash.", *signals)
+    return unknown("Too few keys were seen.", Price(20.0, "--stream 1h"), *signals)
 
 
 _SHUFFLE = Advice(

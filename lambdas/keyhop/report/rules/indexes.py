@@ -48,8 +48,8 @@ from keyhop.report.rules.rule import (
 )
 from keyhop.wording import counted
 
-MOST_INDEXES = 7
-"""From this number on, the table may be stored and written eight times."""
+MOST_INDEXES = 6
+"""A table could have five GSIs until 2018, which was enough for most applications."""
 UNREAD_DAYS = 30
 SELDOM_READ = 0.10
 """The ratio of an index's read units to its write units."""
@@ -134,6 +134,8 @@ def _unread(facts: Facts, index: IndexFacts) -> Finding:
     )
     if days:
         return clear(f"It was read on {days} of {UNREAD_DAYS} days.", signal)
+    if not any(metrics.consumed.get(("read", target)) for target in (TABLE, *metrics.read_days)):
+        return unknown("Nobody has read the table either, or any index.", too_young(), signal)
     cost = of_index(facts, index.name)
     age = (facts.at - facts.table.created) / DAY
     young = age < UNREAD_DAYS
@@ -371,12 +373,12 @@ def _sparse(facts: Facts, items: int, index: IndexFacts) -> Finding:
         return clear(f"The key of {name} is the kind of an item, which is no state.", *signals)
     if top is not None:
         what = "share of the index's items in its largest key"
-        signals.append(evidence("sample", what, top, TOP_SHARE))
+        signals.append(evidence("sample", what, top, 1 - SPARSE))
         if top.value == 1 and top.low >= CONSTANT:
             return clear(f"All items of {name} have one key, which lists them all.", *signals)
-        if top.against(TOP_SHARE) == "below":
-            return clear(f"The keys of {name} part its items well.", *signals)
-        if full and top.against(TOP_SHARE) == "above":
+        if top.against(1 - SPARSE) == "below":
+            return clear(f"Without its largest key, {name} would still be large.", *signals)
+        if full and top.against(1 - SPARSE) == "above":
             if sampled is not None and max(index.items, sampled.items_read) < TINY_INDEX:
                 return clear(f"{name} has too few items to save any.", *signals)
             summary = f"{name} holds most items, and one key {interval(top)} of them."

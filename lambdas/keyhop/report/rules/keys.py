@@ -25,6 +25,7 @@ from keyhop.report.rules.rule import (
     DATED,
     HALF,
     KEY_WRITES,
+    RECORDS,
     clear,
     each_index,
     evidence,
@@ -44,33 +45,11 @@ SHARED_NUMBERS = 1.1
 SEQUENTIAL_TAU = 0.7
 MOST_NATURAL = 100
 """Fewer numbers are rooms, shops, months or shards: a counter of ids soon passes them."""
-NATURAL_NAMES = frozenset(
-    {
-        "age",
-        "count",
-        "day",
-        "floor",
-        "hour",
-        "level",
-        "month",
-        "page",
-        "port",
-        "postcode",
-        "quantity",
-        "rank",
-        "room",
-        "score",
-        "shop",
-        "size",
-        "slot",
-        "store",
-        "version",
-        "week",
-        "year",
-        "zip",
-        "zipcode",
-    }
-)
+_NATURAL_NAMES = """
+age bed bucket count day desk floor gate hour lane level locker month page partition port postcode
+quantity rank room score seat shard shop size slot store table track version week year zip zipcode
+"""
+NATURAL_NAMES = frozenset(_NATURAL_NAMES.split())
 UNTAGGED = 0.05
 UNTAGGED_AT_MOST = 0.10
 DATED_AT_LEAST = 0.85
@@ -86,28 +65,11 @@ UNITS_OF_KEYS = 30.0
 SAME_ENTITY = 0.5
 MOST_ALIKE = 5
 """More words before keys of items with the same attributes are values, such as devices."""
-BOOKKEEPING = frozenset(
-    {
-        "created",
-        "createdat",
-        "createdby",
-        "entity",
-        "entitytype",
-        "expires",
-        "expiresat",
-        "id",
-        "itemtype",
-        "kind",
-        "modified",
-        "modifiedat",
-        "ttl",
-        "type",
-        "updated",
-        "updatedat",
-        "updatedby",
-        "version",
-    }
-)
+_BOOKKEEPING = """
+created createdat createdby entity entitytype expires expiresat id itemtype kind modified
+modifiedat ttl type updated updatedat updatedby version
+"""
+BOOKKEEPING = frozenset(_BOOKKEEPING.split())
 """Attributes that items of any kind have, in lower case and without _."""
 RARE_SHAPE = 0.01
 
@@ -160,6 +122,8 @@ def sequential_ids(facts: Facts) -> Finding:
     summary = f"Keys end in numbers that take {filled} of their span"
     if not_in_order:
         return clear(f"{summary}, but new ones do not come in order.", *signals)
+    if isinstance(stream, StreamFacts) and stream.records >= RECORDS and not stream.inserts:
+        return clear(f"{summary}, but no new ones come.", *signals)
     if facts.table.partition.lower() in NATURAL_NAMES:
         name = facts.table.partition
         return clear(f'{summary}, and "{name}" is the name of a natural number.', *signals)
@@ -327,9 +291,13 @@ def no_type_attribute(facts: Facts) -> Finding:
     signal = evidence("sample", f'items with an attribute of their kind ("{name}")', typed, TYPED)
     if typed.against(TYPED) == "above":
         return clear(f"{interval(typed)} of the items name their kind in {name}.", signal)
-    is_alike = any(share.low >= 1 - UNTAGGED for share in sample.shapes.values())
-    if is_alike and len(tags) > MOST_ALIKE:
-        summary = "All items have the same attributes, and the words before keys are many: values."
+    alike = [share for share in sample.shapes.values() if share.value >= 1 - UNTAGGED]
+    are_values = len(tags) > MOST_ALIKE or bool(tags and not any(tag.prefix for tag in tags))
+    if alike and are_values:
+        if alike[0].low < 1 - UNTAGGED:
+            summary = "Whether all items have the same attributes is open."
+            return _unknown(sample, summary, UNITS_OF_KEYS, signal)
+        summary = "All items have the same attributes, and the words in keys are values."
         return clear(summary, signal)
     kinds = kinds_of(facts.table, sample.shapes)
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):

@@ -54,6 +54,8 @@ DATED = 0.95
 
 MORE = 4
 """The factor of units that halves an interval."""
+RECORDS = 385
+"""From this number on, a share has an interval of 5 percentage points on each side."""
 FEW_EVENTS = 10
 """Fewer throttles than this that are over did no harm, as SDKs repeat throttled requests."""
 NO_GSI = "The table has no GSI."

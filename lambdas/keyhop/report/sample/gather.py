@@ -179,7 +179,7 @@ def gather(
         kind_names=kind_names,
         unpadded=observed.unpadded() if population.has_sort else None,
         orphans=_orphans(collections),
-        ttl=observed.ttl() if population.ttl else None,
+        ttl=observed.ttl(),
         indexes={
             name: _index_sample(
                 name, observed, draws, _unread_entries(name, entries, observed, observed_rows, keys)

@@ -16,7 +16,7 @@ from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.report.candidates.template import LEAST_MILLISECONDS, Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Shown
-from keyhop.report.forms import KeyForm, kind_in, widths_of
+from keyhop.report.forms import EPOCHS, KeyForm, is_ahead, kind_in, widths_of
 from keyhop.report.shown import Shower
 
 ROW = "row"
@@ -31,6 +31,7 @@ _SEPARATORS = "#|/~:_"
 _LABEL = re.compile(r"[^\W\d_]{2,32}[_=:]")
 _WORDS = re.compile(r"(?!.*\d{3})(?=.*[^\W\d_])[\w.:#$/ -]{1,40}")
 """A text that may name a kind of items; an id has more digits or is longer."""
+_TTL = re.compile(r"_*(ttl|time[_-]?to[_-]?live)_*", re.IGNORECASE)
 MOST_NAMES = 100
 """The maximum number of attribute names of an observation."""
 
@@ -70,8 +71,9 @@ class Observation:
             of its sort key, and the number of digits (forms.py).
         dates: The GSIs whose partition key is only a date, each with a digest of the date's tag.
         words: A digest of each value that may name the kind of the item, by attribute.
-        ttl: The days since it expired, negative before that; "type" or "ms" for a value that TTL
-            does not use as a future time; None without the attribute.
+        ttl: The days since it expired, negative before that, by the TTL attribute, or without it by
+            another attribute named TTL; "type" or "ms" for a value that TTL does not use as a
+            future time; None without such an attribute.
         entries: The index key, in the form that may be shown, of each GSI that contains the item.
         composed: By GSI and key attribute of it, the other attributes whose values it joins.
         candidates: Digests of the keys that it might have; None where it cannot have one.
@@ -183,7 +185,7 @@ def _dates_of(item: Item, looking: Looking) -> dict[str, str]:
     for index, (names, count) in looking.indexes.items():
         if count == 1 and names[0] in item:
             form = KeyForm.of(item[names[0]])
-            if form.dated:
+            if form.dated and not is_ahead(item[names[0]], looking.now):
                 tag = {names[0]: {"S": form.tag}}
                 dates[index] = looking.shower.digest(tag) if form.tag else ""
     return dates
@@ -372,7 +374,10 @@ def is_type_name(name: str) -> bool:
 
 def _ttl_of(item: Item, looking: Looking) -> float | str | None:
     if looking.ttl is None or looking.ttl not in item:
-        return None
+        times = [value.get("N", "") for name, value in item.items() if _TTL.fullmatch(name)]
+        seconds = next((float(time) for time in times if time.isdigit()), 0.0)
+        is_time = EPOCHS.start <= seconds < EPOCHS.stop
+        return round((looking.now - seconds) / DAY_SECONDS, 1) if is_time else None
     value = item[looking.ttl]
     if "N" not in value:
         return "type"

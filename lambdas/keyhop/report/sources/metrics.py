@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Literal, cast
 
 from keyhop.report.facts import TABLE, Absent, Cause, MetricFacts, TableFacts, Throttles
@@ -48,8 +49,8 @@ RETURNING = ("Query", "Scan", "ExecuteStatement")
 """The operations that have ReturnedItemCount."""
 
 What = tuple[str, ...]
-"""consumed, direction, target; throttles, direction, cause, target; calls, operation; returned,
-operation; days, direction, index."""
+"""consumed, direction, target; throttles, direction, cause, target; all throttles, direction,
+target; calls, operation; returned, operation; days, direction, index."""
 Points = Sequence[tuple[float, float]]
 """Pairs of the first second of a period and its value, in any order."""
 
@@ -161,11 +162,13 @@ class _Query:
 
 
 def _capacity(target: str, period: int) -> Iterator[_Query]:
-    """Yield the consumed units of a table or a GSI, and its throttles by cause."""
+    """Yield the consumed units of a table or a GSI, and its throttles, also by cause."""
     for direction in DIRECTIONS:
         title, where = direction.title(), _where(target)
         consumed = f"Consumed{title}CapacityUnits"
         yield _Query(("consumed", direction, target), consumed, period, where)
+        every = f"{title}ThrottleEvents"
+        yield _Query(("all throttles", direction, target), every, period, where)
         for cause, name in CAUSES.items():
             if (direction, cause) == ("write", "account") and target != TABLE:
                 continue  # that metric has no dimension for an index
@@ -285,7 +288,7 @@ def _facts(
             targets,
             lambda *what: max((units for _, units in answers.of(*what)), default=0.0) / period,
         ),
-        throttles=_throttles(answers, targets, period),
+        throttles=_throttles(answers, table, targets, period),
         calls={
             operation: max(0.0, total - own_calls(operation))
             for operation, total in _by_operation(answers, "calls")
@@ -313,9 +316,14 @@ def _consumed(
 
 
 def _throttles(
-    answers: _Answers, targets: Sequence[str], period: int
+    answers: _Answers, table: TableFacts, targets: Sequence[str], period: int
 ) -> dict[tuple[str, Cause, str], Throttles]:
-    """Return the throttles; for an index without metrics only those with events."""
+    """Return the throttles; for an index without metrics only those with events.
+
+    The metrics by cause are younger than those of all throttles. Throttles of unknown cause count
+    as those of provisioned units, and on demand as those of a key range. A table's throttles may
+    include those of its indexes.
+    """
     throttles: dict[tuple[str, Cause, str], Throttles] = {}
     for what in answers.queries:
         if what[0] != "throttles" or what in answers.failed:
@@ -325,7 +333,30 @@ def _throttles(
         if ends or target in targets:
             key = direction, cast(Cause, cause), target
             throttles[key] = Throttles(answers.total(*what), max(ends, default=None))
+    for target in targets:
+        is_on_demand = (table.index(target) or table).throughput is None
+        likely: Cause = "key range" if is_on_demand else "provisioned"
+        for direction in DIRECTIONS:
+            known = throttles.get((direction, likely, target))
+            points = _untold(answers, direction, target, targets)
+            if known is not None and points:
+                last = max(known.last or 0.0, max(points) + period)
+                events = known.events + sum(points.values())
+                throttles[direction, likely, target] = Throttles(events, last)
     return throttles
+
+
+def _untold(
+    answers: _Answers, direction: str, target: str, targets: Sequence[str]
+) -> Mapping[float, float]:
+    """Return the throttles whose cause CloudWatch does not show, by time."""
+    told = [answers.of("throttles", direction, cause, target) for cause in CAUSES]
+    if target == TABLE:
+        told += [answers.of("all throttles", direction, index) for index in targets if index]
+    untold = dict(answers.of("all throttles", direction, target))
+    for at, events in chain(*told):
+        untold[at] = untold.get(at, 0.0) - events
+    return {at: events for at, events in untold.items() if events > 0}
 
 
 def _by_operation(answers: _Answers, kind: str) -> Iterator[tuple[str, float]]:

@@ -38,6 +38,8 @@ to 0.2 then.
 """
 GROWING = 20
 SHORT_SECONDS = 30.0
+SLICE = 50
+"""With this many records, the busiest stream shard of a moment is not so by chance."""
 MINUTE, DAY = 60, 86_400
 PLACES = 256
 MOMENTS = 100
@@ -87,7 +89,8 @@ class _Key:
     """The traffic of a partition key.
 
     Attributes:
-        newest: The inserts with a sort key greater than all before.
+        newest: The inserts with a sort key greater than all of earlier seconds, or in the first
+            second than all before. Ids of the same millisecond, or second, have no order.
     """
 
     value: TypedValue
@@ -99,6 +102,7 @@ class _Key:
     second: float = 0.0
     in_second: float = 0.0
     greatest: Any = None
+    greatest_before: Any = None
     newest: int = 0
     minutes: dict[int, float] = field(default_factory=dict)
 
@@ -108,16 +112,18 @@ class _Key:
         minute = int(at // MINUTE * MINUTE)
         self.minutes[minute] = self.minutes.get(minute, 0.0) + units
         if at > self.second:
-            self.second, self.in_second = at, 0.0
+            self.second, self.in_second, self.greatest_before = at, 0.0, self.greatest
         if at == self.second:
             self.in_second += units
             self.peak = max(self.peak, self.in_second)
 
     def insert(self, sort: Any) -> None:
         self.inserts += 1
-        if sort is not None and (self.greatest is None or sort > self.greatest):
-            self.newest += self.greatest is not None
-            self.greatest = sort
+        if sort is None:
+            return
+        before = self.greatest if self.greatest_before is None else self.greatest_before
+        self.newest += before is not None and sort > before
+        self.greatest = sort if self.greatest is None else max(self.greatest, sort)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +204,7 @@ class Traffic:
     _keys: dict[Any, _Key] = field(default_factory=dict)
     _moments: set[float] = field(default_factory=set)
     _seconds: Counter[float] = field(default_factory=Counter)
+    _turns: dict[float, Counter[str]] = field(default_factory=dict)
     _hashes: set[int] = field(default_factory=set)
     _shards: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -215,6 +222,7 @@ class Traffic:
         key = canonical(value)
         self.records += 1
         self._shards[shard] += 1
+        self._turns.setdefault(at, Counter())[shard] += 1
         traffic = self._keys.get(key)
         if traffic is None:
             traffic = self._keys[key] = _Key(value)
@@ -308,6 +316,7 @@ class Traffic:
             date_share=share_of(self.dated, self.inserts, "inserts in the stream"),
             tau=self._tau(),
             hash_rho=self._rho(place) if place else None,
+            in_turn=self._in_turn(),
             counter=counter,
             counter_attribute=attribute,
             reversals=self._transitions.reversals(),
@@ -328,7 +337,7 @@ class Traffic:
         ]
 
     def _counter(self, view: str) -> tuple[Estimate | None, str]:
-        """Return the share of records that only change one number of one item.
+        """Return the share of records that only change numbers of one item.
 
         The result is None without both images, which show whether a number changed.
         """
@@ -358,6 +367,21 @@ class Traffic:
         places = [(first, place(self._key(first.value))) for first in chosen[::step][:PLACED]]
         pairs = [(first, at) for first, at in places if at is not None]
         return spearman(_times([first for first, _ in pairs]), [at for _, at in pairs])
+
+    def _in_turn(self) -> float | None:
+        """Return how far stream shards are written one after the other, from 0 to 1.
+
+        It is how much better the moment of a write tells its shard than a guess of the busiest one
+        (Goodman and Kruskal's lambda). A moment has at least SLICE records, as far as possible.
+        """
+        slices = [Counter[str]()]
+        for _, counts in sorted(self._turns.items()):
+            if slices[-1].total() >= SLICE:
+                slices.append(Counter())
+            slices[-1] += counts
+        others = self.records - max(self._shards.values(), default=0)
+        right = sum(max(counts.values(), default=0) for counts in slices)
+        return 1 - (self.records - right) / others if others else None
 
     def _growth(self, seconds: float, show: Callable[[Key], Shown]) -> dict[Shown, float]:
         """Return the items a day by which the keys with the most inserts grow."""
@@ -401,15 +425,13 @@ def changed(old: Key, new: Key) -> list[str]:
 
 
 def counted(old: Key, new: Key, names: Iterable[str]) -> str | None:
-    """Return the number that changed, if only it and times changed, as in a write of a counter.
+    """Return the numbers that changed, if only they and times changed, as in a write of a counter.
 
-    `names` is the result of `changed`.
+    A counter may have several, as a count and a sum. `names` is the result of `changed`.
     """
     changes = [name for name in names if not (is_moment(new, name) or is_moment(old, name))]
-    if len(changes) != 1:
-        return None
-    (name,) = changes
-    return name if "N" in new.get(name, {}) and "N" in old.get(name, {}) else None
+    are_numbers = all("N" in item.get(name, {}) for name in changes for item in (old, new))
+    return ", ".join(sorted(changes)) if changes and are_numbers else None
 
 
 def is_moment(item: Key, name: str) -> bool:

@@ -13,7 +13,8 @@ FOUND, CLEAR, UNKNOWN = "found", "clear", "unknown"
 DATES = {"dated": share(0.99, 0.97, 1.0)}
 ONE_KIND = {"a,b,pk,sk": ALL}
 TWO_KINDS = {"a,pk,sk": share(0.5, 0.46, 0.54), "b,pk,sk": share(0.5, 0.46, 0.54)}
-WORDS = tuple(Tag(f"D{number}", share(0.16)) for number in range(6))
+WORDS = tuple(Tag(f"D{number}", share(0.16), f"D{number}#") for number in range(6))
+IN_SORT_KEYS = tuple(Tag(word, share(0.5)) for word in ("signup", "reset"))
 
 
 def metrics(way: str, cause: str, events: float, ago: float) -> dict[str, Any]:
@@ -101,6 +102,8 @@ def test_a_tag_in_each_sort_key_tells_the_kind() -> None:
         ({"shapes": ONE_KIND, "tagged": FEW}, CLEAR),
         ({"shapes": ONE_KIND, "tags": WORDS[:5]}, FOUND),
         ({"shapes": ONE_KIND, "tags": WORDS}, CLEAR),
+        ({"shapes": ONE_KIND, "tags": IN_SORT_KEYS}, CLEAR),
+        ({"shapes": ONE_KIND, "tags": (*IN_SORT_KEYS, WORDS[0])}, FOUND),
         ({"shapes": TWO_KINDS, "tagged": FEW}, FOUND),
         ({"shapes": {}, "tagged": FEW}, UNKNOWN),
     ],

@@ -53,12 +53,13 @@ def number(value: str) -> dict[str, str]:
             "hits",
         ),
         ({"seen": number("1795338000")}, {"seen": number("1795338001")}, None),
-        ({"a": number("1"), "b": number("1")}, {"a": number("2"), "b": number("2")}, None),
+        ({"b": number("1"), "a": number("1")}, {"b": number("2"), "a": number("2")}, "a, b"),
+        ({"a": number("1"), "b": {"S": "x"}}, {"a": number("2"), "b": {"S": "y"}}, None),
         ({"status": {"S": "new"}}, {"status": {"S": "paid"}}, None),
         ({}, {"hits": number("1")}, None),
     ],
 )
-def test_a_counters_write_changes_one_number_and_moments_alone(old: dict, new: dict, name: str):
+def test_a_counters_write_changes_numbers_and_moments_alone(old: dict, new: dict, name: str):
     assert counted(old, new, changed(old, new)) == name
 
 

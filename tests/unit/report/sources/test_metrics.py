@@ -73,6 +73,32 @@ def test_an_index_out_of_sight_has_no_figures_and_its_throttles_still_count():
     assert facts.read_days["byCity"] is None
 
 
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({}, "key range"),
+        (
+            {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}},
+            "provisioned",
+        ),
+    ],
+)
+def test_throttles_of_unknown_cause_are_of_provisioned_units_if_there_are_any(changed, cause):
+    """Those of an index are no others of its table."""
+    cloud = alive()
+    for events, where in ((9, CITY), (12, {"TableName": "Orders"})):
+        cloud.plant("WriteThrottleEvents", events, NOW - 600, **where)
+    cloud.plant(HOT, 2, NOW - 600, TableName="Orders")
+    table = orders()
+    index = replace(table.indexes[0], throughput=(5, 5) if changed else None)
+    table = replace(table, throughput=index.throughput, indexes=(index,))
+    facts = look(cloud, table, NOW, 14 * DAY).facts
+    assert isinstance(facts, MetricFacts)
+    assert facts.throttles["write", cause, "byCity"] == Throttles(9.0, NOW - 540)
+    known = 2.0 if cause == "key range" else 0.0
+    assert facts.throttles["write", cause, TABLE] == Throttles(1.0 + known, NOW - 540)
+
+
 def test_the_last_throttle_is_told_by_the_end_of_its_minute():
     cloud = alive()
     cloud.plant(HOT, 5, NOW - 9000, NOW - 8880, TableName="Orders")
@@ -167,7 +193,7 @@ def test_many_indexes_are_asked_in_requests_of_500():
     cloud = alive()
     look(cloud, orders(GlobalSecondaryIndexes=indexes), NOW, 14 * DAY)
     queries = [len(asked["MetricDataQueries"]) for _, asked in cloud.asked]
-    assert queries == [500, 66, 120]
+    assert queries == [500, 188, 120]
 
 
 def test_pages_are_put_together():

@@ -45,6 +45,14 @@ def test_inserts_at_the_newest_sort_key():
     assert told.traffic[0].newest == 3
 
 
+def test_ids_of_one_second_have_no_order():
+    ends = ["1a", "2d", "2b", "2c", "3z", "3y", "2e"]
+    told = facts([record(BEGAN + int(end[0]), "log", end) for end in ends[:-1]])
+    assert told.traffic[0].newest == 5
+    late = facts([record(BEGAN + min(at, 4), "log", end) for at, end in enumerate(ends)])
+    assert late.traffic[0].newest == 4
+
+
 def test_sort_keys_are_ordered_as_the_service_does():
     assert order_of({"N": "10"}) > order_of({"N": "9"})
     assert order_of({"S": "\U00010000"}) > order_of({"S": "\uffff"})
@@ -136,6 +144,22 @@ def test_load_in_the_order_of_hashes():
         assert changed.hash_rho == in_order.hash_rho
     assert facts(records).hash_rho is None
     assert facts(records, place=lambda key: None).hash_rho is None
+
+
+@pytest.mark.parametrize(
+    ("shard_of", "in_turn"),
+    [
+        (lambda at: at // 100, 1.0),
+        (lambda at: at % 5, 0.0),
+        (lambda at: 3 * (at % 100 > 0), 0.0),
+        (lambda at: 0, None),
+    ],
+)
+def test_stream_shards_that_are_written_one_after_the_other(shard_of, in_turn):
+    traffic = Traffic("customer", "placed")
+    for at in range(400):
+        traffic.take(record(BEGAN + at // 50, f"key-{at}"), f"shard-{shard_of(at)}")
+    assert traffic.facts(BEGAN, 8.0, "NEW_AND_OLD_IMAGES", str).in_turn == in_turn
 
 
 def test_places_make_the_key_map():
