@@ -423,3 +423,385 @@ for called, keys, typed, names in (
         {"A2": TAGGED, "A18": f"`{next(iter(typed[0]))}` names the type"},
         items=library(keys, typed, names),
     )
+
+
+# A3: the key is the date
+
+
+def dated(form: Callable[[float], Any], days: int = 120, count: int = 1_000) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(count):
+            at = now - chance.random() * days * DAY
+            yield {
+                "pk": form(at),
+                "sk": f"ENTRY#{ulid(at, chance)}",
+                "Type": "Entry",
+                "by": name(chance),
+                "note": some(chance, 5, 80),
+            }
+
+    return rows
+
+
+MANY_A_DAY = {
+    "A15": "a day's entries are a collection of the day",
+    "A19": "a key a day: their number follows from the design that A3 names",
+    "A1": "days of the calendar, one after another",
+}
+for called, schema, form, days in (
+    ("an audit log by the day", SK, day, 120),
+    ("clicks by DATE#day", SK, lambda at: f"DATE#{day(at)}", 90),
+    ("payments by the month", SK, lambda at: day(at)[:7], 3_000),
+    ("bookings by a number such as 20261127", Schema("pk:N", "sk"), lambda at: int(
+        moment(at).strftime("%Y%m%d")
+    ), 120),
+    ("log lines by the hour", SK, lambda at: iso(at)[:13], 12),
+    ("energy readings by LOG#day", SK, lambda at: f"LOG#{day(at)}", 200),
+    ("dispatches by the day, German style", SK, lambda at: moment(at).strftime("%d.%m.%Y"), 150),
+    ("visits of a web site by day=", SK, lambda at: f"day={day(at)}", 100),
+    ("trades by the trading day", SK, lambda at: moment(at).strftime("%Y/%m/%d"), 100),
+):  # fmt: skip
+    plant(called, schema, "A3", items=dated(form, days), allowed=ONE | MANY_A_DAY)
+
+
+def by(tag: str, owners: int, form: Callable[[float, Random], str], count: int = 1_000) -> Rows:
+    """Entries of owners, whose partition key ends in something of the time."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        known = [uuid(chance) for _ in range(owners)]
+        for _ in range(count):
+            at = now - chance.random() * 60 * DAY
+            yield {
+                "pk": f"{tag}#{chance.choice(known)}{form(at, chance)}",
+                "sk": iso(at),
+                "Type": tag.title(),
+                "value": round(chance.random() * 90, 2),
+            }
+
+    return rows
+
+
+for called, items, reason in (
+    (
+        "readings of a sensor and a month",
+        by("SENSOR", 90, lambda at, c: f"#{day(at)[:7]}"),
+        "the sensor is in the key: a day's writes go to as many keys as there are sensors",
+    ),
+    (
+        "meals of a user and a day",
+        by("USER", 200, lambda at, c: f"#{day(at)}"),
+        "the user is in the key",
+    ),
+    (
+        "usage of a tenant, the day as the sort key",
+        by("TENANT", 120, lambda at, c: ""),
+        "only the sort key is a time",
+    ),
+    (
+        "departures of a stop and a day",
+        by("STOP", 60, lambda at, c: f"|{day(at)}"),
+        "the stop is in the key",
+    ),
+    (
+        "heart rates of a patient and a week",
+        by("PATIENT", 150, lambda at, c: moment(at).strftime("#%G-W%V")),
+        "the patient is in the key",
+    ),
+):
+    decoy(called, SK, {"A3": reason}, items=items, allowed=ONE)
+decoy(
+    "events of a day in fifty write shards",
+    SK,
+    {"A3": "the day has fifty shards: that is the remedy", "H2": "fifty ends, not one"},
+    items=lambda chance, now: (
+        {
+            "pk": f"{day(now - n * 3_600)}#{chance.randrange(50):02}",
+            "sk": ulid(now - n * 3_600, chance),
+            "Type": "Event",
+            "who": name(chance),
+        }
+        for n in range(1_000)
+    ),
+    allowed=ONE,
+)
+decoy(
+    "an exchange rate a day",
+    PK,
+    {"A3": "one item a day: nothing is written often enough to be hot"},
+    items=lambda chance, now: (
+        {"pk": f"{day(now - n * DAY)}", "Type": "Rates", "usd": 1 + n / 9_999, "chf": 0.9}
+        for n in range(700)
+    ),
+    allowed=ONE | {"A1": "a calendar"},
+)
+decoy(
+    "people found by their birthday",
+    Schema("pk", indexes=(Index("byBirth", "born", "name"),)),
+    {"A3 byBirth": "dates of birth are all over a century: no writes go to today's"},
+    items=lambda chance, now: (
+        {
+            "pk": f"PERSON#{uuid(chance)}",
+            "Type": "Person",
+            "name": name(chance),
+            "born": day(now - chance.randint(6_000, 33_000) * DAY),
+        }
+        for _ in range(900)
+    ),
+    allowed=ONE,
+)
+
+
+# What applications ask: the request sampler watches
+
+
+def seen(client: Any, table: str, count: int = 80) -> list[dict[str, Any]]:
+    """Some keys of the table."""
+    return list(client.scan(TableName=table, Limit=count)["Items"])
+
+
+def key_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {one: item[one] for one in ("pk", "sk") if one in item}
+
+
+def asks(one: Callable[[Any, str, Random, dict[str, Any]], Any], times: int = 400) -> Any:
+    """An application that asks so often, each time about one of the items."""
+
+    def work(client: Any, table: str, chance: Random) -> None:
+        items = seen(client, table)
+        for _ in range(times):
+            one(client, table, chance, chance.choice(items))
+
+    return work
+
+
+def get(consistent: float = 0.0) -> Callable[..., Any]:
+    def one(client: Any, table: str, chance: Random, item: dict[str, Any]) -> Any:
+        return client.get_item(
+            TableName=table, Key=key_of(item), ConsistentRead=chance.random() < consistent
+        )
+
+    return one
+
+
+def query(consistent: float = 0.0, **more: Any) -> Callable[..., Any]:
+    """A query of an item's collection."""
+
+    def one(client: Any, table: str, chance: Random, item: dict[str, Any]) -> Any:
+        values = {":k": item["pk"]} | more.get("values", {})
+        rest = {key: value for key, value in more.items() if key not in ("values", "key")}
+        return client.query(
+            TableName=table,
+            KeyConditionExpression=f"pk = :k{more.get('key', '')}",
+            ExpressionAttributeValues=values,
+            ConsistentRead=chance.random() < consistent,
+            **rest,
+        )
+
+    return one
+
+
+def scan(**more: Any) -> Callable[..., Any]:
+    def one(client: Any, table: str, chance: Random, item: dict[str, Any]) -> Any:
+        return client.scan(TableName=table, **more)
+
+    return one
+
+
+def each(*ways: Callable[..., Any]) -> Callable[..., Any]:
+    """One of the ways at a time, at random."""
+    return lambda client, table, chance, item: chance.choice(ways)(client, table, chance, item)
+
+
+def module(body: str, of: str = "client") -> dict[str, str]:
+    """The user's code: a file with a client, or a resource's table."""
+    made = {
+        "client": 'client = boto3.client("dynamodb")',
+        "table": 'table = boto3.resource("dynamodb").Table("TABLE")',
+    }[of]
+    return {
+        "app.py": f"import boto3\nfrom boto3.dynamodb.conditions import Attr, Key\n\n{made}\n\n\n{body}"
+    }
+
+
+# A4: scans
+
+NOTES = family("NOTEBOOK", "NOTE", count=60, each=(10, 25))
+for called, ask, found in (
+    ("a list page that scans", scan(), ("A4",)),
+    ("a search that scans and filters", scan(
+        FilterExpression="town = :t", ExpressionAttributeValues={":t": {"S": "Oslo"}}
+    ), ("A4", "A5")),
+    ("a count by scan at each visit", scan(Select="COUNT"), ("A4",)),
+):  # fmt: skip
+    plant(called, SK, *found, items=NOTES, application=asks(ask, 120))
+for called, body, of, found in (
+    (
+        "a handler that scans the table",
+        'def handler(event, context):\n    return table.scan()["Items"]\n',
+        "table",
+        ("A4",),
+    ),
+    (
+        "a login that scans for an address",
+        "def by_email(email):\n"
+        "    answer = client.scan(\n"
+        '        TableName="TABLE",\n'
+        '        FilterExpression="email = :e",\n'
+        '        ExpressionAttributeValues={":e": {"S": email}},\n'
+        "    )\n"
+        '    return answer["Items"][0]\n',
+        "client",
+        ("A4", "A5"),
+    ),
+    (
+        "all pages of a scan in a request",
+        "def everything():\n"
+        '    pages = client.get_paginator("scan").paginate(TableName="TABLE")\n'
+        '    return [item for page in pages for item in page["Items"]]\n',
+        "client",
+        ("A4",),
+    ),
+):
+    plant(called, SK, *found, items=NOTES, code=module(body, of))
+for called, scans, gets in (
+    ("two scans of three reads, by the metrics", 600, 300),
+    ("a scan a second, by the metrics", 60, 15),
+    ("a dashboard that scans all day", 300, 500),
+):
+    plant(
+        called, SK, "A4", items=NOTES,
+        metrics=(*use(90_000, 200)[:2], *use(gets, 100, Scan=scans)[2:]),
+    )  # fmt: skip
+
+for called, ask, reason in (
+    ("notes by their keys", get(), "nothing but GetItem"),
+    ("notebooks as collections", query(), "queries of one collection"),
+    (
+        "the latest ten of a notebook",
+        query(Limit=10, ScanIndexForward=False),
+        "ScanIndexForward is the direction of a query",
+    ),
+):
+    decoy(
+        called, SK, {"A4": reason, "A5": "no filter"}, items=NOTES, application=asks(ask),
+    )  # fmt: skip
+for called, metric, reason in (
+    (
+        "a backup by scan in the night",
+        Metric("SuccessfulRequestLatency", 3, operation="Scan", busy=(120, 135), days=30),
+        "a job of fifteen minutes a night, of a few pages",
+    ),
+    (
+        "an export by scan a week",
+        Metric("SuccessfulRequestLatency", 4, operation="Scan", busy=(60, 70), every_days=7, days=30),
+        "ten minutes a week",
+    ),
+):
+    decoy(called, SK, {"A4": reason}, items=NOTES, metrics=(*use(9_000, 900, Query=4_000), metric))
+for called, body, reason in (
+    (
+        "code that scans barcodes",
+        "def read(scanner):\n"
+        "    code = scanner.scan(timeout=3)\n"
+        '    return table.get_item(Key={"pk": code, "sk": "META"})\n',
+        "the scan is that of a barcode scanner",
+    ),
+    (
+        "code that scans folders",
+        "import os\n\n\ndef names(path):\n    return [one.name for one in os.scandir(path)]\n\n\n"
+        "def save(row):\n    table.put_item(Item=row)\n",
+        "os.scandir is of the file system",
+    ),
+    (
+        "code that says never to scan",
+        "def notes(book):\n"
+        '    """Never table.scan() here: it reads everything."""\n'
+        '    return table.query(KeyConditionExpression=Key("pk").eq(book))["Items"]\n',
+        "the scan is in a docstring",
+    ),
+):
+    decoy(called, SK, {"A4": reason, "A5": "a key, not a filter"}, items=NOTES,
+          code=module(body, "table"))  # fmt: skip
+
+
+# A5: filters
+
+
+def hundred(tag: str, users: int = 20) -> Rows:
+    """Collections of a hundred, bucketed: `bucket < n` keeps n of a hundred."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(users):
+            pk = f"{tag}#{uuid(chance)}"
+            for number in range(100):
+                yield {
+                    "pk": pk,
+                    "sk": f"MAIL#{number:03}",
+                    "Type": "Mail",
+                    "bucket": number,
+                    "expires": int(now + (number + 1) * DAY),
+                    "text": some(chance, 20, 90),
+                }
+
+    return rows
+
+
+def kept(share: int) -> Callable[..., Any]:
+    return query(
+        FilterExpression="#b < :b",
+        ExpressionAttributeNames={"#b": "bucket"},
+        values={":b": {"N": str(share)}},
+    )
+
+
+for called, share in (
+    ("unread mail, two of a hundred, by a filter", 2),
+    ("flagged mail, five of a hundred, by a filter", 5),
+    ("mail of one sender, one of a hundred, by a filter", 1),
+    ("mail with files, a tenth, by a filter", 10),
+):
+    plant(called, SK, "A5", items=hundred("BOX"), application=asks(kept(share)), allowed=ONE)
+for called, body in (
+    (
+        "open tasks of a project, filtered after the query",
+        "def open_tasks(project):\n"
+        "    return table.query(\n"
+        '        KeyConditionExpression=Key("pk").eq(project),\n'
+        '        FilterExpression=Attr("status").eq("open"),\n'
+        '    )["Items"]\n',
+    ),
+    (
+        "orders over a sum, filtered after the query",
+        "def large(customer, cents):\n"
+        "    found = table.query(\n"
+        '        KeyConditionExpression=Key("pk").eq(customer),\n'
+        '        FilterExpression=Attr("cents").gt(cents) & Attr("state").ne("void"),\n'
+        "    )\n"
+        '    return found["Items"]\n',
+    ),
+):
+    plant(called, SK, "A5", items=hundred("PROJECT"), code=module(body, "table"), allowed=ONE)
+
+for called, ask, reason in (
+    ("a filter that drops nothing", kept(100), "all items pass"),
+    ("a filter that drops one of a hundred", kept(99), "99 of a hundred pass"),
+    (
+        "a range of the sort key",
+        query(key=" AND sk < :s", values={":s": {"S": "MAIL#005"}}),
+        "a condition on the key reads only what it returns",
+    ),
+    (
+        "a projection",
+        query(ProjectionExpression="pk, sk, bucket"),
+        "a projection drops attributes, no items",
+    ),
+    (
+        "not yet deleted by time to live",
+        query(
+            FilterExpression="expires > :t",
+            values={":t": {"N": "1000"}},
+        ),
+        "AWS advises to filter what has expired; all items pass",
+    ),
+):
+    decoy(called, SK, {"A5": reason}, items=hundred("BOX"), application=asks(ask), allowed=ONE)
