@@ -805,3 +805,510 @@ for called, ask, reason in (
     ),
 ):
     decoy(called, SK, {"A5": reason}, items=hundred("BOX"), application=asks(ask), allowed=ONE)
+
+
+# A6: local indexes, and the 10 GB of a collection
+
+YEAR = (365 * DAY, 0.0)
+LSI = Index("byState", "pk", "state", local=True)
+LSI_KEYS = Index("byLabel", "pk", "label", local=True, projection="KEYS_ONLY")
+
+
+def heavy(key: str, number: int, at: float) -> Item:
+    return {"Type": "Entry", "state": "open", "label": f"l{number}", "body": BODY[:2_000]}
+
+
+for called, index, giant, count in (
+    ("a tenant of 9.6 GB beside a local index", LSI_KEYS, "TENANT#acme", 4_700_000),
+    ("a mailbox of 8 GB beside a local index", LSI_KEYS, "BOX#support", 3_900_000),
+    ("an account whose local index doubles 4.4 GB", LSI, "ACCOUNT#main", 2_150_000),
+    ("a device of 7 GB beside a local index", LSI_KEYS, "DEVICE#gateway", 3_400_000),
+    ("a chat room of 9 GB beside a local index", LSI_KEYS, "ROOM#general", 4_400_000),
+    ("a customer of 6.5 GB beside a local index", LSI_KEYS, "CUSTOMER#wholesale", 3_200_000),
+    ("a portfolio whose local index doubles 4 GB", LSI, "FUND#world", 1_980_000),
+    ("a depot of 7.5 GB beside a local index", LSI_KEYS, "DEPOT#central", 3_650_000),
+):
+    plant(
+        called, Schema(sort="sk", indexes=(index,)), "A6", "A15",
+        virtual=Collections(4_000, 40, heavy, YEAR, giants=(Giant(giant, count),)),
+        allowed=ONE, slow=True,
+    )  # fmt: skip
+
+
+def replies(tag: str, least: int, most: int) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(80):
+            pk = f"{tag}#{uuid(chance)}"
+            for _ in range(chance.randint(least, most)):
+                at = now - chance.random() * 200 * DAY
+                yield {
+                    "pk": pk,
+                    "sk": iso(at),
+                    "Type": "Reply",
+                    "state": chance.choice(["open", "closed", "hidden"]),
+                    "label": some(chance, 4, 20),
+                }
+
+    return rows
+
+
+SMALL = "collections of a few kilobytes: the 10 GB are never in sight"
+for called, tag, index in (
+    ("replies of a thread, by state too", "THREAD", LSI),
+    ("photos of an album, by label too", "ALBUM", LSI_KEYS),
+    ("rides of a rider, by state too", "RIDER", LSI),
+    ("claims of a policy, by label too", "POLICY", LSI_KEYS),
+    ("lines of a cart, by state too", "CART", LSI),
+):
+    decoy(
+        called, Schema(sort="sk", indexes=(index,)),
+        {"A6": SMALL, "A15": "collections of twenty or so, none of them a giant"},
+        items=replies(tag, 8, 26), allowed=ONE,
+    )  # fmt: skip
+for called, giant in (
+    ("a log of 9 GB under one key without a local index", "LOG#all"),
+    ("a feed of 9 GB under one key without a local index", "FEED#world"),
+    ("a journal of 9 GB under one key without a local index", "JOURNAL#main"),
+):
+    declare(
+        called, "planted", SK,
+        {
+            "found": ["A15"],
+            "traps": {"A6": "without a local index, a collection may pass 10 GB"},
+            "virtual": Collections(4_000, 40, heavy, YEAR, giants=(Giant(giant, 4_400_000),)),
+            "allowed": ONE,
+            "slow": True,
+        },
+    )  # fmt: skip
+
+
+# A7: indexes
+
+
+def leads(*names: str, of: int = 300, count: int = 600) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(count):
+            at = now - chance.random() * 300 * DAY
+            yield {"pk": f"LEAD#{uuid(chance)}", "Type": "Lead", "at": iso(at)} | {
+                one: f"{one}-{chance.randrange(of)}" for one in names
+            }
+
+    return rows
+
+
+QUESTIONS = (
+    "owner", "city", "phone", "plan", "source", "colour", "size", "team", "agent", "branch",
+    "brand", "label", "route", "campaign",
+)  # fmt: skip
+for called, number in (
+    ("an index for each of eight columns", 8),
+    ("an index for each of twelve columns", 12),
+    ("an index for each of fourteen columns", 14),
+):
+    plant(
+        called,
+        Schema("pk", indexes=tuple(Index(f"by-{one}", one) for one in QUESTIONS[:number])),
+        "A7",
+        items=leads(*QUESTIONS[:number]),
+        allowed=ONE,
+    )
+for called, indexes in (
+    (
+        "two indexes of one key, under two names",
+        (Index("byOwner", "owner", "at"), Index("owner-index", "owner", "at")),
+    ),
+    (
+        "the same index of the city twice",
+        (Index("city-v1", "city"), Index("city-v2", "city"), Index("byOwner", "owner")),
+    ),
+):
+    plant(
+        called, Schema("pk", indexes=indexes), "A7", items=leads("owner", "city"), allowed=ONE
+    )
+for called, unread in (
+    ("an index of cities that nobody reads", "byCity"),
+    ("an index of phones that nobody reads", "byPhone"),
+    ("an index of teams that nobody reads", "byTeam"),
+):
+    attribute = unread[2:].lower()
+    plant(
+        called,
+        Schema("pk", indexes=(Index("byOwner", "owner"), Index(unread, attribute))),
+        f"A7 {unread}",
+        items=leads("owner", attribute),
+        metrics=(
+            *use(3_000, 1_000, UpdateItem=300),
+            *index_use("byOwner", 2_000, 900),
+            Metric("ConsumedWriteCapacityUnits", 900, index=unread, days=30),
+        ),
+        allowed=ONE | {"I3": "an index that only costs"},
+    )
+
+for called, indexes, reason, metrics in (
+    (
+        "two indexes, both read all day",
+        (Index("byOwner", "owner"), Index("byCity", "city")),
+        "two, and both are read",
+        (*index_use("byOwner", 2_000, 200), *index_use("byCity", 900, 200)),
+    ),
+    (
+        "an index read at the end of each week only",
+        (Index("byOwner", "owner"),),
+        "read each week, as a weekly report needs it",
+        (Metric("ConsumedReadCapacityUnits", 4_000, index="byOwner", days=30, every_days=7),),
+    ),
+    (
+        "leads of an owner, by time and by city",
+        (Index("byOwnerAt", "owner", "at"), Index("byOwnerCity", "owner", "city")),
+        "one partition key, two orders: neither gives the other's",
+        (*index_use("byOwnerAt", 2_000, 200), *index_use("byOwnerCity", 900, 200)),
+    ),
+    (
+        "three indexes for three teams, all read",
+        (Index("byOwner", "owner"), Index("byCity", "city"), Index("byTeam", "team")),
+        "three, all of them read",
+        tuple(
+            metric
+            for one in ("byOwner", "byCity", "byTeam")
+            for metric in index_use(one, 1_500, 200)
+        ),
+    ),
+):
+    decoy(
+        called, Schema("pk", indexes=indexes),
+        {"A7": reason, f"A9 {indexes[0].name}": "three hundred values, all alike"},
+        items=leads("owner", "city", "team"),
+        metrics=(*use(6_000, 1_000), *metrics), allowed=ONE,
+    )  # fmt: skip
+
+
+def overloaded(chance: Random, now: float) -> Iterator[Item]:
+    """GSI1 answers a question of each kind of item."""
+    for _ in range(120):
+        account = uuid(chance)
+        yield {
+            "pk": f"ACCOUNT#{account}", "sk": "ACCOUNT", "Type": "Account",
+            "gsi1pk": f"EMAIL#{uuid(chance)}@example.org", "gsi1sk": "ACCOUNT",
+        }  # fmt: skip
+        for _ in range(chance.randint(1, 4)):
+            project = ulid(now - chance.random() * 90 * DAY, chance)
+            yield {
+                "pk": f"ACCOUNT#{account}", "sk": f"PROJECT#{project}", "Type": "Project",
+                "gsi1pk": f"PROJECT#{project}", "gsi1sk": "PROJECT", "label": some(chance, 4, 30),
+            }  # fmt: skip
+
+
+def inverted(chance: Random, now: float) -> Iterator[Item]:
+    actors = [f"ACTOR#{uuid(chance)}" for _ in range(150)]
+    for _ in range(160):
+        film = f"FILM#{uuid(chance)}"
+        for actor in chance.sample(actors, chance.randint(2, 7)):
+            yield {"pk": film, "sk": actor, "Type": "Role", "as": name(chance)}
+
+
+GSI1 = Schema(sort="sk", indexes=(Index("gsi1", "gsi1pk", "gsi1sk"),))
+decoy(
+    "one overloaded index for all questions",
+    GSI1,
+    {"A7": "one index", "A9 gsi1": "its keys are an address or a project each"},
+    items=overloaded,
+)
+decoy(
+    "films and actors, and the table turned round",
+    Schema(sort="sk", indexes=(Index("inverted", "sk", "pk"),)),
+    {"A7": "sk before pk is another order, not the table's", "A9 inverted": "150 actors"},
+    items=inverted,
+    allowed=ONE,
+)
+
+
+def listings(sparse: str, share: float, count: int = 900) -> Rows:
+    """Items, of which few have the attribute of a sparse index."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(count):
+            at = now - chance.random() * 90 * DAY
+            row = {"pk": f"CASE#{uuid(chance)}", "Type": "Case", "at": iso(at)}
+            yield row | ({sparse: "Y"} if chance.random() < share else {})
+
+    return rows
+
+
+for called, attribute in (
+    ("cases to be reviewed, in a sparse index", "toReview"),
+    ("refunds that wait for approval, in a sparse index", "waits"),
+):
+    decoy(
+        called,
+        Schema("pk", indexes=(Index("sparse", attribute, "at"),)),
+        {
+            "A9 sparse": "one key, but of the fifteen items that wait: a work list, kept short",
+            "A7": "one index, and small",
+            "I3": "next to nothing is written to it",
+        },
+        items=listings(attribute, 0.017),
+        allowed=ONE,
+    )
+
+
+# A8: one counter
+
+
+def counted(
+    share: float, attribute: str, step: int = 1, count: int = 800, other: str = "title"
+) -> Writes:
+    """So large a share of the writes adds to one number."""
+
+    def writes(chance: Random, now: float, items: list[Item]) -> list[Write]:
+        hot, made = items[5], []
+        for number in range(int(share * count)):
+            old = hot | {attribute: 50_000 + step * number}
+            new = hot | {attribute: 50_000 + step * (number + 1)}
+            made.append(Write(868 - number * 860 / (share * count), old, new))
+        return in_order([*made, *spread(chance, items, count - int(share * count), other)])
+
+    return writes
+
+
+HOTTEST = {
+    "H1": "the counter's key is the hottest of all",
+    "H7": "the shard of the counter has most of the records",
+}
+for called, tag, attribute, share, step in (
+    ("likes of the video that went viral", "VIDEO", "likes", 0.7, 1),
+    ("a stock that a sale counts down", "SKU", "left", 0.6, -1),
+    ("votes of the final", "POLL", "votes", 0.8, 1),
+    ("downloads of the newest release", "RELEASE", "downloads", 0.55, 1),
+    ("a balance through which all payments go", "WALLET", "cents", 0.65, 150),
+):
+    plant(
+        called, PK, "A8", items=flat(tag, **{attribute: lambda c: c.randrange(900)}),
+        stream=counted(share, attribute, step), allowed=ONE | HOTTEST,
+    )  # fmt: skip
+
+
+def hot_key(
+    key: tuple[str, ...],
+    units: float,
+    kind: str = "Write",
+    others: int = 30,
+    least: float = 300.0,
+    throttled: bool = True,
+) -> dict[str, Any]:
+    """What AWS shows of a key that takes nearly all that a partition gives: metrics, contributors,
+    throttles of its key range until two hours ago.
+    """
+    read, write = (units * 1.3, 900.0) if kind == "Read" else (900.0, units * 1.3)
+    operation = "GetItem" if kind == "Read" else "UpdateItem"
+    metrics = [
+        Metric("ConsumedReadCapacityUnits", read),
+        Metric("ConsumedWriteCapacityUnits", write),
+        Metric("SuccessfulRequestLatency", units * 1.3, operation=operation),
+    ]
+    insights = [Contributor("PKC", key[:1], units, 60)]
+    insights += [Contributor("PKC", (f"OTHER#{n}",), least + n, 60) for n in range(others)]
+    if len(key) > 1:
+        insights.append(Contributor("SKC", key, units, 60))
+        insights += [Contributor("SKC", (f"OTHER#{n}", "A"), least + n, 60) for n in range(others)]
+    if throttled:
+        metrics += [
+            Metric(f"{kind}KeyRangeThroughputThrottleEvents", 300, days=1, since=7_200),
+            Metric(f"{kind}ThrottleEvents", 300, days=1, since=7_200),
+        ]
+        insights.append(Contributor("PKT", key[:1], 300, 60, ago=7_200))
+        if len(key) > 1:
+            insights.append(Contributor("SKT", key, 300, 60, ago=7_200))
+    return {"metrics": tuple(metrics), "insights": tuple(insights)}
+
+
+for called, key, attribute in (
+    ("the number of the next order, one item for all", ("SEQUENCE#order", "NEXT"), "next"),
+    ("a quota that all calls of a tenant count", ("QUOTA#acme", "CALLS"), "calls"),
+    ("plays of a song on the day it comes out", ("SONG#single", "PLAYS"), "plays"),
+    ("a jackpot to which each game adds", ("JACKPOT#main", "SUM"), "cents"),
+):
+    hot: Item = {"pk": key[0], "sk": key[1], "Type": "Counter", attribute: 9}
+    plant(
+        called, SK, "A8", "H1",
+        items=both(family("GAME", "ROUND"), rows_of(hot)),
+        stream=lambda chance, now, items, hot=hot: counted(
+            0.8, [*hot][-1], other="note"
+        )(chance, now, [*items[:5], hot, *items[5:]]),
+        allowed={"H7": HOTTEST["H7"]},
+        **hot_key(key, 57_000),
+    )  # fmt: skip
+
+
+def written(change: Callable[[Random, Item, int], Item], keys: int = 0, count: int = 800) -> Writes:
+    """Changes of random items, or of the first few."""
+
+    def writes(chance: Random, now: float, items: list[Item]) -> list[Write]:
+        state: dict[int, Item] = {}
+        made = []
+        for number in range(count):
+            at = chance.randrange(keys or len(items))
+            old = state.get(at, items[at])
+            state[at] = change(chance, old, number)
+            made.append(Write(868 - number * 860 / count, old, state[at]))
+        return made
+
+    return writes
+
+
+def add(attribute: str, chance: Random, old: Item) -> Item:
+    return old | {attribute: old.get(attribute, 0) + 1}
+
+
+for called, tag, attribute, reason in (
+    ("views of all pages, each its own", "PAGE", "views", "700 counters, none with much"),
+    ("a version on each item for optimistic locking", "DOC", "version", "each item has its own"),
+    ("scores of players in their games", "PLAYER", "score", "each player has her own"),
+    ("stocks of a warehouse, sold all over", "SKU", "left", "sales go to 700 articles"),
+    ("kilometres of a fleet", "TRUCK", "km", "each truck has its own"),
+):
+    decoy(
+        called, PK,
+        {"A8": reason, "H1": "no key has a hundredth of the writes", "H7": "all over the shards"},
+        items=flat(tag, **{attribute: lambda c: c.randrange(500)}),
+        stream=written(lambda c, old, n, attribute=attribute: add(attribute, c, old)), allowed=ONE,
+    )  # fmt: skip
+decoy(
+    "a counter in a hundred shards",
+    PK,
+    {"A8": "a hundred shards share the counter's writes", "A1": "shards are counted by design"},
+    items=lambda chance, now: (
+        {"pk": f"VIEWS#{page}#{n:02}", "Type": "Shard", "views": chance.randrange(900)}
+        for page in [uuid(chance) for _ in range(6)]
+        for n in range(100)
+    ),
+    stream=written(lambda c, old, n: add("views", c, old)),
+    allowed=ONE,
+)
+decoy(
+    "temperatures that go up and down",
+    PK,
+    {"A8": "a measured value, not a sum; and each sensor has its own"},
+    items=flat("SENSOR", celsius=lambda c: c.randrange(30)),
+    stream=written(lambda c, old, n: old | {"celsius": c.randrange(30)}),
+    allowed=ONE,
+)
+decoy(
+    "the totals of tenants, each once a while",
+    PK,
+    {"A8": "150 tenants count, each for itself", "H7": "all over the shards"},
+    items=flat("TENANT", 150, calls=lambda c: c.randrange(500)),
+    stream=written(lambda c, old, n: add("calls", c, old)),
+    allowed=ONE,
+)
+
+
+# A9: one key of an index has it all
+
+
+def skewed(attribute: str, most: str, share: float, rest: tuple[str, ...]) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(900):
+            at = now - chance.random() * 200 * DAY
+            yield {
+                "pk": f"ROW#{uuid(chance)}",
+                "Type": "Row",
+                "at": iso(at),
+                attribute: most if chance.random() < share or not rest else chance.choice(rest),
+                "what": some(chance, 5, 50),
+            }
+
+    return rows
+
+
+for called, index, attribute, most, share, rest in (
+    ("orders by status, nearly all DELIVERED", "byStatus", "status", "DELIVERED", 0.95, ("NEW",)),
+    ("users by country, nearly all of one", "byCountry", "country", "US", 0.93, ("CA", "MX", "BR")),
+    ("subscribers by whether they are active", "byActive", "active", "true", 0.9, ("false",)),
+    ("articles by category, most of them `other`", "byCategory", "category", "other", 0.85,
+     ("toys", "books", "food")),
+    ("files by the owner, most of them `system`", "byOwner", "owner", "system", 0.9,
+     ("ada", "bea")),
+    ("all posts under one key, newest first", "gsi1", "gsi1pk", "POST", 1.0, ()),
+    ("all products under one key, by time", "byAll", "all", "ALL", 1.0, ()),
+    ("payments by currency, nearly all EUR", "byCurrency", "currency", "EUR", 0.96,
+     ("SEK", "DKK")),
+):  # fmt: skip
+    plant(
+        called, Schema("pk", indexes=(Index(index, attribute, "at"),)), f"A9 {index}",
+        items=skewed(attribute, most, share, rest),
+        allowed=ONE | {f"A19 {index}": "few keys of the index", "A15": "of the index"},
+    )  # fmt: skip
+decoy(
+    "open orders in a hundred shards of an index",
+    Schema("pk", indexes=(Index("open", "openShard", "at"),)),
+    {"A9 open": "a hundred shards, all alike", "A1": "no key of the table is counted"},
+    items=skewed("openShard", "", 0.0, tuple(f"OPEN#{n:02}" for n in range(100))),
+    allowed=ONE,
+)
+
+
+# A10: what was just written, read from an index
+
+
+def after(
+    way: str, index: str = "byOwner", attribute: str = "owner", tag: str = "ORDER"
+) -> Any:
+    """Each time an item is written and asked for at once, in some way."""
+
+    def work(client: Any, table: str, chance: Random) -> None:
+        old = seen(client, table, 200)
+        for number in range(220):
+            value = f"{attribute}-{uuid(chance)}"
+            key = {"pk": {"S": f"{tag}#{uuid(chance)}"}}
+            attributes = {attribute: {"S": value}, "at": {"S": iso(1_700_000_000 + number)}}
+            if way != "only reads":
+                client.put_item(
+                    TableName=table, Item=key | attributes | {"Type": {"S": tag.title()}}
+                )
+            if way == "table":
+                client.get_item(TableName=table, Key=key, ConsistentRead=True)
+            elif way != "only writes":
+                asked = value if way == "index" else chance.choice(old)[attribute]["S"]
+                client.query(
+                    TableName=table,
+                    IndexName=index,
+                    KeyConditionExpression="#a = :v",
+                    ExpressionAttributeNames={"#a": attribute},
+                    ExpressionAttributeValues={":v": {"S": asked}},
+                )
+
+    return work
+
+
+for called, index, attribute, tag in (
+    ("an order, read by its owner as soon as it is written", "byOwner", "owner", "ORDER"),
+    ("a user, read by her address right after she signs up", "byEmail", "email", "USER"),
+    ("a booking, read by its code right after it is made", "byCode", "code", "BOOKING"),
+    ("a payment, read by its reference at once", "byReference", "reference", "PAYMENT"),
+    ("a parcel, read by its label at once", "byLabel", "label", "PARCEL"),
+    ("an appointment, read by the doctor at once", "byDoctor", "doctor", "APPOINTMENT"),
+    ("a device, read by its serial right after it registers", "bySerial", "serial", "DEVICE"),
+    ("a message, read by its thread at once", "byThread", "thread", "MESSAGE"),
+):
+    plant(
+        called, Schema("pk", indexes=(Index(index, attribute),)), f"A10 {index}",
+        items=leads(attribute), application=after("index", index, attribute, tag), allowed=ONE,
+    )  # fmt: skip
+for called, way, reason in (
+    ("an order, read by its own key when written", "table", "a consistent read of the table"),
+    ("a booking, read by its own key when made", "table", "a consistent read of the table"),
+    ("orders that are written, and others read by owner", "others", "others, written long ago"),
+    ("users who sign up, while others are looked for", "others", "others, written long ago"),
+    ("leads that are only read by owner", "only reads", "nothing is written"),
+    ("accounts that are only read by owner", "only reads", "nothing is written"),
+    ("orders that are only written", "only writes", "nothing is read from the index"),
+    ("parcels that are only written", "only writes", "nothing is read from the index"),
+):
+    decoy(
+        called,
+        Schema("pk", indexes=(Index("byOwner", "owner"),)),
+        {"A10 byOwner": reason},
+        items=leads("owner"),
+        application=after(way),
+        allowed=ONE,
+    )
