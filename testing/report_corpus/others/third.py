@@ -683,7 +683,7 @@ for called, ask, reason in (
     ),
 ):
     decoy(
-        called, SK, {"A4": reason, "A5": "no filter"}, items=NOTES, application=asks(ask),
+        called, SK, {"A4": reason}, items=NOTES, application=asks(ask),
     )  # fmt: skip
 for called, metric, reason in (
     (
@@ -693,7 +693,9 @@ for called, metric, reason in (
     ),
     (
         "an export by scan a week",
-        Metric("SuccessfulRequestLatency", 4, operation="Scan", busy=(60, 70), every_days=7, days=30),
+        Metric(
+            "SuccessfulRequestLatency", 4, operation="Scan", busy=(60, 70), every_days=7, days=30
+        ),
         "ten minutes a week",
     ),
 ):
@@ -720,7 +722,7 @@ for called, body, reason in (
         "the scan is in a docstring",
     ),
 ):
-    decoy(called, SK, {"A4": reason, "A5": "a key, not a filter"}, items=NOTES,
+    decoy(called, SK, {"A4": reason}, items=NOTES,
           code=module(body, "table"))  # fmt: skip
 
 
@@ -805,6 +807,35 @@ for called, ask, reason in (
     ),
 ):
     decoy(called, SK, {"A5": reason}, items=hundred("BOX"), application=asks(ask), allowed=ONE)
+for called, body, reason in (
+    (
+        "code: sessions that have not expired",
+        "import time\n\n\n"
+        "def sessions(user):\n"
+        "    return table.query(\n"
+        '        KeyConditionExpression=Key("pk").eq(user),\n'
+        '        FilterExpression=Attr("expires").gt(int(time.time())),\n'
+        '    )["Items"]\n',
+        "AWS advises this filter: what has expired stays until it is deleted",
+    ),
+    (
+        "code: a put on a condition",
+        "def take(seat):\n"
+        '    table.put_item(Item=seat, ConditionExpression=Attr("pk").not_exists())\n',
+        "a condition of a write is no filter",
+    ),
+    (
+        "code: Python's own filter",
+        "def adults(people):\n"
+        '    return list(filter(lambda one: one["age"] > 17, people))\n\n\n'
+        "def family(pk):\n"
+        '    return table.query(KeyConditionExpression=Key("pk").eq(pk), Limit=50)["Items"]\n',
+        "Python filters a list; the query has none",
+    ),
+):
+    decoy(
+        called, SK, {"A5": reason}, items=hundred("USER"), code=module(body, "table"), allowed=ONE
+    )
 
 
 # A6: local indexes, and the 10 GB of a collection
@@ -922,9 +953,7 @@ for called, indexes in (
         (Index("city-v1", "city"), Index("city-v2", "city"), Index("byOwner", "owner")),
     ),
 ):
-    plant(
-        called, Schema("pk", indexes=indexes), "A7", items=leads("owner", "city"), allowed=ONE
-    )
+    plant(called, Schema("pk", indexes=indexes), "A7", items=leads("owner", "city"), allowed=ONE)
 for called, unread in (
     ("an index of cities that nobody reads", "byCity"),
     ("an index of phones that nobody reads", "byPhone"),
@@ -1044,7 +1073,6 @@ for called, attribute in (
         {
             "A9 sparse": "one key, but of the fifteen items that wait: a work list, kept short",
             "A7": "one index, and small",
-            "I3": "next to nothing is written to it",
         },
         items=listings(attribute, 0.017),
         allowed=ONE,
@@ -1121,6 +1149,7 @@ def hot_key(
     return {"metrics": tuple(metrics), "insights": tuple(insights)}
 
 
+NOT_BY_CAPACITY = "on demand, and throttled by the key range: capacity is not short"
 for called, key, attribute in (
     ("the number of the next order, one item for all", ("SEQUENCE#order", "NEXT"), "next"),
     ("a quota that all calls of a tenant count", ("QUOTA#acme", "CALLS"), "calls"),
@@ -1134,6 +1163,7 @@ for called, key, attribute in (
         stream=lambda chance, now, items, hot=hot: counted(
             0.8, [*hot][-1], other="note"
         )(chance, now, [*items[:5], hot, *items[5:]]),
+        traps={"H4": NOT_BY_CAPACITY},
         allowed={"H7": HOTTEST["H7"]},
         **hot_key(key, 57_000),
     )  # fmt: skip
@@ -1250,9 +1280,7 @@ decoy(
 # A10: what was just written, read from an index
 
 
-def after(
-    way: str, index: str = "byOwner", attribute: str = "owner", tag: str = "ORDER"
-) -> Any:
+def after(way: str, index: str = "byOwner", attribute: str = "owner", tag: str = "ORDER") -> Any:
     """Each time an item is written and asked for at once, in some way."""
 
     def work(client: Any, table: str, chance: Random) -> None:
@@ -1312,3 +1340,1142 @@ for called, way, reason in (
         application=after(way),
         allowed=ONE,
     )
+
+
+# A11: changes of status that go back
+
+
+def lifecycle(steps: tuple[str, ...], back: float, attribute: str = "status") -> Writes:
+    """Each item goes through its steps; in so many cases a late event puts it back, though it had
+    already arrived.
+    """
+
+    def writes(chance: Random, now: float, items: list[Item]) -> list[Write]:
+        made = []
+        for item in items[:260]:
+            ago, row = 400 + chance.random() * 450, item
+            path = list(steps[1:])
+            if chance.random() < back:
+                path.append(steps[-2])
+            for step in path:
+                new = row | {attribute: step}
+                made.append(Write(ago, row, new))
+                row, ago = new, ago - 20 - chance.random() * 40
+        return in_order(made)
+
+    return writes
+
+
+def born(tag: str, status: str, attribute: str = "status") -> Rows:
+    return flat(tag, 500, **{attribute: lambda c: status})
+
+
+PARCEL = ("created", "picked up", "in transit", "out for delivery", "delivered")
+BILL = ("draft", "sent", "overdue", "paid")
+for called, tag, steps, back in (
+    ("parcels that a late scan brings back on the road", "PARCEL", PARCEL, 0.06),
+    ("bills that are unpaid again after a late message", "BILL", BILL, 0.05),
+    ("builds that run again after they passed", "BUILD", ("queued", "running", "passed"), 0.08),
+    ("claims that a retry reopens", "CLAIM", ("filed", "checked", "approved", "settled"), 0.05),
+    ("rides that a phone without a net takes back", "RIDE", ("asked", "met", "riding", "done"), 0.1),
+    ("visas that an old batch takes back", "VISA", ("lodged", "read", "decided", "issued"), 0.06),
+    ("orders that the old system writes once more", "ORDER",
+     ("placed", "paid", "packed", "sent", "received"), 0.07),
+    ("recipes filled at the pharmacy, and then not", "RX", ("new", "checked", "filled", "given"),
+     0.09),
+):  # fmt: skip
+    plant(
+        called, PK, "A11", items=born(tag, steps[0]), stream=lifecycle(steps, back), allowed=ONE,
+    )  # fmt: skip
+for called, tag, steps in (
+    ("parcels that only go on", "PARCEL", PARCEL),
+    ("bills that only go on", "BILL", BILL),
+    ("builds that pass once", "BUILD", ("queued", "running", "passed")),
+    ("trips that only go on", "TRIP", ("planned", "booked", "begun", "ended")),
+):
+    decoy(
+        called, PK, {"A11": "no transition goes back", "A8": "a status is no number"},
+        items=born(tag, steps[0]), stream=lifecycle(steps, 0.0), allowed=ONE,
+    )  # fmt: skip
+for called, tag, attribute, states, reason in (
+    ("devices that come and go", "DEVICE", "state", ("online", "offline"), "a state of the world"),
+    ("doors that open and close", "DOOR", "state", ("open", "closed"), "a door is meant to"),
+    ("seats that are taken and left", "SEAT", "status", ("free", "taken"), "both ways are meant"),
+    ("chargers that charge and rest", "CHARGER", "status", ("idle", "charging"), "a cycle"),
+):
+
+    def toggling(chance: Random, old: Item, number: int, attribute: str = attribute,
+                 states: tuple[str, str] = states) -> Item:  # fmt: skip
+        return old | {attribute: states[old[attribute] == states[0]]}
+
+    decoy(
+        called, PK, {"A11": f"{reason}: half of all changes go each way"},
+        items=born(tag, states[0], attribute), stream=written(toggling, keys=200), allowed=ONE,
+    )  # fmt: skip
+
+
+# A12: transactions of one item
+
+CLIENTS = family("CLIENT", "ORDER", count=80)
+
+
+def transaction(items: int, get_too: bool = False) -> Callable[..., Any]:
+    def one(client: Any, table: str, chance: Random, item: dict[str, Any]) -> Any:
+        if get_too:
+            return client.transact_get_items(
+                TransactItems=[{"Get": {"TableName": table, "Key": key_of(item)}}] * items
+            )
+        return client.transact_write_items(
+            TransactItems=[
+                {
+                    "Put": {
+                        "TableName": table,
+                        "Item": {
+                            "pk": item["pk"],
+                            "sk": {"S": f"ORDER#{ulid(1_790_000_000 + n, chance)}"},
+                            "Type": {"S": "Order"},
+                        },
+                    }
+                }
+                for n in range(items)
+            ]
+        )
+
+    return one
+
+
+for called, ask in (
+    ("each order in a transaction of its own", transaction(1)),
+    ("each reading in a transaction of its own", each(transaction(1), transaction(1), get())),
+    ("a profile, read in a transaction of one", transaction(1, get_too=True)),
+    ("single reads and single writes, all in transactions", each(
+        transaction(1), transaction(1, get_too=True)
+    )),
+):  # fmt: skip
+    plant(called, SK, "A12", items=CLIENTS, application=asks(ask))
+for called, body in (
+    (
+        "code: a like in a transaction of one update",
+        "def like(pk):\n"
+        "    client.transact_write_items(\n"
+        "        TransactItems=[\n"
+        "            {\n"
+        '                "Update": {\n'
+        '                    "TableName": "TABLE",\n'
+        '                    "Key": {"pk": {"S": pk}, "sk": {"S": "META"}},\n'
+        '                    "UpdateExpression": "ADD likes :one",\n'
+        '                    "ExpressionAttributeValues": {":one": {"N": "1"}},\n'
+        "                }\n"
+        "            }\n"
+        "        ]\n"
+        "    )\n",
+    ),
+    (
+        "code: a session in a transaction of one put",
+        "def save(item):\n"
+        "    client.transact_write_items(\n"
+        '        TransactItems=[{"Put": {"TableName": "TABLE", "Item": item}}]\n'
+        "    )\n",
+    ),
+    (
+        "code: a lock let go in a transaction of one delete",
+        "def release(key):\n"
+        "    return client.transact_write_items(\n"
+        '        TransactItems=[{"Delete": {"TableName": "TABLE", "Key": key}}]\n'
+        "    )\n",
+    ),
+    (
+        "code: a setting read in a transaction of one get",
+        "def setting(key):\n"
+        "    answer = client.transact_get_items(\n"
+        '        TransactItems=[{"Get": {"TableName": "TABLE", "Key": key}}]\n'
+        "    )\n"
+        '    return answer["Responses"][0]["Item"]\n',
+    ),
+):
+    plant(called, SK, "A12", items=CLIENTS, code=module(body))
+
+for called, ask, reason in (
+    ("two orders in one transaction", transaction(2), "two items, all or nothing"),
+    ("four lines in one transaction", transaction(4), "four items, all or nothing"),
+    ("single items without transactions", get(), "no transaction at all"),
+):
+    decoy(called, SK, {"A12": reason}, items=CLIENTS, application=asks(ask))
+UNIQUE = (
+    "def sign_up(user, email):\n"
+    "    client.transact_write_items(\n"
+    "        TransactItems=[\n"
+    '            {"Put": {"TableName": "TABLE", "Item": user}},\n'
+    '            {"%s": {"TableName": "TABLE", "%s": email,\n'
+    '                     "ConditionExpression": "attribute_%s(pk)"}},\n'
+    "        ]\n"
+    "    )\n"
+)
+for called, body, reason in (
+    ("code: a user and her address", UNIQUE % ("Put", "Item", "not_exists"), "two items"),
+    ("code: a user, if her team is there", UNIQUE % ("ConditionCheck", "Key", "exists"),
+     "a second item is checked"),
+    (
+        "code: money that moves from one to the other",
+        "def move(source, target, cents):\n"
+        "    def change(key, sum_):\n"
+        '        return {"Update": {"TableName": "TABLE", "Key": key,\n'
+        '                           "UpdateExpression": "ADD cents :c",\n'
+        '                           "ExpressionAttributeValues": {":c": {"N": str(sum_)}}}}\n\n'
+        "    client.transact_write_items(\n"
+        "        TransactItems=[change(source, -cents), change(target, cents)]\n"
+        "    )\n",
+        "two items",
+    ),
+    (
+        "code: a put with a condition",
+        "def claim(item):\n"
+        "    client.put_item(\n"
+        '        TableName="TABLE", Item=item, ConditionExpression="attribute_not_exists(pk)"\n'
+        "    )\n",
+        "a condition of one item, without a transaction: as it should be",
+    ),
+    (
+        "code: whatever is collected, in one transaction",
+        "def commit(unit_of_work):\n"
+        "    client.transact_write_items(\n"
+        '        TransactItems=[{"Put": {"TableName": "TABLE", "Item": one}} for one in unit_of_work]\n'
+        "    )\n",
+        "as many as there are: no sign that it is one",
+    ),
+):  # fmt: skip
+    decoy(called, SK, {"A12": reason}, items=CLIENTS, code=module(body))
+
+
+# A13: large items
+
+
+def sized(tag: str, share: float, large: tuple[int, int], small: tuple[int, int]) -> Rows:
+    """count: few are enough, as each tenth or twentieth is large."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(300):
+            least, most = large if number < share * 300 else small
+            yield {
+                "pk": f"{tag}#{uuid(chance)}",
+                "Type": tag.title(),
+                "body": BODY[: chance.randint(least, most)],
+            }
+
+    return rows
+
+
+for called, tag, share, least in (
+    ("scans of contracts inside the items", "CONTRACT", 0.08, 340),
+    ("pictures as base64 inside the items", "PICTURE", 0.1, 300),
+    ("carts that keep the whole history", "CART", 0.05, 350),
+    ("web pages stored as they came", "PAGE", 0.06, 320),
+    ("models with their weights inside", "MODEL", 0.1, 360),
+    ("health records with all findings in one item", "PATIENT", 0.07, 345),
+    ("chat rooms with all messages in a list", "ROOM", 0.05, 370),
+    ("game states saved as one blob", "SAVE", 0.1, 310),
+):
+    plant(
+        called, PK, "A13",
+        items=sized(tag, share, (least * KB, 395 * KB), (500, 3_000)), allowed=ONE,
+    )  # fmt: skip
+for called, tag, most, reason in (
+    ("contracts in S3, and where they are", "CONTRACT", 900, "the item only points to S3"),
+    ("pictures in S3, and thumbnails of 2 KB", "PICTURE", 2_500, "thumbnails are small"),
+    ("carts of a few lines", "CART", 1_500, "a kilobyte each"),
+    ("articles of 3 KB", "ARTICLE", 3_300, "less than one read unit's 4 KB"),
+    ("letters of 2 KB", "LETTER", 2_200, "less than 4 KB"),
+    ("recipes of 3 KB", "RECIPE", 3_500, "less than 4 KB"),
+    ("settings of users", "USER", 700, "less than 1 KB"),
+    ("device shadows of 3 KB", "SHADOW", 3_600, "less than 4 KB"),
+):
+    decoy(
+        called, PK, {"A13": reason},
+        items=sized(tag, 0.2, (int(most * 0.8), most), (200, 600)), allowed=ONE,
+    )  # fmt: skip
+
+
+# A14: what a batch leaves behind
+
+for called, body, of in (
+    (
+        "code: an import whose leftovers are lost",
+        "def load(rows):\n"
+        "    for start in range(0, len(rows), 25):\n"
+        "        part = rows[start : start + 25]\n"
+        "        client.batch_write_item(\n"
+        '            RequestItems={"TABLE": [{"PutRequest": {"Item": row}} for row in part]}\n'
+        "        )\n",
+        "client",
+    ),
+    (
+        "code: a purge whose leftovers are lost",
+        "def purge(keys):\n"
+        "    client.batch_write_item(\n"
+        '        RequestItems={"TABLE": [{"DeleteRequest": {"Key": key}} for key in keys]}\n'
+        "    )\n",
+        "client",
+    ),
+    (
+        "code: products of a cart, whichever come",
+        "def products(keys):\n"
+        '    answer = client.batch_get_item(RequestItems={"TABLE": {"Keys": keys}})\n'
+        '    return answer["Responses"]["TABLE"]\n',
+        "client",
+    ),
+    (
+        "code: a batch that only counts what it sent",
+        "def send(rows):\n"
+        '    request = {"TABLE": [{"PutRequest": {"Item": row}} for row in rows]}\n'
+        "    client.batch_write_item(RequestItems=request)\n"
+        "    return len(rows)\n",
+        "client",
+    ),
+    (
+        "code: a batch that looks at the status alone",
+        "def send(rows):\n"
+        '    request = {"TABLE": [{"PutRequest": {"Item": row}} for row in rows]}\n'
+        "    answer = client.batch_write_item(RequestItems=request)\n"
+        '    if answer["ResponseMetadata"]["HTTPStatusCode"] != 200:\n'
+        '        raise RuntimeError("not written")\n',
+        "client",
+    ),
+    (
+        "code: a batch that looks for exceptions alone",
+        "def send(rows):\n"
+        "    try:\n"
+        "        client.batch_write_item(\n"
+        '            RequestItems={"TABLE": [{"PutRequest": {"Item": row}} for row in rows]}\n'
+        "        )\n"
+        "    except client.exceptions.ProvisionedThroughputExceededException:\n"
+        "        send(rows)\n",
+        "client",
+    ),
+    (
+        "code: users of a team by a batch, and a name for each",
+        "def names(ids):\n"
+        '    keys = [{"pk": {"S": f"USER#{one}"}, "sk": {"S": "META"}} for one in ids]\n'
+        '    found = client.batch_get_item(RequestItems={"TABLE": {"Keys": keys}})["Responses"]\n'
+        '    return [item["name"]["S"] for item in found["TABLE"]]\n',
+        "client",
+    ),
+    (
+        "code: a class that flushes and forgets",
+        "class Buffer:\n"
+        "    def __init__(self):\n"
+        "        self.rows = []\n"
+        '        self.client = boto3.client("dynamodb")\n\n'
+        "    def flush(self):\n"
+        '        puts = [{"PutRequest": {"Item": row}} for row in self.rows]\n'
+        '        self.client.batch_write_item(RequestItems={"TABLE": puts})\n'
+        "        self.rows = []\n",
+        "client",
+    ),
+):
+    plant(called, SK, "A14", items=CLIENTS, code=module(body, of))
+for called, body, of, reason in (
+    (
+        "code: a batch writer",
+        "def load(rows):\n"
+        "    with table.batch_writer() as batch:\n"
+        "        for row in rows:\n"
+        "            batch.put_item(Item=row)\n",
+        "table",
+        "boto3's batch writer sends again what is left",
+    ),
+    (
+        "code: a batch writer that deletes",
+        "def purge(keys):\n"
+        '    with table.batch_writer(overwrite_by_pkeys=["pk", "sk"]) as batch:\n'
+        "        for key in keys:\n"
+        "            batch.delete_item(Key=key)\n",
+        "table",
+        "boto3's batch writer sends again what is left",
+    ),
+    (
+        "code: a batch until nothing is left",
+        "def load(rows):\n"
+        '    left = {"TABLE": [{"PutRequest": {"Item": row}} for row in rows]}\n'
+        "    while left:\n"
+        '        left = client.batch_write_item(RequestItems=left)["UnprocessedItems"]\n',
+        "client",
+        "it goes on with UnprocessedItems",
+    ),
+    (
+        "code: a batch whose leftovers go to a queue",
+        "def load(rows, queue):\n"
+        '    sent = {"TABLE": [{"PutRequest": {"Item": row}} for row in rows]}\n'
+        "    answer = client.batch_write_item(RequestItems=sent)\n"
+        '    for row in answer.get("UnprocessedItems", {}).get("TABLE", []):\n'
+        "        queue.append(row)\n",
+        "client",
+        "what is left goes to a queue",
+    ),
+    (
+        "code: keys until none is left",
+        "def products(keys):\n"
+        '    asked, found = {"TABLE": {"Keys": keys}}, []\n'
+        "    while asked:\n"
+        "        answer = client.batch_get_item(RequestItems=asked)\n"
+        '        found += answer["Responses"].get("TABLE", [])\n'
+        '        asked = answer["UnprocessedKeys"]\n'
+        "    return found\n",
+        "client",
+        "it goes on with UnprocessedKeys",
+    ),
+    (
+        "code: an error if anything is left",
+        "def load(rows):\n"
+        '    sent = {"TABLE": [{"PutRequest": {"Item": row}} for row in rows]}\n'
+        "    answer = client.batch_write_item(RequestItems=sent)\n"
+        '    if answer["UnprocessedItems"]:\n'
+        '        raise RuntimeError("some were not written")\n',
+        "client",
+        "it fails loudly on what is left",
+    ),
+    (
+        "code: one put at a time",
+        'def load(rows):\n    for row in rows:\n        client.put_item(TableName="TABLE", Item=row)\n',
+        "client",
+        "no batch",
+    ),
+    (
+        "code: a batch of messages for a queue",
+        'sqs = boto3.client("sqs")\n\n\n'
+        "def tell(url, entries):\n"
+        "    sqs.send_message_batch(QueueUrl=url, Entries=entries)\n\n\n"
+        'def save(row):\n    client.put_item(TableName="TABLE", Item=row)\n',
+        "client",
+        "the batch is of SQS",
+    ),
+):
+    decoy(called, SK, {"A14": reason}, items=CLIENTS, code=module(body, of))
+
+
+# A15: collections without an end
+
+
+def giant(tag: str, one: str, large: int, others: int = 450) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        sizes = [(f"{tag}#{uuid(chance)}", chance.randint(1, 8)) for _ in range(others)]
+        for pk, size in [*sizes, (f"{tag}#{one}", large)]:
+            for _ in range(size):
+                at = now - chance.random() * 300 * DAY
+                yield {
+                    "pk": pk,
+                    "sk": ulid(at, chance),
+                    "Type": tag.title(),
+                    "what": some(chance, 20, 120),
+                }
+
+    return rows
+
+
+for called, tag, one, large in (
+    ("audit entries, most without an actor", "ACTOR", "unknown", 4_000),
+    ("carts, and that of the guest", "CART", "guest", 3_500),
+    ("followers, and those of one star", "USER", "star", 5_000),
+    ("messages, most in #general", "CHANNEL", "general", 4_500),
+    ("readings, most of a default device", "DEVICE", "00000000", 4_000),
+    ("bookings, most by one agency", "AGENT", "bigtravel", 3_600),
+    ("transfers, most of the clearing account", "ACCOUNT", "clearing", 5_000),
+    ("comments, most on one film", "FILM", "blockbuster", 3_800),
+):
+    plant(called, SK, "A15", items=giant(tag, one, large), allowed=ONE)
+
+
+def bounded(tag: str, keys: int, least: int, most: int, ending: str = "") -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(keys):
+            pk = f"{tag}#{uuid(chance)}{ending}"
+            for _ in range(chance.randint(least, most)):
+                at = now - chance.random() * 30 * DAY
+                yield {"pk": pk, "sk": iso(at), "Type": tag.title(), "what": some(chance, 9, 60)}
+
+    return rows
+
+
+for called, items, reason in (
+    ("messages of a room and a month", bounded("ROOM", 90, 8, 20, "#2026-11"), "a month ends"),
+    ("seats of a theatre", bounded("HALL", 40, 25, 30), "a hall has so many seats"),
+    ("lines of an order", bounded("ORDER", 300, 1, 6), "an order has few lines"),
+    ("players of a team", bounded("TEAM", 60, 11, 18), "a team has so many players"),
+    ("stops of a route", bounded("ROUTE", 70, 8, 22), "a route has so many stops"),
+):
+    decoy(
+        called, SK,
+        {"A15": f"{reason}: all collections are alike and small", "A19": "dozens of keys or more"},
+        items=items, allowed=ONE,
+    )  # fmt: skip
+
+
+# A16: time to live
+
+EXPIRES = Schema("pk", ttl="expires")
+
+
+def tokens(value: Callable[[Random, float], Any], attribute: str = "expires") -> Rows:
+    return lambda chance, now: (
+        {
+            "pk": f"TOKEN#{uuid(chance)}",
+            "Type": "Token",
+            "by": name(chance),
+        }
+        | ({} if (at := value(chance, now)) is None else {attribute: at})
+        for _ in range(800)
+    )
+
+
+for called, value in (
+    ("sessions that end at a time in milliseconds", lambda c, n: int((n + c.random() * DAY) * 1_000)),
+    ("sessions that end at a time in microseconds", lambda c, n: int((n + c.random() * DAY) * 10**6)),
+    ("sessions that end at an ISO time", lambda c, n: iso(n + c.random() * DAY)),
+    ("sessions that end at seconds, as text", lambda c, n: str(int(n + c.random() * DAY))),
+    ("sessions that end on a day, as text", lambda c, n: day(n + c.uniform(1, 9) * DAY)),
+    ("links that should have gone a month ago", lambda c, n: int(n - c.uniform(20, 60) * DAY)),
+    ("codes that say how long instead of until when", lambda c, n: c.choice([300, 900, 3_600])),
+    ("carts of which most should have gone", lambda c, n: int(n + c.uniform(-90, 20) * DAY)),
+):  # fmt: skip
+    plant(called, EXPIRES, "A16", items=tokens(value), allowed=ONE)
+for called, value, reason in (
+    ("sessions that end within a day", lambda c, n: int(n + c.uniform(0.1, 1) * DAY), "to come"),
+    ("invitations of a fortnight", lambda c, n: int(n + c.uniform(0.1, 14) * DAY), "to come"),
+    ("logs kept for a year", lambda c, n: int(n + c.uniform(1, 365) * DAY), "to come"),
+    (
+        "codes, some of them expired an hour ago",
+        lambda c, n: int(n + c.uniform(-0.05, 0.5) * DAY),
+        "DynamoDB deletes within a few days: an hour is no delay",
+    ),
+    (
+        "notes, of which some are kept forever",
+        lambda c, n: int(n + c.uniform(1, 90) * DAY) if c.random() < 0.5 else None,
+        "an item without the attribute is kept, as is meant",
+    ),
+):
+    decoy(called, EXPIRES, {"A16": f"seconds, as a number: {reason}"}, items=tokens(value),
+          allowed=ONE)  # fmt: skip
+decoy(
+    "sessions with a time for people beside that for DynamoDB",
+    EXPIRES,
+    {"A16": "the attribute of the time to live is in seconds; the other is for display"},
+    items=lambda chance, now: (
+        row | {"validUntil": iso(row["expires"]), "validUntilMs": row["expires"] * 1_000}
+        for row in tokens(lambda c, n: int(n + c.uniform(0.1, 9) * DAY))(chance, now)
+    ),
+    allowed=ONE,
+)
+decoy(
+    "users who stay, and their sessions which go",
+    Schema(sort="sk", ttl="expires"),
+    {"A16": "only sessions have an end, all of it to come; a user has none"},
+    items=lambda chance, now: (
+        row | ({"expires": int(now + chance.uniform(1, 20) * DAY)} if row["sk"] != "META" else {})
+        for row in family("USER", "SESSION")(chance, now)
+    ),
+)
+decoy(
+    "packets with a `ttl` of hops",
+    PK,
+    {"A16": "the attribute counts hops, and the table has no time to live"},
+    items=flat("PACKET", ttl=lambda c: c.randrange(1, 64)),
+    allowed=ONE,
+)
+
+
+# A17: consistent reads
+
+CATALOGUE = family("BRAND", "MODEL", count=90)
+for called, ask in (
+    ("a catalogue, each read consistent", get(1.0)),
+    ("profiles, nine of ten reads consistent", get(0.9)),
+    ("a timetable, each query consistent", query(1.0)),
+    ("articles by key and by brand, all consistent", each(get(1.0), query(1.0))),
+    ("menus, each query of ten consistent", query(1.0, Limit=10)),
+    ("price lists, nearly each query consistent", query(0.95)),
+    ("museums and their rooms, all consistent", each(query(1.0), get(1.0), get(1.0))),
+    ("weather by town, each read consistent", get(0.98)),
+):
+    plant(called, SK, "A17", items=CATALOGUE, application=asks(ask))
+for called, ask, reason in (
+    ("a catalogue, no read consistent", get(0.0), "none"),
+    ("profiles, one of fifty reads consistent", get(0.02), "one of fifty, where it matters"),
+    ("a timetable, no query consistent", query(0.0), "none"),
+    ("articles by key and by brand, hardly any consistent", each(get(0.03), query(0.0)), "few"),
+    ("menus, no query of ten consistent", query(0.0, Limit=10), "none"),
+    ("price lists, one query in forty consistent", query(0.025), "one of forty"),
+    ("museums and their rooms, none consistent", each(query(0.0), get(0.0)), "none"),
+    ("weather by town, one read in fifty consistent", get(0.02), "one of fifty"),
+):
+    decoy(
+        called, SK, {"A17": f"consistent: {reason}"},
+        items=CATALOGUE, application=asks(ask),
+    )  # fmt: skip
+
+
+# A19: too few partition keys
+
+
+def few(attribute: str, keys: tuple[str, ...], count: int = 2_400) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(count):
+            at = now - chance.random() * 200 * DAY
+            yield {
+                attribute: chance.choice(keys),
+                "sk": f"{ulid(at, chance)}",
+                "Type": "Event",
+                "what": some(chance, 20, 120),
+            }
+
+    return rows
+
+
+ENDLESS = {"A15": "each of so few collections has much and grows"}
+for called, attribute, keys in (
+    ("everything under EVENTS", "pk", ("EVENTS",)),
+    ("sales by region", "region", ("north", "south", "east", "west")),
+    ("jobs by priority", "priority", ("high", "normal", "low")),
+    ("log lines by environment", "env", ("dev", "staging", "prod")),
+    ("members by plan", "plan", ("free", "pro", "team", "enterprise")),
+    ("alarms by severity", "severity", ("info", "warning", "error", "fatal")),
+    ("blood donations by blood type", "blood", ("0+", "0-", "A+", "A-", "B+", "B-")),
+    ("articles and orders, a key for each kind", "pk", ("PRODUCT", "ORDER")),
+):
+    plant(
+        called, Schema(attribute, "sk"), "A19", items=few(attribute, keys), allowed=ONE | ENDLESS,
+    )  # fmt: skip
+
+
+def reference(*groups: tuple[str, int]) -> Rows:
+    """A small table that hardly changes."""
+    return lambda chance, now: (
+        {"pk": pk, "sk": f"{pk}#{uuid(chance)}", "Type": pk.title(), "value": some(chance, 4, 30)}
+        for pk, size in groups
+        for _ in range(size)
+    )
+
+
+for called, groups in (
+    ("settings of an application, five items", (("SETTING", 5),)),
+    ("feature flags of a service", (("FLAG", 12),)),
+    ("currencies and languages", (("CURRENCY", 20), ("LANGUAGE", 15))),
+    ("tax rates of few states", (("RATE", 9), ("STATE", 6))),
+):
+    decoy(
+        called, SK,
+        {"A19": "a handful of items, of kilobytes: no key can be too large", "A15": "no growth"},
+        items=reference(*groups), allowed=ONE,
+    )  # fmt: skip
+
+
+# E1: numbers in texts, not padded
+
+
+def steps_of(tag: str, form: Callable[[int, Random], Any], most: int = 140) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(70):
+            pk = f"{tag}#{uuid(chance)}"
+            for number in range(1, chance.randint(most // 3 + 1, most) + 1):
+                yield {"pk": pk, "sk": form(number, chance), "Type": "Step", "by": name(chance)}
+
+    return rows
+
+
+for called, tag, form in (
+    ("revisions r1 to r139", "FILE", lambda n, c: f"r{n}"),
+    ("CHAPTER#1 and onwards", "BOOK", lambda n, c: f"CHAPTER#{n}"),
+    ("rounds of a game, as they are counted", "GAME", lambda n, c: f"ROUND-{n}"),
+    ("seats by their number", "FLIGHT", lambda n, c: f"SEAT#{n}"),
+    ("questions q1 to q100", "SURVEY", lambda n, c: f"q{n}"),
+    ("stops of a tour, STOP#1 to STOP#120", "TOUR", lambda n, c: f"STOP#{n}"),
+    ("attempts of a job", "JOB", lambda n, c: f"ATTEMPT#{n}"),
+    ("positions of an invoice", "INVOICE", lambda n, c: f"POS/{n}"),
+):
+    plant(called, SK, "E1", items=steps_of(tag, form), allowed=ONE)
+for called, schema, tag, form, most, reason in (
+    ("revisions r0001 and onwards", SK, "FILE", lambda n, c: f"r{n:04}", 140, "padded"),
+    ("CHAPTER#001 and onwards", SK, "BOOK", lambda n, c: f"CHAPTER#{n:03}", 140, "padded"),
+    ("rounds as numbers", Schema("pk", "sk:N"), "GAME", lambda n, c: n, 140, "of type N"),
+    ("the nine holes of a course", SK, "COURSE", lambda n, c: f"HOLE#{n}", 9, "one digit each"),
+    ("notes by random UUID", SK, "PAD", lambda n, c: f"NOTE#{uuid(c)}", 30, "no numbers"),
+    ("budgets by year", SK, "CITY", lambda n, c: f"YEAR#{1990 + n}", 35, "four digits each"),
+    ("towns by their postcode", SK, "AREA", lambda n, c: f"ZIP#{c.randrange(10**4, 10**5)}", 60,
+     "five digits each"),
+):  # fmt: skip
+    decoy(called, schema, {"E1": reason}, items=steps_of(tag, form, most), allowed=ONE)
+
+
+# E2: constraints without what they belong to
+
+
+def unique(tag: str, field: str, owner: str, orphaned: float) -> Rows:
+    """A value that may be used once is an item of its own; some of the owners are gone."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(450):
+            value, key = f"{ksuid(now, chance)[-12:].lower()}", f"{owner}#{uuid(chance)}"
+            yield {
+                "pk": f"{tag}#{value}",
+                "sk": "UNIQUE",
+                "Type": "Unique",
+                owner.lower(): key,
+            }
+            if chance.random() >= orphaned:
+                yield {
+                    "pk": key, "sk": "PROFILE", "Type": owner.title(), field: value,
+                    "name": name(chance),
+                }  # fmt: skip
+
+    return rows
+
+
+for tag, field, owner, share in (
+    ("USERNAME", "username", "USER", 0.25),
+    ("SLUG", "slug", "POST", 0.3),
+    ("PHONE", "phone", "CUSTOMER", 0.2),
+    ("DOMAIN", "domain", "TENANT", 0.35),
+    ("VIN", "vin", "VEHICLE", 0.3),
+    ("TAXID", "taxid", "COMPANY", 0.25),
+    ("ISBN", "isbn", "BOOK", 0.4),
+    ("SERIAL", "serial", "DEVICE", 0.3),
+):
+    plant(
+        f"a {field} that stays taken when its {owner.lower()} is gone", SK, "E2",
+        items=unique(tag, field, owner, share),
+    )  # fmt: skip
+    decoy(
+        f"a {field} that is freed with its {owner.lower()}", SK,
+        {"E2": "each is of an owner who is there"},
+        items=unique(tag, field, owner, 0.0),
+    )  # fmt: skip
+
+
+# H1: a hot key
+
+SHOP = family("CUSTOMER", "ORDER", "ADDRESS")
+for called, pk, kind, units in (
+    ("a concert at the minute its sale begins", "CONCERT#stadium", "Read", 171_000),
+    ("a product on the front page", "PRODUCT#console", "Read", 168_000),
+    ("a configuration that each request reads", "CONFIG#global", "Read", 175_000),
+    ("a tenant who imports all his data", "TENANT#acme", "Write", 56_000),
+    ("a device that reports in a loop", "DEVICE#broken", "Write", 58_000),
+    ("a match that all the world follows", "MATCH#final", "Read", 174_000),
+):
+    plant(
+        called, SK, "H1",
+        items=both(SHOP, rows_of({"pk": pk, "sk": "META", "Type": "Head", "name": "x"})),
+        traps={"H4": NOT_BY_CAPACITY},
+        **hot_key((pk,), units, kind),
+    )  # fmt: skip
+
+
+def contributors(units: dict[str, float], minutes: int = 60) -> tuple[Contributor, ...]:
+    return tuple(Contributor("PKC", (pk,), each_, minutes) for pk, each_ in units.items())
+
+
+for called, units, reason in (
+    (
+        "customers who buy alike",
+        {f"CUSTOMER#{n}": 1_500.0 + n for n in range(60)},
+        "sixty keys, none with more than a few hundredths",
+    ),
+    (
+        "a wholesaler who buys more than others",
+        {"CUSTOMER#wholesale": 1_900.0} | {f"CUSTOMER#{n}": 800.0 + n for n in range(60)},
+        "thirty units a second: a hundredth of what a partition gives",
+    ),
+    (
+        "a quiet shop of which one customer is half",
+        {"CUSTOMER#one": 60.0} | {f"CUSTOMER#{n}": 4.0 for n in range(15)},
+        "one unit a second is nothing, whatever its share",
+    ),
+    (
+        "a counter in twenty shards, all busy",
+        {f"TOTAL#{n:02}": 4_000.0 + n for n in range(20)},
+        "twenty shards at a fifteenth of a partition's writes each",
+    ),
+):
+    decoy(
+        called, SK, {"H1": reason}, items=SHOP,
+        metrics=use(sum(units.values()), 900), insights=contributors(units),
+    )  # fmt: skip
+
+
+# H2: one collection, always at its end
+
+
+def logged(pk: str, recent: int = 550, older: int = 2_400) -> Rows:
+    """A log under one key, of which so many entries are of the last quarter of an hour."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(older + recent):
+            ago = 880 * (1 - (number - older) / recent) if number >= older else (
+                1_000 + chance.random() * 90 * DAY
+            )  # fmt: skip
+            yield {
+                "pk": pk,
+                "sk": f"ENTRY#{iso(now - ago)}#{uuid(chance)[:4]}",
+                "Type": "Entry",
+                "ms": int((now - ago) * 1_000),
+                "note": some(chance, 20, 90),
+            }
+
+    return rows
+
+
+def appended(chance: Random, now: float, items: list[Item]) -> list[Write]:
+    """The inserts of what is from the last quarter of an hour, and ordinary writes."""
+    recent = [one for one in items if "ms" in one and one["ms"] > (now - 900) * 1_000]
+    others = [one for one in items if "ms" not in one]
+    made = [Write(max(1.0, now - float(one["ms"]) / 1_000), None, one) for one in recent]
+    return in_order([*made, *spread(chance, others, 150, "note")])
+
+
+for called, pk, is_hot in (
+    ("an audit log of the whole company", "AUDIT#all", True),
+    ("the trades of an exchange", "TRADES#spot", True),
+    ("the comments under a live stream", "STREAM#launch", True),
+    ("a journal of all orders", "JOURNAL#orders", True),
+    ("the events of a gateway", "GATEWAY#eu", False),
+    ("the messages of a channel of all staff", "CHANNEL#staff", False),
+    ("the positions of all buses", "BUSES#city", False),
+    ("the bids of an auction", "AUCTION#painting", False),
+):
+    plant(
+        called, SK, "H2", "A15", *(("H1",) if is_hot else ()),
+        items=both(SHOP, logged(pk)),
+        stream=appended,
+        allowed={"H7": "the log's shard has most records"}
+        | ({} if is_hot else {"H1": "most of the stream, but a write a second"}),
+        **(hot_key((pk,), 57_000) if is_hot else {}),
+    )  # fmt: skip
+
+
+def appended_all_over(chance: Random, now: float, items: list[Item]) -> list[Write]:
+    return [
+        Write(
+            868 - n, None, {
+                "pk": chance.choice(items)["pk"], "sk": f"MSG#{ulid(now - 868 + n, chance)}",
+                "Type": "Message", "note": some(chance, 5, 60),
+            },
+        )
+        for n in range(860)
+    ]  # fmt: skip
+
+
+for called, head in (("messages of many rooms", "ROOM"), ("entries of many journals", "JOURNAL"),
+                     ("scans of many parcels", "PARCEL")):  # fmt: skip
+    decoy(
+        called, SK, {"H2": "each of a hundred collections has its end", "H1": "no key has much"},
+        items=family(head, "MSG"), stream=appended_all_over,
+    )  # fmt: skip
+for called, head in (("tasks of boards, changed here and there", "BOARD"),
+                     ("shifts of wards, changed here and there", "WARD"),
+                     ("lines of budgets, changed here and there", "BUDGET")):  # fmt: skip
+    decoy(
+        called, SK, {"H2": "changes anywhere in a hundred collections", "H7": "all over the shards"},
+        items=family(head, "LINE", each=(3, 9)),
+        stream=lambda chance, now, items: in_order(spread(chance, items, 700, "note")),
+    )  # fmt: skip
+
+
+# H3: an index that starves; H4: throttles, and not by the keys
+
+
+def throttled(kind: str, why: str, number: float = 120, index: str = "") -> tuple[Metric, ...]:
+    """Until an hour and a half ago, for a day. kind: Read or Write."""
+    return (
+        Metric(f"{kind}{why}ThrottleEvents", number, index=index, days=1, since=5_400),
+        Metric(f"{kind}ThrottleEvents", number, index=index, days=1, since=5_400),
+    )
+
+
+def provisioned(read: int, write: int) -> dict[str, Any]:
+    return {
+        "ProvisionedThroughput": {"ReadCapacityUnits": read, "WriteCapacityUnits": write},
+        "BillingModeSummary": {"BillingMode": "PROVISIONED"},
+    }
+
+
+BY_OWNER = Schema("pk", indexes=(Index("byOwner", "owner"),))
+for called, kind, why, overlay in (
+    ("an index with too few units to follow its table", "Write", "ProvisionedThroughput",
+     provisioned(300, 300)),
+    ("an index whose auto scaling was forgotten", "Write", "ProvisionedThroughput",
+     provisioned(100, 500)),
+    ("an index that is read beyond its units", "Read", "ProvisionedThroughput",
+     provisioned(900, 200)),
+    ("a page that lists by an index with five units", "Read", "ProvisionedThroughput",
+     provisioned(500, 100)),
+    ("an index under a maximum of its own", "Write", "MaxOnDemandThroughput", {}),
+    ("an index under a maximum of its own reads", "Read", "MaxOnDemandThroughput", {}),
+):  # fmt: skip
+    plant(
+        called, BY_OWNER, "H3 byOwner",
+        items=leads("owner"),
+        metrics=(
+            *use(3_000, 2_000), *index_use("byOwner", 2_500, 1_500),
+            *throttled(kind, why, index="byOwner"),
+        ),
+        overlay=overlay,
+        allowed=ONE | {"H4": "capacity is short, though it is that of the index"},
+    )  # fmt: skip
+for called, index, attribute, most in (
+    ("an index of states whose one key is throttled", "byState", "state", "DONE"),
+    ("an index of kinds whose one key is throttled", "byKind", "kind", "view"),
+):
+    plant(
+        called, Schema("pk", indexes=(Index(index, attribute, "at"),)),
+        f"H3 {index}", f"A9 {index}",
+        items=skewed(attribute, most, 0.95, ("a", "b")),
+        metrics=(
+            *use(9_000, 60_000), *index_use(index, 5_000, 57_000),
+            *throttled("Write", "KeyRangeThroughput", index=index),
+        ),
+        allowed=ONE | {"H1": "a key of the index is hot", "H4": "the index is throttled",
+                       f"A19 {index}": "few keys of the index"},
+    )  # fmt: skip
+
+OWN_MAXIMUM = {"OnDemandThroughput": {"MaxReadRequestUnits": 100, "MaxWriteRequestUnits": 40}}
+FINE = "the table is throttled, not the index"
+for called, schema, kind, why, overlay in (
+    ("twenty units for a table that needs forty", PK, "Write", "ProvisionedThroughput",
+     provisioned(90, 20)),
+    ("fifty units for reports that need more", PK, "Read", "ProvisionedThroughput",
+     provisioned(50, 90)),
+    ("a table short of units, its index not", BY_OWNER, "Write", "ProvisionedThroughput",
+     provisioned(90, 20)),
+    ("a table short of read units, its index not", BY_OWNER, "Read", "ProvisionedThroughput",
+     provisioned(50, 90)),
+    ("a maximum of writes that is too low", BY_OWNER, "Write", "MaxOnDemandThroughput",
+     OWN_MAXIMUM),
+    ("a maximum of reads that is too low", BY_OWNER, "Read", "MaxOnDemandThroughput",
+     OWN_MAXIMUM),
+    ("writes beyond what the account may", PK, "Write", "AccountLimit", {}),
+    ("reads beyond what the account may", PK, "Read", "AccountLimit", {}),
+):  # fmt: skip
+    plant(
+        called, schema, "H4",
+        items=leads("owner"),
+        metrics=(
+            *use(3_000, 2_400), *throttled(kind, why),
+            *(index_use("byOwner", 1_200, 900) if schema is BY_OWNER else ()),
+        ),
+        overlay=overlay,
+        allowed=ONE,
+        traps={"H1": "capacity is short for all keys alike"}
+        | ({"H3 byOwner": FINE} if schema is BY_OWNER else {}),
+    )  # fmt: skip
+for called, metrics, reason in (
+    (
+        "conditions that often fail, and an index",
+        (Metric("ConditionalCheckFailedRequests", 400),),
+        "a failed condition is no throttle",
+    ),
+    (
+        "requests with mistakes, and an index",
+        (Metric("UserErrors", 50), Metric("SystemErrors", 1)),
+        "errors, none of them a throttle",
+    ),
+    (
+        "transactions that meet, and an index",
+        (Metric("TransactionConflict", 90),),
+        "a conflict of transactions is no throttle",
+    ),
+    ("a busy index that keeps up", (*use(90_000, 9_000),), "busy, and never throttled"),
+):
+    decoy(
+        called, BY_OWNER, {"H3 byOwner": reason, "H4": reason},
+        items=leads("owner"),
+        metrics=(*use(3_000, 2_000)[:2], *index_use("byOwner", 2_500, 1_500), *metrics)
+        if "busy" not in called
+        else (*metrics, *index_use("byOwner", 60_000, 9_000)),
+        allowed=ONE,
+    )  # fmt: skip
+
+
+# H5: cold
+
+
+def warm(read: int, write: int) -> dict[str, Any]:
+    return {
+        "WarmThroughput": {
+            "ReadUnitsPerSecond": read, "WriteUnitsPerSecond": write, "Status": "ACTIVE",
+        }
+    }  # fmt: skip
+
+
+for called, have, peak in (
+    ("a ticket shop before a tour of stadiums", 4_000, 60_000),
+    ("a new table before its first import", 4_000, 40_000),
+    ("a shop before Black Friday", 6_000, 30_000),
+    ("votes before the final", 4_000, 100_000),
+    ("a game before its launch", 4_000, 25_000),
+    ("meters before the day they all report at noon", 5_000, 50_000),
+    ("tax returns before the last day", 4_000, 16_000),
+    ("a table of notifications before a campaign", 8_000, 80_000),
+):
+    plant(
+        called, SK, "H5", items=SHOP, overlay=warm(12_000, have), options={"peak_writes": peak},
+    )  # fmt: skip
+for called, have, peak in (
+    ("a ticket shop, warmed for the tour", 80_000, 60_000),
+    ("a table warmed for its import", 50_000, 40_000),
+    ("a shop warmed for Black Friday", 40_000, 30_000),
+    ("votes, warmed for the final", 150_000, 100_000),
+    ("a game that has had such days before", 60_000, 25_000),
+    ("meters that report a little at a time", 4_000, 400),
+    ("tax returns on an ordinary day", 4_000, 900),
+    ("notifications of a small town", 4_000, 50),
+):
+    decoy(
+        called, SK, {"H5": f"{have:,} a second are warm, {peak:,} are expected"},
+        items=SHOP, overlay=warm(40_000, have), options={"peak_writes": peak},
+    )  # fmt: skip
+
+
+# H6: a load in hash order; H7: heat of a partition
+
+
+def loaded(order: Callable[[Random, list[Item]], list[Item]]) -> Writes:
+    def writes(chance: Random, now: float, items: list[Item]) -> list[Write]:
+        rows = order(chance, items)[:620]
+        return [Write(884 - 1.4 * n, None, row) for n, row in enumerate(rows)]
+
+    return writes
+
+
+for called, tag, order in (
+    ("a copy of accounts by a scan", "ACCOUNT", lambda c, i: i),
+    ("a copy of sensors by a scan that skips each third", "SENSOR",
+     lambda c, i: [one for n, one in enumerate(i) if n % 3]),
+    ("a restore from an export, file after file", "BACKUP", lambda c, i: i[40:]),
+    ("a migration of members as a scan lists them", "MEMBER", lambda c, i: i[::-1]),
+    ("a new region filled by a scan of the old", "REGION", lambda c, i: i[:-60]),
+    ("a copy of songs with a few left out", "SONG",
+     lambda c, i: [one for one in i if c.random() < 0.9]),
+    ("a table copied by one worker", "PART", lambda c, i: i[10:]),
+    ("trips moved by a scan, the last page first", "TRIP", lambda c, i: i[-30::-1]),
+):  # fmt: skip
+    plant(
+        called, PK, "H6", items=flat(tag), stream=loaded(order),
+        allowed=ONE | {"H7": "one part of the table after the other"},
+    )  # fmt: skip
+for called, tag, order, reason in (
+    ("a load that was shuffled", "ACCOUNT", lambda c, i: c.sample(i, len(i)), "at random"),
+    ("members loaded by the alphabet of their keys", "MEMBER",
+     lambda c, i: sorted(i, key=lambda one: str(one["pk"])), "keys in order are hashes at random"),
+    ("members loaded from Z to A", "MEMBER",
+     lambda c, i: sorted(i, key=lambda one: str(one["pk"]), reverse=True), "hashes at random"),
+    ("books loaded by title", "BOOK",
+     lambda c, i: sorted(i, key=lambda one: str(one["title"])), "a title says nothing of a hash"),
+    ("films loaded by the length of their titles", "FILM",
+     lambda c, i: sorted(i, key=lambda one: (len(one["title"]), str(one["pk"])[-6:])),
+     "a length says nothing of a hash"),
+    ("orders loaded by the end of their keys", "ORDER",
+     lambda c, i: sorted(i, key=lambda one: str(one["pk"])[::-1]), "hashes at random"),
+):  # fmt: skip
+    decoy(
+        called, PK, {"H6": reason, "H7": "all partitions at once"},
+        items=flat(tag), stream=loaded(order), allowed=ONE,
+    )  # fmt: skip
+for called, tag in (("users who sign up as they come", "USER"), ("jobs as they come", "JOB")):
+    decoy(
+        called, PK, {"H6": "as people come, at random", "H7": "all partitions at once"},
+        items=flat(tag),
+        stream=lambda chance, now, items: loaded(lambda c, i: c.sample(i, 600))(chance, now, items),
+        allowed=ONE,
+    )  # fmt: skip
+
+
+def warmer(shard: int, share: float, count: int = 800) -> Writes:
+    """So large a share of the writes goes to the keys of one shard, to each of them a little."""
+
+    def writes(chance: Random, now: float, items: list[Item]) -> list[Write]:
+        inside = [one for one in items if shard_of(one["pk"]) == shard]
+        outside = [one for one in items if shard_of(one["pk"]) != shard]
+        made = spread(chance, inside, int(count * share))
+        return in_order([*made, *spread(chance, outside, count - int(count * share))])
+
+    return writes
+
+
+for number, (called, tag, share) in enumerate((
+    ("tenants who are neighbours by hash, all busy", "TENANT", 0.9),
+    ("sensors of one partition that all report", "SENSOR", 0.85),
+    ("shops of one partition before Christmas", "SHOP", 0.92),
+    ("games that ended up in one partition", "GAME", 0.88),
+    ("buses of one partition at rush hour", "BUS", 0.95),
+    ("accounts of one partition on pay day", "ACCOUNT", 0.9),
+    ("turbines of one partition in a storm", "TURBINE", 0.87),
+    ("wards of one partition in a night", "WARD", 0.93),
+)):  # fmt: skip
+    plant(called, PK, "H7", items=flat(tag), stream=warmer(number % 6, share), allowed=ONE)
+
+
+# I3: what indexes cost
+
+for called, table, costs, reads in (
+    ("a state that changes all the time, in one index", 5_000, (11_500,), 300),
+    ("two indexes with all attributes, changed at each write", 6_000, (9_000, 8_500), 200),
+    ("three indexes that are all rewritten", 4_000, (7_000, 7_500, 6_500), 250),
+    ("a last-seen time as the key of an index", 9_000, (19_500,), 100),
+    ("positions of vehicles by cell and by driver", 8_000, (15_000, 9_500), 400),
+    ("prices by time and by sum, both rewritten", 3_000, (6_000, 5_800), 90),
+    ("a queue whose index changes with each step", 7_000, (16_000,), 500),
+    ("scores by rank and by week", 5_500, (10_800, 10_100), 300),
+):
+    names = ("owner", "city", "team")[: len(costs)]
+    plant(
+        called,
+        Schema("pk", indexes=tuple(Index(f"by-{one}", one) for one in names)),
+        "I3",
+        items=leads(*names),
+        metrics=(
+            *use(2_000, table),
+            *(
+                metric
+                for one, cost in zip(names, costs, strict=True)
+                for metric in index_use(f"by-{one}", reads, cost)
+            ),
+        ),
+        allowed=ONE,
+    )
+for called, table, cost, reads, reason in (
+    ("a sparse index of what is late", 6_000, 60, 400, "a hundredth of the writes reach it"),
+    ("an index of a key that never changes", 6_000, 1_500, 9_000, "a quarter, and read six times"),
+    ("an index that is mostly read", 5_000, 2_000, 90_000, "reads are what it is for"),
+    ("an index with keys only", 8_000, 2_400, 7_000, "less than a third of the writes"),
+    ("an index of owners who stay", 9_000, 900, 5_000, "a tenth of the writes reach it"),
+    ("an index of towns, read by all pages", 4_000, 1_200, 60_000, "read fifty times as much"),
+    ("an index of open claims", 7_000, 700, 3_000, "a tenth of the writes reach it"),
+    ("an index of mail addresses", 3_000, 150, 8_000, "addresses hardly change"),
+):
+    decoy(
+        called, BY_OWNER, {"I3": reason, "A7": "one index, and it is read"},
+        items=leads("owner"),
+        metrics=(*use(6_000, table), *index_use("byOwner", reads, cost)), allowed=ONE,
+    )  # fmt: skip
+
+
+# As one would want them
+
+for called, items in (
+    ("clean: a session store of two kinds", family("USER", "SESSION")),
+    ("clean: a forum by ElectroDB's names of types", family("THREAD", "REPLY", tag="__edb_e__")),
+    ("clean: trips and their legs", family("TRIP", "LEG", "TICKET")),
+    ("clean: a clinic by patients", family("PATIENT", "VISIT", "RESULT", tag="_type")),
+    ("clean: repositories, issues and stars", family("REPO", "ISSUE", "STAR", tag="entity")),
+    ("clean: wallets and their movements", family("WALLET", "MOVE", each=(3, 12))),
+):
+    clean(called, SK, items=items, metrics=use(4_000, 900, Query=2_500))
+for called, items in (
+    ("clean: plants, panels and their yields", family("PLANT", "PANEL", "YIELD")),
+    ("clean: playlists and songs", family("LIST", "SONG", each=(4, 14))),
+    ("clean: depots, routes and parcels", family("DEPOT", "ROUTE", "PARCEL")),
+    ("clean: players and what they carry", family("PLAYER", "ITEM", "QUEST")),
+):
+    clean(
+        called, SK, items=items,
+        stream=lambda chance, now, items: in_order(spread(chance, items, 600, "note")),
+        application=asks(each(get(0.02), query())),
+    )  # fmt: skip
