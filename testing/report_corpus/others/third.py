@@ -1,6 +1,20 @@
 """More tables, planted by the meaning of the rules and not by how they are decided.
 
-COUNTS
+The schemas are those of public examples (ElectroDB's task application, OneTable's accounts,
+dynamodb-toolbox's trainers, PynamoDB's discriminators, the samples of NoSQL Workbench, AWS's design
+patterns) and of practice. Streams are thinned: a hot key's records stand for those of its metrics.
+Of a rule, so many tables plant it and so many tempt it:
+
+    rule, planted, tempted
+      A1  9 13 |   A2  9  9 |   A3  9  8 |   A4  9  8 |   A5  8  8 |   A6  8  8
+      A7  8 16 |   A8  9 12 |   A9 10  9 |  A10  8  8 |  A11  8  8 |  A12  8  8
+     A13  8  8 |  A14  8  8 |  A15 27 14 |  A16  8  8 |  A17  8  8 |  A18 10  9
+     A19  8  9 |   E1  8  8 |   E2  8  8 |   H1 14 20 |   H2  8  8 |   H3  8  8
+      H4  8 14 |   H5  8  8 |   H6  8  8 |   H7  8 17 |   I3  8  8
+
+427 tables: 233 planted, 184 decoys, 10 clean.
+
+I1 and I2 are neither: whether all items are meant to be in an index is not to be seen.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -618,9 +632,8 @@ def module(body: str, of: str = "client") -> dict[str, str]:
         "client": 'client = boto3.client("dynamodb")',
         "table": 'table = boto3.resource("dynamodb").Table("TABLE")',
     }[of]
-    return {
-        "app.py": f"import boto3\nfrom boto3.dynamodb.conditions import Attr, Key\n\n{made}\n\n\n{body}"
-    }
+    head = "import boto3\nfrom boto3.dynamodb.conditions import Attr, Key"
+    return {"app.py": f"{head}\n\n{made}\n\n\n{body}"}
 
 
 # A4: scans
@@ -670,7 +683,7 @@ for called, scans, gets in (
 ):
     plant(
         called, SK, "A4", items=NOTES,
-        metrics=(*use(90_000, 200)[:2], *use(gets, 100, Scan=scans)[2:]),
+        metrics=(*use(13 * scans + gets, 200)[:2], *use(gets, 100, Scan=scans)[2:]),
     )  # fmt: skip
 
 for called, ask, reason in (
@@ -1193,7 +1206,7 @@ for called, tag, attribute, reason in (
     ("views of all pages, each its own", "PAGE", "views", "700 counters, none with much"),
     ("a version on each item for optimistic locking", "DOC", "version", "each item has its own"),
     ("scores of players in their games", "PLAYER", "score", "each player has her own"),
-    ("stocks of a warehouse, sold all over", "SKU", "left", "sales go to 700 articles"),
+    ("stocks of a warehouse, filled up all over", "SKU", "left", "700 articles, all alike"),
     ("kilometres of a fleet", "TRUCK", "km", "each truck has its own"),
 ):
     decoy(
@@ -1266,7 +1279,7 @@ for called, index, attribute, most, share, rest in (
     plant(
         called, Schema("pk", indexes=(Index(index, attribute, "at"),)), f"A9 {index}",
         items=skewed(attribute, most, share, rest),
-        allowed=ONE | {f"A19 {index}": "few keys of the index", "A15": "of the index"},
+        allowed=ONE | {"A19": "few keys of the index", "A15": "of the index"},
     )  # fmt: skip
 decoy(
     "open orders in a hundred shards of an index",
@@ -1338,7 +1351,8 @@ for called, way, reason in (
         {"A10 byOwner": reason},
         items=leads("owner"),
         application=after(way),
-        allowed=ONE,
+        allowed=ONE
+        | ({"A17": "read right after the write, as it must be"} if way == "table" else {}),
     )
 
 
@@ -1375,7 +1389,7 @@ BILL = ("draft", "sent", "overdue", "paid")
 for called, tag, steps, back in (
     ("parcels that a late scan brings back on the road", "PARCEL", PARCEL, 0.06),
     ("bills that are unpaid again after a late message", "BILL", BILL, 0.05),
-    ("builds that run again after they passed", "BUILD", ("queued", "running", "passed"), 0.08),
+    ("builds that an old event sets back", "BUILD", ("queued", "running", "done"), 0.08),
     ("claims that a retry reopens", "CLAIM", ("filed", "checked", "approved", "settled"), 0.05),
     ("rides that a phone without a net takes back", "RIDE", ("asked", "met", "riding", "done"), 0.1),
     ("visas that an old batch takes back", "VISA", ("lodged", "read", "decided", "issued"), 0.06),
@@ -1537,9 +1551,9 @@ for called, body, reason in (
     ),
     (
         "code: whatever is collected, in one transaction",
-        "def commit(unit_of_work):\n"
+        "def commit(work):\n"
         "    client.transact_write_items(\n"
-        '        TransactItems=[{"Put": {"TableName": "TABLE", "Item": one}} for one in unit_of_work]\n'
+        '        TransactItems=[{"Put": {"TableName": "TABLE", "Item": one}} for one in work]\n'
         "    )\n",
         "as many as there are: no sign that it is one",
     ),
@@ -1735,7 +1749,7 @@ for called, body, of, reason in (
     ),
     (
         "code: one put at a time",
-        'def load(rows):\n    for row in rows:\n        client.put_item(TableName="TABLE", Item=row)\n',
+        'def load(rows):\n    for one in rows:\n        client.put_item(TableName="TABLE", Item=one)\n',
         "client",
         "no batch",
     ),
@@ -1827,8 +1841,8 @@ def tokens(value: Callable[[Random, float], Any], attribute: str = "expires") ->
 
 
 for called, value in (
-    ("sessions that end at a time in milliseconds", lambda c, n: int((n + c.random() * DAY) * 1_000)),
-    ("sessions that end at a time in microseconds", lambda c, n: int((n + c.random() * DAY) * 10**6)),
+    ("sessions that end in milliseconds", lambda c, n: int(n + c.random() * DAY) * 1_000),
+    ("sessions that end in microseconds", lambda c, n: int(n + c.random() * DAY) * 10**6),
     ("sessions that end at an ISO time", lambda c, n: iso(n + c.random() * DAY)),
     ("sessions that end at seconds, as text", lambda c, n: str(int(n + c.random() * DAY))),
     ("sessions that end on a day, as text", lambda c, n: day(n + c.uniform(1, 9) * DAY)),
@@ -2172,7 +2186,7 @@ for called, head in (("tasks of boards, changed here and there", "BOARD"),
                      ("shifts of wards, changed here and there", "WARD"),
                      ("lines of budgets, changed here and there", "BUDGET")):  # fmt: skip
     decoy(
-        called, SK, {"H2": "changes anywhere in a hundred collections", "H7": "all over the shards"},
+        called, SK, {"H2": "changes anywhere in 110 collections", "H7": "all over the shards"},
         items=family(head, "LINE", each=(3, 9)),
         stream=lambda chance, now, items: in_order(spread(chance, items, 700, "note")),
     )  # fmt: skip
@@ -2204,7 +2218,7 @@ for called, kind, why, overlay in (
      provisioned(100, 500)),
     ("an index that is read beyond its units", "Read", "ProvisionedThroughput",
      provisioned(900, 200)),
-    ("a page that lists by an index with five units", "Read", "ProvisionedThroughput",
+    ("a page that lists by an index with fifty units", "Read", "ProvisionedThroughput",
      provisioned(500, 100)),
     ("an index under a maximum of its own", "Write", "MaxOnDemandThroughput", {}),
     ("an index under a maximum of its own reads", "Read", "MaxOnDemandThroughput", {}),
@@ -2232,11 +2246,20 @@ for called, index, attribute, most in (
             *throttled("Write", "KeyRangeThroughput", index=index),
         ),
         allowed=ONE | {"H1": "a key of the index is hot", "H4": "the index is throttled",
-                       f"A19 {index}": "few keys of the index"},
+                       "A19": "few keys of the index"},
     )  # fmt: skip
 
 OWN_MAXIMUM = {"OnDemandThroughput": {"MaxReadRequestUnits": 100, "MaxWriteRequestUnits": 40}}
 FINE = "the table is throttled, not the index"
+SPENT = {
+    ("Write", "ProvisionedThroughput"): (3_000, 1_190),
+    ("Read", "ProvisionedThroughput"): (2_990, 2_400),
+    ("Write", "MaxOnDemandThroughput"): (3_000, 2_390),
+    ("Read", "MaxOnDemandThroughput"): (5_980, 1_500),
+    ("Write", "AccountLimit"): (90_000, 2_390_000),
+    ("Read", "AccountLimit"): (2_390_000, 90_000),
+}
+"""Reads and writes a minute where so much is all that is to be had."""
 for called, schema, kind, why, overlay in (
     ("twenty units for a table that needs forty", PK, "Write", "ProvisionedThroughput",
      provisioned(90, 20)),
@@ -2257,7 +2280,7 @@ for called, schema, kind, why, overlay in (
         called, schema, "H4",
         items=leads("owner"),
         metrics=(
-            *use(3_000, 2_400), *throttled(kind, why),
+            *use(*SPENT[kind, why]), *throttled(kind, why),
             *(index_use("byOwner", 1_200, 900) if schema is BY_OWNER else ()),
         ),
         overlay=overlay,
@@ -2441,7 +2464,13 @@ for called, table, costs, reads in (
         allowed=ONE,
     )
 for called, table, cost, reads, reason in (
-    ("a sparse index of what is late", 6_000, 60, 400, "a hundredth of the writes reach it"),
+    (
+        "an index whose key is hardly ever written again",
+        6_000,
+        60,
+        400,
+        "a hundredth of the writes change its key",
+    ),
     ("an index of a key that never changes", 6_000, 1_500, 9_000, "a quarter, and read six times"),
     ("an index that is mostly read", 5_000, 2_000, 90_000, "reads are what it is for"),
     ("an index with keys only", 8_000, 2_400, 7_000, "less than a third of the writes"),
