@@ -1391,7 +1391,7 @@ for called, tag, steps, back in (
     ("bills that are unpaid again after a late message", "BILL", BILL, 0.05),
     ("builds that an old event sets back", "BUILD", ("queued", "running", "done"), 0.08),
     ("claims that a retry reopens", "CLAIM", ("filed", "checked", "approved", "settled"), 0.05),
-    ("rides that a phone without a net takes back", "RIDE", ("asked", "met", "riding", "done"), 0.1),
+    ("rides that a phone without a net takes back", "RIDE", ("asked", "met", "done"), 0.1),
     ("visas that an old batch takes back", "VISA", ("lodged", "read", "decided", "issued"), 0.06),
     ("orders that the old system writes once more", "ORDER",
      ("placed", "paid", "packed", "sent", "received"), 0.07),
@@ -1749,7 +1749,9 @@ for called, body, of, reason in (
     ),
     (
         "code: one put at a time",
-        'def load(rows):\n    for one in rows:\n        client.put_item(TableName="TABLE", Item=one)\n',
+        "def load(rows):\n"
+        "    for one in rows:\n"
+        '        client.put_item(TableName="TABLE", Item=one)\n',
         "client",
         "no batch",
     ),
