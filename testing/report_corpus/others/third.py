@@ -6,13 +6,13 @@ patterns) and of practice. Streams are thinned: a hot key's records stand for th
 Of a rule, so many tables plant it and so many tempt it:
 
     rule, planted, tempted
-      A1  9 13 |   A2  9  9 |   A3  9  8 |   A4  9  8 |   A5  8  8 |   A6  8  8
-      A7  8 16 |   A8  9 12 |   A9 10  9 |  A10  8  8 |  A11  8  8 |  A12  8  8
-     A13  8  8 |  A14  8  8 |  A15 27 14 |  A16  8  8 |  A17  8  8 |  A18 10  9
-     A19  8  9 |   E1  8  8 |   E2  8  8 |   H1 14 20 |   H2  8  8 |   H3  8  8
+      A1 11 13 |   A2  9 10 |   A3  9  9 |   A4  9  8 |   A5  8  8 |   A6  8  8
+      A7  8 19 |   A8  9 12 |   A9 12 13 |  A10  8  8 |  A11  8  8 |  A12  8  8
+     A13  8  8 |  A14  8  8 |  A15 27 15 |  A16  8  8 |  A17  8  8 |  A18 10 10
+     A19  8  9 |   E1  9  8 |   E2  8  8 |   H1 14 20 |   H2  8  8 |   H3  8  8
       H4  8 14 |   H5  8  8 |   H6  8  8 |   H7  8 17 |   I3  8  8
 
-427 tables: 233 planted, 184 decoys, 10 clean.
+435 tables: 237 planted, 188 decoys, 10 clean.
 
 I1 and I2 are neither: whether all items are meant to be in an index is not to be seen.
 """
@@ -2510,3 +2510,226 @@ for called, items in (
         stream=lambda chance, now, items: in_order(spread(chance, items, 600, "note")),
         application=asks(each(get(0.02), query())),
     )  # fmt: skip
+
+
+# As published: the schemas of public examples, filled
+
+
+def state_log(chance: Random, now: float) -> Iterator[Item]:
+    """AWS's design patterns: a sparse index of what was escalated."""
+    for _ in range(120):
+        device = f"d#{uuid(chance)}"
+        for _ in range(chance.randint(3, 12)):
+            at = now - chance.random() * 200 * DAY
+            state = chance.choice(["NORMAL", "WARNING1", "WARNING2", "WARNING4"])
+            row = {
+                "DeviceID": device,
+                "State#Date": f"{state}#{iso(at)}",
+                "Date": iso(at),
+                "Operator": f"{name(chance)} {chance.randrange(9)}",
+            }
+            yield row | ({"EscalatedTo": name(chance)} if chance.random() < 0.06 else {})
+
+
+decoy(
+    "AWS: a log of devices' states",
+    Schema(
+        "DeviceID",
+        "State#Date",
+        indexes=(
+            Index("GSI1", "Operator", "Date"),
+            Index("GSI2", "EscalatedTo", "State#Date"),
+        ),
+    ),
+    {
+        "A9 GSI1": "hundreds of operators",
+        "A9 GSI2": "sparse: what was escalated, by many supervisors",
+        "A7": "two indexes of two keys",
+    },
+    items=state_log,
+    allowed=ONE | {"A18": "one kind of item only"},
+)
+
+
+def online_shop(chance: Random, now: float) -> Iterator[Item]:
+    """AWS's design patterns: PK and SK alike for what stands alone, and two overloaded indexes."""
+    customers = [f"c#{uuid(chance)}" for _ in range(90)]
+    products = [f"p#{uuid(chance)}" for _ in range(120)]
+    stores = [f"w#{uuid(chance)}" for _ in range(12)]
+    for kind, keys in (("customer", customers), ("product", products), ("warehouse", stores)):
+        for key in keys:
+            yield {"PK": key, "SK": key, "EntityType": kind, "Name": name(chance)}
+    for _ in range(160):
+        order, buyer = f"o#{uuid(chance)}", chance.choice(customers)
+        at = iso(now - chance.random() * 200 * DAY)
+        invoice, parcel = f"i#{uuid(chance)}", f"sh#{uuid(chance)}"
+        yield {"PK": order, "SK": buyer, "EntityType": "order", "Date": at}
+        for product in chance.sample(products, chance.randint(1, 4)):
+            yield {
+                "PK": order, "SK": product, "EntityType": "orderItem", "Quantity": 1,
+                "GSI1-PK": product, "GSI1-SK": at, "GSI2-PK": buyer, "GSI2-SK": f"p#{at}",
+            }  # fmt: skip
+        yield {
+            "PK": order, "SK": invoice, "EntityType": "invoice", "Amount": chance.randrange(9_000),
+            "GSI1-PK": invoice, "GSI1-SK": invoice, "GSI2-PK": buyer, "GSI2-SK": f"i#{at}",
+        }  # fmt: skip
+        yield {
+            "PK": order, "SK": parcel, "EntityType": "shipment", "Address": name(chance),
+            "GSI1-PK": parcel, "GSI1-SK": parcel,
+            "GSI2-PK": chance.choice(stores), "GSI2-SK": parcel,
+        }  # fmt: skip
+
+
+decoy(
+    "AWS: a shop in one table",
+    Schema(
+        "PK",
+        "SK",
+        indexes=(Index("GSI1", "GSI1-PK", "GSI1-SK"), Index("GSI2", "GSI2-PK", "GSI2-SK")),
+    ),
+    {
+        "A2": "c#, p#, w#, o#, i# and sh# are tags",
+        "A18": "EntityType names the type",
+        "A7": "two overloaded indexes answer nine questions",
+        "A9 GSI2": "customers and warehouses, none with much",
+    },
+    items=online_shop,
+)
+
+
+def one_table(chance: Random, now: float) -> Iterator[Item]:
+    """OneTable's overview, whose gs1 has a key for each type: `invoice#` has nearly all."""
+    for _ in range(60):
+        account = ulid(now - chance.random() * 300 * DAY, chance)
+        yield {
+            "pk": f"account#{account}", "sk": "account#", "_type": "Account", "name": name(chance),
+            "gs1pk": "account#", "gs1sk": f"account#{account}",
+        }  # fmt: skip
+        for number in range(20):
+            at = now - chance.random() * 300 * DAY
+            invoice = ulid(at, chance)
+            yield {
+                "pk": f"account#{account}", "sk": f"invoice#{invoice}", "_type": "Invoice",
+                "count": number, "gs1pk": "invoice#", "gs1sk": f"invoice#{iso(at)}#{invoice}",
+            }  # fmt: skip
+
+
+plant(
+    "OneTable: all invoices under `invoice#` of gs1",
+    Schema(sort="sk", indexes=(Index("gs1", "gs1pk", "gs1sk"),)),
+    "A9 gs1",
+    items=one_table,
+    allowed={"A19": "an index with a key for each type", "A15": "of the index"},
+)
+
+
+def task_manager(chance: Random, now: float) -> Iterator[Item]:
+    """ElectroDB's task manager, whose fourth index is by status."""
+    people, projects = ([uuid(chance)[:8] for _ in range(n)] for n in (80, 50))
+    for _ in range(900):
+        who, project = chance.choice(people), chance.choice(projects)
+        status = "closed" if chance.random() < 0.93 else chance.choice(["open", "in-progress"])
+        head = "$task-manager"
+        yield {
+            "pk": f"{head}#taskname_{uuid(chance)}",
+            "sk": f"$task_1#project_{project}#employee_{who}",
+            "gsi1pk": f"{head}#project_{project}",
+            "gsi1sk": f"$task_1#employee_{who}#status_{status}",
+            "gsi3pk": f"{head}#employee_{who}",
+            "gsi3sk": f"$assignments#task_1#project_{project}#status_{status}",
+            "gsi4pk": f"{head}#status_{status}",
+            "gsi4sk": f"$task_1#project_{project}#employee_{who}",
+            "__edb_e__": "task",
+            "__edb_v__": "1",
+            "status": status,
+        }
+
+
+plant(
+    "ElectroDB: tasks by their status, nearly all closed",
+    Schema(
+        sort="sk",
+        indexes=tuple(
+            Index(f"gsi{n}pk-gsi{n}sk-index", f"gsi{n}pk", f"gsi{n}sk") for n in (1, 3, 4)
+        ),
+    ),
+    "A9 gsi4pk-gsi4sk-index",
+    items=task_manager,
+    allowed=ONE | {"A19": "three keys of that index", "A15": "of the index"},
+)
+
+
+def equipment(chance: Random, now: float) -> Iterator[Item]:
+    """AWS's version control by numbers: Equipment#1, and v0 to v40."""
+    for number in range(1, 90):
+        latest = chance.randint(12, 40)
+        for version in range(latest + 1):
+            yield {
+                "PK": f"Equipment#{number}", "SK": f"v{version}", "Type": "Version",
+                "State": chance.choice(["OK", "WARNING1"]), "Latest": latest,
+            }  # fmt: skip
+
+
+plant("AWS: versions of a factory's equipment", Schema("PK", "SK"), "A1", "E1", items=equipment,
+      allowed=ONE)  # fmt: skip
+
+
+def players(chance: Random, now: float) -> Iterator[Item]:
+    """AWS's gaming profile: player001 and his friends and items."""
+    for number in range(1, 400):
+        player = f"player{number:03}"
+        yield {"PK": player, "SK": f"#METADATA#{player}", "Type": "Player", "nick": name(chance)}
+        for other in chance.sample(range(1, 400), 2):
+            yield {"PK": player, "SK": f"FRIENDS#player{other:03}", "Type": "Friend", "since": 1}
+        yield {"PK": player, "SK": f"ITEMS#{uuid(chance)}", "Type": "Item", "weight": 3}
+
+
+plant("AWS: profiles of players, player001 and onwards", Schema("PK", "SK"), "A1", items=players,
+      allowed={"A2": "the partition key has one word for all"})  # fmt: skip
+
+
+def employees(chance: Random, now: float) -> Iterator[Item]:
+    aliases = [f"{name(chance).split()[0].lower()}{uuid(chance)[:6]}x" for _ in range(500)]
+    for alias in aliases:
+        yield {
+            "LoginAlias": alias, "Type": "Employee", "FirstName": name(chance) + alias[-4:],
+            "ManagerLoginAlias": chance.choice(aliases[:60]), "Skills": ["sql", "go"],
+        }  # fmt: skip
+
+
+decoy(
+    "NoSQL Workbench: employees and their managers",
+    Schema(
+        "LoginAlias",
+        indexes=(Index("Name", "FirstName"), Index("DirectReports", "ManagerLoginAlias")),
+    ),
+    {"A9 DirectReports": "sixty managers of like teams", "A7": "two questions, two indexes"},
+    items=employees,
+    allowed=ONE,
+)
+
+
+def forum_replies(chance: Random, now: float) -> Iterator[Item]:
+    people = [f"{uuid(chance)[:8]}@example.org" for _ in range(120)]
+    for _ in range(150):
+        thread = f"DynamoDB#{some(chance, 12, 30)}{uuid(chance)[:6]}"
+        for _ in range(chance.randint(1, 9)):
+            yield {
+                "Id": thread, "ReplyDateTime": iso(now - chance.random() * 300 * DAY),
+                "Type": "Reply", "PostedBy": chance.choice(people), "Message": some(chance, 9, 80),
+            }  # fmt: skip
+
+
+decoy(
+    "NoSQL Workbench: replies of a discussion forum",
+    Schema(
+        "Id", "ReplyDateTime", indexes=(Index("PostedBy-Message-Index", "PostedBy", "Message"),)
+    ),
+    {
+        "A3": "only the sort key is a time",
+        "A9 PostedBy-Message-Index": "120 people",
+        "A15": "a thread has a few replies",
+    },
+    items=forum_replies,
+    allowed=ONE,
+)
