@@ -11,6 +11,7 @@ PARTS = {
     OWN: tuple(f"tables.{name}" for name in _OWN),
     "first": ("others.first",),
     "second": ("others.second",),
+    "third": ("others.third",),
 }
 """The modules of each part: the project's own tables, and those that others have declared."""
 
