@@ -807,7 +807,7 @@ for called, ask, reason in (
     ),
     (
         "a projection",
-        query(ProjectionExpression="pk, sk, bucket"),
+        query(ProjectionExpression="pk, sk"),
         "a projection drops attributes, no items",
     ),
     (
