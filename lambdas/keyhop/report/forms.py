@@ -31,6 +31,7 @@ _DATES = tuple(
     )
 )
 """Year first, weeks and quarters, day first, month first, and Chinese, Japanese or Korean."""
+_CLOCK = re.compile(r"(?<!\d)(?:[01]\d|2[0-3]):[0-5]\d(?!\d)[:.,\d]*")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"(?:^|[^\dA-Za-z.]|^[A-Za-z]+|[#|:/~$=_-][A-Za-z]+)(\d{1,18})$")
 _NUMBER_FIRST = re.compile(r"(\d{1,18})[#|:/~$=_-]\D*$")
@@ -191,8 +192,11 @@ def widths_of(text: str) -> list[tuple[str, int]]:
 
     The place is the text before the number, with a 9 for each earlier number. A number that is
     padded with zeros has negative digits. The numbers end with the first part between two marks
-    that is neither a word nor a number, such as an id, and the places of a decimal are no number.
+    that is neither a word nor a number, such as an id, or after a time of day, as what follows
+    orders items of one moment only. The places of a decimal are no number.
     """
+    if (clock := _CLOCK.search(text)) is not None:
+        text = text[: clock.end()]
     parts = _MARKS.split(text)
     place, found = "", []
     for at in range(0, len(parts), 2):
