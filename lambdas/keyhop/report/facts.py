@@ -143,6 +143,7 @@ class MetricFacts:
         throttles: Throttles by ("read"|"write", cause, target); a missing entry is not known.
         calls: The number of calls with an answer by operation, without Keyhop's calls.
         returned: The number of items returned, by operation.
+        hours: The number of hours with a call, by operation; {} for a window below a day.
         read_days: The days, of the last 30, on which an index was read at all; None if not known.
         minutes: Write units of the table by minute, for pictures: (epoch second, units).
         period: The seconds of a datapoint, of which a peak is the mean: 60 for a window of 15 days.
@@ -158,6 +159,7 @@ class MetricFacts:
     read_days: Mapping[str, int | None] = field(default_factory=dict)
     minutes: tuple[tuple[float, float], ...] = ()
     period: int = 60
+    hours: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -468,7 +470,16 @@ class SampleFacts:
 
 # The user's code (A), and the request sampler (Q)
 
-CodeKind = Literal["scan", "filter", "unprocessed", "status", "batch_write", "consistent"]
+CodeKind = Literal[
+    "scan",
+    "filter",
+    "exclusion",
+    "unprocessed",
+    "status",
+    "batch_write",
+    "consistent",
+    "transaction",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,8 +487,10 @@ class CodeLine:
     """A line of the user's code.
 
     Attributes:
-        kind: scan (A4), filter (A5), unprocessed (A14: leftovers are never read), batch_write (A14
-            is open: the response is passed on), status (A11), consistent (A17).
+        kind: scan (A4), filter (A5), exclusion (A5 is open: the filter only leaves out what has a
+            value, or is not known), unprocessed (A14: leftovers are never read), batch_write (A14
+            is open: the response is passed on), status (A11), consistent (A17), transaction (A12:
+            of one item).
         text: The text of the line, shortened.
         table: The name of the table; "" if the code does not show it.
         attribute: The attributes of a filter, joined by commas, or the attribute that is set.

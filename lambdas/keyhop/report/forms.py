@@ -14,7 +14,7 @@ from typing import Any
 from keyhop.dynamodb.values import TypedValue, text_of
 
 _TAG = re.compile(
-    r"[$@#_]*([^\W\d_](?:[^\W\d]|[.-]){0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([^\W\d_]{2,16})_(?=[^_])"
+    r"[$@#_/]*([^\W\d_](?:[^\W\d]|[.-]){0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([^\W\d_]{2,16})_(?=[^_])"
 )
 _YEAR, _MONTH, _DAY = r"(?P<year>19[7-9]\d|20\d\d)", r"(?P<month>{})", r"(?P<day>{})"
 _TWO_DIGITS = _MONTH.format(r"0[1-9]|1[0-2]"), _DAY.format(r"0[1-9]|[12]\d|3[01]")

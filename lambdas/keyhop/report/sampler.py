@@ -52,6 +52,7 @@ COUNTS = (
 )
 
 _WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
+_PARTS = frozenset({"ProjectionExpression", "AttributesToGet"})
 _ONE_ITEM = ("GetItem", "UpdateItem", "DeleteItem", "PutItem")
 _STATEMENT = re.compile(
     r"\b(?:FROM|INTO|UPDATE)\s+\"?([\w.-]+)\"?(?:\s*\.\s*\"?([\w-]+)\"?)?", re.IGNORECASE
@@ -83,7 +84,8 @@ def attach(
         most_bytes: The maximum size of the file.
         every: The seconds between two lines.
         keys: The names of the key attributes, by table. They are learnt for tables of which an item
-            is read or updated by its key.
+            is read or updated by its key. For others, the attributes that all items of an index
+            have are used instead, as the key is among them.
 
     Returns:
         The sampler.
@@ -146,7 +148,7 @@ class Sampler:
         self._write, self._share, self._every = write, share, every
         self._now, self._wall, self._chance = now, wall, chance
         self._keys = {table: tuple(names) for table, names in (keys or {}).items()}
-        self._mark = f"keyhop.requests.{id(self)}"
+        self._mark, self._whole = f"keyhop.requests.{id(self)}", f"keyhop.whole.{id(self)}"
         self._salt = random.SystemRandom().getrandbits(64)
         self._events: Any = None
         self._is_on = True
@@ -161,6 +163,7 @@ class Sampler:
         self._recent: dict[int, float] = {}
         self._before_that: dict[int, float] = {}
         self._watched: dict[str, float] = {}
+        self._shared: dict[str, tuple[str, ...]] = {}
         self._turned = self._flushed = self._now()
         self._began = self._wall()
 
@@ -201,6 +204,7 @@ class Sampler:
                 requests = _requests(operation, params)
                 if requests:
                     context[self._mark] = requests
+                    context[self._whole] = "IndexName" in params and not _PARTS & params.keys()
                     if "Key" in params:
                         self._learn(params["TableName"], params["Key"])
                     elif "IndexName" in params and requests[0][0].table not in self._watched:
@@ -212,7 +216,10 @@ class Sampler:
         try:
             if self._mark not in context or not self._is_on or "Error" in parsed:
                 return
-            for request in context.pop(self._mark):
+            requests = context.pop(self._mark)
+            if context.pop(self._whole, False):
+                self._share_names(requests[0][0].table, parsed.get("Items", ())[:MOST_LOOKED_AT])
+            for request in requests:
                 self._count(request, parsed)
             if self._now() - self._flushed >= self._every:
                 self.flush()
@@ -265,14 +272,21 @@ class Sampler:
 
         It is salted by a number that no other process has.
         """
-        names = self._keys.get(table)
-        if names is None:
+        names = self._keys.get(table) or self._shared.get(table)
+        if not names:
             return None
         try:
             return hash((self._salt, table, *[item[name]["S"] for name in names]))
         except KeyError:
             key = _key_of(names, item)
             return None if key is None else hash((self._salt, table, *key))
+
+    def _share_names(self, table: str, items: Iterable[Mapping[str, Any]]) -> None:
+        """Keep the names of the attributes that each item of the table's indexes has had."""
+        for item in () if table in self._keys else items:
+            names = self._shared.get(table)
+            if names is None or not item.keys() >= set(names):
+                self._shared[table] = tuple(name for name in names or sorted(item) if name in item)
 
     def _is_followed(self, shape: Shape, response: Mapping[str, Any]) -> bool | None:
         """Return whether an item on a page was written just before; None if not known."""

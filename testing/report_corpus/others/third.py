@@ -15,6 +15,11 @@ Of a rule, so many tables plant it and so many tempt it:
 435 tables: 237 planted, 188 decoys, 10 clean.
 
 I1 and I2 are neither: whether all items are meant to be in an index is not to be seen.
+
+After the tables were opened, a few were put right by the service's documentation: a read unit for
+each GetItem of a small item is a consistent read (A17), so that `use` counts two GetItem for one;
+reads of an index that its capacity throttles are no writes that it holds back (H4, not H3). An LSI
+of small collections and city-17 as a sort key may be found, as the sentences of A6 and E1 say.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -141,8 +146,8 @@ def in_order(writes: Iterable[Write]) -> list[Write]:
 
 
 def use(read: float, write: float, **operations: float) -> tuple[Metric, ...]:
-    """Of a table, in an ordinary minute."""
-    told = {"GetItem": read, "PutItem": write} | operations
+    """Of a table, in an ordinary minute; two eventually consistent reads of 4 KB take a unit."""
+    told = {"GetItem": 2 * read, "PutItem": write} | operations
     return (
         Metric("ConsumedReadCapacityUnits", read, days=30),
         Metric("ConsumedWriteCapacityUnits", write, days=30),
@@ -897,6 +902,7 @@ def replies(tag: str, least: int, most: int) -> Rows:
 
 
 SMALL = "collections of a few kilobytes: the 10 GB are never in sight"
+LSI_SMALL = {"A6": "an LSI is there, and its collections are small; low"}
 for called, tag, index in (
     ("replies of a thread, by state too", "THREAD", LSI),
     ("photos of an album, by label too", "ALBUM", LSI_KEYS),
@@ -907,7 +913,7 @@ for called, tag, index in (
     decoy(
         called, Schema(sort="sk", indexes=(index,)),
         {"A6": SMALL, "A15": "collections of twenty or so, none of them a giant"},
-        items=replies(tag, 8, 26), allowed=ONE,
+        items=replies(tag, 8, 26), allowed=ONE | LSI_SMALL,
     )  # fmt: skip
 for called, giant in (
     ("a log of 9 GB under one key without a local index", "LOG#all"),
@@ -1020,7 +1026,8 @@ for called, indexes, reason, metrics in (
         called, Schema("pk", indexes=indexes),
         {"A7": reason, f"A9 {indexes[0].name}": "three hundred values, all alike"},
         items=leads("owner", "city", "team"),
-        metrics=(*use(6_000, 1_000), *metrics), allowed=ONE,
+        metrics=(*use(6_000, 1_000), *metrics),
+        allowed=ONE | {"E1": "city-17 is a number without padding, though one of no order"},
     )  # fmt: skip
 
 
@@ -2226,7 +2233,7 @@ for called, kind, why, overlay in (
     ("an index under a maximum of its own reads", "Read", "MaxOnDemandThroughput", {}),
 ):  # fmt: skip
     plant(
-        called, BY_OWNER, "H3 byOwner",
+        called, BY_OWNER, "H3 byOwner" if kind == "Write" else "H4",
         items=leads("owner"),
         metrics=(
             *use(3_000, 2_000), *index_use("byOwner", 2_500, 1_500),

@@ -297,10 +297,12 @@ def few_keys(facts: Facts) -> Finding:
 def _load_of_a_key(facts: Facts, keys: Estimate) -> float | None:
     """Return the least load of the busiest key, as a part of what a partition serves.
 
-    None if neither the metrics of a day nor `--peak-writes` give the load.
+    None if neither the metrics of a day nor `--peak-writes` give the load. A peak that is to come
+    says nothing about many keys, as there may be more of them by then.
     """
     peaks = facts.metrics.peak if isinstance(facts.metrics, MetricFacts) else {}
-    writes = max(peaks.get(("write", TABLE), 0.0), facts.peak_writes or 0.0)
+    expected = facts.peak_writes if keys.against(FEW_KEYS) == "below" else None
+    writes = max(peaks.get(("write", TABLE), 0.0), expected or 0.0)
     load = max(writes / KEY_WRITES, peaks.get(("read", TABLE), 0.0) / KEY_READS)
     load /= max(1.0, keys.high)
     is_known = counted_long_enough(facts) and bool(peaks)

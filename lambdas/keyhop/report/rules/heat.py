@@ -40,6 +40,7 @@ from keyhop.report.rules.rule import (
     evidence,
     found,
     how_bad,
+    indexes_of,
     interval,
     is_now,
     matters,
@@ -69,7 +70,7 @@ NEWEST = 0.90
 NEWEST_INSERTS = 60
 IN_ORDER = 0.5
 QUIET = 0.1 * KEY_WRITES
-"""A load with fewer write units a second is no burden even if one partition takes all of it."""
+"""A load with fewer write units a second does no harm even if one partition takes all of it."""
 SEVERAL = 4
 """With fewer stream shards, one that has just rolled over looks idle."""
 
@@ -323,6 +324,18 @@ def not_the_keys(facts: Facts) -> Finding:
     by_cause = {cause: throttles_of(metrics, BOTH, [cause], TABLE) for cause in CAPACITY}
     capacity = throttles_of(metrics, BOTH, CAPACITY, TABLE)
     signal = throttled(facts, metrics, capacity, "throttles for want of capacity")
+    short = [
+        (index.name, reads)
+        for index in indexes_of(facts)
+        if matters(facts, reads := throttles_of(metrics, ["read"], CAPACITY, index.name))
+    ]
+    if short and not matters(facts, capacity):
+        name, reads = max(short, key=lambda index: index[1].events)
+        severity = how_bad(facts, reads, "medium")
+        summary = f"Reads of {name} were throttled {told(facts, reads)} for want of capacity."
+        steps = (f"Raise the read units or the maximum of {name}, or let readers wait.",)
+        signal = throttled(facts, metrics, reads, f"throttled reads of {name}")
+        return found(severity, summary, signal, advice=Advice((), steps))
     if matters(facts, capacity):
         causes = [cause for cause, throttles in by_cause.items() if throttles.events]
         summary = f"Throttled {told(facts, capacity)} by {_and(causes)}"
@@ -538,24 +551,26 @@ def in_hash_order(facts: Facts) -> Finding:
     if rho is not None:
         what = "rank correlation of time with hash place (Spearman's rho)"
         signals.append(evidence("stream", what, rho, IN_ORDER, window=stream.seconds))
+    severity: Severity = "low"
+    harmless = ""
     if stream.peak is not None and stream.peak < QUIET:
-        return clear(
-            f"All writes together take {stream.peak:,.0f} write units in the busiest second, which "
-            "one partition takes easily.",
-            *signals,
+        severity = "info"
+        harmless = (
+            f" {stream.peak:,.0f} write units in the busiest second do no harm yet; a faster load "
+            "would wait for one partition after the other."
         )
     if rho is not None and (rho.against(IN_ORDER) == "above" or rho.high <= -IN_ORDER):
-        summary = f"Keys are written in the order of their hash: {rho.value:.2f}."
-        return found("low", summary, *signals, advice=_SHUFFLE)
+        summary = f"Keys are written in the order of their hash: {rho.value:.2f}.{harmless}"
+        return found(severity, summary, *signals, advice=_SHUFFLE)
     if in_turn is not None and len(stream.shards) >= SEVERAL and stream.records >= RECORDS:
         what = "part of the records whose moment tells their stream shard (Goodman-Kruskal lambda)"
         signals.append(Evidence("stream", what, in_turn, threshold=IN_ORDER, window=stream.seconds))
         if in_turn >= IN_ORDER:
             summary = (
                 f"{counted(len(stream.shards), 'stream shard')} are written one after the other, "
-                "as in the order of hashes."
+                f"as in the order of hashes.{harmless}"
             )
-            return found("low", summary, *signals, advice=_SHUFFLE)
+            return found(severity, summary, *signals, advice=_SHUFFLE)
     if rho is None:
         why = "The hash places of the keys that were written are not known."
         return unknown(why, Price(20.0, "--stream 1h"), *signals)

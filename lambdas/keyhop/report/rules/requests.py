@@ -1,6 +1,8 @@
 """Rules on requests, from CloudWatch, a sampler and code: A4, A5, A10, A11, A12, A14 and A17."""
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.report.advice import (
@@ -26,6 +28,7 @@ from keyhop.report.findings import Advice, Evidence, Finding, Money, Price, Seve
 from keyhop.report.rules.rule import (
     DAY,
     FLAGS,
+    HOUR,
     NO_GSI,
     clear,
     counted_long_enough,
@@ -59,27 +62,51 @@ SCAN_SHARE = 0.10
 """The share of all read units below which Scans do not matter for the cost."""
 SOME_SCANS = 0.01
 """The share of sampled reads below which Scans are occasional and manual."""
+FEW_SCANS = 5
+"""Fewer sampled Scans than this may be those of a person, or of a start-up."""
+JOB_HOURS = 1 / 8
+"""The share of all hours up to which Scans are those of a job, as three hours of a day."""
 CALLS = 385
 FOLLOWED = 0.01
 TRANSACTIONAL = 0.90
+ALONE = 0.30
+"""The share of transactions of one item up to which a list of items is short now and then."""
 FEW_WRITES = 60
 CONSISTENT = 0.80
+FEW_READS = 3
+"""A program of fewer read calls shows no habit."""
 GETS = 0.95
 """The share of GetItem among read calls above which read units are attributed to it."""
 ONE_UNIT, HALF_UNIT = 0.95, 0.60
 """The read units of a GetItem of up to 4 KB: 1 if it is consistent, otherwise 0.5."""
 READS = ("GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems")
+TRANSACTIONS = ("TransactWriteItems", "TransactGetItems")
 PLAIN_WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
+
+TESTS = re.compile(r"(^|/)(tests?|specs?)/|(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.py$")
+"""The paths of tests, whose requests are not those of the application."""
+JOBS = re.compile(
+    r"(^|/)(scripts?|tools?|bin|migrations?|maintenance)/"
+    r"|(^|[/_])(export|backup|backfill|migrat\w*|dump|seed)(_[^/]*)?\.py$"
+)
+"""The paths of what people run now and then, where a Scan is in its place."""
+EXPIRY = re.compile(
+    r"(ttl|exp|expir(y|es?|ed|ation)|time_?to_?live|valid_?until)_?(at|on|time|date|ts|epoch)?",
+    re.IGNORECASE,
+)
+"""The usual names of an attribute of time to live."""
 
 
 def lines_of(facts: Facts, *kinds: str) -> tuple[CodeLine, ...]:
-    """Return the lines of the user's code that name this table, or no table."""
+    """Return the lines of the user's code that name this table, or no table; none of its tests."""
     if not isinstance(facts.code, CodeFacts):
         return ()
     return tuple(
         line
         for line in facts.code.lines
-        if line.kind in kinds and line.table in ("", facts.table.name)
+        if line.kind in kinds
+        and line.table in ("", facts.table.name)
+        and not TESTS.search(line.file)
     )
 
 
@@ -129,7 +156,7 @@ def status_changes(facts: Facts) -> Finding:
         summary = (
             f"{interval(share)} of the changes of {attribute} go back: so many seem to be meant."
         )
-        return found("info", summary, *signals)
+        return clear(summary, *signals)
     stream = needed(stream, "stream")
     if stream.view != BOTH_IMAGES:
         summary = f"The stream holds {stream.view or 'no images'}: changes need old and new images."
@@ -183,8 +210,9 @@ _AGAIN = Advice(
 
 @rule("A4", "Scan in production")
 def scans(facts: Facts) -> Finding:
-    """Apply A4: Scans, unless they read the whole table about once a day as an export does."""
-    metrics, lines = facts.metrics, lines_of(facts, "scan")
+    """Apply A4: Scans, unless they are those of an export or another job."""
+    metrics = facts.metrics
+    lines = tuple(line for line in lines_of(facts, "scan") if not JOBS.search(line.file))
     watched = _watched_scans(facts)
     if watched is not None and watched.against(SOME_SCANS) == "above":
         summary = f"{interval(watched)} of the reads that were watched are Scans."
@@ -204,7 +232,13 @@ def scans(facts: Facts) -> Finding:
         return _no_scans(facts, metrics, lines, signal)
     if _is_export(facts, metrics, calls):
         summary = f"{calls:,.0f} Scan calls that read all of it now and then, as an export does."
-        return found("info", summary, signal, *at(lines))
+        return clear(summary, signal)
+    hours = metrics.hours.get("Scan", 0)
+    if 0 < hours <= JOB_HOURS * metrics.seconds / HOUR and counted_long_enough(facts):
+        summary = (
+            f"Scan was called in {counted(hours, 'hour')} of {duration(metrics.seconds)}: a job."
+        )
+        return clear(summary, signal)
     units = calls * _units_of_page(facts)
     cost = reading(facts, units, metrics.seconds)
     all_units = metrics.consumed.get(("read", TABLE), 0.0)
@@ -216,7 +250,7 @@ def scans(facts: Facts) -> Finding:
 
 
 def _watched_scans(facts: Facts) -> Estimate | None:
-    """Return the share of Scans among the reads of the request sampler."""
+    """Return the share of Scans among the reads of the request sampler; None for few Scans."""
     if not isinstance(facts.requests, RequestFacts):
         return None
     reads = [
@@ -224,7 +258,7 @@ def _watched_scans(facts: Facts) -> Estimate | None:
     ]
     calls = sum(shape.calls for shape in reads)
     hits = sum(shape.calls for shape in reads if shape.operation == "Scan")
-    return share_of(hits, calls, "read requests") if calls else None
+    return share_of(hits, calls, "read requests") if hits >= FEW_SCANS else None
 
 
 def _no_scans(
@@ -274,14 +308,21 @@ def _is_export(facts: Facts, metrics: MetricFacts, calls: float) -> bool:
 def filters(facts: Facts) -> Finding:
     """Apply A5: a filter drops many of the items that were read.
 
-    Only a filter makes Count less than ScannedCount; the end of a page does not.
+    Only a filter makes Count less than ScannedCount; the end of a page does not. Code shows a
+    filter that chooses few of many, but not one that leaves out a few of many.
     """
-    requests, lines = facts.requests, lines_of(facts, "filter")
+    requests = facts.requests
+    lines = _without_expiry(facts, lines_of(facts, "filter"))
     if isinstance(requests, Absent):
-        price = price_of(requests, "requests")
         if lines:
-            summary = f"{first_of(lines)}: a filter; how much it drops is not known."
-            return unknown(summary, price, *at(lines))
+            named = lines[0].attribute or "an attribute that is no key"
+            summary = (
+                f"{first_of(lines)}: a filter on {named}: what it drops was read, and is paid."
+            )
+            return found("low", summary, *at(lines), advice=_by_key(named))
+        if others := _without_expiry(facts, lines_of(facts, "exclusion")):
+            summary = f"{first_of(others)}: a filter; how much it drops is not known."
+            return unknown(summary, price_of(requests, "requests"), *at(others))
         return missing(requests, "requests")
     shapes = [
         shape for shape in requests.shapes if shape.operation in ("Query", "Scan") and shape.scanned
@@ -300,6 +341,29 @@ def filters(facts: Facts) -> Finding:
         )
         return unknown(summary, Price(0.0, FLAGS["requests"]), *signals, *at(lines))
     return clear("No filter drops more than a tenth of what is read.", *signals)
+
+
+def _without_expiry(facts: Facts, lines: tuple[CodeLine, ...]) -> tuple[CodeLine, ...]:
+    """Return the lines without those that only leave out expired items, as AWS advises."""
+
+    def is_expiry(name: str) -> bool:
+        return name == facts.table.ttl or EXPIRY.fullmatch(name.lstrip("#")) is not None
+
+    return tuple(
+        line
+        for line in lines
+        if not line.attribute or not all(map(is_expiry, line.attribute.split(",")))
+    )
+
+
+def _by_key(names: str) -> Advice:
+    return Advice(
+        ("P14", "P3"),
+        (
+            f"Put {names} into a sort key, so that the query asks for it.",
+            "Or give it an index whose key it is: a filter is applied after the read is paid for.",
+        ),
+    )
 
 
 def _kept(shape: RequestShape) -> Estimate:
@@ -332,14 +396,7 @@ def _dropping(
     largest = max(bad, key=lambda shape: shape.units)
     summary = f"{_named(largest)} keeps {interval(_kept(largest))} of what it reads"
     summary += f"; {len(bad) - 1} more such." if len(bad) > 1 else "."
-    advice = Advice(
-        ("P14", "P3"),
-        (
-            f"Put {', '.join(largest.filters)} into a sort key, so that the query asks for it.",
-            "Or give it an index whose key it is: a filter is applied after the read is paid for.",
-        ),
-        cost=money(facts, cost, advised),
-    )
+    advice = replace(_by_key(", ".join(largest.filters)), cost=money(facts, cost, advised))
     severity: Severity = "medium" if wasted(facts, saved) else "low"
     signals = [_kept_evidence(shape, requests) for shape in bad]
     return found(severity, summary, *signals, *at(lines), advice=advice)
@@ -395,12 +452,18 @@ _FROM_TABLE = Advice(
 @rule("A12", "transactions for all")
 def transactions(facts: Facts) -> Finding:
     """Apply A12: transactions for one item, or for nearly all writes."""
-    metrics, requests = facts.metrics, facts.requests
+    requests = facts.requests
     if isinstance(requests, RequestFacts):
-        shapes = [shape for shape in requests.shapes if shape.one_item_transactions]
-        if shapes:
-            return _one_item(facts, requests, shapes)
-    metrics = needed(metrics, "metrics")
+        shapes = [shape for shape in requests.shapes if shape.operation in TRANSACTIONS]
+        if calls := sum(shape.calls for shape in shapes):
+            alone = sum(shape.one_item_transactions for shape in shapes)
+            share = share_of(alone, calls, "transactions")
+            if share.against(ALONE) == "above":
+                return _one_item(facts, requests, shapes, share)
+    if lines := lines_of(facts, "transaction"):
+        summary = f"{first_of(lines)}: a transaction of one item, which costs twice as much."
+        return found("low", summary, *at(lines), advice=_plain(None))
+    metrics = needed(facts.metrics, "metrics")
     transaction_calls = metrics.calls.get("TransactWriteItems", 0.0)
     writes = transaction_calls + sum(
         metrics.calls.get(operation, 0.0) for operation in PLAIN_WRITES
@@ -427,22 +490,20 @@ def transactions(facts: Facts) -> Finding:
     return found("low", summary, signal, advice=_plain(money(facts, cost, half)))
 
 
-def _one_item(facts: Facts, requests: RequestFacts, shapes: list[RequestShape]) -> Finding:
+def _one_item(
+    facts: Facts, requests: RequestFacts, shapes: list[RequestShape], share: Estimate
+) -> Finding:
     alone = sum(shape.one_item_transactions for shape in shapes)
-    share = share_of(alone, max(alone, requests.calls), "requests seen")
     units = sum(
         units_of(shape, requests) * shape.one_item_transactions / shape.calls for shape in shapes
     )
     cost = writing(facts, units, requests.seconds)
     half = None if cost is None else cost / 2
     signal = evidence(
-        "requests", "requests that are transactions of one item", share, window=requests.seconds
+        "requests", "transactions that have one item", share, ALONE, window=requests.seconds
     )
     severity: Severity = "medium" if wasted(facts, half) else "low"
-    summary = (
-        f"{counted(alone, 'transaction')} of one item {'was' if alone == 1 else 'were'} "
-        f"seen: each costs twice as much."
-    )
+    summary = f"{counted(alone, 'transaction')} of one item were seen: each costs twice as much."
     return found(severity, summary, signal, advice=_plain(money(facts, cost, half)))
 
 
@@ -481,12 +542,21 @@ def consistent_reads(facts: Facts) -> Finding:
                 return _eventual(facts, f"{interval(share)} of the reads", cost, signal)
             if side == "below":
                 return clear(f"{interval(share)} of the reads are consistent.", signal)
-    if isinstance(metrics, Absent):
-        lines = at(lines_of(facts, "consistent"))
-        if isinstance(requests, Absent) and not lines:
-            return missing(requests, "requests")
-        return _open(*lines)
-    return _by_units(facts, metrics)
+    lines = lines_of(facts, "consistent")
+    if not isinstance(metrics, Absent):
+        judged = _by_units(facts, metrics)
+        if judged.status != "unknown":
+            return judged
+    if isinstance(facts.code, CodeFacts) and isinstance(requests, Absent):
+        calls = facts.code.reads
+        if calls >= FEW_READS and len(lines) >= CONSISTENT * calls:
+            what = f"{first_of(lines)}: {len(lines)} of the {calls} read calls of the code"
+            return _eventual(facts, what, None, *at(lines))
+    if not isinstance(metrics, Absent):
+        return judged
+    if isinstance(requests, Absent) and not lines:
+        return missing(requests, "requests")
+    return _open(*at(lines))
 
 
 def _by_units(facts: Facts, metrics: MetricFacts) -> Finding:
@@ -523,7 +593,7 @@ def _open(*signals: Evidence) -> Finding:
     return unknown(why, Price(0.0, FLAGS["requests"]), *signals)
 
 
-def _eventual(facts: Facts, what: str, cost: float | None, signal: Evidence) -> Finding:
+def _eventual(facts: Facts, what: str, cost: float | None, *signals: Evidence) -> Finding:
     half = None if cost is None else cost / 2
     advice = Advice(
         (),
@@ -534,4 +604,4 @@ def _eventual(facts: Facts, what: str, cost: float | None, signal: Evidence) -> 
         cost=money(facts, cost, half),
     )
     severity: Severity = "medium" if wasted(facts, half) else "low"
-    return found(severity, f"{what} are consistent, at twice the price.", signal, advice=advice)
+    return found(severity, f"{what} are consistent, at twice the price.", *signals, advice=advice)

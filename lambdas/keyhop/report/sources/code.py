@@ -31,9 +31,13 @@ MOST_TEXT = 120
 
 READS = frozenset({"get_item", "query", "scan", "batch_get_item"})
 RESTS = {"batch_write_item": "UnprocessedItems", "batch_get_item": "UnprocessedKeys"}
+TRANSACTIONS = frozenset({"transact_write_items", "transact_get_items"})
 FILTERS = frozenset({"FilterExpression", "QueryFilter", "ScanFilter"})
 CONDITIONS = frozenset({"ConditionExpression", "Expected", "ConditionalOperator"})
-STATUS = re.compile(r"(?:^|_)(?:status|state)$|[a-z](?:Status|State)$|^(?:Status|State)$")
+STATUS = re.compile(
+    r"(?:^|_)(?:status|state|stage|phase)$|[a-z](?:Status|State|Stage|Phase)$"
+    r"|^(?:Status|State|Stage|Phase)$"
+)
 
 # fmt: off
 _OWN = frozenset({
@@ -41,7 +45,7 @@ _OWN = frozenset({
     "RequestItems", "Key", "ExpressionAttributeValues", "KeyConditionExpression",
     "ExclusiveStartKey", "ConsistentRead", "Segment", "ReturnConsumedCapacity",
     "UpdateExpression", "ConditionExpression", "TotalSegments", "Limit", "AttributeUpdates",
-    "AttributesToGet", "KeyConditions", "IndexName", "Select", "Item",
+    "AttributesToGet", "KeyConditions", "IndexName", "Select", "Item", "TransactItems",
 })
 # fmt: on
 """The parameters by which a request to DynamoDB is recognised."""
@@ -49,6 +53,12 @@ _HINT = re.compile(r"table|dynamo|ddb", re.IGNORECASE)
 _SIGNS = re.compile(r"dynamo|boto3|LastEvaluatedKey|\bItems\b", re.IGNORECASE)
 _SET = re.compile(r"\bSET\b(.*?)(?=\b(?:REMOVE|ADD|DELETE)\b|$)", re.IGNORECASE | re.DOTALL)
 _TARGET = re.compile(r"(?:^|,)\s*([#\w.\[\]]+)\s*=")
+_EXCLUDED = re.compile(
+    r"\bNOT\s+\w+\s*\([^()]*\)|\battribute_not_exists\s*\([^()]*\)|[#\w.]+\s*<>\s*[:#\w.]+",
+    re.IGNORECASE,
+)
+"""Conditions that leave out items."""
+_IS_FALSE = re.compile(r"[#\w.]+\s*=\s*(:\w+)")
 
 Kind = Literal["table", "client", "other", "unknown"]
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
@@ -419,8 +429,10 @@ class _Reader:
                 case ast.Dict():
                     yield from self._of_dictionary(node)
                 case ast.Subscript(slice=ast.Constant(value=str() as key), ctx=ast.Store()):
-                    if key in FILTERS:
-                        yield self._line("filter", node)
+                    parent = self.names.parents.get(node)
+                    if key in FILTERS and isinstance(parent, ast.Assign):
+                        given = Arguments({key: parent.value}, {key: node}, whole=False)
+                        yield from self._of_arguments(given, "")
                 case ast.Attribute(attr="scan", ctx=ast.Load()):
                     yield from self._passed_on(node)
 
@@ -456,6 +468,8 @@ class _Reader:
             yield from self._of_arguments(arguments, table)
         if method == "update_item" and arguments.whole:
             yield from self._of_update(arguments, function, table)
+        if method in TRANSACTIONS and self._is_of_one_item(arguments):
+            yield self._line("transaction", function, table)
         if method in RESTS:
             rest = self._rest(call, RESTS[method])
             if rest != "read":
@@ -513,21 +527,88 @@ class _Reader:
         if items is not None:
             tables = {name for name, _, _ in items}
             return tables.pop() if len(tables) == 1 else ""
+        if parts := self._parts(arguments):
+            requests = [value for _, value, _ in self.names.members(parts[0]) or ()]
+            named = {
+                name: value
+                for name, value, _ in self.names.members(next(iter(requests), None)) or ()
+            }
+            return self.names.constant(named.get("TableName"))
         return self.names.constant(arguments.named.get("TableName"))
 
     # Parameters
 
     def _of_arguments(self, arguments: Arguments, table: str) -> Iterator[CodeLine]:
         for name in arguments.named.keys() & FILTERS:
-            yield self._line(
-                "filter", arguments.places[name], table, self._filtered(name, arguments)
-            )
+            kind: CodeKind = "filter" if self._chooses(name, arguments) else "exclusion"
+            attributes = self._filtered(name, arguments)
+            yield self._line(kind, arguments.places[name], table, attributes)
         if _is_true(arguments.named.get("ConsistentRead")):
             yield self._line("consistent", arguments.places["ConsistentRead"], table)
         for _, keys, _ in self.names.members(arguments.named.get("RequestItems")) or ():
             for name, value, place in self.names.members(keys) or ():
                 if name == "ConsistentRead" and _is_true(value):
                     yield self._line("consistent", place, table)
+
+    def _parts(self, arguments: Arguments) -> list[ast.expr]:
+        """Return the parts of a transaction; [] if their number is not known."""
+        value = arguments.named.get("TransactItems")
+        if isinstance(value, ast.Name):
+            values = self.names.values(value)
+            uses = self._uses(value, self.names.scopes[value])
+            changed = [
+                getattr(node.target, "id", "")
+                for node in self.names.nodes
+                if isinstance(node, ast.AugAssign)
+            ]
+            is_whole = (
+                len(values) == 1
+                and value.id not in changed
+                and all(isinstance(self.names.parents.get(use), ast.keyword) for use in uses)
+            )
+            value = values[0] if is_whole else None
+        parts = value.elts if isinstance(value, ast.List | ast.Tuple) else []
+        return [] if any(isinstance(part, ast.Starred) for part in parts) else parts
+
+    def _is_of_one_item(self, arguments: Arguments) -> bool:
+        """Return whether a transaction has one item, and no token that makes it idempotent."""
+        return len(self._parts(arguments)) == 1 and "ClientRequestToken" not in arguments.named
+
+    def _chooses(self, name: str, arguments: Arguments) -> bool:
+        """Return whether a filter is known, and does more than leave out items that are deleted."""
+        value = arguments.named[name]
+        text = self.names.text(value) if name == "FilterExpression" else None
+        if text is not None:
+            values = self.names.members(arguments.named.get("ExpressionAttributeValues")) or ()
+            false = {alias for alias, given, _ in values if self._is_false(given)}
+            rest = _EXCLUDED.sub("", text)
+            rest = _IS_FALSE.sub(lambda match: "" if match[1] in false else match[0], rest)
+            return bool(re.sub(r"\b(?:AND|OR)\b|[()\s]", "", rest, flags=re.IGNORECASE))
+        if name != "FilterExpression":
+            return True
+        tests = [
+            (node.func.attr, node.args)
+            for node in self._nodes_of(value)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and _last_name(node.func.value) in ("Attr", "Key")
+        ]
+        return any(
+            test not in ("ne", "not_exists")
+            and not (test == "eq" and any(map(self._is_false, given)))
+            for test, given in tests
+        )
+
+    def _nodes_of(self, value: ast.expr) -> Iterator[ast.AST]:
+        """Yield the nodes of a value, or of each value that a name has."""
+        for known in [value] if not isinstance(value, ast.Name) else self.names.values(value):
+            yield from ast.walk(known) if known is not None else ()
+
+    def _is_false(self, node: ast.AST) -> bool:
+        """Return whether a value is False, also as {"BOOL": False}."""
+        if members := self.names.members(node):
+            return self._is_false(members[0][1])
+        return isinstance(node, ast.Constant) and node.value is False
 
     def _filtered(self, name: str, arguments: Arguments) -> str:
         """Return the names of the attributes of a filter, joined by commas."""
@@ -540,7 +621,7 @@ class _Reader:
         if text is not None:
             return ",".join(self._attributes(text, arguments))
         attributes: dict[str, None] = {}
-        for node in ast.walk(value):
+        for node in self._nodes_of(value):
             if (
                 isinstance(node, ast.Call)
                 and _last_name(node.func) in ("Attr", "Key")

@@ -301,6 +301,11 @@ def _facts(
             if units
         ),
         period=period,
+        hours={
+            operation: sum(count > 0 for _, count in answers.of("calls", operation))
+            for operation in OPERATIONS
+            if ended - began >= DAY
+        },
     )
 
 

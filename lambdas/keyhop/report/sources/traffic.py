@@ -48,8 +48,8 @@ MOST_STATUSES = 20
 """The maximum number of values of a status: attributes with more have no transitions."""
 MOST_ATTRIBUTES = 100
 LONGEST_STATUS = 40
-RARE = 0.05
-"""A transition is rare below this share of the transitions in the opposite direction."""
+RARE = 0.25
+"""A transition is rare up to this share of each transition that leads the opposite way."""
 MOST_HELD = 10_000
 """With more keys the rare ones are forgotten: frequent keys come again."""
 MOST = 5
@@ -180,9 +180,9 @@ class Transitions:
         return len(values) <= MOST_STATUSES and max(len(before), len(after)) <= LONGEST_STATUS
 
     def reversals(self) -> dict[str, tuple[int, int]]:
-        """Return by attribute the number of transitions, and of those in a rare direction.
+        """Return by attribute the number of transitions, and of the rare ones that go back.
 
-        A direction is rare compared with the opposite one.
+        A transition goes back if others lead the opposite way, in one step or in several.
         """
         return {
             name: (counts.total(), sum(_backwards(counts, pair) for pair in counts))
@@ -446,7 +446,13 @@ def is_moment(item: Key, name: str) -> bool:
 
 
 def _backwards(counts: Counter[tuple[int, int]], pair: tuple[int, int]) -> int:
-    return counts[pair] if counts[pair] <= RARE * counts.get((pair[1], pair[0]), 0) else 0
+    """Return the number of a transition, if it is rare and goes back; otherwise 0."""
+    frequent = [other for other, count in counts.items() if counts[pair] <= RARE * count]
+    reached, before = {pair[1]}, 0
+    while len(reached) > before:
+        before = len(reached)
+        reached |= {after for start, after in frequent if start in reached}
+    return counts[pair] if pair[0] in reached else 0
 
 
 def order_of(value: TypedValue) -> Any:

@@ -121,7 +121,7 @@ def test_a_scan_of_a_stranger_in_a_file_without_dynamodb_is_none():
             "Orders",
             "a",
         ),
-        ("args['FilterExpression'] = Attr('a').eq(1)", 1, "", ""),
+        ("args['FilterExpression'] = Attr('a').eq(1)", 1, "", "a"),
         ("p.paginate(TableName='Users', FilterExpression='a = :a')", 1, "Users", "a"),
         ("table.query(QueryFilter={'a': {'AttributeValueList': [1]}})", 1, "Orders", "a"),
     ],
@@ -215,9 +215,83 @@ def test_a_status_that_is_set_whatever_it_was(code: str, attribute: str):
 
 def test_a_status_of_a_transaction_that_is_set_whatever_it_was():
     update = "{'Update': {'TableName': 'Users', 'Key': k, 'UpdateExpression': 'SET status = :s'}}"
-    assert kinds(f"client.transact_write_items(TransactItems=[{update}])") == [
+    assert kinds(f"client.transact_write_items(TransactItems=[{update}, {{'Put': {{}}}}])") == [
         ("status", 1, "Users")
     ]
+
+
+ONE = "{'Put': {'TableName': 'Users', 'Item': item}}"
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (f"client.transact_write_items(TransactItems=[{ONE}])", 1),
+        ("client.transact_get_items(TransactItems=[{'Get': {'TableName': 'Users'}}])", 1),
+        (f"parts = [{ONE}]\nclient.transact_write_items(TransactItems=parts)", 2),
+        (f"request = {{'TransactItems': [{ONE}]}}\nclient.transact_write_items(**request)", 2),
+    ],
+)
+def test_a_transaction_of_one_item(code: str, line: int):
+    assert kinds(code) == [("transaction", line, "Users")]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"client.transact_write_items(TransactItems=[{ONE}, {ONE}])",
+        f"client.transact_write_items(TransactItems=[{ONE}, *more])",
+        f"client.transact_write_items(TransactItems=[{ONE}] + more)",
+        f"client.transact_write_items(TransactItems=[{ONE} for item in items])",
+        f"parts = [{ONE}]\nparts.append(more)\nclient.transact_write_items(TransactItems=parts)",
+        f"parts = [{ONE}]\nparts += more\nclient.transact_write_items(TransactItems=parts)",
+        f"client.transact_write_items(TransactItems=[{ONE}], ClientRequestToken=token)",
+        "client.transact_write_items(TransactItems=parts)",
+    ],
+)
+def test_a_transaction_that_may_have_several_items_or_has_a_token(code: str):
+    assert kinds(code) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        ("Attr('state').eq('open')", "filter"),
+        ("Attr('state').eq('open') & Attr('deleted').ne(True)", "filter"),
+        ("Attr('deleted').ne(True)", "exclusion"),
+        ("Attr('deleted').not_exists() | Attr('hidden').eq(False)", "exclusion"),
+        ("'state = :open'", "filter"),
+        ("'deleted <> :yes AND attribute_not_exists(#hidden)'", "exclusion"),
+        ("'NOT contains(tags, :hidden)'", "exclusion"),
+        ("'hidden = :no'", "exclusion"),
+        ("'hidden = :no AND state = :open'", "filter"),
+    ],
+)
+def test_a_filter_that_only_leaves_out_items_is_told_apart(condition: str, kind: str):
+    values = "{':no': {'BOOL': False}, ':open': 'open', ':yes': True}"
+    code = f"table.query(FilterExpression={condition}, ExpressionAttributeValues={values})"
+    assert [line.kind for line in found(code)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "attribute"),
+    [
+        (
+            "chosen = Attr('state').eq('open')\ntable.query(FilterExpression=chosen)",
+            "filter",
+            "state",
+        ),
+        ("def q(chosen):\n    return table.query(FilterExpression=chosen)", "exclusion", ""),
+        ("more = {}\nmore['FilterExpression'] = Attr('state').eq('open')", "filter", "state"),
+        (
+            "more = {}\nmore['FilterExpression'] = Attr('hidden').not_exists()",
+            "exclusion",
+            "hidden",
+        ),
+    ],
+)
+def test_a_filter_with_a_name_is_that_which_it_names(code: str, kind: str, attribute: str):
+    assert [(line.kind, line.attribute) for line in found(code)] == [(kind, attribute)]
 
 
 @pytest.mark.parametrize(

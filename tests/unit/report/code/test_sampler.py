@@ -185,6 +185,26 @@ def test_where_it_cannot_be_said_whether_a_read_followed_it_is_not_counted(sessi
     assert followed(lines) == [["Orders", "byCity", 0, 1]]
 
 
+def test_a_new_item_is_known_by_what_all_items_have_where_the_names_of_the_key_are_not(
+    session: boto3.Session,
+):
+    lines: list[str] = []
+    sampler, clock = sampled(session, lines)
+    table = session.resource("dynamodb").Table("Orders")
+    fill(table, 1)
+    table.query(**BY_CITY)
+    clock.at += 5
+    table.put_item(Item={"pk": CANARY, "sk": f"{CANARY}9", "city": "Oslo", "n": 9})
+    table.query(**BY_CITY)  # another city
+    table.query(**BY_CITY, ProjectionExpression="city")
+    oslo = Key("city").eq("Oslo")
+    table.query(IndexName="byCity", KeyConditionExpression=oslo)
+    clock.at += 5
+    table.query(IndexName="byCity", KeyConditionExpression=oslo)
+    sampler.flush()
+    assert followed(lines) == [["Orders", "byCity", 1, 3]]
+
+
 def test_a_share_of_the_requests_is_looked_at_and_all_writes_are_remembered(session: boto3.Session):
     lines: list[str] = []
     chances = iter([0.05, 0.9, 0.9, 0.05])

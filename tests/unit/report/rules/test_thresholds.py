@@ -550,6 +550,9 @@ case("A19", "medium", TEN_SECONDS, sample=keys(5), metrics=load(9, 7500), text="
 case("A19", "medium", TEN_SECONDS, sample=keys(60), metrics=load(30000))
 case("A19", "medium", TEN_SECONDS, sample=keys(5), peak_writes=2500.0)
 case("A19", "low", TEN_SECONDS, sample=keys(5), peak_writes=2499.0)
+# By the time of a peak that is to come, there may be more of many keys.
+case("A19", "medium", TEN_SECONDS, sample=keys(39), peak_writes=19500.0)
+case("A19", "clear", TEN_SECONDS, sample=keys(40), peak_writes=90000.0)
 DAY_OLD, YOUNGER = {"created": NOW - DAY}, {"created": NOW - DAY + 1}
 case("A19", "clear", {**TEN_SECONDS, **DAY_OLD}, sample=keys(5), metrics=load(1))
 case("A19", "unknown", {**TEN_SECONDS, **YOUNGER}, sample=keys(10), metrics=load(1))
@@ -711,6 +714,19 @@ for cause, words in zip(CAPACITY, WORDS, strict=True):
 PROVISIONED = throttled("write", "provisioned")
 HEAT = {("write", "key range", TABLE): Throttles(1, NOW)}
 case("H4", "info", metrics={"throttles": {**PROVISIONED, **HEAT}})
+for cause in CAPACITY:
+    for events, ago, expected in ((1, 60, "medium"), (10, HOUR, "medium"), (9, HOUR, "clear")):
+        of_index = {**THROTTLES, **throttled("read", cause, events, ago, INDEX)}
+        text = "Reads of by-status were throttled" if expected == "medium" else ""
+        case("H4", expected, ONE, metrics=calm(throttles=of_index), text=text)
+BOTH_SHORT = {**PROVISIONED, ("read", "provisioned", INDEX): Throttles(99, NOW)}
+case("H4", "medium", ONE, metrics={"throttles": BOTH_SHORT}, text="by the provisioned capacity")
+case(
+    "H4",
+    "clear",
+    ONE,
+    metrics=calm(throttles={**THROTTLES, **throttled("read", "key range", at=INDEX)}),
+)
 case("H4", "clear", metrics=calm(), evidence="metrics 1")
 case("H4", "unknown", metrics={})
 case("H4", "clear", DAY_OLD, metrics=calm())
@@ -782,7 +798,15 @@ for count, records, turn, expected in (
     turns = {"shards": dict.fromkeys(range(count), 99), "records": records, "in_turn": turn}
     case("H6", expected, stream=turns)
 case("H6", "low", stream={"hash_rho": share(0.9), "peak": 100.0})
-case("H6", "clear", stream={"hash_rho": share(0.9), "peak": 99.0}, text="take 99 write units")
+case(
+    "H6",
+    "info",
+    stream={"hash_rho": share(0.9), "peak": 99.0},
+    text="99 write units in the busiest",
+)
+QUIET_TURNS = {"shards": dict.fromkeys(range(4), 99), "records": 385, "in_turn": 0.5, "peak": 99.0}
+case("H6", "info", stream=QUIET_TURNS, text="do no harm yet")
+case("H6", "clear", stream={"hash_rho": share(0.1), "peak": 99.0})
 
 
 def shards(*counts: int, **more: Any) -> dict[str, Any]:
@@ -1070,8 +1094,10 @@ def calls(consumed: Any = None, returned: Any = None, **more: float) -> dict[str
     return {"calls": counts, "consumed": used, "returned": {"Scan": returned} if returned else {}}
 
 
-def line(kind: Any, table: str = "") -> CodeFacts:
-    return CodeFacts(3, (CodeLine(kind, "app/a.py", 17, "table.scan()", table),))
+def line(
+    kind: Any, table: str = "", attribute: str = "", file: str = "app/a.py", **more: Any
+) -> CodeFacts:
+    return CodeFacts(3, (CodeLine(kind, file, 17, "table.scan()", table, attribute),), **more)
 
 
 def shape(operation: str, times: int, **fields: Any) -> RequestShape:
@@ -1104,18 +1130,38 @@ case("A4", "medium", {"bytes": 40960}, metrics=calls(Scan=1e6), cost="1.358 None
 case("A4", "medium", {"bytes": 0}, metrics=calls(Scan=10000000.0), cost="1.358 None 0.0")
 # An export reads a million items of 1,000 bytes by 954 pages of 1,048 items.
 EXPORT = 14 * 954.0
-case("A4", "info", metrics=calls(Scan=EXPORT, returned=7010000.0), evidence="metrics 1")
+case("A4", "clear", metrics=calls(Scan=EXPORT, returned=7010000.0), evidence="metrics 1")
 case("A4", "low", metrics=calls(reads(1e9), Scan=EXPORT, returned=6990000.0))
-case("A4", "info", metrics=calls(Scan=1.5 * EXPORT, returned=21000000.0))
+case("A4", "clear", metrics=calls(Scan=1.5 * EXPORT, returned=21000000.0))
 case("A4", "low", metrics=calls(reads(1e9), Scan=1.5 * EXPORT, returned=21100000.0))
 case("A4", "low", {"items": 0}, metrics=calls(reads(1e9), Scan=EXPORT, returned=7010000.0))
-case("A4", "info", {"items": 9, "bytes": 9000}, metrics=calls(Scan=9.0, returned=81.0))
+case("A4", "clear", {"items": 9, "bytes": 9000}, metrics=calls(Scan=9.0, returned=81.0))
+# Three hours of a day are 42 of 14 days.
+for hours, expected in ((0, "low"), (1, "clear"), (42, "clear"), (43, "low")):
+    IN_HOURS = {**calls(reads(1e9), Scan=900.0), "hours": {"Scan": hours}}
+    case("A4", expected, metrics=IN_HOURS, evidence="metrics 1")
+case("A4", "low", YOUNGER, metrics={**calls(reads(1e9), Scan=9.0), "hours": {"Scan": 1}})
 case("A4", "low", {"items": 9, "bytes": 0}, metrics=calls(Scan=9.0, returned=81.0))
 case("A4", "low", code=line("scan"), evidence="code", where="app/a.py:17")
 case("A4", "low", code=line("scan", "Orders"))
 case("A4", "unknown", code=line("scan", "Others"))
 case("A4", "unknown", code=line("filter"))
 case("A4", "info", code=line("scan"), metrics=calls(), evidence="metrics 1, code")
+for file, expected in (
+    ("app/tests/a.py", "unknown"),
+    ("test_a.py", "unknown"),
+    ("a_test.py", "unknown"),
+    ("conftest.py", "unknown"),
+    ("scripts/a.py", "unknown"),
+    ("ops/nightly_export.py", "unknown"),
+    ("backfill_orders.py", "unknown"),
+    ("migrations/0001.py", "unknown"),
+    ("latest/a.py", "low"),
+    ("exporter/a.py", "low"),
+):
+    case("A4", expected, code=line("scan", file=file))
+case("A11", "low", code=line("status", file="scripts/a.py"))
+case("A11", "unknown", code=line("status", file="tests/a.py"))
 TWO_LINES = CodeFacts(3, line("scan").lines * 2)
 case("A4", "low", code=TWO_LINES, text="app/a.py:17 and 1 more: Scan.")
 # Of 1,000 reads, the interval begins at 1 % from 18 on.
@@ -1124,6 +1170,8 @@ case(
 )
 case("A4", "unknown", requests=asked(shape("Scan", 17), shape("Query", 983), shape("PutItem", 1)))
 case("A4", "low", requests=asked(shape("Scan", 18), shape("PutItem", 9000)))
+case("A4", "low", requests=asked(shape("Scan", 5)))
+case("A4", "unknown", requests=asked(shape("Scan", 4)))
 case("A4", "unknown", requests=asked(shape("PutItem", 9000)))
 
 
@@ -1160,7 +1208,21 @@ case(
     "A5", "low", requests=asked(BY_DAY), text="of by-day by city, day, filter state", where="by-day"
 )
 case("A5", "low", requests=asked(kept(0, conditions=())), text="Query, filter state keeps")
-case("A5", "unknown", code=line("filter"), where="app/a.py:17", price="0 --requests FILE")
+# Code shows that a filter chooses some of many; and that one leaves out some, few or many.
+case("A5", "low", code=line("filter"), where="app/a.py:17", patterns="P14 P3")
+case("A5", "low", code=line("filter", attribute="state,sum"), text="a filter on state,sum:")
+case("A5", "unknown", code=line("exclusion"), where="app/a.py:17", price="0 --requests FILE")
+case("A5", "unknown", code=line("filter"), requests={}, where="app/a.py:17")
+for names, expected in (
+    ("ttl", "unknown"),
+    ("expiresAt", "unknown"),
+    ("expire_at", "unknown"),
+    ("expires,ttl", "unknown"),
+    ("expires,state", "low"),
+    ("experience", "low"),
+):
+    case("A5", expected, code=line("filter", attribute=names))
+case("A5", "unknown", {"ttl": "gone"}, code=line("filter", attribute="gone"))
 case("A5", "unknown", price="0 --requests FILE")
 
 
@@ -1184,7 +1246,7 @@ def reversals(back: int, of: int = 1600, **more: Any) -> dict[str, Any]:
 BACK = {"evidence": "stream 0.005"}
 case("A11", "low", stream=reversals(1), **BACK, patterns="P16")
 case("A11", "low", stream=reversals(79), text="4.9 % [")
-case("A11", "info", stream=reversals(80), **BACK)
+case("A11", "clear", stream=reversals(80), **BACK, text="so many seem to be meant")
 case("A11", "clear", stream=reversals(0, 737), **BACK)
 case("A11", "clear", stream=reversals(0, 736))
 case("A11", "unknown", stream=reversals(0, 730), price="0 --stream 1h")
@@ -1224,7 +1286,13 @@ case("A12", "low", requests=asked(alone(200, 8760.0)), cost="1.998 0.9992 0.0")
 case("A12", "low", requests=asked(alone(400, 2190.0, metered=200)), cost="1.998 0.9992 0.0")
 case("A12", "low", requests={**asked(alone(400, 2190.0)), "sampled": 0.5}, cost="1.998 0.9992 0.0")
 case("A12", "low", requests=asked(alone(400, 8.0)), text="400 transactions of one item were")
-case("A12", "low", requests=asked(alone(1, 8.0)), text="1 transaction of one item was")
+# Of 400 transactions, the interval begins at 30 % from 139 on.
+case("A12", "low", requests=asked(alone(139, 8.0)), evidence="requests 0.3")
+case("A12", "unknown", requests=asked(alone(138, 8.0)))
+case("A12", "low", requests=asked(shape("TransactGetItems", 9, one_item_transactions=9)))
+case("A12", "low", code=line("transaction"), where="app/a.py:17", patterns="P2")
+case("A12", "low", code=line("transaction"), requests=asked(alone(1, 8.0)), evidence="code")
+case("A12", "unknown", code=line("transaction", "Others"))
 case("A12", "clear", requests=asked(alone(0, 800.0)), metrics=transactions(100.0, 1e6))
 
 case("A14", "low", code=line("unprocessed"), evidence="code")
@@ -1272,6 +1340,16 @@ case("A17", "unknown", metrics=calls(), sample={})
 case("A17", "unknown", metrics=calls())
 case("A17", "unknown", metrics=calls({}), sample=BLOCK)
 case("A17", "unknown", code=line("consistent"), evidence="code")
+for consistent, of, expected in (
+    (3, 3, "low"),
+    (2, 2, "unknown"),
+    (4, 5, "low"),
+    (3, 4, "unknown"),
+):
+    PROGRAM = CodeFacts(1, line("consistent").lines * consistent, reads=of)
+    case("A17", expected, code=PROGRAM)
+    case("A17", expected, code=PROGRAM, metrics=calls())
+    case("A17", "unknown", code=PROGRAM, requests=asked(shape("GetItem", 9, consistent=7)))
 case("A17", "unknown", code=line("consistent"), metrics=calls(), evidence="code")
 case("A17", "unknown", evidence="requests", price="0 --requests FILE")
 

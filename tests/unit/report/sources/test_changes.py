@@ -77,6 +77,23 @@ def test_rare_ways_back_are_counted():
     assert transitions.reversals() == {"status": (203, 3)}
 
 
+@pytest.mark.parametrize(("back", "counted"), [(25, 25), (26, 0)])
+def test_a_way_back_may_leave_out_steps_and_is_rare_against_each_of_them(back: int, counted: int):
+    transitions = Transitions()
+    went(transitions, "new", "paid", 100)
+    went(transitions, "paid", "sent", 120)
+    went(transitions, "sent", "new", back)
+    assert transitions.reversals() == {"status": (220 + back, counted)}
+
+
+def test_a_cycle_with_a_rare_step_has_no_way_back():
+    transitions = Transitions()
+    went(transitions, "running", "done", 100)
+    went(transitions, "running", "failed", 5)
+    went(transitions, "failed", "running", 5)
+    assert transitions.reversals() == {"status": (110, 0)}
+
+
 def test_a_switch_that_goes_both_ways_has_none():
     transitions = Transitions()
     went(transitions, "on", "off", 100)
