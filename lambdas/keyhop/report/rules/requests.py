@@ -457,9 +457,9 @@ def transactions(facts: Facts) -> Finding:
         shapes = [shape for shape in requests.shapes if shape.operation in TRANSACTIONS]
         if calls := sum(shape.calls for shape in shapes):
             alone = sum(shape.one_item_transactions for shape in shapes)
-            share = share_of(alone, calls, "transactions")
-            if share.against(ALONE) == "above":
-                return _one_item(facts, requests, shapes, share)
+            one_item = share_of(alone, calls, "transactions")
+            if one_item.against(ALONE) == "above":
+                return _one_item(facts, requests, shapes, one_item)
     if lines := lines_of(facts, "transaction"):
         summary = f"{first_of(lines)}: a transaction of one item, which costs twice as much."
         return found("low", summary, *at(lines), advice=_plain(None))
@@ -543,16 +543,15 @@ def consistent_reads(facts: Facts) -> Finding:
             if side == "below":
                 return clear(f"{interval(share)} of the reads are consistent.", signal)
     lines = lines_of(facts, "consistent")
-    if not isinstance(metrics, Absent):
-        judged = _by_units(facts, metrics)
-        if judged.status != "unknown":
-            return judged
+    judged = None if isinstance(metrics, Absent) else _by_units(facts, metrics)
+    if judged is not None and judged.status != "unknown":
+        return judged
     if isinstance(facts.code, CodeFacts) and isinstance(requests, Absent):
         calls = facts.code.reads
         if calls >= FEW_READS and len(lines) >= CONSISTENT * calls:
             what = f"{first_of(lines)}: {len(lines)} of the {calls} read calls of the code"
             return _eventual(facts, what, None, *at(lines))
-    if not isinstance(metrics, Absent):
+    if judged is not None:
         return judged
     if isinstance(requests, Absent) and not lines:
         return missing(requests, "requests")
