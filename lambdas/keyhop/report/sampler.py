@@ -291,14 +291,16 @@ class Sampler:
     def _is_followed(self, shape: Shape, response: Mapping[str, Any]) -> bool | None:
         """Return whether an item on a page was written just before; None if not known."""
         now = self._now()
-        if now - self._watched.get(shape.table, now) < SOON:
-            return None
         items = response.get("Items", ())[:MOST_LOOKED_AT]
         digests = [self._digest(shape.table, item) for item in items]
         recent, before = self._recent, self._before_that
         hashes = [digest for digest in digests if digest is not None]
         times = [recent.get(digest, before.get(digest)) for digest in hashes]
-        return any(at is not None and now - at <= SOON for at in times) if hashes else None
+        if any(at is not None and now - at <= SOON for at in times):
+            return True
+        # Writes from before the first read of an index were not remembered.
+        is_new = now - self._watched.get(shape.table, now) < SOON
+        return None if is_new or not hashes else False
 
     # The file
 

@@ -3882,7 +3882,6 @@ def accounts_daily_traffic(c: Random, now: float) -> Items:
     "decoy",
     Schema("lead"),
     traps={"H6": "in the order of a Scan, but three a second: no partition feels it"},
-    allowed={"H6": "in the order of a Scan; info, as three a second do no harm"},
     stream=once(3, scanned, backfilled),
     metrics=(wcu(190),),
 )

@@ -205,6 +205,20 @@ def test_a_new_item_is_known_by_what_all_items_have_where_the_names_of_the_key_a
     assert followed(lines) == [["Orders", "byCity", 1, 3]]
 
 
+def test_in_the_first_second_only_reads_that_follow_a_write_are_counted(session: boto3.Session):
+    lines: list[str] = []
+    sampler, clock = sampled(session, lines, keys={"Orders": ("pk", "sk")})
+    table = session.resource("dynamodb").Table("Orders")
+    fill(table, 1)
+    table.query(**BY_CITY)
+    clock.at += 0.2
+    table.query(**BY_CITY)
+    fill(table, 1)
+    table.query(**BY_CITY)
+    sampler.flush()
+    assert followed(lines) == [["Orders", "byCity", 1, 1]]
+
+
 def test_a_share_of_the_requests_is_looked_at_and_all_writes_are_remembered(session: boto3.Session):
     lines: list[str] = []
     chances = iter([0.05, 0.9, 0.9, 0.05])

@@ -798,15 +798,13 @@ for count, records, turn, expected in (
     turns = {"shards": dict.fromkeys(range(count), 99), "records": records, "in_turn": turn}
     case("H6", expected, stream=turns)
 case("H6", "low", stream={"hash_rho": share(0.9), "peak": 100.0})
-case(
-    "H6",
-    "info",
-    stream={"hash_rho": share(0.9), "peak": 99.0},
-    text="99 write units in the busiest",
-)
+SLOW = {"peak": 99.0, "inserts": 9000}
 QUIET_TURNS = {"shards": dict.fromkeys(range(4), 99), "records": 385, "in_turn": 0.5, "peak": 99.0}
-case("H6", "info", stream=QUIET_TURNS, text="do no harm yet")
-case("H6", "clear", stream={"hash_rho": share(0.1), "peak": 99.0})
+case("H6", "info", stream={"hash_rho": share(0.9), **SLOW}, text="99 write units in the busiest")
+case("H6", "info", stream={**QUIET_TURNS, "inserts": 347})
+case("H6", "clear", stream={**QUIET_TURNS, "inserts": 346})
+case("H6", "clear", stream={"hash_rho": share(0.1), **SLOW})
+case("H6", "clear", stream={"hash_rho": share(0.9), **SLOW, "inserts": 8999}, text="take 99 write")
 
 
 def shards(*counts: int, **more: Any) -> dict[str, Any]:
