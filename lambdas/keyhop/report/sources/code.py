@@ -46,6 +46,7 @@ _OWN = frozenset({
     "ExclusiveStartKey", "ConsistentRead", "Segment", "ReturnConsumedCapacity",
     "UpdateExpression", "ConditionExpression", "TotalSegments", "Limit", "AttributeUpdates",
     "AttributesToGet", "KeyConditions", "IndexName", "Select", "Item", "TransactItems",
+    "Statement",
 })
 # fmt: on
 """The parameters by which a request to DynamoDB is recognised."""
@@ -58,6 +59,8 @@ _EXCLUDED = re.compile(
     re.IGNORECASE,
 )
 """Conditions that leave out items."""
+_SELECT_ALL = re.compile(r'SELECT\s[^?]*?\bFROM\s+"?([\w.-]*)"?(?:(?!\bWHERE\b).)*', re.I | re.S)
+"""A statement of PartiQL without a condition, which is a Scan."""
 _IS_FALSE = re.compile(r"[#\w.]+\s*=\s*(:\w+)")
 
 Kind = Literal["table", "client", "other", "unknown"]
@@ -464,6 +467,10 @@ class _Reader:
             self.reads += 1
         if method == "scan":
             yield self._line("scan", function, table)
+        if method == "execute_statement":
+            statement = self.names.text(arguments.named.get("Statement")) or ""
+            if match := _SELECT_ALL.fullmatch(statement.strip()):
+                yield self._line("scan", function, match[1])
         if method in (*READS, "update_item", "put_item", "delete_item"):
             yield from self._of_arguments(arguments, table)
         if method == "update_item" and arguments.whole:

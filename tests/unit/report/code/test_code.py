@@ -58,6 +58,7 @@ def kinds(code: str, begin: str = BEGIN) -> list[tuple[str, int, str]]:
         ("def f(users_table: 'Table'):\n    return users_table.scan()", 2, ""),
         ("(\n  table\n  .scan(\n))", 3, "Orders"),
         ("pages(table.scan, Limit=5)", 1, "Orders"),
+        ("client.execute_statement(Statement='SELECT * FROM \"Users\"')", 1, "Users"),
         (
             "class Repo:\n    def __init__(self):\n        self.t = dynamodb.Table('Users')\n"
             "    def all(self):\n        return self.t.scan()",
