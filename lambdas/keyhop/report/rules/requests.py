@@ -89,7 +89,7 @@ JOBS = re.compile(
     r"(^|/)(scripts?|tools?|bin|migrations?|maintenance)/"
     r"|(^|[/_])(export|backup|backfill|migrat\w*|dump|seed)(_[^/]*)?\.py$"
 )
-"""The paths of what people run now and then, where a Scan is in its place."""
+"""The paths of what people run now and then, where a Scan or a filter is in its place."""
 EXPIRY = re.compile(
     r"(ttl|exp|expir(y|es?|ed|ation)|time_?to_?live|valid_?until)_?(at|on|time|date|ts|epoch)?",
     re.IGNORECASE,
@@ -108,6 +108,11 @@ def lines_of(facts: Facts, *kinds: str) -> tuple[CodeLine, ...]:
         and line.table in ("", facts.table.name)
         and not TESTS.search(line.file)
     )
+
+
+def _in_requests(lines: tuple[CodeLine, ...]) -> tuple[CodeLine, ...]:
+    """Return the lines that are not those of a script, a migration or an export."""
+    return tuple(line for line in lines if not JOBS.search(line.file))
 
 
 def at(lines: Iterable[CodeLine]) -> tuple[Evidence, ...]:
@@ -212,7 +217,7 @@ _AGAIN = Advice(
 def scans(facts: Facts) -> Finding:
     """Apply A4: Scans, unless they are those of an export or another job."""
     metrics = facts.metrics
-    lines = tuple(line for line in lines_of(facts, "scan") if not JOBS.search(line.file))
+    lines = _in_requests(lines_of(facts, "scan"))
     watched = _watched_scans(facts)
     if watched is not None and watched.against(SOME_SCANS) == "above":
         summary = f"{interval(watched)} of the reads that were watched are Scans."
@@ -312,7 +317,7 @@ def filters(facts: Facts) -> Finding:
     filter that chooses few of many, but not one that leaves out a few of many.
     """
     requests = facts.requests
-    lines = _without_expiry(facts, lines_of(facts, "filter"))
+    lines = _in_requests(_without_expiry(facts, lines_of(facts, "filter")))
     if isinstance(requests, Absent):
         if lines:
             named = lines[0].attribute or "an attribute that is no key"

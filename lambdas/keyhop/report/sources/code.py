@@ -53,7 +53,9 @@ _OWN = frozenset({
 _HINT = re.compile(r"table|dynamo|ddb", re.IGNORECASE)
 _SIGNS = re.compile(r"dynamo|boto3|LastEvaluatedKey|\bItems\b", re.IGNORECASE)
 _SET = re.compile(r"\bSET\b(.*?)(?=\b(?:REMOVE|ADD|DELETE)\b|$)", re.IGNORECASE | re.DOTALL)
-_TARGET = re.compile(r"(?:^|,)\s*([#\w.\[\]]+)\s*=")
+_TARGET = re.compile(r"(?:^|,)\s*([#\w.\[\]]+)\s*=(?!\s*if_not_exists)")
+_ADDRESS = frozenset({"city", "street", "zip", "zipcode", "postcode", "postalcode", "country"})
+"""The attributes beside which a state is that of an address."""
 _EXCLUDED = re.compile(
     r"\bNOT\s+\w+\s*\([^()]*\)|\battribute_not_exists\s*\([^()]*\)|[#\w.]+\s*<>\s*[:#\w.]+",
     re.IGNORECASE,
@@ -657,8 +659,9 @@ class _Reader:
                 target.rpartition(".")[2].partition("[")[0] for target in _TARGET.findall(clause)
             )
             names += [self._named(target, arguments) for target in targets]
+        is_address = any(name.lower().lstrip("#").replace("_", "") in _ADDRESS for name in names)
         for name in names:
-            if STATUS.search(name.lstrip("#")):
+            if STATUS.search(name.lstrip("#")) and not is_address:
                 yield self._line("status", node, table, name.lstrip("#"))
 
     def _of_dictionary(self, node: ast.Dict) -> Iterator[CodeLine]:

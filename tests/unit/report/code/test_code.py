@@ -300,6 +300,8 @@ def test_a_filter_with_a_name_is_that_which_it_names(code: str, kind: str, attri
     [
         "table.update_item(Key=k, UpdateExpression='SET status = :s', ConditionExpression=c)",
         "table.update_item(Key=k, UpdateExpression='SET total = :s')",
+        "table.update_item(Key=k, UpdateExpression='SET status = if_not_exists(status, :new)')",
+        "table.update_item(Key=k, UpdateExpression='SET street = :s, city = :c, state = :t')",
         "table.update_item(Key=k, UpdateExpression='SET statement = :s, estate = :s')",
         "table.update_item(Key=k, UpdateExpression='SET a = :a REMOVE status')",
         "table.update_item(UpdateExpression='SET status = :s', **more)",

@@ -1158,6 +1158,7 @@ for file, expected in (
     ("exporter/a.py", "low"),
 ):
     case("A4", expected, code=line("scan", file=file))
+    case("A5", expected, code=line("filter", file=file))
 case("A11", "low", code=line("status", file="scripts/a.py"))
 case("A11", "unknown", code=line("status", file="tests/a.py"))
 TWO_LINES = CodeFacts(3, line("scan").lines * 2)
