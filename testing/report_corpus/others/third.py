@@ -17,7 +17,7 @@ Of a rule, so many tables plant it and so many tempt it:
 I1 and I2 are neither: whether all items are meant to be in an index is not to be seen.
 
 After the tables were opened, a few were put right by the service's documentation: a read unit for
-each GetItem of a small item is a consistent read (A17), so that `use` counts two GetItem for one;
+each GetItem of a small item is a consistent read (A17), so that two GetItem now take a unit;
 reads of an index that its capacity throttles are no writes that it holds back (H4, not H3). An LSI
 of small collections and city-17 as a sort key may be found, as the sentences of A6 and E1 say.
 """
@@ -1147,11 +1147,11 @@ def hot_key(
     throttles of its key range until two hours ago.
     """
     read, write = (units * 1.3, 900.0) if kind == "Read" else (900.0, units * 1.3)
-    operation = "GetItem" if kind == "Read" else "UpdateItem"
+    operation, calls = ("GetItem", 2 * read) if kind == "Read" else ("UpdateItem", write)
     metrics = [
         Metric("ConsumedReadCapacityUnits", read),
         Metric("ConsumedWriteCapacityUnits", write),
-        Metric("SuccessfulRequestLatency", units * 1.3, operation=operation),
+        Metric("SuccessfulRequestLatency", calls, operation=operation),
     ]
     insights = [Contributor("PKC", key[:1], units, 60)]
     insights += [Contributor("PKC", (f"OTHER#{n}",), least + n, 60) for n in range(others)]
