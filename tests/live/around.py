@@ -26,6 +26,8 @@ TELLING_SECONDS = 900.0
 """Metrics and alarms come minutes late."""
 
 QUERY_SECONDS = 120.0
+SCHEDULE_SECONDS = 1_500.0
+"""A schedule of ten minutes may begin with its deployment or ten minutes later."""
 
 
 def check_around(
@@ -39,6 +41,7 @@ def check_around(
     report.check("metrics-at-error", lambda: _until(lambda: metrics(began), "RunSeconds"))
     report.check("alarm-at-error", lambda: _until(alarm, "a state ALARM of FailedRun"))
     wide = tables.wide.name
+    report.check("schedule", lambda: scheduled(tables.scheduled, runs, began))
     report.check("report-metrics", lambda: _until(lambda: seen(wide), "the table's own metrics"))
 
 
@@ -127,6 +130,29 @@ def seen(table: str) -> str | None:
     units = found.consumed["read", TABLE]
     expect(units > 0, "Scans consumed nothing")
     return f"{found.calls['Scan']:g} Scans, {units:g} read units"
+
+
+def scheduled(table: Fixture, runs: Runs, since: datetime) -> str:
+    """A run that nobody started: its result is that of any run."""
+    deadline = time.monotonic() + SCHEDULE_SECONDS
+    while (found := _run_of(table, runs, since)) is None:
+        expect(time.monotonic() < deadline, f"no run began in {SCHEDULE_SECONDS:g} seconds")
+        time.sleep(10.0)
+    output = runs.output(runs.note(found))
+    expect_equal(output["keys"], len(table.keys), "keys")
+    return f"{output['keys']} keys by {output['run']}"
+
+
+def _run_of(table: Fixture, runs: Runs, since: datetime) -> str | None:
+    """The ARN of an execution for the table; the suite itself starts none for it."""
+    states = boto3.client("stepfunctions")
+    told = states.list_executions(stateMachineArn=runs.machine, maxResults=100)["executions"]
+    for one in told:
+        if one["startDate"] >= since:
+            given = states.describe_execution(executionArn=one["executionArn"])["input"]
+            if f'"{table.name}"' in given:
+                return str(one["executionArn"])
+    return None
 
 
 def _until(look: Callable[[], str | None], what: str) -> str:

@@ -1,79 +1,74 @@
 """What the suite will cost at most, told before it begins. Pure.
 
-Formula: write units of all items + read units of PASSES times reading all tables through + 0.5 for
-each hop, and each segment's end, + the runs of the state machine (price.run_cost). Not in it: what
-tables cost while they lie (a few MB for minutes), and the logs and metrics of the functions.
+Not in it: what tables cost while they exist (a few MB for an hour), the logs of the functions, and
+the two features of DynamoDB whose prices are not known here (UNKNOWN).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.jobs.price import FunctionSize, run_cost
 
-from tests.live import command, hot_keys, key_index, runs, service
-from tests.live.fixtures import Fixture, OfOwnStack, enumerated
+from tests.live import command, hot_keys, key_index, key_report, runs, service, streams
+from tests.live.catalogue import CHECKS
+from tests.live.fixtures import ORDERS, Fixture, OfOwnStack, enumerated
 
-DOLLARS_PER_WRITE_UNIT = 0.625 / 1_000_000
-WRITE_PRICE_DATE = "2026-08"
-"""On demand, us-east-1."""
+UNKNOWN = ("bulk-put-records", "vector-index")
+"""Checks of features without a known price; they write four small items."""
 
-PASSES = 6
-"""How often a table is read through: to see that it is loaded (twice, if it takes a while), by the
-checks of the service (three times), and by `keyhop keys`, at most."""
+LOADING_PASSES = 2
+"""How often a table is read through, at most, to see that it is loaded."""
 
 SECONDS_PER_RUN = 30.0
 """Of all workers of a run together."""
 
-RUNS_OF_MANY = 8
-"""Starts on the table of many groups, besides one on each table."""
-
 WORKER = FunctionSize(1769, "arm64")
 """Of a stack of the suite's own."""
 
-STANDING_DOLLARS = 0.07
-"""Of a stack of its own, for an hour: 60 metrics at $0.30 a month, alarms and a dashboard at $5, a
-key at $1, provisioned tables of 30 units at $0.02, 30 GB-seconds of the key index's functions, a
-query of Athena of 10 MB at least: all by the hour, and rounded up."""
+STANDING_DOLLARS = 0.1
+"""Of a stack of its own, for an hour and a half: 60 metrics at $0.30 a month, alarms and a
+dashboard at $5, a key at $1, provisioned tables of 30 units at $0.02 an hour, 30 GB-seconds of the
+key index's functions: all by the hour, and rounded up."""
 
-DOLLARS_OF_INDEXES = 0.025 / 1000 * 150
+DOLLARS_OF_INDEX = 0.025 / 1000 * 150
 """State transitions of a build and a removal with their walks."""
+
+DOLLARS_OF_METRICS = 0.001
+"""A hundred metrics that are requested from CloudWatch."""
+
+DOLLARS_OF_QUERY = 10 / 1_000_000 * 5
+"""The least that Athena charges for a query: 10 MB, at $5 for a TB."""
+
+DOLLARS_OF_VPC = 0.06
+"""Two interface endpoints in one zone for two hours at $0.01, and a second dashboard and alarms."""
+
+SCHEDULED_RUNS = 9
+"""Of ten minutes each, in the hour and a half of the stack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The parts of the bill."""
+    """The parts of the bill in dollars; checks: by name, of all tables together."""
 
-    write_units: float
-    read_units: float
-    executions: int
-    dollars_of_runs: float
-    dollars_standing: float = 0.0
+    loading: float
+    checks: Mapping[str, float]
+    standing: float
 
     @property
     def dollars(self) -> float:
         """All of it."""
-        writing = self.write_units * DOLLARS_PER_WRITE_UNIT
-        return (
-            writing
-            + US_EAST_1.dollars(self.read_units)
-            + self.dollars_of_runs
-            + self.dollars_standing
-        )
+        return self.loading + sum(self.checks.values()) + self.standing
 
     def text(self) -> str:
-        """For a person, with the dates of the prices."""
-        writing = self.write_units * DOLLARS_PER_WRITE_UNIT
-        reading = US_EAST_1.dollars(self.read_units)
+        """For a person, with the date of the prices."""
         return (
-            f"  writing   {self.write_units:>8,.0f} write units  ${writing:.4f}  "
-            f"(on demand, us-east-1, {WRITE_PRICE_DATE})\n"
-            f"  reading   {self.read_units:>8,.0f} read units   ${reading:.4f}  "
-            f"(on demand, {PRICE_REGION}, {PRICE_DATE})\n"
-            f"  runs      {self.executions:>8,} executions   ${self.dollars_of_runs:.4f}  "
-            f"(reads, Lambda, Step Functions, S3; {PRICE_REGION}, {PRICE_DATE})\n"
-            f"  standing                         ${self.dollars_standing:.4f}  "
-            f"(alarms, metrics, a key, provisioned capacity, for an hour)\n"
-            f"  in all, at most                  ${self.dollars:.2f}"
+            f"  loading the tables     ${self.loading:.4f}\n"
+            f"  {len(self.checks):>2} checks              ${sum(self.checks.values()):.4f}"
+            f"  (--dry-run lists each)\n"
+            f"  alarms, metrics, a key ${self.standing:.4f}\n"
+            f"  in all, at most        ${self.dollars:.2f}    "
+            f"({PRICE_REGION}, {PRICE_DATE}, on demand)"
         )
 
 
@@ -83,30 +78,109 @@ def expected(
     """worker: of the deployment; None if the state machine is left out. others: the tables of a
     stack of the suite's own.
     """
-    hopping = [table for table in tables if table.shape == "hops"]
-    hop_pages = sum(2 * len(table.keys) + 2 * service.SEGMENTS for table in hopping)
-    ends = len(tables) * (command.SEGMENTS + service.MOST_LOOKS + service.SEGMENTS)
-    through = sum(table.full_read_units for table in tables)
-    reads = PASSES * through + UNITS_PER_BLOCK * (hop_pages + ends)
-    executions = 0
-    dollars = 0.0
+    checks = _of_the_service(tables)
+    made = list(tables)
+    standing = 0.0
     if worker is not None:
-        chosen = enumerated(tables)
-        (many,) = (table for table in chosen if table.shape == "many")
-        for table in [*chosen, *[many] * RUNS_OF_MANY]:
-            executions += 1
-            units = 2 * table.full_read_units + UNITS_PER_BLOCK * runs.SEGMENTS
-            pieces = 2 * runs.GROUPS
-            dollars += run_cost(worker, units, SECONDS_PER_RUN, pieces, runs.GROUPS, pieces)[
-                "total"
-            ]
-    writes: float = sum(table.write_units for table in tables)
-    if others is None:
-        return Expected(writes, reads, executions, dollars)
-    made = others.made(stack_makes_tables=True)
-    sentinels = 2 * sum(len(table.keys) + key_index.MORE_WRITES for table in others.kept)
-    writes += sum(table.write_units for table in made) + 2 * sentinels
-    writes += hot_keys.HOT_WRITE_UNITS + hot_keys.OTHER_WRITE_UNITS
-    reads += PASSES * sum(table.full_read_units for table in made)
-    dollars += len(others.kept) * DOLLARS_OF_INDEXES
-    return Expected(writes, reads, executions + 12, dollars, STANDING_DOLLARS)
+        checks |= _of_runs(tables, worker)
+    if worker is not None and others is not None:
+        made += others.made(stack_makes_tables=True)
+        checks |= _of_own_stack(tables, others, worker)
+        standing = STANDING_DOLLARS
+    writes = sum(table.write_units for table in made)
+    reads = LOADING_PASSES * sum(table.full_read_units for table in made)
+    in_order = {name: checks[name] for name in CHECKS if name in checks}
+    return Expected(US_EAST_1.dollars(reads, writes), in_order, standing)
+
+
+def _of_the_service(tables: list[Fixture]) -> dict[str, float]:
+    """The checks of service.py, and those of the command."""
+    hopping = [table for table in tables if table.shape == "hops"]
+    through = sum(table.full_read_units for table in tables)
+    pages = sum(2 * len(table.keys) + 2 * service.SEGMENTS for table in hopping)
+    units = {
+        "hop": through + UNITS_PER_BLOCK * pages,
+        "hop-from-large": through,
+        "foreign-segment": UNITS_PER_BLOCK * len(hopping),
+        "greatest-sort-key": through,
+        "empty-segment": UNITS_PER_BLOCK * len(tables) * service.MOST_LOOKS,
+        "table-identity": 0.0,
+        "index-segments": UNITS_PER_BLOCK * service.SEGMENTS + through,
+        "table-members": 0.0,
+        "command": through + UNITS_PER_BLOCK * len(tables) * command.SEGMENTS,
+    }
+    return {name: US_EAST_1.dollars(number) for name, number in units.items()}
+
+
+def _of_runs(tables: list[Fixture], worker: FunctionSize) -> dict[str, float]:
+    """The checks of runs.py."""
+    chosen = enumerated(tables)
+    (many,) = (table for table in chosen if table.shape == "many")
+    one = _run(worker, many)
+    return {
+        "run": sum(_run(worker, table) for table in chosen),
+        "run-resume": 2 * one,
+        "run-redrive": 2 * one,
+        "run-groups": one,
+        "run-plan": one,
+        "run-refusal": one,
+        "run-allow-list": one,
+        "run-budget": 2 * one,
+    }
+
+
+def _of_own_stack(
+    tables: list[Fixture], others: OfOwnStack, worker: FunctionSize
+) -> dict[str, float]:
+    """The checks that need a stack of the suite's own."""
+    (plain,) = (table for table in tables if table.shape == "plain")
+    sentinels = {
+        table.name: 2 * 4 * (len(table.keys) + key_index.MORE_WRITES) for table in others.kept
+    }
+    index = [
+        DOLLARS_OF_INDEX + US_EAST_1.dollars(4 * table.full_read_units, sentinels[table.name])
+        for table in others.kept
+    ]
+    followed = streams.ROUNDS * streams.KEYS
+    keys = len(others.each.keys)
+    # Both tables, the record of each write in flight, and the markers of a change.
+    moved = 8 * ORDERS
+    return {
+        **dict.fromkeys(UNKNOWN, 0.0),
+        "stream-looks": US_EAST_1.dollars(followed, 2 * followed),
+        "stream-order": 0.0,
+        "index-life": sum(index),
+        **dict.fromkeys(
+            ("index-old-records", "index-stream-stays", "index-capacity", "index-scaling"), 0.0
+        ),
+        "index-kms": 0.0,
+        "each-put-undo": 3 * _run(worker, others.each, 4 * keys),
+        "report-run": US_EAST_1.dollars(key_report.MAX_READ_UNITS)
+        + _run(worker, others.days)
+        + DOLLARS_OF_METRICS,
+        "rekey-there": 3 * _run(worker, others.orders, moved),
+        "rekey-back": _run(worker, others.orders, moved),
+        "sharding-functions": US_EAST_1.dollars(0, 4 * hot_keys.ITEMS),
+        "sharding-drain": US_EAST_1.dollars(0, 4 * hot_keys.ITEMS),
+        "sharding-hot-key": US_EAST_1.dollars(0, hot_keys.HOT_WRITE_UNITS),
+        "sharding-small-table": US_EAST_1.dollars(0, hot_keys.OTHER_WRITE_UNITS),
+        "run-large-part": _run(worker, others.wide),
+        "athena": 2 * DOLLARS_OF_QUERY,
+        "metrics-at-error": DOLLARS_OF_METRICS,
+        "alarm-at-error": DOLLARS_OF_METRICS,
+        "schedule": SCHEDULED_RUNS * _run(worker, others.scheduled),
+        "report-metrics": DOLLARS_OF_METRICS,
+        "vpc-run": DOLLARS_OF_VPC + _run(worker, others.enclosed),
+        "update-refused": index[0],
+        "destroy-refused": index[0],
+        "destroy": 0.0,
+        "deploy-again": _run(worker, plain),
+    }
+
+
+def _run(worker: FunctionSize, table: Fixture, write_units: float = 0.0) -> float:
+    """Dollars of a run that reads the table twice, at most, in many segments."""
+    units = 2 * table.full_read_units + UNITS_PER_BLOCK * runs.SEGMENTS
+    pieces = 2 * runs.GROUPS
+    cost = run_cost(worker, units, SECONDS_PER_RUN, pieces, runs.GROUPS, pieces, write_units)
+    return float(cost["total"])

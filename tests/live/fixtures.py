@@ -12,6 +12,7 @@ from typing import Any
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
 from keyhop.dynamodb.units import UNITS_PER_BLOCK, blocks_of
 from keyhop.dynamodb.values import KeyType
+from keyhop.rekey.pair import SIDE_SUFFIX
 
 from testing.databases import EXTREMES, partition_value
 
@@ -19,6 +20,11 @@ TYPES: tuple[KeyType, ...] = ("S", "N", "B")
 COMMON = "keyhop-live-"
 INDEX = "by-day"
 DAYS = 9
+
+SCHEDULE = "rate(10 minutes)"
+"""Of the table `scheduled`."""
+FEATURE = {"sk": "#feature", "plan": "free"}
+"""The item that ForEachKey puts for each key of the table `each`."""
 
 LARGE_ITEMS = 300
 LARGE_FILLING = 3_700
@@ -31,6 +37,8 @@ WIDE_KEYS = 7_000
 WIDE_BYTES = 2_000
 """Of a random partition key: together, packed, above 8 MB."""
 PLAIN_ITEMS = 300
+ORDERS = 300
+TENANTS = 7
 WRITE_BLOCK_BYTES = 1024
 NUMBER_BYTES = 21
 SMALL_CAPACITY = 5
@@ -40,7 +48,7 @@ KEPT_CAPACITY = 25
 
 @dataclass(frozen=True)
 class Fixture:
-    """One table. shape: hops, plain, index, many, kept, wide or empty.
+    """One table. shape: hops, plain, index, many, kept, wide, days, orders or empty.
 
     capacity: provisioned units, for reads and for writes; None: on demand. streams: from the
     beginning. key: the customer-managed key it is encrypted with.
@@ -74,6 +82,8 @@ class Fixture:
             "many": lambda: _many(MANY_SIZES),
             "kept": lambda: _many(KEPT_SIZES),
             "wide": _wide,
+            "days": _days,
+            "orders": _orders,
             "empty": lambda: iter(()),
         }
         return list(makers[self.shape]())
@@ -139,7 +149,12 @@ def fixtures(prefix: str) -> list[Fixture]:
 
 @dataclass(frozen=True)
 class OfOwnStack:
-    """The tables that only a stack of the suite's own may touch. shards: the metadata of `hot`."""
+    """The tables that only a stack of the suite's own may touch.
+
+    shards: the metadata of `hot`. days: for a report; its partition keys are dates. orders: for a
+    re-key, to `by_tenant`, which the re-key makes. scheduled: its keys are listed by a schedule.
+    enclosed: its keys are listed from a VPC without a route to the internet.
+    """
 
     kept: list[Fixture]
     wide: Fixture
@@ -147,6 +162,11 @@ class OfOwnStack:
     small: Fixture
     small_shards: Fixture
     shards: Fixture
+    each: Fixture
+    days: Fixture
+    orders: Fixture
+    scheduled: Fixture
+    enclosed: Fixture
 
     @classmethod
     def of(cls, prefix: str, key: str | None) -> "OfOwnStack":
@@ -165,12 +185,29 @@ class OfOwnStack:
             Fixture(f"{base}small", "empty", capacity=SMALL_CAPACITY),
             Fixture(f"{base}small-shards", "empty", sort=None),
             Fixture(f"{base}hot-shards", "empty", sort=None),
+            Fixture(f"{base}each", "kept"),
+            Fixture(f"{base}days", "days"),
+            Fixture(f"{base}orders", "orders"),
+            Fixture(f"{base}scheduled", "plain", sort=None),
+            Fixture(f"{base}enclosed", "plain", sort=None),
         )
+
+    @property
+    def by_tenant(self) -> str:
+        """The name of the table that the re-key of `orders` makes."""
+        return f"{self.orders.name}-by-tenant"
+
+    @property
+    def made_by_rekey(self) -> list[str]:
+        """The tables that the re-key makes; they have the tags of `orders`."""
+        return [self.by_tenant, f"{self.by_tenant}{SIDE_SUFFIX}"]
 
     def made(self, stack_makes_tables: bool) -> list[Fixture]:
         """Those that the suite makes by itself, and not the stack."""
         others = [] if stack_makes_tables else [self.shards]
-        return [*self.kept, self.wide, self.hot, self.small, self.small_shards, *others]
+        further = [self.each, self.days, self.orders, self.scheduled, self.enclosed]
+        sharded = [self.hot, self.small, self.small_shards, *others]
+        return [*self.kept, self.wide, *sharded, *further]
 
     def context(self) -> list[dict[str, Any]]:
         """What the context says of those that the deployment may touch."""
@@ -182,6 +219,9 @@ class OfOwnStack:
             ),
             {"table": self.wide.name},
             {"table": self.hot.name, "sharding": sharding},
+            {"table": self.each.name, "each": {"put": True, "delete": True}},
+            {"table": self.days.name, "report": True},
+            {"table": self.scheduled.name, "runSchedule": SCHEDULE},
         ]
 
 
@@ -227,6 +267,26 @@ def _index() -> Iterator[dict[str, Any]]:
     for number in range(PLAIN_ITEMS):
         day = {"S": f"d{number % DAYS}"}
         yield {"pk": {"S": f"k{number // 3}"}, "sk": {"S": f"{number:06}"}, "day": day}
+
+
+def _days() -> Iterator[dict[str, Any]]:
+    """Items of 336 days, by whose date they are partitioned: rule A3 of a report."""
+    for month, day in product(range(1, 13), range(1, 29)):
+        for number in range(2):
+            yield {"pk": {"S": f"2025-{month:02}-{day:02}"}, "sk": {"S": f"{number:06}"}}
+
+
+def order(number: int) -> dict[str, Any]:
+    """An item of the table `orders`."""
+    return {
+        "pk": {"S": f"USER#{number % 40}"},
+        "sk": {"S": f"ORDER#{number}"},
+        "tenant": {"S": str(number % TENANTS)},
+    }
+
+
+def _orders() -> Iterator[dict[str, Any]]:
+    return map(order, range(ORDERS))
 
 
 def _wide() -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -73,7 +74,8 @@ class Report:
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
-    made: set[str] = field(default_factory=set)
+    made: dict[str, str] = field(default_factory=dict)
+    """By name, how a check that was made ended: with several tables, how the worst one did."""
 
     def check(self, name: str, look: Callable[[], str | None], on: str = "") -> None:
         """Make one check; what `look` returns is told beside it. on: which of several."""
@@ -84,15 +86,15 @@ class Report:
             self.skip(name, self.lacks[check.needs])
             return
         title = f"{name}{f' [{on}]' if on else ''}: {check.shows}"
-        self.made.add(name)
+        self.made.setdefault(name, "holds")
         began = time.monotonic()
         try:
             note = look()
         except (Differs, BotoCoreError, ClientError, KeyhopError) as error:
-            self._fail(title, f"{type(error).__name__}: {error}")
+            self._fail(name, title, f"{type(error).__name__}: {error}")
         except Exception as error:  # one broken check must not hide what the others would find
             traceback.print_exc()
-            self._fail(title, f"{type(error).__name__}: {error}")
+            self._fail(name, title, f"{type(error).__name__}: {error}")
         else:
             self.passed += 1
             seconds = time.monotonic() - began
@@ -106,12 +108,27 @@ class Report:
 
     def skip_the_rest(self, why: str) -> None:
         """All that were neither made nor left out."""
-        for name in sorted(self.checks.keys() - self.made - self.skipped.keys()):
+        for name in sorted(self.checks.keys() - self.made.keys() - self.skipped.keys()):
             self.skip(name, NOT_ASKED_FOR if self.only and name not in self.only else why)
 
-    def _fail(self, title: str, why: str) -> None:
+    def _fail(self, name: str, title: str, why: str) -> None:
+        self.made[name] = "**fails**"
         self.failed.append(title)
         say(f"  FAILED  {title}\n          {why}")
+
+    def table(self, region: str, costs: Mapping[str, float]) -> str:
+        """Return what was shown as a table for docs/internals/claims.md: one row for each check."""
+        today = datetime.now(UTC).date().isoformat()
+        rows = (
+            f"| `{name}` | {self.checks[name].shows} | {result} | {today} | {region} | "
+            f"${costs.get(name, 0.0):.4f} |"
+            for name, result in self.made.items()
+        )
+        head = (
+            "| check | claim | result | date | region | cost at most |",
+            "|---|---|---|---|---|---|",
+        )
+        return "\n".join(("", *head, *rows, ""))
 
     def summary(self) -> str:
         """What came of all."""

@@ -2,12 +2,13 @@
 
 It makes tables of its own, asks the service what Keyhop relies on, deploys a stack of its own
 (KeyhopLive, with logLevel ERROR), runs `keyhop keys`, the state machines and the functions on them,
-destroys the stack, deploys it again, and removes everything in the end, also after Ctrl-C and after
-a failure: only what it made, by tag and identity. It says first what it will do and what that
-costs, and asks. The checks have names, which docs/internals/claims.md uses. Settings come from the
-environment, or as flags:
+deploys a second stack in a VPC, destroys both, deploys the first again, and removes everything in
+the end, also after Ctrl-C and after a failure: only what it made, by tag and identity. It says
+first what it will do and what that costs, and asks. The checks have names, which
+docs/internals/claims.md uses. Settings come from the environment, or as flags:
 
   TABLE_PREFIX=mine-     begins the names of its tables; required
+  DRY_RUN=1              make nothing: list each check with its cost
   YES=1                  do not ask
   ONLY=athena,run        make these checks only, by name
   WITHOUT_STACK=1        deploy nothing: the service and the command only
@@ -45,7 +46,7 @@ from tests.live.catalogue import CHECKS
 from tests.live.deployed import DEFAULT_STACK, find
 from tests.live.fixtures import COMMON, OfOwnStack, fixtures
 from tests.live.report import Differs, Refused, Report, say
-from tests.live.stack import OwnStack
+from tests.live.stack import ENCLOSED, NAME, OwnStack
 from tests.live.suite import Suite
 from tests.live.ways import ways_of
 from tests.live.work import Work
@@ -115,11 +116,15 @@ def prepare(options: argparse.Namespace) -> Suite:
     if is_given and not options.without_stack:
         deployed = find(options.state_machine_arn, options.stack_name or DEFAULT_STACK)
         deployed.check(tables, client.meta.region_name, account)
-    others = OfOwnStack.of(options.prefix, "a key") if own else None
-    if others is not None:
-        OwnStack("", ways, {}).refuse_existing()
-    made = [*tables, *((*others.made(False),) if others else ())]
-    Workshop(client, "", ways).refuse_existing(made)
+    names = [table.name for table in tables]
+    if own and not options.dry_run:
+        for stack in (NAME, ENCLOSED):
+            OwnStack("", ways, {}, name=stack).refuse_existing()
+    if own:
+        others = OfOwnStack.of(options.prefix, "a key")
+        names += [*(table.name for table in others.made(False)), *others.made_by_rekey]
+    if not options.dry_run:
+        Workshop(client, "", ways).refuse_existing(names)
     suite = uuid.uuid4().hex[:8]
     return Suite(suite, account, client, options.prefix, tables, deployed, own, ways)
 
@@ -142,6 +147,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--state-machine-arn", default=env("STATE_MACHINE_ARN"))
     parser.add_argument("--without-stack", action="store_true", default=bool(env("WITHOUT_STACK")))
     parser.add_argument("--only", default=env("ONLY", ""), metavar="NAME,NAME")
+    parser.add_argument("--dry-run", action="store_true", default=env("DRY_RUN") == "1")
     parser.add_argument("--yes", action="store_true", default=env("YES") == "1")
     return parser.parse_args(arguments)
 
@@ -163,6 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return NOT_BEGUN
     say(suite.announcement())
+    if options.dry_run:
+        say(suite.checks())
+        return PASSED
     if not options.yes and not consents():
         print("Nothing was done.", file=sys.stderr)
         return NOT_BEGUN
@@ -176,6 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Differs, Refused, BotoCoreError, ClientError) as error:
         print(f"The suite could not go on: {error}", file=sys.stderr)
         return FAILED
+    say(report.table(suite.region, suite.expected.checks))
     say(report.summary())
     return FAILED if report.failed or left else PASSED
 

@@ -37,7 +37,7 @@ class Runs:
     def __init__(self, deployed: Deployed, suite: str, ways: Ways) -> None:
         self.dollars = 0.0
         self.bucket = deployed.bucket
-        self._machine = deployed.arn
+        self.machine = deployed.arn
         self.ways = ways
         self._suite = suite
         self._arns: dict[str, str] = {}
@@ -48,9 +48,15 @@ class Runs:
         """Begin an execution of EnumerateKeys, or of another machine by its ARN; returns its name,
         which a run has too."""
         name = f"{COMMON}{self._suite}-{what}"
-        arn = machine or self._machine
+        arn = machine or self.machine
         self._arns[name] = f"{arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
         self._states.start_execution(stateMachineArn=arn, name=name, input=json.dumps(given))
+        return name
+
+    def note(self, arn: str) -> str:
+        """Remember an execution that somebody else has started; returns its name."""
+        name = arn.rpartition(":")[2]
+        self._arns[name] = arn
         return name
 
     def outcome(self, name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ own resources before.
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ from tests.live.ways import Ways
 from tests.live.workshop import TAG
 
 NAME = "KeyhopLive"
+ENCLOSED = "KeyhopLiveVpc"
+"""The stack of vpc_app.py."""
 DEPLOY_SECONDS = 1_800
 CHANGE_SECONDS = 1_800.0
 GONE = "DELETE_COMPLETE"
@@ -37,14 +40,24 @@ QUIET = {
 
 
 class OwnStack:
-    """The one stack NAME of one start of the suite. formation: boto3's client."""
+    """A stack of one start of the suite. formation: boto3's client. app: the module of another
+    CDK app than the project's.
+    """
 
     def __init__(
-        self, suite: str, ways: Ways, context: Mapping[str, str], formation: Any = None
+        self,
+        suite: str,
+        ways: Ways,
+        context: Mapping[str, str],
+        formation: Any = None,
+        name: str = NAME,
+        app: str | None = None,
     ) -> None:
+        self.name = name
         self._suite = suite
         self._ways = ways
-        self._context = {"stackName": NAME, **context}
+        self._app = ("--app", f"{sys.executable} -m {app}") if app else ()
+        self._context = {"stackName": name, **context}
         self._formation = formation or boto3.client("cloudformation")
         self._resources: set[tuple[str, str]] = set()
         self._began = 0.0
@@ -56,8 +69,9 @@ class OwnStack:
             raise Refused("The CDK's command line is not set up: run make setup.")
         if (found := self._find()) is not None:
             raise Refused(
-                f"There is a stack {NAME} already ({found['StackStatus']}): if another start of "
-                f"the suite runs, wait for it; if one was killed, delete the stack and its tables."
+                f"There is a stack {self.name} already ({found['StackStatus']}): if another "
+                f"start of the suite runs, wait for it; if one was killed, delete the stack and "
+                f"its tables."
             )
         if self._find("CDKToolkit") is None:
             raise Refused("The CDK has nothing in this account and region: npx cdk bootstrap")
@@ -70,7 +84,8 @@ class OwnStack:
         written = Path(self._folder.name) / "outputs.json"
         given = {**self._context, **context}
         self._cdk(
-            *("deploy", "--require-approval", "never", "--outputs-file", str(written)),
+            *("deploy", *self._app, "--output", str(self._assembly)),
+            *("--require-approval", "never", "--outputs-file", str(written)),
             *("--tags", f"{TAG}={self._suite}", *flags),
             *(part for name, value in given.items() for part in ("-c", f"{name}={value}")),
         )
@@ -100,7 +115,7 @@ class OwnStack:
         try:
             self._remove_stack()
         except (BotoCoreError, ClientError, Differs) as error:
-            left.append(f"stack {NAME}: {error}")
+            left.append(f"stack {self.name}: {error}")
         left += self.remove_left_over()
         self._folder.cleanup()
         return left
@@ -147,7 +162,9 @@ class OwnStack:
     def _note_resources(self) -> None:
         if self._find() is None:
             return
-        for page in self._formation.get_paginator("list_stack_resources").paginate(StackName=NAME):
+        for page in self._formation.get_paginator("list_stack_resources").paginate(
+            StackName=self.name
+        ):
             for one in page["StackResourceSummaries"]:
                 kind, name = one["ResourceType"], one.get("PhysicalResourceId")
                 if name and kind in (BUCKET, TABLE, LOGS):
@@ -197,9 +214,9 @@ class OwnStack:
             dynamodb.delete_table(TableName=name)
             dynamodb.get_waiter("table_not_exists").wait(TableName=name)
 
-    def _find(self, name: str = NAME) -> dict[str, Any] | None:
+    def _find(self, name: str | None = None) -> dict[str, Any] | None:
         try:
-            (found,) = self._formation.describe_stacks(StackName=name)["Stacks"]
+            (found,) = self._formation.describe_stacks(StackName=name or self.name)["Stacks"]
         except ClientError as error:
             if error.response["Error"]["Code"] != "ValidationError":
                 raise
@@ -211,11 +228,10 @@ class OwnStack:
         return Path(self._folder.name) / "cdk.out"
 
     def _cdk(self, *arguments: str) -> None:
-        say(f"  npx cdk {arguments[0]} {NAME} ...")
-        output = ("--output", str(self._assembly)) if "--app" not in arguments else ()
+        say(f"  npx cdk {arguments[0]} {self.name} ...")
         # A group of its own: Ctrl-C is answered here, and not by a half of its processes.
         running = subprocess.Popen(
-            [str(CDK), *arguments, *output, "--no-notices"],
+            [str(CDK), *arguments, "--no-notices"],
             cwd=ROOT,
             env={**os.environ, **QUIET},
             stdin=subprocess.DEVNULL,

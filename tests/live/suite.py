@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tests.live.cost import WORKER, Expected, expected
+from tests.live.catalogue import CHECKS
+from tests.live.cost import UNKNOWN, WORKER, Expected, expected
 from tests.live.deployed import Deployed
 from tests.live.fixtures import Fixture, OfOwnStack
-from tests.live.stack import NAME
+from tests.live.stack import ENCLOSED, NAME
 from tests.live.ways import Ways
 from tests.live.workshop import TAG
 
@@ -36,8 +37,12 @@ class Suite:
     def expected(self) -> Expected:
         """What it will cost."""
         worker = WORKER if self.own else self.deployed and self.deployed.worker
-        others = OfOwnStack.of(self.prefix, "a key") if self.own else None
-        return expected(self.tables, worker, others)
+        return expected(self.tables, worker, self.others if self.own else None)
+
+    @property
+    def others(self) -> OfOwnStack:
+        """The tables of a stack of its own, for what is told before there is a key."""
+        return OfOwnStack.of(self.prefix, "a key")
 
     def announcement(self) -> str:
         """What it will do, where, and for how much."""
@@ -52,7 +57,10 @@ class Suite:
                 self.ways.stack_makes_tables
             )
             more = "\n  key       one of KMS, for one table; deleted (7 days)" if has_keys else ""
-            minutes = "three quarters of an hour"
+            minutes = "an hour and a half"
+            if "vpc" not in self.ways.lacks:
+                what += f"\n            and {ENCLOSED}, in a VPC: deployed and destroyed"
+            more += f"\n  re-key    makes {' and '.join(self.others.made_by_rekey)}; deleted"
         names = "".join(f"\n    {table.name}" for table in tables)
         return (
             f"The live suite of Keyhop, start {self.id}, on {self.ways.where}\n"
@@ -63,3 +71,15 @@ class Suite:
             f"  It takes {minutes}. No other table is touched; what the runs write to the "
             f"bucket is deleted."
         )
+
+    def checks(self) -> str:
+        """Each check with its cost, and what it would show; those that cannot be made here."""
+        costs, lines = self.expected.checks, []
+        for name, check in CHECKS.items():
+            cost = "unknown" if name in UNKNOWN else f"${costs.get(name, 0.0):.4f}"
+            if check.needs in self.ways.lacks:
+                cost = "skipped"
+            elif name not in costs:
+                cost = "left out"
+            lines.append(f"  {name:<22}{cost:>9}  {check.shows}")
+        return "\n".join(("Checks, each with its cost at most:", *lines))

@@ -49,6 +49,8 @@ LAPTOP = Ways(
         "kms": "DynamoDB Local does not encrypt",
         "refusals": "ministack goes on deleting what a custom resource, that refuses, depends on",
         "scaling": "DynamoDB Local has no auto scaling",
+        "schedules": "ministack starts nothing by a schedule",
+        "vpc": "ministack's functions are in no VPC",
         "throttles": "DynamoDB Local throttles nothing",
         "vectors": "DynamoDB Local has no vector indexes",
         "bulk puts": "DynamoDB Local has no bulk puts",

@@ -11,19 +11,22 @@ from keyhop.dynamodb.units import US_EAST_1
 
 from tests.live.around import check_around, check_destroy
 from tests.live.command import check_command
-from tests.live.cost import DOLLARS_PER_WRITE_UNIT
 from tests.live.deployed import Deployed, find
+from tests.live.each import check_each
 from tests.live.fixtures import OfOwnStack, enumerated
 from tests.live.hot_keys import check_hot_keys
 from tests.live.key_index import check_key_index, life_of
+from tests.live.key_report import check_key_report
 from tests.live.newer import check_newer
 from tests.live.own_key import OwnKey
+from tests.live.rekey import OwnRekey, check_rekey, stop_following
 from tests.live.report import Report, say
 from tests.live.runs import Runs, check_runs
 from tests.live.service import check_service
-from tests.live.stack import NAME, OwnStack
+from tests.live.stack import ENCLOSED, NAME, OwnStack
 from tests.live.streams import check_streams
 from tests.live.suite import Suite
+from tests.live.vpc import check_vpc
 from tests.live.workshop import Workshop
 
 NOT_ITS_OWN = "only with a stack of the suite's own: STACK_NAME, STATE_MACHINE_ARN or WITHOUT_STACK"
@@ -38,6 +41,8 @@ class Work:
         self._workshop = Workshop(suite.client, suite.id, suite.ways)
         self._key = OwnKey(suite.id)
         self._stack: OwnStack | None = None
+        self._enclosed: OwnStack | None = None
+        self._outputs: dict[str, str] = {}
         self._runs: list[Runs] = []
         self._read_units = 0.0
 
@@ -74,10 +79,13 @@ class Work:
             "verifyIndexSchedule": "never",
             "shrinkSchedule": "never",
         }
+        pair = {"source": others.orders.name, "destination": others.by_tenant}
+        context["rekey"] = json.dumps([pair])
         if not suite.ways.stack_makes_tables:
             context["dynamodbEndpoint"] = os.environ["AWS_ENDPOINT_URL_DYNAMODB"]
         self._stack = OwnStack(suite.id, suite.ways, context)
-        outputs = self._stack.deploy()
+        self._workshop.expect(others.made_by_rekey)
+        outputs = self._outputs = self._stack.deploy()
         runs = self._runs_of(find(outputs["StateMachineArn"], NAME))
         self._check_machine(runs)
         say("Streams")
@@ -88,11 +96,20 @@ class Work:
         check_newer(suite.client, streams, followed, runs.bucket, report)
         say("The key index")
         check_key_index(suite.client, others.kept, runs, outputs, report)
+        say("Actions, reports and re-keys")
+        check_each(suite.client, others.each, runs, outputs, report)
+        check_key_report(others.days, runs, outputs, report)
+        check_rekey(OwnRekey(suite.client, others, runs), report)
         say("Hot keys")
         check_hot_keys(suite.client, others, runs, outputs, report)
         say("Around the runs")
         check_around(others, runs, outputs, report)
         say("The deployment")
+        enclosed = {"table": others.enclosed.name}
+        self._enclosed = OwnStack(
+            suite.id, suite.ways, enclosed, name=ENCLOSED, app="tests.live.vpc_app"
+        )
+        check_vpc(self._enclosed, others.enclosed, self._runs_of, report)
         plain = next(table for table in suite.tables if table.shape == "plain")
         life = life_of(suite.client, others.kept[0], runs, outputs)
         check_destroy(self._stack, others, plain, runs, self._runs_of, life, report)
@@ -108,11 +125,10 @@ class Work:
 
     def _say_the_cost(self) -> None:
         suite = self._suite
-        dollars = (
-            sum(table.write_units for table in suite.tables) * DOLLARS_PER_WRITE_UNIT
-            + US_EAST_1.dollars(self._workshop.read_units + self._read_units)
-            + sum(runs.dollars for runs in self._runs)
-        )
+        dollars = US_EAST_1.dollars(
+            self._workshop.read_units + self._read_units,
+            sum(table.write_units for table in suite.tables),
+        ) + sum(runs.dollars for runs in self._runs)
         say(
             f"It cost about ${dollars:.4f}, the reads of keyhop keys and what a stack of its own "
             f"did besides runs not counted; at most ${suite.expected.dollars:.4f} were expected."
@@ -124,11 +140,12 @@ class Work:
         # Step Functions stops executions, not the functions that are at work for them: those
         # end because the table is gone. Only then nothing is written any more.
         steps: list[Callable[[], list[str]]] = [runs.end for runs in self._runs]
+        steps += [self._stop_following] if self._outputs else []
         steps.append(self._workshop.remove)
         if self._runs:
             steps.append(self._wait_for_functions)
         steps += [runs.delete for runs in self._runs] if not self._suite.own else []
-        steps += [self._stack.remove] if self._stack else []
+        steps += [stack.remove for stack in (self._enclosed, self._stack) if stack]
         steps.append(self._key.remove)
         left: list[str] = []
         for step in steps:
@@ -146,6 +163,10 @@ class Work:
                 "stays in its own bucket (npx cdk gc)."
             )
         return left
+
+    def _stop_following(self) -> list[str]:
+        stop_following(self._outputs["ReplicateArn"])
+        return []
 
     def _wait_for_functions(self) -> list[str]:
         time.sleep(self._suite.ways.last_write_seconds)

@@ -31,9 +31,9 @@ class Workshop:
         # By name, what tells a table from others of that name; None while that is not known.
         self._made: dict[str, str | None] = {}
 
-    def refuse_existing(self, tables: Iterable[Fixture]) -> None:
+    def refuse_existing(self, names: Iterable[str]) -> None:
         """Raises Refused if a table is there already: it may be somebody's."""
-        there = [table.name for table in tables if self._describe(table.name) is not None]
+        there = [name for name in names if self._describe(name) is not None]
         if there:
             raise Refused(
                 f"There are tables already that this suite would make: {', '.join(there)}. If "
@@ -51,6 +51,10 @@ class Workshop:
         time.sleep(self._ways.settle_seconds)
         for table in tables:
             self._wait_until_visible(table)
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Remove these too, which others will make, if they have the tag."""
+        self._made |= dict.fromkeys(names)
 
     def remove(self) -> list[str]:
         """Delete what was made; returns what could not be, and why."""

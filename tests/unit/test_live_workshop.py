@@ -1,22 +1,27 @@
 """What of tests/live no laptop can show: tables told apart by tags and ids, and a redrive."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
 import pytest
+from aws_cdk import App
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from infra.network import ENDPOINTS
 from tests.live.catalogue import CHECKS, Check
 from tests.live.cost import WORKER, expected
 from tests.live.deployed import Deployed, deploy_command
 from tests.live.fixtures import Fixture, OfOwnStack, fixtures
 from tests.live.report import Differs, Refused, Report, expect, expect_keys
 from tests.live.runs import Runs
+from tests.live.vpc_app import Enclosed
 from tests.live.ways import AWS, LAPTOP, ways_of
-from tests.live.workshop import Workshop
+from tests.live.workshop import TAG, Workshop
 
 FAST = replace(AWS, settle_seconds=0.0, poll_seconds=0.0, last_write_seconds=0.0)
 TABLE = Fixture("mine-keyhop-live-plain", "plain", sort=None)
@@ -84,7 +89,7 @@ def test_a_name_that_is_taken_is_refused_and_not_removed(dynamodb: Any) -> None:
     made(dynamodb, "suite-1")
     other = Workshop(dynamodb, "suite-2", FAST)
     with pytest.raises(Refused, match="There are tables already"):
-        other.refuse_existing([TABLE])
+        other.refuse_existing([TABLE.name])
     with pytest.raises(Refused, match="made by somebody else"):
         other.make([TABLE])
     assert other.remove() == []
@@ -236,7 +241,8 @@ def test_a_stack_of_its_own_is_allowed_its_tables_and_no_others() -> None:
     others = OfOwnStack.of("x-", "arn:aws:kms:eu-west-1:111122223333:key/k")
     base = "x-keyhop-live-"
     context = {entry["table"]: entry for entry in others.context()}
-    names = ("kept-off", "kept-on", "kept-small", "kept-key", "wide", "hot")
+    kept = ("kept-off", "kept-on", "kept-small", "kept-key")
+    names = (*kept, "wide", "hot", "each", "days", "scheduled")
     assert context.keys() == {base + name for name in names}
     assert context[f"{base}kept-key"]["kmsKey"].endswith("key/k")
     assert context[f"{base}hot"]["sharding"]["metadata"] == others.shards.name
@@ -245,14 +251,63 @@ def test_a_stack_of_its_own_is_allowed_its_tables_and_no_others() -> None:
     assert len(OfOwnStack.of("x-", None).kept) == 3
 
 
+def test_the_results_are_told_as_a_table_for_the_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    report = Report()
+
+    def differs() -> None:
+        raise Differs("seen")
+
+    report.check("hop", lambda: None, "one")
+    report.check("hop", differs, "another")
+    report.check("run", lambda: "note")
+    rows = report.table("eu-west-1", {"hop": 0.01}).strip().splitlines()[2:]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    today = datetime.now(UTC).date().isoformat()
+    claim = {name: CHECKS[name].shows for name in ("hop", "run")}
+    assert cells == [
+        ["`hop`", claim["hop"], "**fails**", today, "eu-west-1", "$0.0100"],
+        ["`run`", claim["run"], "holds", today, "eu-west-1", "$0.0000"],
+    ]
+
+
+def test_a_table_of_another_maker_is_removed_by_its_tag_only(dynamodb: Any) -> None:
+    """As those that a re-key makes; the suite may be interrupted before they exist."""
+    for name, suite in (("ours", "s"), ("theirs", "other")):
+        dynamodb.create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+            Tags=[{"Key": TAG, "Value": suite}],
+        )
+    workshop = Workshop(dynamodb, "s", FAST)
+    workshop.expect(["ours", "not-made"])
+    assert workshop.remove() == []
+    assert names(dynamodb) == ["theirs"]
+
+
+def test_the_app_in_a_vpc_has_the_endpoints_that_synth_names() -> None:
+    app = App(context={"aws:cdk:bundling-stacks": []})
+    Enclosed(app, "Trial", "Orders")
+    resources = app.synth().get_stack_by_name("Trial").template["Resources"].values()
+    kinds = Counter(resource["Type"] for resource in resources)
+    assert kinds["AWS::EC2::VPCEndpoint"] == len(ENDPOINTS["keys"])
+    assert kinds["AWS::EC2::NatGateway"] == kinds["AWS::EC2::InternetGateway"] == 0
+    functions = [r for r in resources if r["Type"] == "AWS::Lambda::Function"]
+    assert functions
+    assert all("VpcConfig" in function["Properties"] for function in functions)
+
+
 def test_the_cost_is_told_with_all_that_is_made() -> None:
     tables = fixtures("x-")
     service = expected(tables, None)
     runs = expected(tables, WORKER)
     whole = expected(tables, WORKER, OfOwnStack.of("x-", "key"))
     assert service.dollars < runs.dollars < whole.dollars < 0.5
-    assert whole.write_units > 180_000
-    assert "standing" in whole.text()
+    assert whole.checks["sharding-hot-key"] > 0.09
+    assert whole.checks.keys() == CHECKS.keys()
+    assert list(whole.checks) == list(CHECKS)
+    assert f"in all, at most        ${whole.dollars:.2f}" in whole.text()
 
 
 def test_a_command_to_deploy_is_quoted() -> None:

@@ -3,7 +3,9 @@
 import os
 import sys
 import traceback
+from collections import UserDict
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
@@ -12,8 +14,8 @@ import click
 from click.shell_completion import shell_complete
 
 from keyhop import __version__
-from keyhop.cli import each, index, keys, pages, permissions, rekey, report, runs, shards
 from keyhop.cli import options as shared
+from keyhop.cli import pages
 from keyhop.cli.exit_status import BUDGET_SPENT, FAILED, INTERRUPTED, OUTPUT_CLOSED, SENTENCE
 from keyhop.errors import BudgetSpent, CannotStart, KeyhopError
 
@@ -21,18 +23,31 @@ COMPLETION = "_KEYHOP_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 
 
+class Commands(UserDict[str, Any]):
+    """Commands by name. Each is imported when it is first used, as all together take 20 ms.
+
+    The value of a command that is not yet imported is its name in the module of the same name.
+    """
+
+    def __getitem__(self, name: str) -> click.Command:
+        if isinstance(attribute := self.data[name], str):
+            self.data[name] = getattr(import_module(f"keyhop.cli.{name}"), attribute)
+        command: click.Command = self.data[name]
+        return command
+
+
 @click.group(
     cls=shared.Group,
-    commands=[
-        keys.run,
-        each.run,
-        index.index,
-        shards.shards,
-        report.run,
-        rekey.rekey,
-        runs.runs,
-        permissions.run,
-    ],
+    commands=Commands(
+        keys="run",
+        each="run",
+        index="index",
+        shards="shards",
+        report="run",
+        rekey="rekey",
+        runs="runs",
+        permissions="run",
+    ),
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,

@@ -252,8 +252,9 @@ class Registry:
             return None
         if state.get("version") != VERSION:
             raise BrokenPromise(
-                f"{self.store.url(ENTRY)} was written in version {state.get('version')} of its "
-                f"format, and this Keyhop reads version {VERSION}: use the Keyhop that wrote it."
+                f"{self.store.url(ENTRY)} was written by another version of Keyhop, in format "
+                f"{state.get('version', 1)}; this one reads format {VERSION}. Remove the key index "
+                f"with that version, and build it again with this one."
             )
         try:
             return Entry.from_json(state)

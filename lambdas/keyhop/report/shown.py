@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keyhop.dynamodb.values import Key, distinct_bytes, plain, text_of
-from keyhop.report.facts import Shown
 from keyhop.report.forms import tag_of
 
 ShowKeys = Literal["digest", "prefix", "full"]
@@ -43,7 +42,7 @@ class Shower:
             digest.update(distinct_bytes(key[name]))
         return digest.hexdigest()
 
-    def shown(self, key: Key) -> Shown:
+    def shown(self, key: Key) -> str:
         """Return a key in the form that the report may show."""
         if self.how == "digest":
             return self.digest(key)

@@ -1,0 +1,52 @@
+"""The CDK app of a second stack of the suite: the functions are in a VPC without a route out.
+
+The VPC has one isolated subnet and the endpoints that docs/how-to/constructs.md names for listing
+keys. Context: `stackName`, `table`.
+"""
+
+from aws_cdk import App, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_ec2 as ec2
+
+from infra.deployment import KeyEnumeration
+from infra.network import ENDPOINTS, Network
+
+GATEWAYS = ("dynamodb", "s3")
+"""The services with gateway endpoints, which are free."""
+
+
+class Enclosed(Stack):
+    """A table, listed from a VPC."""
+
+    def __init__(self, app: App, name: str, table: str) -> None:
+        super().__init__(app, name)
+        isolated = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+        subnet = ec2.SubnetConfiguration(
+            name="isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=24
+        )
+        vpc = ec2.Vpc(self, "Vpc", max_azs=1, nat_gateways=0, subnet_configuration=[subnet])
+        for service in ENDPOINTS["keys"]:
+            if service in GATEWAYS:
+                gateway = ec2.GatewayVpcEndpointAwsService(service)
+                vpc.add_gateway_endpoint(service, service=gateway)
+            else:
+                interface = ec2.InterfaceVpcEndpointAwsService(service)
+                vpc.add_interface_endpoint(service, service=interface, subnets=isolated)
+        KeyEnumeration(
+            self,
+            "Keys",
+            tables=[dynamodb.Table.from_table_name(self, "Table", table)],
+            network=Network(vpc, isolated),
+            log_level="ERROR",
+        )
+
+
+def main() -> None:
+    """Synthesize."""
+    app = App(stack_traces=False)
+    Enclosed(app, app.node.get_context("stackName"), app.node.get_context("table"))
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()
