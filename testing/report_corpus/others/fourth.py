@@ -1,0 +1,1565 @@
+"""PLACEHOLDER"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from random import Random
+from typing import Any
+
+from testing.report_corpus.case import (
+    DAY,
+    Contributor,
+    Index,
+    Item,
+    Metric,
+    Schema,
+    Write,
+    case,
+    shard_of,
+)
+from testing.report_corpus.virtual import Collections, Giant
+from testing.report_corpus.words import (
+    CITIES,
+    day,
+    iso,
+    ksuid,
+    moment,
+    name,
+    some,
+    text,
+    ulid,
+    uuid,
+    uuid7,
+)
+
+KB = 1024
+YEAR = (365 * DAY, 0.0)
+SK = Schema(sort="sk")
+EXPIRING = Schema(sort="sk", ttl="expires")
+PK = Schema("pk")
+ONE = {"A2": "one kind of item only, so a tag is not missed"}
+ALL_IN = {"I1": "the index is for all items"}
+FEW = {"A19": "a key a day is few keys, but that is the same fault"}
+BUSY = {
+    "H1": "the item that all write is also the hottest key",
+    "H2": "and the collection that it is in",
+    "H7": "so its shard of the stream has most of the records",
+    "A11": "the same item is written again and again",
+}
+Key = Callable[[int, Random, float], Any]
+Rows = Callable[[Random, float], Iterator[Item]]
+Writes = Callable[[Random, float, list[Item]], Iterator[Write]]
+SLUGS = "north harbour lime delta onyx quartz river summit tulip violet".split()
+
+
+def plant(title: str, schema: Schema, items: Rows | None, *found: str, **more: Any) -> None:
+    more.setdefault("allowed", ONE)
+    case(f"fourth: {title}", "planted", schema, items=items, found=found, **more)
+
+
+def decoy(
+    title: str, schema: Schema, items: Rows | None, traps: Mapping[str, str], **more: Any
+) -> None:
+    more.setdefault("allowed", ONE)
+    case(f"fourth: {title}", "decoy", schema, items=items, traps=traps, **more)
+
+
+def good(title: str, schema: Schema, items: Rows | None, **more: Any) -> None:
+    more.setdefault("allowed", ONE)
+    case(f"fourth: {title}", "clean", schema, items=items, **more)
+
+
+# What items look like
+
+
+def value(kind: str, chance: Random, at: float) -> Any:
+    match kind:
+        case "time":
+            return iso(at)
+        case "day":
+            return day(at)
+        case "int":
+            return chance.randint(1, 90_000)
+        case "":
+            return some(chance, 20, 80)
+        case "id":
+            return uuid(chance)
+        case "name":
+            return name(chance)
+        case "city":
+            return chance.choice(CITIES)
+        case "flag":
+            return chance.random() < 0.5
+    return chance.choice(kind.split("|"))
+
+
+def filled(spec: str, chance: Random, at: float) -> Item:
+    """Attributes as "paid:time cents:int note state:open|closed"; without a kind it is a text."""
+    pairs = (one.partition(":") for one in spec.split())
+    return {named: value(kind, chance, at) for named, _, kind in pairs}
+
+
+def mail(chance: Random) -> str:
+    return f"{some(chance, 5, 9).strip().replace(' ', '')}.{chance.getrandbits(40):x}@example.org"
+
+
+def random_id(tag: str) -> Key:
+    return lambda number, chance, at: f"{tag}#{uuid(chance)}"
+
+
+def ago(chance: Random, now: float, days: float = 300) -> float:
+    return now - (1 + chance.random() * days) * DAY
+
+
+def tree(
+    tag: str, root: str, *children: str, owners: int = 150, type_: str = "Type", named: int = 0
+) -> Rows:
+    """Owners and what is theirs, tagged and typed: a child is "Order 1-6 paid:time cents:int".
+
+    named: so many owners have one of SLUGS for an id.
+    """
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(owners):
+            pk = f"{tag}#{SLUGS[number] if number < named else uuid(chance)}"
+            made = ago(chance, now)
+            yield {"pk": pk, "sk": f"#{tag}", type_: tag.title()} | filled(root, chance, made)
+            for child in children:
+                kind, many, spec = child.split(" ", 2)
+                least, most = map(int, many.split("-"))
+                for _ in range(chance.randint(least, most)):
+                    at = ago(chance, now)
+                    sk = f"{kind.upper()}#{ulid(at, chance)}"
+                    yield {"pk": pk, "sk": sk, type_: kind} | filled(spec, chance, at)
+
+    return rows
+
+
+def flat(key: Key, spec: str, count: int = 700, **more: Key) -> Rows:
+    """One kind of item without a sort key; more: further attributes, made as the key is."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(count):
+            at = ago(chance, now)
+            yield (
+                {"pk": key(number, chance, at)}
+                | filled(spec, chance, at)
+                | {attribute: make(number, chance, at) for attribute, make in more.items()}
+            )
+
+    return rows
+
+
+def series(
+    key: Key, spec: str, keys: int = 120, each: int = 12, sort: Key | None = None, days: float = 20
+) -> Rows:
+    """Events under their owners."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(keys):
+            pk = key(number, chance, now)
+            for n in range(each):
+                at = now - chance.random() * days * DAY
+                sk = iso(at) if sort is None else sort(n, chance, at)
+                yield {"pk": pk, "sk": sk} | filled(spec, chance, at)
+
+    return rows
+
+
+def fading(*arguments: Any, **more: Any) -> Rows:
+    """A series that TTL deletes within two months from now."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for row in series(*arguments, **more)(chance, now):
+            yield row | {"expires": int(now + (2 + chance.random() * 55) * DAY)}
+
+    return rows
+
+
+def pooled(tag: str, many: int) -> Key:
+    """One of so many ids, in turn."""
+    return lambda number, chance, at: f"{tag}#{Random(number % many).getrandbits(64):016x}"
+
+
+def both(*parts: Rows) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for part in parts:
+            yield from part(chance, now)
+
+    return rows
+
+
+# What is seen of a table in use
+
+
+def used(reads: float, writes: float, *indexes: str) -> tuple[Metric, ...]:
+    """Units a minute of the table, and of its indexes as much."""
+    return tuple(
+        Metric(f"Consumed{kind}CapacityUnits", units, index=index, days=30)
+        for index in ("", *indexes)
+        for kind, units in (("Read", reads), ("Write", writes))
+    )
+
+
+def throttled(
+    kind: str, why: str, events: float, index: str = "", days: float = 0.4
+) -> tuple[Metric, ...]:
+    """As AWS counts it: by its reason, by its kind, and by the requests it befell."""
+    span = {"days": days, "since": 9_000.0}
+    operation = "PutItem" if kind == "Write" else "Query"
+    return (
+        Metric(f"{kind}{why}ThrottleEvents", events, index=index, **span),
+        Metric(f"{kind}ThrottleEvents", events, index=index, **span),
+        Metric("ThrottledRequests", events, operation=operation, **span),
+    )
+
+
+def top(tag: str, first: float, others: float, minutes: int = 300, **more: Any) -> tuple:
+    """Contributors: the first key of SLUGS with `first` units a minute, and the others."""
+    return tuple(
+        Contributor("PKC", (f"{tag}#{slug}",), others if n else first, minutes=minutes, **more)
+        for n, slug in enumerate(SLUGS)
+    )
+
+
+def refused(tag: str, events: float, **more: Any) -> Contributor:
+    return Contributor("PKT", (f"{tag}#{SLUGS[0]}",), events, minutes=300, **more)
+
+
+def provisioned(reads: int, writes: int) -> dict[str, Any]:
+    return {
+        "BillingModeSummary": {"BillingMode": "PROVISIONED"},
+        "ProvisionedThroughput": {"ReadCapacityUnits": reads, "WriteCapacityUnits": writes},
+    }
+
+
+Pick = Callable[[Random, list[Item], int], Item]
+Change = Callable[[Random, Item, float], Item]
+
+
+def noted(chance: Random, old: Item, at: float) -> Item:
+    return old | {"note": some(chance, 10, 60), "updatedAt": iso(at)}
+
+
+def anyone(chance: Random, items: list[Item], number: int) -> Item:
+    return chance.choice(items)
+
+
+def mostly(pk: str, share: float) -> Pick:
+    """An item of that key, most of the time."""
+
+    def pick(chance: Random, items: list[Item], number: int) -> Item:
+        if chance.random() >= share:
+            return chance.choice(items)
+        return chance.choice([one for one in items if one["pk"] == pk])
+
+    return pick
+
+
+def updates(pick: Pick = anyone, change: Change = noted, count: int = 700) -> Writes:
+    """Writes one after the other; each changes its item as the last has left it."""
+
+    def writes(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
+        seen: dict[tuple, Item] = {}
+        for number in range(count):
+            back = 865 - 850 * number / count
+            row = pick(chance, items, number)
+            key = (row["pk"], row.get("sk"))
+            old = seen.get(key, row)
+            seen[key] = change(chance, old, now - back)
+            yield Write(back, old, seen[key])
+
+    return writes
+
+
+def births(make: Callable[[Random, float, int, list[Item]], Item], count: int = 700) -> Writes:
+    """New items, one after the other."""
+
+    def writes(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
+        for number in range(count):
+            back = 865 - 850 * number / count
+            yield Write(back, None, make(chance, now - back, number, items))
+
+    return writes
+
+
+# A1: numbers one after the other as keys
+
+
+def counted(template: str, start: int = 1) -> Key:
+    return lambda number, chance, at: template.format(start + number)
+
+
+for title, key, spec in (
+    ("invoices by their running number", counted("INVOICE#{:06}", 1), "issued:time cents:int buyer:name"),
+    ("support tickets by number, from the old help desk", counted("TICKET-{}", 10_001), "subject opened:time agent:name"),
+    ("parcels by a counter of the depot", counted("PARCEL#{:09}", 48_100), "to:city grams:int"),
+    ("insurance policies in the order of signing", counted("POL-{:07}", 1_000_000), "holder:name begun:day premium:int"),
+    ("case files of a town hall, by number of the year", counted("2026/{:05}", 1), "clerk:name subject received:time"),
+    ("library cards given one after the other", counted("CARD#{}", 100_000), "reader:name branch:city joined:day"),
+    ("jobs of a render farm, counted", counted("job-{:08}", 1), "scene frames:int queued:time"),
+    ("patients by the hospital's running number", counted("PAT{:08}", 20_000_000), "ward:name admitted:time"),
+    ("ear tags of cattle, one after the other", counted("DE09{:08}", 35_800_000), "breed:name born:day farm:city"),
+):  # fmt: skip
+    plant(title, PK, flat(key, spec, 800), "A1")
+
+plant(
+    "accounts with an auto-increment id of MySQL",
+    Schema("pk:N"),
+    flat(lambda number, chance, at: 1 + number, "owner:name opened:day mail", 900),
+    "A1",
+)
+plant(
+    "orders by number, with their lines",
+    Schema("pk", "sk"),
+    series(counted("ORDER#{}", 500_001), "sku:id quantity:int", 400, 4, lambda n, *_: f"LINE#{n:03}"),
+    "A1",
+)  # fmt: skip
+
+for title, key, spec, why in (
+    ("goods by EAN", lambda n, c, a: f"EAN#4{c.randrange(10**12):012}", "label cents:int", "numbers of others, far apart"),
+    ("subscribers by telephone number", lambda n, c, a: f"TEL#+49{c.randrange(10**9, 10**10)}", "who:name plan:a|b", "numbers spread over all that there are"),
+    ("tweets by snowflake", lambda n, c, a: f"{(int(a * 1000) - 1_288_834_974_657) << 22 | c.getrandbits(22)}", "words author:id", "snowflakes are far apart: time, machine, sequence"),
+    ("accounts by IBAN", lambda n, c, a: f"IBAN#NL{c.randrange(10, 99)}BANK{c.randrange(10**10):010}", "owner:name cents:int", "with check digits, far apart"),
+    ("cards by token", lambda n, c, a: f"TOK#{c.randrange(10**15, 10**16)}", "expiry:day owner:name", "tokens are random numbers"),
+    ("cars by registration", lambda n, c, a: f"CAR#{c.choice('ABCDEFGHKLM')}{c.choice('NPRSTUV')}-{c.choice('XYZ')}{c.randrange(100, 10_000)}", "owner:name built:day", "not in order, and a letter part that differs"),
+    ("taxpayers by number", lambda n, c, a: f"TAX#{c.randrange(10**10, 10**11)}", "who:name office:city", "eleven digits, dealt at random"),
+    ("shipments by tracking number", lambda n, c, a: f"1Z{c.randrange(10**15):015}", "to:city sent:time", "few of a quadrillion are taken"),
+):  # fmt: skip
+    decoy(title, PK, flat(key, spec, 750), {"A1": why})
+
+decoy(
+    "wallets by a random number",
+    Schema("pk:N"),
+    flat(lambda number, chance, at: chance.getrandbits(60), "owner:id cents:int"),
+    {"A1": "sixty random bits"},
+)
+
+
+# A2: several kinds that nothing tells apart
+
+
+def untagged(*specs: str, owners: int = 130, most: int = 3) -> Rows:
+    """Kinds with other attributes each, under bare ids."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(owners):
+            pk = uuid(chance)
+            for spec in specs:
+                for _ in range(chance.randint(1, most)):
+                    yield {"pk": pk, "sk": uuid(chance)} | filled(spec, chance, ago(chance, now))
+
+    return rows
+
+
+for title, *specs in (
+    ("clinic: visits, bills and letters, told apart by nobody", "doctor:name seen:time diagnosis", "cents:int due:day payer:name", "subject words posted:day"),
+    ("freight: containers, seals and inspections under bare ids", "size:int owner:name line:name", "number:int colour:name placed:time", "officer:name port:city passed:flag when:time"),
+    ("school: grades, absences and parents under the pupil", "subject:name mark:int given:day", "from:day to:day excuse", "guardian:name street phone:int"),
+    ("bank: standing orders, cards and limits under the account", "payee:name cents:int next:day", "pan:id expiry:day holder:name", "ceiling:int channel:name since:day"),
+    ("studio: takes, mixes and contracts under the song", "microphone:name seconds:int recorded:time", "engineer:name loudness:int", "party:name share:int signed:day"),
+    ("farm: fields, sprayings and yields of a grower", "hectares:int crop:name soil:name", "agent:name litres:int sprayed:time", "tonnes:int moisture:int harvested:day"),
+    ("fleet: trips, fuel and fines of a truck", "origin:city goal:city metres:int", "litres:int station:city paid:int", "paragraph points:int court:city"),
+    ("estate: viewings, offers and defects of a flat", "visitor:name at:time agent:name", "bidder:name cents:int until:day", "room:name defect fixed:flag"),
+):  # fmt: skip
+    plant(title, SK, untagged(*specs), "A2", allowed={})
+
+plant(
+    "guests and rooms in one table of bare ids",
+    PK,
+    both(
+        flat(lambda n, c, a: uuid(c), "guest:name passport:id arrived:time", 500),
+        flat(lambda n, c, a: uuid(c), "beds:int floor:int view:name cents:int", 400),
+        flat(lambda n, c, a: uuid(c), "room:id guest:id nights:int board:name", 500),
+    ),
+    "A2",
+    "A18",
+    allowed={},
+)
+
+
+def electro(service: str, root: str, *entities: str) -> Rows:
+    """As ElectroDB writes: the keys have service and entity, and each item its own name."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(140):
+            pk = f"${service}#{root}_{uuid(chance)}"
+            for entity in entities:
+                kind, spec = entity.split(" ", 1)
+                for _ in range(chance.randint(1, 4)):
+                    at = ago(chance, now)
+                    yield {
+                        "pk": pk,
+                        "sk": f"${kind}_1#{kind}id_{uuid(chance)}",
+                        "__edb_e__": kind,
+                        "__edb_v__": "1",
+                    } | filled(spec, chance, at)
+
+    return rows
+
+
+decoy(
+    "a library as ElectroDB stores it",
+    SK,
+    electro("library", "isbn", "book title publisher:name released:day", "loan member:id until:day"),
+    {"A2": "each item names its entity in __edb_e__"},
+)  # fmt: skip
+decoy(
+    "version control as ElectroDB stores it",
+    SK,
+    electro("versioncontrol", "repo", "issue subject body by:name", "pullrequest branch by:name", "comment body"),
+    {"A2": "__edb_e__, and a key that says what it is"},
+)  # fmt: skip
+decoy(
+    "accounts and users as OneTable stores them",
+    SK,
+    tree("Account", "label", "User 1-5 mail who:name", "Invoice 1-4 cents:int due:day", type_="_type"),
+    {"A2": "_type tells the model"},
+)  # fmt: skip
+decoy(
+    "pokemons and trainers as dynamodb-toolbox stores them",
+    SK,
+    tree("TRAINER", "who:name", "Pokemon 1-6 level:int caught:time", "Badge 1-3 gym:city", type_="_et"),
+    {"A2": "_et tells the entity"},
+)  # fmt: skip
+decoy(
+    "games and players with PynamoDB's discriminator",
+    SK,
+    tree("GAME", "map:name made:time", "UserGameMapping 2-8 place:int", type_="cls"),
+    {"A2": "cls is the discriminator"},
+)
+
+
+def tagged_keys(*kinds: str) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(150):
+            pk = f"pat_{uuid(chance)}"
+            for kind in kinds:
+                tag, spec = kind.split(" ", 1)
+                for _ in range(chance.randint(1, 4)):
+                    at = ago(chance, now)
+                    yield {"pk": pk, "sk": f"{tag}_{ksuid(at, chance)}"} | filled(spec, chance, at)
+
+    return rows
+
+
+decoy(
+    "a patient's record, kinds by the prefix of the sort key",
+    SK,
+    tagged_keys("rx drug:name dose:int", "lab result:int unit:name", "note words by:name"),
+    {"A2": "rx_, lab_ and note_ in the sort key tell the kind"},
+    allowed={},
+)
+decoy(
+    "trips by prefix: legs, seats and meals",
+    SK,
+    tagged_keys("leg from:city to:city", "seat row:int column:a|b|c", "meal dish:name"),
+    {"A2": "the sort key begins with the kind"},
+    allowed={},
+)
+
+
+def optional(tag: str, required: str, *maybe: str) -> Rows:
+    """One kind, of which each item has other optional attributes."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(800):
+            at = ago(chance, now)
+            spec = " ".join([required, *(one for one in maybe if chance.random() < 0.5)])
+            yield {"pk": f"{tag}#{uuid(chance)}"} | filled(spec, chance, at)
+
+    return rows
+
+
+decoy(
+    "profiles that leave much out",
+    PK,
+    optional("PROFILE", "who:name joined:day", "phone:int", "motto", "town:city", "site", "pet:name"),
+    {"A2": "one kind with optional attributes", "A18": "a profile is read by its id alone"},
+)  # fmt: skip
+decoy(
+    "sensors with different readings",
+    PK,
+    optional("SENSOR", "installed:day", "celsius:int", "hpa:int", "lux:int", "ppm:int", "dB:int"),
+    {"A2": "one kind: a sensor has what it can measure", "A18": "the last reading only, by id"},
+)
+
+
+# A3: a time bucket as a partition key
+
+
+def dated(template: str, spec: str, days: float = 120, each: int = 12, tag: str = "") -> Rows:
+    """All that was written in a day, or an hour, is under one key."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(int(days * each)):
+            at = now - number / each * DAY - chance.random() * 3_000
+            yield {
+                "pk": tag + moment(at).strftime(template),
+                "sk": f"{iso(at)}#{uuid(chance)}",
+            } | filled(spec, chance, at)
+
+    return rows
+
+
+for title, template, tag, spec, days, each in (
+    ("an audit log by the day", "%Y-%m-%d", "", "actor:name action:read|write|delete object:id", 120, 12),
+    ("page visits under VISITS# and the day", "%Y-%m-%d", "VISITS#", "path ms:int visitor:id", 100, 12),
+    ("meter readings of all houses by day without dashes", "%Y%m%d", "", "meter:id wh:int", 120, 12),
+    ("payments by the day of booking", "%Y/%m/%d", "PAY#", "iban:id cents:int", 110, 14),
+    ("game matches by the hour of their end", "%Y-%m-%dT%H", "", "winner:id rounds:int", 20, 72),
+    ("alarms of all plants by the hour", "%Y%m%d%H", "ALARM#", "plant:city level:int", 15, 96),
+):  # fmt: skip
+    plant(title, SK, dated(template, spec, days, each, tag), "A3", allowed=ONE | FEW)
+
+BY_DAY = Index("byDay", "day", "at")
+
+
+def with_day(attribute: str, template: str = "%Y-%m-%d", tag: str = "") -> Callable[..., Any]:
+    return lambda number, chance, at: tag + moment(at).strftime(template)
+
+
+for title, tag, attribute, spec, template in (
+    ("orders, and an index by the day they were made", "ORDER", "orderDay", "cents:int buyer:name", "%Y-%m-%d"),
+    ("claims, and an index by the day they came in", "CLAIM", "received", "policy:id cents:int", "%Y-%m-%d"),
+    ("deliveries, and an index by the day of dispatch", "DELIVERY", "dispatched", "van:id to:city", "%Y%m%d"),
+    ("permits, and an index by the week of application", "PERMIT", "week", "street clerk:name", "%G-W%V"),
+):  # fmt: skip
+    plant(
+        title,
+        Schema("pk", indexes=(Index(f"by-{attribute}", attribute, "pk"),)),
+        flat(random_id(tag), spec, 1_800, **{attribute: with_day(attribute, template)}),
+        f"A3 by-{attribute}",
+        allowed=ONE | ALL_IN | {"A9": "and a key a day, or a week, is a low cardinality"},
+    )
+
+decoy(
+    "bookings of a shop by tenant and day",
+    EXPIRING,
+    fading(lambda n, c, a: f"T#{uuid(c)}#{day(a - n % 12 * DAY)}", "who:name seats:int", 240, 6),
+    {"A3": "each tenant has its own key of a day"},
+)
+decoy(
+    "a device's events by device and month",
+    EXPIRING,
+    fading(lambda n, c, a: f"DEV#{uuid(c)}#{moment(a - n % 6 * 30 * DAY):%Y-%m}", "volt:int", 220, 7),
+    {"A3": "the month only cuts the device's collection into pieces"},
+)  # fmt: skip
+decoy(
+    "events by day and one of 64 shards",
+    EXPIRING,
+    fading(lambda n, c, a: f"{day(a - n // 64 * DAY)}#{n % 64:02}", "source:id level:int", 512, 4),
+    {"A3": "a day is spread over 64 keys", "A1": "the numbers are shards"},
+)
+decoy(
+    "people, and an index by date of birth",
+    Schema("pk", indexes=(Index("byBirth", "born", "pk"),)),
+    flat(
+        random_id("PERSON"),
+        "who:name town:city",
+        900,
+        born=lambda n, c, a: day(a - c.randint(6_000, 29_000) * DAY),
+    ),
+    {"A3 byBirth": "births of eighty years: nobody is registered by today's date"},
+    allowed=ONE | ALL_IN,
+)
+decoy(
+    "hotel nights by room and date",
+    EXPIRING,
+    fading(lambda n, c, a: f"ROOM#{uuid(c)}#{day(a + n % 90 * DAY)}", "guest:name", 500, 1),
+    {"A3": "one key a room and night"},
+)
+decoy(
+    "log entries by a ULID",
+    PK,
+    flat(lambda n, c, a: f"LOG#{ulid(a, c)}", "level:info|warn words", 800),
+    {"A3": "begins with the time, but each key is another and hashes elsewhere", "A1": "no numbers"},
+)  # fmt: skip
+decoy(
+    "objects by KSUID and uuid7",
+    PK,
+    both(
+        flat(lambda n, c, a: f"OBJ#{ksuid(a, c)}", "bytes:int owner:name", 400),
+        flat(lambda n, c, a: f"OBJ#{uuid7(a, c)}", "bytes:int owner:name", 400),
+    ),
+    {"A3": "times in ids, but a key for each object"},
+)
+decoy(
+    "flights by number and date",
+    SK,
+    series(lambda n, c, a: f"FLIGHT#{c.choice('ABDLQ')}{c.randrange(100, 9999):04}#{day(a + n % 60 * DAY)}", "who:name seat:id", 300, 5, lambda n, c, a: f"SEAT#{n:03}"),
+    {"A3": "a flight has a key of its own a day"},
+)  # fmt: skip
+decoy(
+    "readings with the day in the sort key",
+    EXPIRING,
+    fading(random_id("METER"), "wh:int", 150, 10, lambda n, c, a: f"DAY#{day(a)}#{c.randrange(24):02}"),
+    {"A3": "the day is in the sort key, under the meter"},
+)  # fmt: skip
+
+
+# A9 and I1: indexes
+
+
+def indexed(tag: str, spec: str, index: Index, make: Key, share: float = 1.0, count: int = 900) -> tuple:
+    """A table with an index, whose attribute `share` of the items have."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(count):
+            at = ago(chance, now)
+            row = {"pk": f"{tag}#{uuid(chance)}", "updatedAt": iso(at)} | filled(spec, chance, at)
+            if chance.random() < share:
+                row[index.partition] = make(number, chance, at)
+            yield row
+
+    return Schema("pk", indexes=(index,)), rows
+
+
+def one_of(values: str) -> Key:
+    return lambda number, chance, at: chance.choice(values.split())
+
+
+def often(usual: str, rare: str, share: float) -> Key:
+    return lambda number, chance, at: rare if chance.random() < share else usual
+
+
+for title, tag, spec, attribute, make in (
+    ("complaints, and an index by state", "COMPLAINT", "customer:id words", "state", one_of("waiting assigned investigating resolved")),
+    ("employees, and an index by department", "EMP", "who:name hired:day", "dept", one_of("sales legal it hr ops")),
+    ("trucks, and an index by fuel", "TRUCK", "plate:id built:day", "fuel", one_of("diesel lng electric")),
+    ("tenders, and an index by country", "TENDER", "title cents:int", "country", one_of("DE FR NL PL")),
+    ("subscriptions, and an index by plan", "SUB", "account:id begun:time", "plan", one_of("free basic pro")),
+    ("tickets, and an index by priority", "TICKET", "subject agent:name", "priority", one_of("P1 P2 P3 P4 P5")),
+    ("animals, and an index by species", "ANIMAL", "ear:id born:day", "species", one_of("cow pig sheep goat")),
+    ("turbines, and an index by condition", "TURBINE", "park:city kw:int", "condition", one_of("running stopped fault service")),
+    ("samples, and an index by laboratory", "SAMPLE", "patient:id taken:time", "lab", one_of("Bonn Lyon Oslo")),
+    ("articles, and an index by language", "ARTICLE", "headline author:name", "lang", one_of("en de fr")),
+):  # fmt: skip
+    schema, rows = indexed(tag, spec, Index(f"by-{attribute}", attribute, "updatedAt"), make)
+    plant(title, schema, rows, f"A9 by-{attribute}", allowed=ONE | ALL_IN)
+
+for title, tag, spec, attribute, make in (
+    ("documents, and an index of those to review, with all in it", "DOC", "author:name title", "review", often("no", "yes", 0.03)),
+    ("payments, and an index of the failed, with all in it", "PAY", "cents:int iban:id", "failed", often("N", "Y", 0.02)),
+    ("messages, and an index of the undelivered, with all in it", "MSG", "sender:name words", "delivered", often("true", "false", 0.04)),
+    ("leases, and an index of the terminated, with all in it", "LEASE", "flat:id cents:int", "ended", often("0", "1", 0.05)),
+    ("inverters, and an index of the faulty, with all in it", "INV", "roof:id kw:int", "faulty", often("OK", "FAULT", 0.02)),
+    ("posts, and an index of the reported, with all in it", "POST", "author:name words", "reported", often("clean", "reported", 0.03)),
+    ("freight bills, and an index of the disputed, with all in it", "BILL", "carrier:name cents:int", "disputed", often("n", "y", 0.04)),
+    ("prescriptions, and an index of those to renew, with all in it", "RX", "drug:name doses:int", "renew", often("later", "now", 0.05)),
+):  # fmt: skip
+    schema, rows = indexed(tag, spec, Index(f"by-{attribute}", attribute, "updatedAt"), make)
+    plant(title, schema, rows, f"A9 by-{attribute}", f"I1 by-{attribute}")
+
+for title, tag, spec, attribute, share, make, why in (
+    ("issues, of which the escalated are in an index", "ISSUE", "subject by:name", "escalatedTo", 0.08, random_id("BOSS"), "only the escalated have the attribute, under many supervisors"),
+    ("games, of which the open are in an index by map and creator", "GAME", "made:time", "openBy", 0.1, random_id("PLAYER"), "sparse, and a key for each creator"),
+    ("loans of books, of which the overdue are in an index", "LOAN", "book:id", "overdueBy", 0.06, random_id("READER"), "sparse: it holds the overdue loans only"),
+    ("vehicles, of which the recalled are in an index by garage", "VIN", "colour:name", "recalledTo", 0.12, random_id("GARAGE"), "sparse, spread over garages"),
+    ("orders, of which those to pack are in an index by shelf", "ORDER", "cents:int", "packAt", 0.1, random_id("SHELF"), "goes away when it is packed"),
+    ("invoices, of which the unpaid are in an index by debtor", "INVOICE", "cents:int", "owedBy", 0.15, random_id("DEBTOR"), "unpaid only"),
+    ("devices, of which the unclaimed are in an index by batch", "DEVICE", "serial:id", "unclaimed", 0.1, random_id("BATCH"), "a tenth of the devices"),
+    ("applications, of which those with an objection are in an index", "APPLICATION", "street", "objector", 0.05, random_id("CITIZEN"), "one in twenty"),
+):  # fmt: skip
+    schema, rows = indexed(
+        tag, spec, Index(f"by-{attribute}", attribute, "updatedAt", projection="KEYS_ONLY"), make, share
+    )
+    decoy(title, schema, rows, {f"I1 by-{attribute}": why, f"A9 by-{attribute}": "many keys"})
+
+for title, tag, spec, attribute, make, why in (
+    ("users, and an index by mail", "USER", "who:name", "mail", lambda n, c, a: mail(c), "a key for each user"),
+    ("tasks, and an index by assignee", "TASK", "subject due:day", "assignee", pooled("EMP", 220), "two hundred and twenty assignees, evenly"),
+    ("invoices, and an index by tenant and state", "INV", "cents:int", "tenantState", lambda n, c, a: pooled("T", 90)(n, c, a) + c.choice(["#open", "#paid"]), "the state is combined with ninety tenants"),
+    ("jobs, and an index by state and one of 64 shards", "JOB", "script", "stateShard", lambda n, c, a: f"{c.choice(['queued', 'done'])}#{n % 64:02}", "a state is spread over 64 keys"),
+    ("parcels, and an index by postcode", "PARCEL", "grams:int", "postcode", lambda n, c, a: f"{n % 400 * 97 + 10_000}", "four hundred postcodes, evenly"),
+    ("fields, and an index by geohash", "FIELD", "crop:name", "geohash", lambda n, c, a: f"u1{c.choice('hjkm')}{c.choice('0123456789bcdefg')}{c.choice('0123456789bcdefg')}", "a thousand cells"),
+):  # fmt: skip
+    schema, rows = indexed(tag, spec, Index(f"by-{attribute}", attribute, "updatedAt"), make)
+    decoy(
+        title, schema, rows, {f"A9 by-{attribute}": why}, allowed=ONE | ALL_IN
+    )
+
+
+# A7: how many indexes
+
+
+def many(tag: str, names: list[str], count: int = 600) -> Rows:
+    """Each attribute has some two hundred and fifty values, evenly."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(count):
+            yield {"pk": f"{tag}#{uuid(chance)}", "words": some(chance, 20, 90)} | {
+                one: pooled(one, 250)(chance.randrange(250), chance, now) for one in names
+            }
+
+    return rows
+
+
+for title, tag, names, projection in (
+    ("a CRM with twelve indexes", "LEAD", "owner city phone campaign industry source team mail street plan referrer partner", "ALL"),
+    ("a property portal with an index for each filter", "FLAT", "rooms price rent floor heating balcony kitchen district agent built", "ALL"),
+    ("a job board with fourteen indexes", "AD", "employer city salary title field degree hours begin contract benefit language travel remote grade", "KEYS_ONLY"),
+    ("used cars with an index a column", "CAR", "make model colour mileage power seats doors fuel price dealer", "ALL"),
+    ("lab samples with eleven indexes", "SAMPLE", "patient doctor lab panel device reagent batch courier shelf method result", "ALL"),
+    ("assets of a utility with fifteen indexes", "ASSET", "site feeder vendor model owner crew zone voltage phase pole meter relay breaker cable panel", "KEYS_ONLY"),
+    ("tenders with ten indexes, as the old database had", "TENDER", "buyer region cpv lot amount deadline clerk procedure title portal", "ALL"),
+    ("a music catalogue with thirteen indexes", "TRACK", "artist album genre label year key tempo mood composer producer studio isrc language", "ALL"),
+):  # fmt: skip
+    split = names.split()
+    plant(
+        title,
+        Schema("pk", indexes=tuple(Index(f"by-{one}", one, projection=projection) for one in split)),
+        many(tag, split),
+        "A7",
+        allowed=ONE | ALL_IN,
+    )
+
+GSI1 = Index("GSI1", "GSI1PK", "GSI1SK")
+GSI2 = Index("GSI2", "GSI2PK", "GSI2SK")
+GSI3 = Index("GSI3", "GSI3PK", "GSI3SK")
+INVERTED = Index("inverted", "sk", "pk")
+
+
+def overloaded(tag: str, *kinds: str, indexes: int = 2) -> Rows:
+    """Indexes that kinds of items share: GSI1 by a reference, GSI2 by another."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for owner in range(150):
+            pk = f"{tag}#{uuid(chance)}"
+            for kind in kinds:
+                named, spec = kind.split(" ", 1)
+                for _ in range(chance.randint(1, 4)):
+                    at = ago(chance, now)
+                    row = {"pk": pk, "sk": f"{named.upper()}#{ulid(at, chance)}", "Type": named}
+                    for one in range(1, indexes + 1):
+                        row[f"GSI{one}PK"] = pooled(named.upper(), 40 * one + 90)(owner, chance, at)
+                        row[f"GSI{one}SK"] = iso(at)
+                    yield row | filled(spec, chance, at)
+
+    return rows
+
+
+for title, indexes, rows, why in (
+    ("social network with two overloaded indexes", (GSI1, GSI2), overloaded("U", "Post words", "Follow since:day", "Like at:time"), "two indexes for all questions"),
+    ("an online shop with three overloaded indexes", (GSI1, GSI2, GSI3), overloaded("C", "Order cents:int", "Invoice due:day", "Shipment to:city", indexes=3), "three indexes, of which each answers several questions"),
+    ("warehouse stock with an inverted index", (INVERTED,), tree("PRODUCT", "label", "Stock 2-5 pieces:int", "Delivery 1-3 from:city"), "one index"),
+    ("clinical trials with two overloaded indexes", (GSI1, GSI2), overloaded("TRIAL", "Visit dose:int", "Event grade:int"), "two"),
+    ("court files with three overloaded indexes", (GSI1, GSI2, GSI3), overloaded("FILE", "Hearing room:name", "Brief pages:int", indexes=3), "three"),
+    ("harvests with an index by buyer", (GSI1,), overloaded("FARM", "Harvest tonnes:int", "Sale cents:int", indexes=1), "one"),
+):  # fmt: skip
+    decoy(
+        title, Schema(sort="sk", indexes=indexes), rows, {"A7": why}, allowed=ALL_IN
+    )
+
+for title, names, why in (
+    ("members with indexes by mail, phone and card", ["mail", "phone", "card"], "three ways to log in"),
+    ("parts with four small indexes", ["maker", "shelf", "drawing", "batch"], "four, and keys only"),
+):
+    decoy(
+        title,
+        Schema("pk", indexes=tuple(Index(f"by-{one}", one, projection="KEYS_ONLY") for one in names)),
+        many("M", names),
+        {"A7": why},
+        allowed=ONE | ALL_IN,
+    )
+
+
+# E1: numbers as texts in sort keys
+
+
+def numbered(template: str, most: int, start: int = 1) -> Key:
+    return lambda number, chance, at: template.format(start + number % most)
+
+
+def pages(tag: str, template: str, each: int, spec: str, keys: int = 110, start: int = 1) -> Rows:
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(keys):
+            pk = f"{tag}#{uuid(chance)}"
+            for number in range(each):
+                yield {"pk": pk, "sk": template.format(start + number)} | filled(
+                    spec, chance, ago(chance, now)
+                )
+
+    return rows
+
+
+for title, tag, template, each, spec in (
+    ("episodes of series, without zeros", "SERIES", "EPISODE#{}", 24, "title seconds:int"),
+    ("lines of orders, without zeros", "ORDER", "LINE#{}", 14, "sku:id pieces:int"),
+    ("versions of contracts, v1 to v30", "CONTRACT", "v{}", 30, "author:name words"),
+    ("levels of players, level-1 to level-40", "PLAYER", "level-{}", 40, "stars:int seconds:int"),
+    ("stops of a delivery tour by number", "TOUR", "STOP#{}", 18, "street town:city"),
+    ("chapters of courses, c1 on", "COURSE", "c{}", 21, "title minutes:int"),
+    ("instalments of loans by number", "LOAN", "RATE#{}", 36, "cents:int due:day"),
+    ("frames of scans, frame_0 on", "SCAN", "frame_{}", 32, "exposure:int"),
+    ("minutes of a council by item of the agenda", "SESSION", "TOP {}", 16, "subject votes:int"),
+):  # fmt: skip
+    start = 0 if "frame" in template else 1
+    plant(title, SK, pages(tag, template, each, spec, start=start), "E1")
+
+for title, schema, rows, why in (
+    ("pages of manuals, with zeros", SK, pages("MANUAL", "PAGE#{:04}", 22, "words"), "padded to four digits"),
+    ("revisions as numbers", Schema("pk", "sk:N"), series(random_id("WIKI"), "words", 120, 15, lambda n, c, a: n + 1), "a number sorts as a number"),
+    ("points of a track by milliseconds", SK, series(random_id("TRACK"), "lat:int lon:int", 120, 14, lambda n, c, a: f"AT#{int(a * 1000)}"), "thirteen digits, all of them"),
+    ("questions one to nine", SK, pages("EXAM", "Q{}", 9, "answer mark:int", 150), "one digit, all of them"),
+    ("seats by row and number, padded", SK, pages("HALL", "ROW03#SEAT{:03}", 30, "price:int", 90), "padded"),
+    ("versions by ULID", SK, series(random_id("FILE"), "bytes:int", 120, 12, lambda n, c, a: f"VERSION#{ulid(a, c)}"), "no numbers"),
+    ("rounds from 100 to 139", SK, pages("CUP", "ROUND#{}", 40, "home:id away:id", 90, 100), "all have three digits"),
+    ("blocks by hexadecimal height", SK, pages("CHAIN", "{:08x}", 30, "hash:id", 90), "padded hexadecimal"),
+):  # fmt: skip
+    decoy(title, schema, rows, {"E1": why}, allowed=ONE)
+
+
+# A4, A5, A14, A17: what the application asks
+
+
+def sampled(client: Any, table: str, count: int = 120) -> list[Item]:
+    return client.scan(TableName=table, Limit=count)["Items"]
+
+
+def key_of(item: Item) -> Item:
+    return {name: item[name] for name in ("pk", "sk") if name in item}
+
+
+def gets(consistent: float = 0.0, count: int = 400) -> Callable[[Any, str, Random], None]:
+    def work(client: Any, table: str, chance: Random) -> None:
+        items = sampled(client, table)
+        for _ in range(count):
+            client.get_item(
+                TableName=table,
+                Key=key_of(chance.choice(items)),
+                ConsistentRead=chance.random() < consistent,
+            )
+
+    return work
+
+
+def queries(
+    consistent: float = 0.0,
+    where: str = "",
+    names: Mapping[str, str] | None = None,
+    values: Mapping[str, Any] | None = None,
+    count: int = 260,
+    begins: str = "",
+) -> Callable[[Any, str, Random], None]:
+    """Queries of collections, with a filter if `where` is one."""
+
+    def work(client: Any, table: str, chance: Random) -> None:
+        keys = sorted({one["pk"]["S"] for one in sampled(client, table, 600)})
+        for _ in range(count):
+            asked: dict[str, Any] = {
+                "TableName": table,
+                "KeyConditionExpression": "pk = :pk",
+                "ExpressionAttributeValues": {":pk": {"S": chance.choice(keys)}},
+                "ConsistentRead": chance.random() < consistent,
+            }
+            if begins:
+                asked["KeyConditionExpression"] += " AND begins_with(sk, :begins)"
+                asked["ExpressionAttributeValues"][":begins"] = {"S": begins}
+            if where:
+                asked["FilterExpression"] = where
+                asked["ExpressionAttributeValues"] |= values or {}
+                if names:
+                    asked["ExpressionAttributeNames"] = names
+            client.query(**asked)
+
+    return work
+
+
+def scans(
+    every: int, where: str = "", attribute: str = "", count: int = 240
+) -> Callable[[Any, str, Random], None]:
+    """One request in `every` scans the whole table, for an item or for all; the others get."""
+
+    def work(client: Any, table: str, chance: Random) -> None:
+        items = sampled(client, table)
+        for number in range(count):
+            if number % every:
+                client.get_item(TableName=table, Key=key_of(chance.choice(items)))
+                continue
+            asked: dict[str, Any] = {"TableName": table}
+            if where:
+                asked |= {
+                    "FilterExpression": where,
+                    "ExpressionAttributeNames": {"#a": attribute},
+                    "ExpressionAttributeValues": {":v": chance.choice(items)[attribute]},
+                }
+            while True:
+                page = client.scan(**asked)
+                if "LastEvaluatedKey" not in page:
+                    break
+                asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    return work
+
+
+def one_by_one(client: Any, table: str, chance: Random) -> None:
+    """All items of a collection, each by a request of its own."""
+    whole: dict[str, list[Item]] = {}
+    for item in sampled(client, table, 500):
+        whole.setdefault(item["pk"]["S"], []).append(item)
+    groups = [group for group in whole.values() if len(group) >= 4]
+    for _ in range(70):
+        for item in chance.choice(groups):
+            client.get_item(TableName=table, Key=key_of(item))
+
+
+def in_batches(client: Any, table: str, chance: Random) -> None:
+    items = sampled(client, table, 300)
+    for _ in range(90):
+        asked = {table: {"Keys": [key_of(one) for one in chance.sample(items, 25)]}}
+        while asked:
+            asked = client.batch_get_item(RequestItems=asked).get("UnprocessedKeys", {})
+
+
+def collections(client: Any, table: str, chance: Random) -> None:
+    queries(count=220)(client, table, chance)
+
+
+HEAD = """
+import os
+
+import boto3
+from boto3.dynamodb.conditions import Attr, Key
+
+table = boto3.resource("dynamodb").Table(os.environ["TABLE"])
+
+
+"""
+ORDERS = tree("CUSTOMER", "who:name town:city", "Order 2-6 cents:int paid:flag", "Address 1-2 street")
+TENANTS = tree("TENANT", "label plan:free|pro", "User 2-6 who:name", "Project 1-4 title begun:day")
+DEVICES = fading(random_id("DEVICE"), "celsius:int volt:int", 130, 10)
+USERS = flat(random_id("USER"), "who:name town:city joined:day", 700, mail=lambda n, c, a: mail(c))
+
+for title, rows, schema, where, attribute, every in (
+    ("a login that scans for the mail address", USERS, PK, "#a = :v", "mail", 2),
+    ("a kiosk that scans for the owner of a name", USERS, PK, "#a = :v", "who", 3),
+    ("a map that scans for a town", USERS, PK, "#a = :v", "town", 3),
+    ("a goods page that reads the whole table", flat(random_id("SKU"), "label cents:int", 600), PK, "", "", 2),
+    ("a switchboard that reads all extensions for each call", flat(random_id("EXT"), "who:name room:int", 500), PK, "", "", 2),
+    ("a dashboard that reads all tenants each time", TENANTS, SK, "", "", 2),
+):  # fmt: skip
+    found = ("A4", "A5") if where else ("A4",)
+    plant(title, schema, rows, *found, application=scans(every, where, attribute))
+
+for title, body in (
+    ("code: a handler that scans for a user", '''def handler(event, context):
+    """Who has this mail address?"""
+    answer = table.scan(FilterExpression=Attr("mail").eq(event["mail"]))
+    return answer["Items"][0]
+'''),
+    ("code: a route that lists all by scan", '''def list_all(event, context):
+    rows = []
+    page = table.scan()
+    rows.extend(page["Items"])
+    while "LastEvaluatedKey" in page:
+        page = table.scan(ExclusiveStartKey=page["LastEvaluatedKey"])
+        rows.extend(page["Items"])
+    return {"statusCode": 200, "body": rows}
+'''),
+):  # fmt: skip
+    plant(
+        title,
+        PK,
+        USERS,
+        "A4",
+        code={"app.py": HEAD + body},
+        allowed=ONE | {"A5": "the scan has a filter"},
+    )
+
+for title, per_minute in (("metrics: a table that is scanned all day", 40), ("metrics: scans by a poller", 6)):
+    plant(
+        title,
+        SK,
+        ORDERS,
+        "A4",
+        metrics=(
+            *used(9_000, 120),
+            Metric("SuccessfulRequestLatency", per_minute, operation="Scan", days=14),
+            Metric("ReturnedItemCount", per_minute * 900, operation="Scan", days=14),
+            Metric("SuccessfulRequestLatency", 30, operation="GetItem", days=14),
+            Metric("SuccessfulRequestLatency", 120, operation="PutItem", days=14),
+        ),
+    )
+
+for title, code, why in (
+    ("code: scanning barcodes", "def handler(scanner, event):\n    return [scanner.scan(code) for code in event['codes']]\n", "a scanner of barcodes"),
+    ("code: keys of Redis by scan_iter", "import redis\n\ncache = redis.Redis()\n\n\ndef old():\n    return [one for one in cache.scan_iter('session:*')]\n", "Redis, and not DynamoDB"),
+    ("code: images scanned for leaks", "import boto3\n\necr = boto3.client('ecr')\n\n\ndef check(tag):\n    return ecr.start_image_scan(repositoryName='app', imageId={'imageTag': tag})\n", "another service"),
+    ("code: a comment that warns of scans", HEAD + "# never table.scan() here: query by the key\n\n\ndef orders(pk):\n    return table.query(KeyConditionExpression=Key('pk').eq(pk))['Items']\n", "it is a comment; the code queries"),
+):  # fmt: skip
+    decoy(title, SK, ORDERS, {"A4": why, "A5": "no filter at all"}, code={"app.py": code})
+
+decoy(
+    "an application that queries collections only",
+    SK,
+    ORDERS,
+    {"A4": "each request names a key", "A5": "no filter"},
+    application=collections,
+)
+decoy(
+    "metrics: a table exported by one scan a night",
+    SK,
+    ORDERS,
+    {"A4": "one scan at night, beside a hundred thousand gets"},
+    metrics=(
+        *used(2_000, 150),
+        Metric("SuccessfulRequestLatency", 4, operation="Scan", busy=(130, 133), days=14),
+        Metric("SuccessfulRequestLatency", 900, operation="GetItem", days=14),
+        Metric("SuccessfulRequestLatency", 150, operation="PutItem", days=14),
+    ),
+)
+decoy(
+    "metrics: a table that is read by keys",
+    SK,
+    TENANTS,
+    {"A4": "not one scan in two weeks"},
+    metrics=(
+        *used(2_000, 150),
+        Metric("SuccessfulRequestLatency", 700, operation="GetItem", days=14),
+        Metric("SuccessfulRequestLatency", 300, operation="Query", days=14),
+    ),
+)
+decoy(
+    "an application that scanned once, when it began",
+    SK,
+    TENANTS,
+    {"A4": "one scan of some items, and then four hundred gets"},
+    application=gets(),
+)
+
+
+def stated(tag: str, attribute: str, usual: str, rare: str, share: float, spec: str) -> Rows:
+    """Sixty collections of fifty, of which a small share is in the rare state."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(70):
+            pk = f"{tag}#{uuid(chance)}"
+            for _ in range(50):
+                at = ago(chance, now)
+                yield {
+                    "pk": pk,
+                    "sk": f"AT#{iso(at)}",
+                    attribute: rare if chance.random() < share else usual,
+                } | filled(spec, chance, at)
+
+    return rows
+
+
+for title, tag, attribute, usual, rare, share, spec in (
+    ("open orders by a filter on state", "CUSTOMER", "state", "closed", "open", 0.03, "cents:int"),
+    ("warnings of a device by a filter on STATE", "d", "State", "NORMAL", "WARNING4", 0.04, "operator:name"),
+    ("unread messages by a filter", "INBOX", "read", "y", "n", 0.03, "words sender:name"),
+    ("failed payments by a filter on status", "ACC", "status", "settled", "failed", 0.02, "cents:int"),
+    ("faulty panels by a filter", "ROOF", "condition", "fine", "faulty", 0.02, "watt:int"),
+    ("late trains by a filter on delay", "LINE", "late", "no", "yes", 0.05, "stop:city"),
+    ("sick cattle by a filter", "FARM", "health", "well", "sick", 0.03, "ear:id"),
+    ("overdue loans of a branch by a filter on status", "BRANCH", "status", "back", "overdue", 0.04, "book:id"),
+):  # fmt: skip
+    plant(
+        title,
+        SK,
+        stated(tag, attribute, usual, rare, share, spec),
+        "A5",
+        application=queries(
+            where="#s = :s", names={"#s": attribute}, values={":s": {"S": rare}}
+        ),
+    )
+
+for title, attribute, usual, rare, why in (
+    ("deleted notes left out by a filter", "gone", "n", "y", "the filter leaves out three in a hundred"),
+    ("hidden comments left out by a filter", "hidden", "no", "yes", "nearly all that is read is returned"),
+):  # fmt: skip
+    decoy(
+        title,
+        SK,
+        stated("NOTEBOOK", attribute, usual, rare, 0.03, "words"),
+        {"A5": why},
+        application=queries(
+            where="#s = :s", names={"#s": attribute}, values={":s": {"S": usual}}
+        ),
+    )
+decoy(
+    "sessions that have expired left out by a filter, as AWS advises",
+    EXPIRING,
+    fading(random_id("USER"), "agent:name", 120, 8),
+    {"A5": "TTL deletes them late, so the filter is needed; it leaves out next to none"},
+    application=queries(where="expires > :now", values={":now": {"N": "1700000000"}}),
+)
+decoy(
+    "orders of a customer by the prefix of the sort key",
+    SK,
+    ORDERS,
+    {"A5": "the key condition selects them, no filter", "A4": "queries"},
+    application=queries(begins="ORDER#"),
+)
+decoy(
+    "code: conditions and policies that are no filters",
+    SK,
+    ORDERS,
+    {"A5": "a condition of a write, a filter in Python, and a policy of SNS"},
+    code={
+        "app.py": HEAD
+        + '''sns = boto3.client("sns")
+
+
+def create(row):
+    table.put_item(Item=row, ConditionExpression=Attr("pk").not_exists())
+
+
+def paid(pk):
+    rows = table.query(KeyConditionExpression=Key("pk").eq(pk))["Items"]
+    return list(filter(lambda one: one["paid"], rows))
+
+
+def subscribe(topic, queue):
+    sns.subscribe(TopicArn=topic, Endpoint=queue, Attributes={"FilterPolicy": "{}"})
+'''
+    },
+    allowed=ONE | {"A14": "create puts one item"},
+)
+
+LOOPS = (
+    ("a basket read good by good", '''def basket(skus):
+    found = []
+    for sku in skus:
+        found.append(table.get_item(Key={"pk": sku})["Item"])
+    return found
+'''),
+    ("members of a team by a comprehension", '''def members(ids):
+    return [table.get_item(Key={"pk": f"USER#{one}"}).get("Item") for one in ids]
+'''),
+    ("readings put one after the other", '''def store(readings):
+    for reading in readings:
+        table.put_item(Item={"pk": reading["sensor"], "sk": reading["at"], "v": reading["v"]})
+'''),
+    ("carts deleted one after the other", '''def clear(carts):
+    for cart in carts:
+        table.delete_item(Key={"pk": cart})
+'''),
+    ("invoices imported row by row", '''import csv
+
+
+def load(path):
+    with open(path) as file:
+        for row in csv.DictReader(file):
+            table.put_item(Item=row)
+'''),
+)  # fmt: skip
+for title, body in LOOPS:
+    plant(f"code: {title}", PK, USERS, "A14", code={"app.py": HEAD + body})
+
+for title, rows in (
+    ("an order and its lines, each by a get", ORDERS),
+    ("a tenant's users and projects, each by a get", TENANTS),
+    ("a playlist, track by track", tree("LIST", "title", "Track 6-12 artist:name seconds:int")),
+    ("a patient's findings, one by one", tree("PATIENT", "who:name", "Finding 5-9 words", "Visit 2-4 at:time")),
+):  # fmt: skip
+    plant(title, SK, rows, "A14", application=one_by_one)
+
+for title, body, why in (
+    ("a batch writer in a loop", '''def store(rows):
+    with table.batch_writer() as batch:
+        for row in rows:
+            batch.put_item(Item=row)
+''', "batch_writer sends them in batches"),
+    ("attempts in a loop", '''import time
+
+
+def read(pk):
+    for attempt in range(4):
+        try:
+            return table.get_item(Key={"pk": pk})["Item"]
+        except table.meta.client.exceptions.ProvisionedThroughputExceededException:
+            time.sleep(2**attempt / 10)
+    raise TimeoutError(pk)
+''', "one item, tried again after it was throttled"),
+    ("pages of a query in a loop", '''def all_of(pk):
+    asked = {"KeyConditionExpression": Key("pk").eq(pk)}
+    while True:
+        page = table.query(**asked)
+        yield from page["Items"]
+        if "LastEvaluatedKey" not in page:
+            return
+        asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+''', "pages of one query"),
+    ("counters updated in a loop", '''def add(votes):
+    for candidate, count in votes.items():
+        table.update_item(
+            Key={"pk": candidate},
+            UpdateExpression="ADD votes :n",
+            ExpressionAttributeValues={":n": count},
+        )
+''', "there is no batch for updates"),
+    ("objects of S3 in a loop", '''s3 = boto3.client("s3")
+
+
+def bodies(keys):
+    for key in keys:
+        yield s3.get_object(Bucket="documents", Key=key)["Body"].read()
+''', "S3 has no batch"),
+    ("batches of a hundred keys in a loop", '''client = boto3.client("dynamodb")
+
+
+def read(keys):
+    for first in range(0, len(keys), 100):
+        asked = {"Users": {"Keys": keys[first : first + 100]}}
+        while asked:
+            answer = client.batch_get_item(RequestItems=asked)
+            yield from answer["Responses"]["Users"]
+            asked = answer.get("UnprocessedKeys", {})
+''', "it is a loop of batches"),
+):  # fmt: skip
+    decoy(f"code: {title}", PK, USERS, {"A14": why}, code={"app.py": HEAD + body})
+decoy(
+    "an application that reads in batches of 25",
+    SK,
+    TENANTS,
+    {"A14": "they are batches, and what was not processed is asked for again"},
+    application=in_batches,
+)
+decoy(
+    "items asked for by many users, one each",
+    PK,
+    USERS,
+    {"A14": "each get is of another user's request; nothing to batch", "A17": "eventually consistent"},
+    application=gets(),
+)
+
+for title, rows, schema, work in (
+    ("every get of a user consistent", USERS, PK, gets(1.0)),
+    ("every query of orders consistent", ORDERS, SK, queries(1.0)),
+    ("nine gets in ten consistent", TENANTS, SK, gets(0.9)),
+    ("every query by prefix consistent", ORDERS, SK, queries(1.0, begins="ORDER#")),
+    ("gets of a catalogue consistent", flat(random_id("SKU"), "label cents:int"), PK, gets(1.0)),
+    ("readings of devices, all consistent", DEVICES, EXPIRING, queries(1.0)),
+    ("timetables, read consistently by all", tree("LINE", "label", "Stop 4-9 at:city"), SK, queries(1.0)),
+    ("menus, read consistently", tree("CAFE", "label", "Dish 3-8 cents:int"), SK, gets(0.95)),
+):  # fmt: skip
+    plant(title, schema, rows, "A17", application=work)
+for title, rows, schema, work, why in (
+    ("one get in fifty consistent, after a write", USERS, PK, gets(0.02), "few, and for a reason"),
+    ("queries that are eventually consistent", ORDERS, SK, queries(0.0), "none is consistent"),
+    ("one query in thirty consistent, before a payment", ORDERS, SK, queries(0.03), "where money is moved"),
+    ("gets that say ConsistentRead is false", TENANTS, SK, gets(0.0), "they say no"),
+    ("two gets in a hundred consistent, of locks", TENANTS, SK, gets(0.02), "locks only"),
+):  # fmt: skip
+    decoy(title, schema, rows, {"A17": why}, application=work)
+for title, body, why in (
+    ("code: a lock that is read consistently", '''def held(lock):
+    return "Item" in table.get_item(Key={"pk": lock}, ConsistentRead=True)
+
+
+def user(pk):
+    return table.get_item(Key={"pk": pk}).get("Item")
+
+
+def friend(pk):
+    return table.get_item(Key={"pk": f"FRIEND#{pk}"}).get("Item")
+
+
+def team(pk):
+    return table.query(KeyConditionExpression=Key("pk").eq(pk))["Items"]
+''', "only the lock's"),
+    ("code: reads that are said to be not consistent", '''def user(pk):
+    return table.get_item(Key={"pk": pk}, ConsistentRead=False).get("Item")
+''', "False is the default"),
+):  # fmt: skip
+    decoy(title, PK, USERS, {"A17": why}, code={"app.py": HEAD + body})
+
+
+# A6, A13, A15, A16, A18, A19: what is large, what should have gone, few keys
+
+
+def body_of(size: int) -> Callable[[str, int, float], Item]:
+    """An item of about so many bytes."""
+    filler = text(Random(size), size)
+    return lambda key, number, at: {"label": f"l{number % 9_973:04}", "body": filler}
+
+
+def huge(
+    tag: str, keys: int, each: int, size: int, giant: int, more: tuple[Giant, ...] = ()
+) -> Collections:
+    """Collections of `each` items of so many bytes; of the first in SLUGS there are `giant`."""
+    giants = (Giant(f"{tag}#{SLUGS[0]}", giant), *more) if giant else more
+    return Collections(
+        keys, each, body_of(size), YEAR, giants=giants, key=lambda n, c: f"{tag}#{c:016x}"
+    )
+
+
+def local(name: str, sort: str = "label", projection: str = "KEYS_ONLY") -> Index:
+    return Index(name, "pk", sort, local=True, projection=projection)
+
+
+for title, tag, size, giant in (
+    ("a tenant's documents, an LSI and 9.3 GB", "TENANT", 3_000, 3_100_000),
+    ("the chat of a stadium, an LSI and 9 GB", "ROOM", 1_500, 6_000_000),
+    ("the ledger of one broker, an LSI and 9.6 GB", "BROKER", 2_000, 4_800_000),
+    ("a telescope's images, an LSI and 9.1 GB", "SCOPE", 6_000, 1_520_000),
+    ("events of a gateway, an LSI and 9.4 GB", "GATEWAY", 1_000, 9_200_000),
+    ("parcels of one large sender, an LSI and 9.2 GB", "SENDER", 2_500, 3_680_000),
+    ("records of a university hospital, an LSI and 9.5 GB", "HOSPITAL", 4_000, 2_370_000),
+    ("trades of one symbol, an LSI and 9 GB", "SYMBOL", 1_200, 7_450_000),
+):  # fmt: skip
+    plant(
+        title,
+        Schema(sort="sk", indexes=(local("byLabel"),)),
+        None,
+        "A6",
+        "A15",
+        virtual=huge(tag, 4_000, 40, size, giant),
+        allowed=ONE | ALL_IN,
+        slow=True,
+    )
+
+for title, tag, size, giant in (
+    ("the posts of one celebrity, 4 GB", "AUTHOR", 1_000, 4_000_000),
+    ("an audit log under one account, 6 GB", "ACCOUNT", 1_500, 4_000_000),
+    ("all events of the default tenant, 8 GB", "TENANT", 2_000, 4_000_000),
+    ("one meter that was never rolled over, 5 GB", "METER", 1_000, 5_000_000),
+):
+    plant(
+        title,
+        SK,
+        None,
+        "A15",
+        virtual=huge(tag, 4_000, 40, size, giant),
+        traps={"A6": "without an LSI a collection has no limit of 10 GB"},
+        slow=True,
+    )
+
+for title, indexes, rows, why in (
+    ("posts of users, with an LSI by topic", (local("byTopic", "topic"),), series(random_id("U"), "topic:red|green|blue words", 130, 12), "a dozen small items a user"),
+    ("music by artist, with an LSI by album", (local("byAlbum", "album"),), series(random_id("ARTIST"), "album:name seconds:int", 120, 14), "an artist has few songs"),
+    ("threads of a forum, with two LSIs", (local("byViews", "views:N"), local("byLast", "last")), series(random_id("FORUM"), "views:int last:time words", 110, 14), "kilobytes, of 10 GB"),
+):  # fmt: skip
+    decoy(
+        title,
+        Schema(sort="sk", indexes=indexes),
+        rows,
+        {"A6": why, "A7": "local indexes, and few"},
+        allowed=ONE | ALL_IN,
+    )
+for title, tag, keys, each, size in (
+    ("a million orders with an LSI, alike", "CUSTOMER", 25_000, 40, 900),
+    ("readings with an LSI, thousands a device", "DEVICE", 1_500, 1_500, 300),
+):
+    decoy(
+        title,
+        Schema(sort="sk", indexes=(local("byLabel"),)),
+        None,
+        {"A6": "the largest collection has half a megabyte", "A15": "all alike"},
+        virtual=huge(tag, keys, each, size, 0),
+        allowed=ONE | ALL_IN,
+    )
+
+
+def uneven(tag: str, owners: int, least: int, most: int, spec: str) -> Rows:
+    """Collections of different sizes, and none of them is large."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(owners):
+            pk = f"{tag}#{uuid(chance)}"
+            for _ in range(chance.randint(least, most)):
+                at = ago(chance, now)
+                yield {"pk": pk, "sk": f"{ulid(at, chance)}", "Type": tag} | filled(spec, chance, at)
+
+    return rows
+
+
+for title, rows, why in (
+    ("shops of two to twenty goods", uneven("SHOP", 140, 2, 20, "label cents:int"), "a usual spread"),
+    ("teams of one to thirty", uneven("TEAM", 120, 1, 30, "who:name"), "thirty items are few"),
+    ("herds of five to forty", uneven("HERD", 90, 5, 40, "ear:id born:day"), "none stands out"),
+    ("routes of ten stops", uneven("ROUTE", 120, 10, 10, "town:city"), "all alike"),
+):
+    decoy(title, SK, rows, {"A15": why})
+for title, tag, keys, each, size in (
+    ("a large table of equal tenants", "TENANT", 2_000, 800, 700),
+    ("meters with a year of hours each", "METER", 400, 8_760, 120),
+):
+    decoy(
+        title,
+        SK,
+        None,
+        {"A15": "large collections, but all alike, and they end with the year", "A19": "enough keys"},
+        virtual=huge(tag, keys, each, size, 0),
+    )
+
+
+def heavy(tag: str, share: float, size: int, spec: str, attribute: str, count: int = 130) -> Rows:
+    """A share of the items has an attribute of some `size` bytes."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(count):
+            at = ago(chance, now)
+            row = {"pk": f"{tag}#{uuid(chance)}"} | filled(spec, chance, at)
+            length = int(size * (0.85 + 0.3 * chance.random()))
+            yield row | {attribute: text(chance, length if chance.random() < share else 300)}
+
+    return rows
+
+
+for title, tag, share, size, attribute, spec in (
+    ("letters with the PDF in them", "LETTER", 0.2, 210 * KB, "pdf", "to:name sent:day"),
+    ("chats as one list a chat", "CHAT", 0.25, 180 * KB, "messages", "begun:time by:name"),
+    ("product pages with their HTML", "PAGE", 0.3, 150 * KB, "html", "title"),
+    ("avatars as base64", "AVATAR", 0.4, 120 * KB, "png", "user:id"),
+    ("reports of a laboratory as JSON", "REPORT", 0.2, 300 * KB, "json", "patient:id made:time"),
+    ("tracks of trips as polylines", "TRIP", 0.3, 140 * KB, "polyline", "driver:name km:int"),
+    ("drawings near the limit", "DRAWING", 0.15, 335 * KB, "svg", "author:name"),
+    ("energy profiles of a year in one item", "PROFILE", 0.35, 160 * KB, "quarters", "meter:id year:2024|2025"),
+    ("firmware in parts of 250 KB", "FIRMWARE", 0.25, 250 * KB, "blob", "version:name"),
+):  # fmt: skip
+    plant(title, PK, heavy(tag, share, size, spec, attribute), "A13")
+for title, tag, spec, size, why in (
+    ("letters with a pointer to S3", "LETTER", "bucket:name object:id bytes:int", 200, "the file is in S3"),
+    ("thumbnails of two kilobytes", "THUMB", "image:id", 2 * KB, "two kilobytes"),
+    ("pages of four kilobytes", "PAGE", "title", 3_500, "one read unit each"),
+    ("settings of three kilobytes", "SETTINGS", "user:id", 3 * KB, "small"),
+    ("recipes of a kilobyte", "RECIPE", "title cook:name", KB, "small"),
+    ("notes of doctors, two kilobytes", "NOTE", "patient:id", 2 * KB, "small"),
+    ("contracts in S3, with their length here", "CONTRACT", "object:id bytes:int sha:id", 150, "bytes is a number"),
+    ("telegrams", "TELEGRAM", "to:name", 120, "a hundred bytes"),
+):  # fmt: skip
+    decoy(title, PK, heavy(tag, 1.0, size, spec, "words", 500), {"A13": why})
+
+
+def expired(tag: str, spec: str, attribute: str, share: float = 0.9, count: int = 900) -> Rows:
+    """Most were to be deleted days or months ago, by the attribute that says so."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(count):
+            late = chance.random() < share
+            until = now + (-4 - chance.random() * 150 if late else chance.random() * 3) * DAY
+            yield {
+                "pk": f"{tag}#{uuid(chance)}",
+                attribute: int(until),
+            } | filled(spec, chance, until - 2 * DAY)
+
+    return rows
+
+
+for title, tag, attribute, spec in (
+    ("sessions without TTL", "SESSION", "expiresAt", "user:id agent:name"),
+    ("one-time passwords without TTL", "OTP", "expires", "phone:int code:int"),
+    ("carts without TTL", "CART", "ttl", "customer:id sku:id"),
+    ("idempotency keys without TTL", "IDEM", "expiration", "answer"),
+    ("a cache of prices without TTL", "PRICE", "expires_at", "sku:id cents:int"),
+    ("locks of jobs without TTL", "LOCK", "expiry", "owner:id"),
+    ("links to reset a password, without TTL", "RESET", "expireAt", "mail user:id"),
+    ("tokens of devices without TTL", "TOKEN", "ttl", "device:id scope:name"),
+    ("reserved seats without TTL", "HOLD", "expires", "seat:id who:name"),
+):  # fmt: skip
+    plant(title, PK, expired(tag, spec, attribute), "A16")
+
+
+def ended(tag: str, spec: str, attribute: str) -> Rows:
+    """Records of the past that are kept."""
+    return flat(random_id(tag), spec, 750, **{attribute: lambda n, c, a: day(a)})
+
+
+for title, tag, attribute, spec, why in (
+    ("certificates that were valid once", "CERT", "validTo", "subject serial:id", "kept as evidence"),
+    ("births in a register", "BIRTH", "born", "who:name town:city", "a date is no time to be deleted"),
+    ("concerts of the past", "CONCERT", "held", "hall:city artist:name", "an archive"),
+    ("flights flown", "FLIGHT", "departed", "from:city to:city", "history"),
+    ("leases that have ended", "LEASE", "until", "flat:id tenant:name", "must be kept ten years"),
+):  # fmt: skip
+    decoy(title, PK, ended(tag, spec, attribute), {"A16": why})
+for title, rows, why in (
+    ("sessions with TTL", fading(random_id("USER"), "agent:name", 140, 6), "TTL is on, and nothing is late"),
+    ("tokens with TTL, with those of today expired", both(fading(random_id("USER"), "scope:name", 140, 6), flat(random_id("OLD"), "scope:name", 6, sk=lambda n, c, a: "TOKEN", expires=lambda n, c, a: int(a + 400 * DAY))), "TTL is on"),
+    ("reminders with TTL in a month", fading(random_id("PATIENT"), "words at:time", 150, 5), "they go after use"),
+):  # fmt: skip
+    decoy(title, EXPIRING, rows, {"A16": why})
+
+
+def relational(*tables: str, count: int = 300) -> Rows:
+    """Tables of a relational database in one, each row under its own id and with foreign keys."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        ids: list[str] = []
+        for one in tables:
+            kind, spec = one.split(" ", 1)
+            mine = [f"{kind.upper()}#{uuid(chance)}" for _ in range(count)]
+            for pk in mine:
+                row = {"pk": pk, "Type": kind} | filled(spec, chance, ago(chance, now))
+                yield row | ({"parent": chance.choice(ids)} if ids else {})
+            ids = mine
+
+    return rows
+
+
+for title, *tables in (
+    ("authors, books and copies, each under its own id", "Author who:name born:day", "Book title isbn:id", "Copy shelf:int state:in|out"),
+    ("clubs, teams and players without a sort key", "Club label town:city", "Team label league:name", "Player who:name shirt:int"),
+    ("farms, fields and harvests without a sort key", "Farm owner:name", "Field hectares:int", "Harvest tonnes:int day:day"),
+    ("forums, threads and posts without a sort key", "Forum label", "Thread subject", "Post words at:time"),
+    ("wards, patients and visits without a sort key", "Ward label", "Patient who:name", "Visit at:time doctor:name"),
+    ("depots, vans and tours without a sort key", "Depot town:city", "Van plate:id", "Tour day:day km:int"),
+    ("shops, orders and lines without a sort key", "Shop label", "Order cents:int", "Line sku:id pieces:int"),
+    ("grids, stations and outages without a sort key", "Grid owner:name", "Station town:city", "Outage from:time to:time"),
+):  # fmt: skip
+    plant(title, PK, relational(*tables), "A18", allowed={})
+for title, rows, why in (
+    ("short links by their code", flat(lambda n, c, a: f"{c.getrandbits(40):x}", "target clicks:int"), "one kind, read by its key"),
+    ("profiles by user", flat(random_id("USER"), "who:name town:city"), "a user has one profile"),
+    ("flags of features by user", flat(random_id("USER"), "beta:flag dark:flag"), "one item a user"),
+    ("prices by article", flat(random_id("SKU"), "cents:int currency:EUR|USD"), "one price an article"),
+    ("hashes of files", flat(lambda n, c, a: f"{c.getrandbits(160):040x}", "object:id bytes:int"), "found by the hash"),
+    ("states of devices", flat(random_id("DEVICE"), "celsius:int seen:time"), "the last state only"),
+):  # fmt: skip
+    decoy(title, PK, rows, {"A18": why, "A2": "one kind"})
+
+
+def crowded(keys: str, spec: str, count: int = 2_400) -> Rows:
+    """So few partition keys for all items, evenly."""
+    split = keys.split()
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(count):
+            at = ago(chance, now)
+            pk = split[number % len(split)]
+            yield {"pk": pk, "sk": uuid(chance)} | filled(spec, chance, at)
+
+    return rows
+
+
+EACH = {"A15": "each of the few collections is a large share"}
+for title, keys, spec in (
+    ("products and customers under the name of their kind", "PRODUCT CUSTOMER", "label since:day"),
+    ("orders by region", "emea apac amer", "cents:int buyer:name"),
+    ("readings by kind of sensor", "temperature humidity pressure", "sensor:id v:int"),
+    ("tasks by state", "todo doing review done", "subject who:name"),
+    ("citizens by district", "north south east west centre", "who:name street"),
+    ("parcels by depot", "Bonn Lyon Oslo", "to:city grams:int"),
+    ("everything under one key", "ALL", "label words"),
+):  # fmt: skip
+    plant(title, SK, crowded(keys, spec), "A19", allowed=ONE | EACH)
+for title, names, each in (
+    ("four plants with a million events each", "Bonn Lyon Oslo Graz", 1_000_000),
+    ("three tenants with eight hundred thousand rows each", "acme globex initech", 800_000),
+):
+    plant(
+        title,
+        SK,
+        None,
+        "A19",
+        virtual=Collections(
+            len(names.split()),
+            each,
+            body_of(400),
+            YEAR,
+            key=lambda n, c, names=tuple(names.split()): names[n % len(names)],
+        ),
+        allowed=ONE | EACH,
+    )
+
+for title, rows, why in (
+    ("a table of settings with three keys", crowded("mail billing search", "words", 12), "a dozen small items that hardly change"),
+    ("flags of features for two environments", crowded("staging production", "enabled:flag", 14), "it is tiny, and stays so"),
+    ("votes over two hundred shards", series(pooled("VOTE", 200), "ballot:id", 200, 6), "two hundred keys"),
+    ("tenants, a hundred and sixty of them", series(random_id("TENANT"), "who:name", 160, 7), "enough"),
+    ("exchange rates of six currencies", crowded("EUR USD GBP CHF JPY SEK", "rate:int", 18), "three rates a currency"),
+    ("cells of a map, three hundred", series(pooled("CELL", 300), "lat:int lon:int", 300, 5), "three hundred keys"),
+):  # fmt: skip
+    decoy(title, SK, rows, {"A19": why, "A15": "all alike"})
