@@ -47,7 +47,24 @@ BUSY = {
 Key = Callable[[int, Random, float], Any]
 Rows = Callable[[Random, float], Iterator[Item]]
 Writes = Callable[[Random, float, list[Item]], Iterator[Write]]
-SLUGS = "north harbour lime delta onyx quartz river summit tulip violet".split()
+SLUGS = [
+    "north",
+    "harbour",
+    "lime",
+    "delta",
+    "onyx",
+    "quartz",
+    "river",
+    "summit",
+    "tulip",
+    "violet",
+]
+
+
+def table(words: str) -> list[list[str]]:
+    """Rows of cells between semicolons; a row that ends with one goes on in the next line."""
+    lines = words.strip().replace(" ;\n", " ; ").splitlines()
+    return [[cell.strip() for cell in line.split(" ; ")] for line in lines]
 
 
 def plant(title: str, schema: Schema, items: Rows | None, *found: str, **more: Any) -> None:
@@ -289,16 +306,44 @@ def counted(template: str, start: int = 1) -> Key:
 
 
 for title, key, spec in (
-    ("invoices by their running number", counted("INVOICE#{:06}", 1), "issued:time cents:int buyer:name"),
-    ("support tickets by number, from the old help desk", counted("TICKET-{}", 10_001), "subject opened:time agent:name"),
+    (
+        "invoices by their running number",
+        counted("INVOICE#{:06}", 1),
+        "issued:time cents:int buyer:name",
+    ),
+    (
+        "support tickets by number, from the old help desk",
+        counted("TICKET-{}", 10_001),
+        "subject opened:time agent:name",
+    ),
     ("parcels by a counter of the depot", counted("PARCEL#{:09}", 48_100), "to:city grams:int"),
-    ("insurance policies in the order of signing", counted("POL-{:07}", 1_000_000), "holder:name begun:day premium:int"),
-    ("case files of a town hall, by number of the year", counted("2026/{:05}", 1), "clerk:name subject received:time"),
-    ("library cards given one after the other", counted("CARD#{}", 100_000), "reader:name branch:city joined:day"),
+    (
+        "insurance policies in the order of signing",
+        counted("POL-{:07}", 1_000_000),
+        "holder:name begun:day premium:int",
+    ),
+    (
+        "case files of a town hall, by number of the year",
+        counted("2026/{:05}", 1),
+        "clerk:name subject received:time",
+    ),
+    (
+        "library cards given one after the other",
+        counted("CARD#{}", 100_000),
+        "reader:name branch:city joined:day",
+    ),
     ("jobs of a render farm, counted", counted("job-{:08}", 1), "scene frames:int queued:time"),
-    ("patients by the hospital's running number", counted("PAT{:08}", 20_000_000), "ward:name admitted:time"),
-    ("ear tags of cattle, one after the other", counted("DE09{:08}", 35_800_000), "breed:name born:day farm:city"),
-):  # fmt: skip
+    (
+        "patients by the hospital's running number",
+        counted("PAT{:08}", 20_000_000),
+        "ward:name admitted:time",
+    ),
+    (
+        "ear tags of cattle, one after the other",
+        counted("DE09{:08}", 35_800_000),
+        "breed:name born:day farm:city",
+    ),
+):
     plant(title, PK, flat(key, spec, 800), "A1")
 
 plant(
@@ -310,20 +355,62 @@ plant(
 plant(
     "orders by number, with their lines",
     Schema("pk", "sk"),
-    series(counted("ORDER#{}", 500_001), "sku:id quantity:int", 400, 4, lambda n, *_: f"LINE#{n:03}"),
+    series(
+        counted("ORDER#{}", 500_001), "sku:id quantity:int", 400, 4, lambda n, *_: f"LINE#{n:03}"
+    ),
     "A1",
-)  # fmt: skip
+)
 
 for title, key, spec, why in (
-    ("goods by EAN", lambda n, c, a: f"EAN#4{c.randrange(10**12):012}", "label cents:int", "numbers of others, far apart"),
-    ("subscribers by telephone number", lambda n, c, a: f"TEL#+49{c.randrange(10**9, 10**10)}", "who:name plan:a|b", "numbers spread over all that there are"),
-    ("tweets by snowflake", lambda n, c, a: f"{(int(a * 1000) - 1_288_834_974_657) << 22 | c.getrandbits(22)}", "words author:id", "snowflakes are far apart: time, machine, sequence"),
-    ("accounts by IBAN", lambda n, c, a: f"IBAN#NL{c.randrange(10, 99)}BANK{c.randrange(10**10):010}", "owner:name cents:int", "with check digits, far apart"),
-    ("cards by token", lambda n, c, a: f"TOK#{c.randrange(10**15, 10**16)}", "expiry:day owner:name", "tokens are random numbers"),
-    ("cars by registration", lambda n, c, a: f"CAR#{c.choice('ABCDEFGHKLM')}{c.choice('NPRSTUV')}-{c.choice('XYZ')}{c.randrange(100, 10_000)}", "owner:name built:day", "not in order, and a letter part that differs"),
-    ("taxpayers by number", lambda n, c, a: f"TAX#{c.randrange(10**10, 10**11)}", "who:name office:city", "eleven digits, dealt at random"),
-    ("shipments by tracking number", lambda n, c, a: f"1Z{c.randrange(10**15):015}", "to:city sent:time", "few of a quadrillion are taken"),
-):  # fmt: skip
+    (
+        "goods by EAN",
+        lambda n, c, a: f"EAN#4{c.randrange(10**12):012}",
+        "label cents:int",
+        "numbers of others, far apart",
+    ),
+    (
+        "subscribers by telephone number",
+        lambda n, c, a: f"TEL#+49{c.randrange(10**9, 10**10)}",
+        "who:name plan:a|b",
+        "numbers spread over all that there are",
+    ),
+    (
+        "tweets by snowflake",
+        lambda n, c, a: f"{(int(a * 1000) - 1_288_834_974_657) << 22 | c.getrandbits(22)}",
+        "words author:id",
+        "snowflakes are far apart: time, machine, sequence",
+    ),
+    (
+        "accounts by IBAN",
+        lambda n, c, a: f"IBAN#NL{c.randrange(10, 99)}BANK{c.randrange(10**10):010}",
+        "owner:name cents:int",
+        "with check digits, far apart",
+    ),
+    (
+        "cards by token",
+        lambda n, c, a: f"TOK#{c.randrange(10**15, 10**16)}",
+        "expiry:day owner:name",
+        "tokens are random numbers",
+    ),
+    (
+        "cars by registration",
+        lambda n, c, a: f"CAR#{c.choice('ABCDEFGHKLM')}N-{c.choice('XYZ')}{c.randrange(10_000)}",
+        "owner:name built:day",
+        "not in order, and a letter part that differs",
+    ),
+    (
+        "taxpayers by number",
+        lambda n, c, a: f"TAX#{c.randrange(10**10, 10**11)}",
+        "who:name office:city",
+        "eleven digits, dealt at random",
+    ),
+    (
+        "shipments by tracking number",
+        lambda n, c, a: f"1Z{c.randrange(10**15):015}",
+        "to:city sent:time",
+        "few of a quadrillion are taken",
+    ),
+):
     decoy(title, PK, flat(key, spec, 750), {"A1": why})
 
 decoy(
@@ -350,16 +437,27 @@ def untagged(*specs: str, owners: int = 130, most: int = 3) -> Rows:
     return rows
 
 
-for title, *specs in (
-    ("clinic: visits, bills and letters, told apart by nobody", "doctor:name seen:time diagnosis", "cents:int due:day payer:name", "subject words posted:day"),
-    ("freight: containers, seals and inspections under bare ids", "size:int owner:name line:name", "number:int colour:name placed:time", "officer:name port:city passed:flag when:time"),
-    ("school: grades, absences and parents under the pupil", "subject:name mark:int given:day", "from:day to:day excuse", "guardian:name street phone:int"),
-    ("bank: standing orders, cards and limits under the account", "payee:name cents:int next:day", "pan:id expiry:day holder:name", "ceiling:int channel:name since:day"),
-    ("studio: takes, mixes and contracts under the song", "microphone:name seconds:int recorded:time", "engineer:name loudness:int", "party:name share:int signed:day"),
-    ("farm: fields, sprayings and yields of a grower", "hectares:int crop:name soil:name", "agent:name litres:int sprayed:time", "tonnes:int moisture:int harvested:day"),
-    ("fleet: trips, fuel and fines of a truck", "origin:city goal:city metres:int", "litres:int station:city paid:int", "paragraph points:int court:city"),
-    ("estate: viewings, offers and defects of a flat", "visitor:name at:time agent:name", "bidder:name cents:int until:day", "room:name defect fixed:flag"),
-):  # fmt: skip
+for title, *specs in table(
+    """
+    clinic: visits, bills and letters, told apart by nobody ; doctor:name seen:time diagnosis ;
+    cents:int due:day payer:name ; subject words posted:day
+    freight: containers, seals and inspections under bare ids ; size:int owner:name line:name ;
+    number:int colour:name placed:time ; officer:name port:city passed:flag when:time
+    school: grades, absences and parents under the pupil ; subject:name mark:int given:day ;
+    from:day to:day excuse ; guardian:name street phone:int
+    bank: standing orders, cards and limits under the account ; payee:name cents:int next:day ;
+    pan:id expiry:day holder:name ; ceiling:int channel:name since:day
+    studio: takes, mixes and contracts under the song ;
+    microphone:name seconds:int recorded:time ; engineer:name loudness:int ;
+    party:name share:int signed:day
+    farm: fields, sprayings and yields of a grower ; hectares:int crop:name soil:name ;
+    agent:name litres:int sprayed:time ; tonnes:int moisture:int harvested:day
+    fleet: trips, fuel and fines of a truck ; origin:city goal:city metres:int ;
+    litres:int station:city paid:int ; paragraph points:int court:city
+    estate: viewings, offers and defects of a flat ; visitor:name at:time agent:name ;
+    bidder:name cents:int until:day ; room:name defect fixed:flag
+    """
+):
     plant(title, SK, untagged(*specs), "A2", allowed={})
 
 plant(
@@ -399,27 +497,43 @@ def electro(service: str, root: str, *entities: str) -> Rows:
 decoy(
     "a library as ElectroDB stores it",
     SK,
-    electro("library", "isbn", "book title publisher:name released:day", "loan member:id until:day"),
+    electro(
+        "library", "isbn", "book title publisher:name released:day", "loan member:id until:day"
+    ),
     {"A2": "each item names its entity in __edb_e__"},
-)  # fmt: skip
+)
 decoy(
     "version control as ElectroDB stores it",
     SK,
-    electro("versioncontrol", "repo", "issue subject body by:name", "pullrequest branch by:name", "comment body"),
+    electro(
+        "versioncontrol",
+        "repo",
+        "issue subject body by:name",
+        "pullrequest branch by:name",
+        "comment body",
+    ),
     {"A2": "__edb_e__, and a key that says what it is"},
-)  # fmt: skip
+)
 decoy(
     "accounts and users as OneTable stores them",
     SK,
-    tree("Account", "label", "User 1-5 mail who:name", "Invoice 1-4 cents:int due:day", type_="_type"),
+    tree(
+        "Account", "label", "User 1-5 mail who:name", "Invoice 1-4 cents:int due:day", type_="_type"
+    ),
     {"A2": "_type tells the model"},
-)  # fmt: skip
+)
 decoy(
     "pokemons and trainers as dynamodb-toolbox stores them",
     SK,
-    tree("TRAINER", "who:name", "Pokemon 1-6 level:int caught:time", "Badge 1-3 gym:city", type_="_et"),
+    tree(
+        "TRAINER",
+        "who:name",
+        "Pokemon 1-6 level:int caught:time",
+        "Badge 1-3 gym:city",
+        type_="_et",
+    ),
     {"A2": "_et tells the entity"},
-)  # fmt: skip
+)
 decoy(
     "games and players with PynamoDB's discriminator",
     SK,
@@ -472,9 +586,11 @@ def optional(tag: str, required: str, *maybe: str) -> Rows:
 decoy(
     "profiles that leave much out",
     PK,
-    optional("PROFILE", "who:name joined:day", "phone:int", "motto", "town:city", "site", "pet:name"),
+    optional(
+        "PROFILE", "who:name joined:day", "phone:int", "motto", "town:city", "site", "pet:name"
+    ),
     {"A2": "one kind with optional attributes", "A18": "a profile is read by its id alone"},
-)  # fmt: skip
+)
 decoy(
     "sensors with different readings",
     PK,
@@ -501,13 +617,34 @@ def dated(template: str, spec: str, days: float = 120, each: int = 12, tag: str 
 
 
 for title, template, tag, spec, days, each in (
-    ("an audit log by the day", "%Y-%m-%d", "", "actor:name action:read|write|delete object:id", 120, 12),
-    ("page visits under VISITS# and the day", "%Y-%m-%d", "VISITS#", "path ms:int visitor:id", 100, 12),
-    ("meter readings of all houses by day without dashes", "%Y%m%d", "", "meter:id wh:int", 120, 12),
+    (
+        "an audit log by the day",
+        "%Y-%m-%d",
+        "",
+        "actor:name action:read|write|delete object:id",
+        120,
+        12,
+    ),
+    (
+        "page visits under VISITS# and the day",
+        "%Y-%m-%d",
+        "VISITS#",
+        "path ms:int visitor:id",
+        100,
+        12,
+    ),
+    (
+        "meter readings of all houses by day without dashes",
+        "%Y%m%d",
+        "",
+        "meter:id wh:int",
+        120,
+        12,
+    ),
     ("payments by the day of booking", "%Y/%m/%d", "PAY#", "iban:id cents:int", 110, 14),
     ("game matches by the hour of their end", "%Y-%m-%dT%H", "", "winner:id rounds:int", 20, 72),
     ("alarms of all plants by the hour", "%Y%m%d%H", "ALARM#", "plant:city level:int", 15, 96),
-):  # fmt: skip
+):
     plant(title, SK, dated(template, spec, days, each, tag), "A3", allowed=ONE | FEW)
 
 BY_DAY = Index("byDay", "day", "at")
@@ -517,12 +654,18 @@ def with_day(attribute: str, template: str = "%Y-%m-%d", tag: str = "") -> Calla
     return lambda number, chance, at: tag + moment(at).strftime(template)
 
 
-for title, tag, attribute, spec, template in (
-    ("orders, and an index by the day they were made", "ORDER", "orderDay", "cents:int buyer:name", "%Y-%m-%d"),
-    ("claims, and an index by the day they came in", "CLAIM", "received", "policy:id cents:int", "%Y-%m-%d"),
-    ("deliveries, and an index by the day of dispatch", "DELIVERY", "dispatched", "van:id to:city", "%Y%m%d"),
-    ("permits, and an index by the week of application", "PERMIT", "week", "street clerk:name", "%G-W%V"),
-):  # fmt: skip
+for title, tag, attribute, spec, template in table(
+    """
+    orders, and an index by the day they were made ; ORDER ; orderDay ; cents:int buyer:name ;
+    %Y-%m-%d
+    claims, and an index by the day they came in ; CLAIM ; received ; policy:id cents:int ;
+    %Y-%m-%d
+    deliveries, and an index by the day of dispatch ; DELIVERY ; dispatched ; van:id to:city ;
+    %Y%m%d
+    permits, and an index by the week of application ; PERMIT ; week ; street clerk:name ;
+    %G-W%V
+    """
+):
     plant(
         title,
         Schema("pk", indexes=(Index(f"by-{attribute}", attribute, "pk"),)),
@@ -540,9 +683,11 @@ decoy(
 decoy(
     "a device's events by device and month",
     EXPIRING,
-    fading(lambda n, c, a: f"DEV#{uuid(c)}#{moment(a - n % 6 * 30 * DAY):%Y-%m}", "volt:int", 220, 7),
+    fading(
+        lambda n, c, a: f"DEV#{uuid(c)}#{moment(a - n % 6 * 30 * DAY):%Y-%m}", "volt:int", 220, 7
+    ),
     {"A3": "the month only cuts the device's collection into pieces"},
-)  # fmt: skip
+)
 decoy(
     "events by day and one of 64 shards",
     EXPIRING,
@@ -571,8 +716,11 @@ decoy(
     "log entries by a ULID",
     PK,
     flat(lambda n, c, a: f"LOG#{ulid(a, c)}", "level:info|warn words", 800),
-    {"A3": "begins with the time, but each key is another and hashes elsewhere", "A1": "no numbers"},
-)  # fmt: skip
+    {
+        "A3": "begins with the time, but each key is another and hashes elsewhere",
+        "A1": "no numbers",
+    },
+)
 decoy(
     "objects by KSUID and uuid7",
     PK,
@@ -585,21 +733,33 @@ decoy(
 decoy(
     "flights by number and date",
     SK,
-    series(lambda n, c, a: f"FLIGHT#{c.choice('ABDLQ')}{c.randrange(100, 9999):04}#{day(a + n % 60 * DAY)}", "who:name seat:id", 300, 5, lambda n, c, a: f"SEAT#{n:03}"),
+    series(
+        lambda n, c, a: (
+            f"FLIGHT#{c.choice('ABDLQ')}{c.randrange(100, 9999):04}#{day(a + n % 60 * DAY)}"
+        ),
+        "who:name seat:id",
+        300,
+        5,
+        lambda n, c, a: f"SEAT#{n:03}",
+    ),
     {"A3": "a flight has a key of its own a day"},
-)  # fmt: skip
+)
 decoy(
     "readings with the day in the sort key",
     EXPIRING,
-    fading(random_id("METER"), "wh:int", 150, 10, lambda n, c, a: f"DAY#{day(a)}#{c.randrange(24):02}"),
+    fading(
+        random_id("METER"), "wh:int", 150, 10, lambda n, c, a: f"DAY#{day(a)}#{c.randrange(24):02}"
+    ),
     {"A3": "the day is in the sort key, under the meter"},
-)  # fmt: skip
+)
 
 
 # A9 and I1: indexes
 
 
-def indexed(tag: str, spec: str, index: Index, make: Key, share: float = 1.0, count: int = 900) -> tuple:
+def indexed(
+    tag: str, spec: str, index: Index, make: Key, share: float = 1.0, count: int = 900
+) -> tuple:
     """A table with an index, whose attribute `share` of the items have."""
 
     def rows(chance: Random, now: float) -> Iterator[Item]:
@@ -621,61 +781,180 @@ def often(usual: str, rare: str, share: float) -> Key:
     return lambda number, chance, at: rare if chance.random() < share else usual
 
 
-for title, tag, spec, attribute, make in (
-    ("complaints, and an index by state", "COMPLAINT", "customer:id words", "state", one_of("waiting assigned investigating resolved")),
-    ("employees, and an index by department", "EMP", "who:name hired:day", "dept", one_of("sales legal it hr ops")),
-    ("trucks, and an index by fuel", "TRUCK", "plate:id built:day", "fuel", one_of("diesel lng electric")),
-    ("tenders, and an index by country", "TENDER", "title cents:int", "country", one_of("DE FR NL PL")),
-    ("subscriptions, and an index by plan", "SUB", "account:id begun:time", "plan", one_of("free basic pro")),
-    ("tickets, and an index by priority", "TICKET", "subject agent:name", "priority", one_of("P1 P2 P3 P4 P5")),
-    ("animals, and an index by species", "ANIMAL", "ear:id born:day", "species", one_of("cow pig sheep goat")),
-    ("turbines, and an index by condition", "TURBINE", "park:city kw:int", "condition", one_of("running stopped fault service")),
-    ("samples, and an index by laboratory", "SAMPLE", "patient:id taken:time", "lab", one_of("Bonn Lyon Oslo")),
-    ("articles, and an index by language", "ARTICLE", "headline author:name", "lang", one_of("en de fr")),
-):  # fmt: skip
-    schema, rows = indexed(tag, spec, Index(f"by-{attribute}", attribute, "updatedAt"), make)
+for title, tag, spec, attribute, values in table(
+    """
+    complaints, and an index by state ; COMPLAINT ; customer:id words ; state ;
+    waiting assigned investigating resolved
+    employees, and an index by department ; EMP ; who:name hired:day ; dept ;
+    sales legal it hr ops
+    trucks, and an index by fuel ; TRUCK ; plate:id built:day ; fuel ; diesel lng electric
+    tenders, and an index by country ; TENDER ; title cents:int ; country ; DE FR NL PL
+    subscriptions, and an index by plan ; SUB ; account:id begun:time ; plan ; free basic pro
+    tickets, and an index by priority ; TICKET ; subject agent:name ; priority ; P1 P2 P3 P4 P5
+    animals, and an index by species ; ANIMAL ; ear:id born:day ; species ; cow pig sheep goat
+    turbines, and an index by condition ; TURBINE ; park:city kw:int ; condition ;
+    running stopped fault service
+    samples, and an index by laboratory ; SAMPLE ; patient:id taken:time ; lab ; Bonn Lyon Oslo
+    articles, and an index by language ; ARTICLE ; headline author:name ; lang ; en de fr
+    """
+):
+    index = Index(f"by-{attribute}", attribute, "updatedAt")
+    schema, rows = indexed(tag, spec, index, one_of(values))
     plant(title, schema, rows, f"A9 by-{attribute}", allowed=ONE | ALL_IN)
 
-for title, tag, spec, attribute, make in (
-    ("documents, and an index of those to review, with all in it", "DOC", "author:name title", "review", often("no", "yes", 0.03)),
-    ("payments, and an index of the failed, with all in it", "PAY", "cents:int iban:id", "failed", often("N", "Y", 0.02)),
-    ("messages, and an index of the undelivered, with all in it", "MSG", "sender:name words", "delivered", often("true", "false", 0.04)),
-    ("leases, and an index of the terminated, with all in it", "LEASE", "flat:id cents:int", "ended", often("0", "1", 0.05)),
-    ("inverters, and an index of the faulty, with all in it", "INV", "roof:id kw:int", "faulty", often("OK", "FAULT", 0.02)),
-    ("posts, and an index of the reported, with all in it", "POST", "author:name words", "reported", often("clean", "reported", 0.03)),
-    ("freight bills, and an index of the disputed, with all in it", "BILL", "carrier:name cents:int", "disputed", often("n", "y", 0.04)),
-    ("prescriptions, and an index of those to renew, with all in it", "RX", "drug:name doses:int", "renew", often("later", "now", 0.05)),
-):  # fmt: skip
-    schema, rows = indexed(tag, spec, Index(f"by-{attribute}", attribute, "updatedAt"), make)
-    plant(title, schema, rows, f"A9 by-{attribute}", f"I1 by-{attribute}")
+for title, tag, spec, attribute, values in table(
+    """
+    documents, and an index of those to review ; DOC ; author:name title ; review ; no yes
+    payments, and an index of the failed ; PAY ; cents:int iban:id ; failed ; N Y
+    messages, and an index of the undelivered ; MSG ; sender:name words ; delivered ; true false
+    leases, and an index of the terminated ; LEASE ; flat:id cents:int ; ended ; 0 1
+    inverters, and an index of the faulty ; INV ; roof:id kw:int ; faulty ; OK FAULT
+    posts, and an index of the reported ; POST ; author:name words ; reported ; clean reported
+    freight bills, and an index of the disputed ; BILL ; carrier:name cents:int ; disputed ; n y
+    prescriptions, and an index of those to renew ; RX ; drug:name doses:int ; renew ; later now
+    """
+):
+    index = Index(f"by-{attribute}", attribute, "updatedAt")
+    schema, rows = indexed(tag, spec, index, often(*values.split(), 0.03))
+    plant(f"{title}, with all in it", schema, rows, f"A9 by-{attribute}", f"I1 by-{attribute}")
 
 for title, tag, spec, attribute, share, make, why in (
-    ("issues, of which the escalated are in an index", "ISSUE", "subject by:name", "escalatedTo", 0.08, random_id("BOSS"), "only the escalated have the attribute, under many supervisors"),
-    ("games, of which the open are in an index by map and creator", "GAME", "made:time", "openBy", 0.1, random_id("PLAYER"), "sparse, and a key for each creator"),
-    ("loans of books, of which the overdue are in an index", "LOAN", "book:id", "overdueBy", 0.06, random_id("READER"), "sparse: it holds the overdue loans only"),
-    ("vehicles, of which the recalled are in an index by garage", "VIN", "colour:name", "recalledTo", 0.12, random_id("GARAGE"), "sparse, spread over garages"),
-    ("orders, of which those to pack are in an index by shelf", "ORDER", "cents:int", "packAt", 0.1, random_id("SHELF"), "goes away when it is packed"),
-    ("invoices, of which the unpaid are in an index by debtor", "INVOICE", "cents:int", "owedBy", 0.15, random_id("DEBTOR"), "unpaid only"),
-    ("devices, of which the unclaimed are in an index by batch", "DEVICE", "serial:id", "unclaimed", 0.1, random_id("BATCH"), "a tenth of the devices"),
-    ("applications, of which those with an objection are in an index", "APPLICATION", "street", "objector", 0.05, random_id("CITIZEN"), "one in twenty"),
-):  # fmt: skip
+    (
+        "issues, of which the escalated are in an index",
+        "ISSUE",
+        "subject by:name",
+        "escalatedTo",
+        0.08,
+        random_id("BOSS"),
+        "only the escalated have the attribute, under many supervisors",
+    ),
+    (
+        "games, of which the open are in an index by map and creator",
+        "GAME",
+        "made:time",
+        "openBy",
+        0.1,
+        random_id("PLAYER"),
+        "sparse, and a key for each creator",
+    ),
+    (
+        "loans of books, of which the overdue are in an index",
+        "LOAN",
+        "book:id",
+        "overdueBy",
+        0.06,
+        random_id("READER"),
+        "sparse: it holds the overdue loans only",
+    ),
+    (
+        "vehicles, of which the recalled are in an index by garage",
+        "VIN",
+        "colour:name",
+        "recalledTo",
+        0.12,
+        random_id("GARAGE"),
+        "sparse, spread over garages",
+    ),
+    (
+        "orders, of which those to pack are in an index by shelf",
+        "ORDER",
+        "cents:int",
+        "packAt",
+        0.1,
+        random_id("SHELF"),
+        "goes away when it is packed",
+    ),
+    (
+        "invoices, of which the unpaid are in an index by debtor",
+        "INVOICE",
+        "cents:int",
+        "owedBy",
+        0.15,
+        random_id("DEBTOR"),
+        "unpaid only",
+    ),
+    (
+        "devices, of which the unclaimed are in an index by batch",
+        "DEVICE",
+        "serial:id",
+        "unclaimed",
+        0.1,
+        random_id("BATCH"),
+        "a tenth of the devices",
+    ),
+    (
+        "applications, of which those with an objection are in an index",
+        "APPLICATION",
+        "street",
+        "objector",
+        0.05,
+        random_id("CITIZEN"),
+        "one in twenty",
+    ),
+):
     schema, rows = indexed(
-        tag, spec, Index(f"by-{attribute}", attribute, "updatedAt", projection="KEYS_ONLY"), make, share
+        tag,
+        spec,
+        Index(f"by-{attribute}", attribute, "updatedAt", projection="KEYS_ONLY"),
+        make,
+        share,
     )
     decoy(title, schema, rows, {f"I1 by-{attribute}": why, f"A9 by-{attribute}": "many keys"})
 
 for title, tag, spec, attribute, make, why in (
-    ("users, and an index by mail", "USER", "who:name", "mail", lambda n, c, a: mail(c), "a key for each user"),
-    ("tasks, and an index by assignee", "TASK", "subject due:day", "assignee", pooled("EMP", 220), "two hundred and twenty assignees, evenly"),
-    ("invoices, and an index by tenant and state", "INV", "cents:int", "tenantState", lambda n, c, a: pooled("T", 90)(n, c, a) + c.choice(["#open", "#paid"]), "the state is combined with ninety tenants"),
-    ("jobs, and an index by state and one of 64 shards", "JOB", "script", "stateShard", lambda n, c, a: f"{c.choice(['queued', 'done'])}#{n % 64:02}", "a state is spread over 64 keys"),
-    ("parcels, and an index by postcode", "PARCEL", "grams:int", "postcode", lambda n, c, a: f"{n % 400 * 97 + 10_000}", "four hundred postcodes, evenly"),
-    ("fields, and an index by geohash", "FIELD", "crop:name", "geohash", lambda n, c, a: f"u1{c.choice('hjkm')}{c.choice('0123456789bcdefg')}{c.choice('0123456789bcdefg')}", "a thousand cells"),
-):  # fmt: skip
+    (
+        "users, and an index by mail",
+        "USER",
+        "who:name",
+        "mail",
+        lambda n, c, a: mail(c),
+        "a key for each user",
+    ),
+    (
+        "tasks, and an index by assignee",
+        "TASK",
+        "subject due:day",
+        "assignee",
+        pooled("EMP", 220),
+        "two hundred and twenty assignees, evenly",
+    ),
+    (
+        "invoices, and an index by tenant and state",
+        "INV",
+        "cents:int",
+        "tenantState",
+        lambda n, c, a: pooled("T", 90)(n, c, a) + c.choice(["#open", "#paid"]),
+        "the state is combined with ninety tenants",
+    ),
+    (
+        "jobs, and an index by state and one of 64 shards",
+        "JOB",
+        "script",
+        "stateShard",
+        lambda n, c, a: f"{c.choice(['queued', 'done'])}#{n % 64:02}",
+        "a state is spread over 64 keys",
+    ),
+    (
+        "parcels, and an index by postcode",
+        "PARCEL",
+        "grams:int",
+        "postcode",
+        lambda n, c, a: f"{n % 400 * 97 + 10_000}",
+        "four hundred postcodes, evenly",
+    ),
+    (
+        "fields, and an index by geohash",
+        "FIELD",
+        "crop:name",
+        "geohash",
+        lambda n, c, a: (
+            f"u1{c.choice('hjkm')}{c.choice('0123456789bcdefg')}{c.choice('0123456789bcdefg')}"
+        ),
+        "a thousand cells",
+    ),
+):
     schema, rows = indexed(tag, spec, Index(f"by-{attribute}", attribute, "updatedAt"), make)
-    decoy(
-        title, schema, rows, {f"A9 by-{attribute}": why}, allowed=ONE | ALL_IN
-    )
+    decoy(title, schema, rows, {f"A9 by-{attribute}": why}, allowed=ONE | ALL_IN)
 
 
 # A7: how many indexes
@@ -694,19 +973,61 @@ def many(tag: str, names: list[str], count: int = 600) -> Rows:
 
 
 for title, tag, names, projection in (
-    ("a CRM with twelve indexes", "LEAD", "owner city phone campaign industry source team mail street plan referrer partner", "ALL"),
-    ("a property portal with an index for each filter", "FLAT", "rooms price rent floor heating balcony kitchen district agent built", "ALL"),
-    ("a job board with fourteen indexes", "AD", "employer city salary title field degree hours begin contract benefit language travel remote grade", "KEYS_ONLY"),
-    ("used cars with an index a column", "CAR", "make model colour mileage power seats doors fuel price dealer", "ALL"),
-    ("lab samples with eleven indexes", "SAMPLE", "patient doctor lab panel device reagent batch courier shelf method result", "ALL"),
-    ("assets of a utility with fifteen indexes", "ASSET", "site feeder vendor model owner crew zone voltage phase pole meter relay breaker cable panel", "KEYS_ONLY"),
-    ("tenders with ten indexes, as the old database had", "TENDER", "buyer region cpv lot amount deadline clerk procedure title portal", "ALL"),
-    ("a music catalogue with thirteen indexes", "TRACK", "artist album genre label year key tempo mood composer producer studio isrc language", "ALL"),
-):  # fmt: skip
+    (
+        "a CRM with twelve indexes",
+        "LEAD",
+        "owner city phone campaign industry source team mail street plan referrer partner",
+        "ALL",
+    ),
+    (
+        "a property portal with an index for each filter",
+        "FLAT",
+        "rooms price rent floor heating balcony kitchen district agent built",
+        "ALL",
+    ),
+    (
+        "a job board with thirteen indexes",
+        "AD",
+        "employer city salary title field degree hours begin contract benefit tongue travel grade",
+        "KEYS_ONLY",
+    ),
+    (
+        "used cars with an index a column",
+        "CAR",
+        "make model colour mileage power seats doors fuel price dealer",
+        "ALL",
+    ),
+    (
+        "lab samples with eleven indexes",
+        "SAMPLE",
+        "patient doctor lab panel device reagent batch courier shelf method result",
+        "ALL",
+    ),
+    (
+        "assets of a utility with fourteen indexes",
+        "ASSET",
+        "site feeder vendor model owner crew zone voltage phase pole meter relay breaker cable",
+        "KEYS_ONLY",
+    ),
+    (
+        "tenders with ten indexes, as the old database had",
+        "TENDER",
+        "buyer region cpv lot amount deadline clerk procedure title portal",
+        "ALL",
+    ),
+    (
+        "a music catalogue with thirteen indexes",
+        "TRACK",
+        "artist album genre label year key tempo mood composer producer studio isrc language",
+        "ALL",
+    ),
+):
     split = names.split()
     plant(
         title,
-        Schema("pk", indexes=tuple(Index(f"by-{one}", one, projection=projection) for one in split)),
+        Schema(
+            "pk", indexes=tuple(Index(f"by-{one}", one, projection=projection) for one in split)
+        ),
         many(tag, split),
         "A7",
         allowed=ONE | ALL_IN,
@@ -738,24 +1059,62 @@ def overloaded(tag: str, *kinds: str, indexes: int = 2) -> Rows:
 
 
 for title, indexes, rows, why in (
-    ("social network with two overloaded indexes", (GSI1, GSI2), overloaded("U", "Post words", "Follow since:day", "Like at:time"), "two indexes for all questions"),
-    ("an online shop with three overloaded indexes", (GSI1, GSI2, GSI3), overloaded("C", "Order cents:int", "Invoice due:day", "Shipment to:city", indexes=3), "three indexes, of which each answers several questions"),
-    ("warehouse stock with an inverted index", (INVERTED,), tree("PRODUCT", "label", "Stock 2-5 pieces:int", "Delivery 1-3 from:city"), "one index"),
-    ("clinical trials with two overloaded indexes", (GSI1, GSI2), overloaded("TRIAL", "Visit dose:int", "Event grade:int"), "two"),
-    ("court files with three overloaded indexes", (GSI1, GSI2, GSI3), overloaded("FILE", "Hearing room:name", "Brief pages:int", indexes=3), "three"),
-    ("harvests with an index by buyer", (GSI1,), overloaded("FARM", "Harvest tonnes:int", "Sale cents:int", indexes=1), "one"),
-):  # fmt: skip
-    decoy(
-        title, Schema(sort="sk", indexes=indexes), rows, {"A7": why}, allowed=ALL_IN
-    )
+    (
+        "social network with two overloaded indexes",
+        (GSI1, GSI2),
+        overloaded("U", "Post words", "Follow since:day", "Like at:time"),
+        "two indexes for all questions",
+    ),
+    (
+        "an online shop with three overloaded indexes",
+        (GSI1, GSI2, GSI3),
+        overloaded("C", "Order cents:int", "Invoice due:day", "Shipment to:city", indexes=3),
+        "three indexes, of which each answers several questions",
+    ),
+    (
+        "warehouse stock with an inverted index",
+        (INVERTED,),
+        tagged_keys("stock pieces:int", "delivery from:city"),
+        "one index",
+    ),
+    (
+        "clinical trials with two overloaded indexes",
+        (GSI1, GSI2),
+        overloaded("TRIAL", "Visit dose:int", "Event grade:int"),
+        "two",
+    ),
+    (
+        "court files with three overloaded indexes",
+        (GSI1, GSI2, GSI3),
+        overloaded("FILE", "Hearing room:name", "Brief pages:int", indexes=3),
+        "three",
+    ),
+    (
+        "harvests with an index by buyer",
+        (GSI1,),
+        overloaded("FARM", "Harvest tonnes:int", "Sale cents:int", indexes=1),
+        "one",
+    ),
+):
+    decoy(title, Schema(sort="sk", indexes=indexes), rows, {"A7": why}, allowed=ALL_IN)
 
 for title, names, why in (
-    ("members with indexes by mail, phone and card", ["mail", "phone", "card"], "three ways to log in"),
-    ("parts with four small indexes", ["maker", "shelf", "drawing", "batch"], "four, and keys only"),
+    (
+        "members with indexes by mail, phone and card",
+        ["mail", "phone", "card"],
+        "three ways to log in",
+    ),
+    (
+        "parts with four small indexes",
+        ["maker", "shelf", "drawing", "batch"],
+        "four, and keys only",
+    ),
 ):
     decoy(
         title,
-        Schema("pk", indexes=tuple(Index(f"by-{one}", one, projection="KEYS_ONLY") for one in names)),
+        Schema(
+            "pk", indexes=tuple(Index(f"by-{one}", one, projection="KEYS_ONLY") for one in names)
+        ),
         many("M", names),
         {"A7": why},
         allowed=ONE | ALL_IN,
@@ -791,20 +1150,62 @@ for title, tag, template, each, spec in (
     ("instalments of loans by number", "LOAN", "RATE#{}", 36, "cents:int due:day"),
     ("frames of scans, frame_0 on", "SCAN", "frame_{}", 32, "exposure:int"),
     ("minutes of a council by item of the agenda", "SESSION", "TOP {}", 16, "subject votes:int"),
-):  # fmt: skip
+):
     start = 0 if "frame" in template else 1
     plant(title, SK, pages(tag, template, each, spec, start=start), "E1")
 
 for title, schema, rows, why in (
-    ("pages of manuals, with zeros", SK, pages("MANUAL", "PAGE#{:04}", 22, "words"), "padded to four digits"),
-    ("revisions as numbers", Schema("pk", "sk:N"), series(random_id("WIKI"), "words", 120, 15, lambda n, c, a: n + 1), "a number sorts as a number"),
-    ("points of a track by milliseconds", SK, series(random_id("TRACK"), "lat:int lon:int", 120, 14, lambda n, c, a: f"AT#{int(a * 1000)}"), "thirteen digits, all of them"),
-    ("questions one to nine", SK, pages("EXAM", "Q{}", 9, "answer mark:int", 150), "one digit, all of them"),
-    ("seats by row and number, padded", SK, pages("HALL", "ROW03#SEAT{:03}", 30, "price:int", 90), "padded"),
-    ("versions by ULID", SK, series(random_id("FILE"), "bytes:int", 120, 12, lambda n, c, a: f"VERSION#{ulid(a, c)}"), "no numbers"),
-    ("rounds from 100 to 139", SK, pages("CUP", "ROUND#{}", 40, "home:id away:id", 90, 100), "all have three digits"),
-    ("blocks by hexadecimal height", SK, pages("CHAIN", "{:08x}", 30, "hash:id", 90), "padded hexadecimal"),
-):  # fmt: skip
+    (
+        "pages of manuals, with zeros",
+        SK,
+        pages("MANUAL", "PAGE#{:04}", 22, "words"),
+        "padded to four digits",
+    ),
+    (
+        "revisions as numbers",
+        Schema("pk", "sk:N"),
+        series(random_id("WIKI"), "words", 120, 15, lambda n, c, a: n + 1),
+        "a number sorts as a number",
+    ),
+    (
+        "points of a track by milliseconds",
+        SK,
+        series(
+            random_id("TRACK"), "lat:int lon:int", 120, 14, lambda n, c, a: f"AT#{int(a * 1000)}"
+        ),
+        "thirteen digits, all of them",
+    ),
+    (
+        "questions one to nine",
+        SK,
+        pages("EXAM", "Q{}", 9, "answer mark:int", 150),
+        "one digit, all of them",
+    ),
+    (
+        "seats by row and number, padded",
+        SK,
+        pages("HALL", "ROW03#SEAT{:03}", 30, "price:int", 90),
+        "padded",
+    ),
+    (
+        "versions by ULID",
+        SK,
+        series(random_id("FILE"), "bytes:int", 120, 12, lambda n, c, a: f"VERSION#{ulid(a, c)}"),
+        "no numbers",
+    ),
+    (
+        "rounds from 100 to 139",
+        SK,
+        pages("CUP", "ROUND#{}", 40, "home:id away:id", 90, 100),
+        "all have three digits",
+    ),
+    (
+        "blocks by hexadecimal height",
+        SK,
+        pages("CHAIN", "{:08x}", 30, "hash:id", 90),
+        "padded hexadecimal",
+    ),
+):
     decoy(title, schema, rows, {"E1": why}, allowed=ONE)
 
 
@@ -924,7 +1325,9 @@ table = boto3.resource("dynamodb").Table(os.environ["TABLE"])
 
 
 """
-ORDERS = tree("CUSTOMER", "who:name town:city", "Order 2-6 cents:int paid:flag", "Address 1-2 street")
+ORDERS = tree(
+    "CUSTOMER", "who:name town:city", "Order 2-6 cents:int paid:flag", "Address 1-2 street"
+)
 TENANTS = tree("TENANT", "label plan:free|pro", "User 2-6 who:name", "Project 1-4 title begun:day")
 DEVICES = fading(random_id("DEVICE"), "celsius:int volt:int", 130, 10)
 USERS = flat(random_id("USER"), "who:name town:city joined:day", 700, mail=lambda n, c, a: mail(c))
@@ -933,20 +1336,39 @@ for title, rows, schema, where, attribute, every in (
     ("a login that scans for the mail address", USERS, PK, "#a = :v", "mail", 2),
     ("a kiosk that scans for the owner of a name", USERS, PK, "#a = :v", "who", 3),
     ("a map that scans for a town", USERS, PK, "#a = :v", "town", 3),
-    ("a goods page that reads the whole table", flat(random_id("SKU"), "label cents:int", 600), PK, "", "", 2),
-    ("a switchboard that reads all extensions for each call", flat(random_id("EXT"), "who:name room:int", 500), PK, "", "", 2),
+    (
+        "a goods page that reads the whole table",
+        flat(random_id("SKU"), "label cents:int", 600),
+        PK,
+        "",
+        "",
+        2,
+    ),
+    (
+        "a switchboard that reads all extensions for each call",
+        flat(random_id("EXT"), "who:name room:int", 500),
+        PK,
+        "",
+        "",
+        2,
+    ),
     ("a dashboard that reads all tenants each time", TENANTS, SK, "", "", 2),
-):  # fmt: skip
+):
     found = ("A4", "A5") if where else ("A4",)
     plant(title, schema, rows, *found, application=scans(every, where, attribute))
 
 for title, body in (
-    ("code: a handler that scans for a user", '''def handler(event, context):
+    (
+        "code: a handler that scans for a user",
+        '''def handler(event, context):
     """Who has this mail address?"""
     answer = table.scan(FilterExpression=Attr("mail").eq(event["mail"]))
     return answer["Items"][0]
-'''),
-    ("code: a route that lists all by scan", '''def list_all(event, context):
+''',
+    ),
+    (
+        "code: a route that lists all by scan",
+        """def list_all(event, context):
     rows = []
     page = table.scan()
     rows.extend(page["Items"])
@@ -954,8 +1376,9 @@ for title, body in (
         page = table.scan(ExclusiveStartKey=page["LastEvaluatedKey"])
         rows.extend(page["Items"])
     return {"statusCode": 200, "body": rows}
-'''),
-):  # fmt: skip
+""",
+    ),
+):
     plant(
         title,
         PK,
@@ -965,7 +1388,10 @@ for title, body in (
         allowed=ONE | {"A5": "the scan has a filter"},
     )
 
-for title, per_minute in (("metrics: a table that is scanned all day", 40), ("metrics: scans by a poller", 6)):
+for title, per_minute in (
+    ("metrics: a table that is scanned all day", 40),
+    ("metrics: scans by a poller", 6),
+):
     plant(
         title,
         SK,
@@ -981,11 +1407,52 @@ for title, per_minute in (("metrics: a table that is scanned all day", 40), ("me
     )
 
 for title, code, why in (
-    ("code: scanning barcodes", "def handler(scanner, event):\n    return [scanner.scan(code) for code in event['codes']]\n", "a scanner of barcodes"),
-    ("code: keys of Redis by scan_iter", "import redis\n\ncache = redis.Redis()\n\n\ndef old():\n    return [one for one in cache.scan_iter('session:*')]\n", "Redis, and not DynamoDB"),
-    ("code: images scanned for leaks", "import boto3\n\necr = boto3.client('ecr')\n\n\ndef check(tag):\n    return ecr.start_image_scan(repositoryName='app', imageId={'imageTag': tag})\n", "another service"),
-    ("code: a comment that warns of scans", HEAD + "# never table.scan() here: query by the key\n\n\ndef orders(pk):\n    return table.query(KeyConditionExpression=Key('pk').eq(pk))['Items']\n", "it is a comment; the code queries"),
-):  # fmt: skip
+    (
+        "code: scanning barcodes",
+        """
+def handler(scanner, event):
+    return [scanner.scan(code) for code in event["codes"]]
+""",
+        "a scanner of barcodes",
+    ),
+    (
+        "code: keys of Redis by scan_iter",
+        """
+import redis
+
+cache = redis.Redis()
+
+
+def old():
+    return [one for one in cache.scan_iter("session:*")]
+""",
+        "Redis, and not DynamoDB",
+    ),
+    (
+        "code: images scanned for leaks",
+        """
+import boto3
+
+ecr = boto3.client("ecr")
+
+
+def check(tag):
+    return ecr.start_image_scan(repositoryName="app", imageId={"imageTag": tag})
+""",
+        "another service",
+    ),
+    (
+        "code: a comment that warns of scans",
+        HEAD
+        + """# never table.scan() here: query by the key
+
+
+def orders(pk):
+    return table.query(KeyConditionExpression=Key("pk").eq(pk))["Items"]
+""",
+        "it is a comment; the code queries",
+    ),
+):
     decoy(title, SK, ORDERS, {"A4": why, "A5": "no filter at all"}, code={"app.py": code})
 
 decoy(
@@ -1046,36 +1513,58 @@ def stated(tag: str, attribute: str, usual: str, rare: str, share: float, spec: 
 
 for title, tag, attribute, usual, rare, share, spec in (
     ("open orders by a filter on state", "CUSTOMER", "state", "closed", "open", 0.03, "cents:int"),
-    ("warnings of a device by a filter on STATE", "d", "State", "NORMAL", "WARNING4", 0.04, "operator:name"),
+    (
+        "warnings of a device by a filter on STATE",
+        "d",
+        "State",
+        "NORMAL",
+        "WARNING4",
+        0.04,
+        "operator:name",
+    ),
     ("unread messages by a filter", "INBOX", "read", "y", "n", 0.03, "words sender:name"),
-    ("failed payments by a filter on status", "ACC", "status", "settled", "failed", 0.02, "cents:int"),
+    (
+        "failed payments by a filter on status",
+        "ACC",
+        "status",
+        "settled",
+        "failed",
+        0.02,
+        "cents:int",
+    ),
     ("faulty panels by a filter", "ROOF", "condition", "fine", "faulty", 0.02, "watt:int"),
     ("late trains by a filter on delay", "LINE", "late", "no", "yes", 0.05, "stop:city"),
     ("sick cattle by a filter", "FARM", "health", "well", "sick", 0.03, "ear:id"),
-    ("overdue loans of a branch by a filter on status", "BRANCH", "status", "back", "overdue", 0.04, "book:id"),
-):  # fmt: skip
+    (
+        "overdue loans of a branch by a filter on status",
+        "BRANCH",
+        "status",
+        "back",
+        "overdue",
+        0.04,
+        "book:id",
+    ),
+):
     plant(
         title,
         SK,
         stated(tag, attribute, usual, rare, share, spec),
         "A5",
-        application=queries(
-            where="#s = :s", names={"#s": attribute}, values={":s": {"S": rare}}
-        ),
+        application=queries(where="#s = :s", names={"#s": attribute}, values={":s": {"S": rare}}),
     )
 
-for title, attribute, usual, rare, why in (
-    ("deleted notes left out by a filter", "gone", "n", "y", "the filter leaves out three in a hundred"),
-    ("hidden comments left out by a filter", "hidden", "no", "yes", "nearly all that is read is returned"),
-):  # fmt: skip
+for title, attribute, usual, rare, why in table(
+    """
+    deleted notes left out by a filter ; gone ; n ; y ; the filter leaves out three in a hundred
+    hidden comments left out by a filter ; hidden ; no ; yes ; nearly all that is read is returned
+    """
+):
     decoy(
         title,
         SK,
         stated("NOTEBOOK", attribute, usual, rare, 0.03, "words"),
         {"A5": why},
-        application=queries(
-            where="#s = :s", names={"#s": attribute}, values={":s": {"S": usual}}
-        ),
+        application=queries(where="#s = :s", names={"#s": attribute}, values={":s": {"S": usual}}),
     )
 decoy(
     "sessions that have expired left out by a filter, as AWS advises",
@@ -1098,7 +1587,7 @@ decoy(
     {"A5": "a condition of a write, a filter in Python, and a policy of SNS"},
     code={
         "app.py": HEAD
-        + '''sns = boto3.client("sns")
+        + """sns = boto3.client("sns")
 
 
 def create(row):
@@ -1112,38 +1601,53 @@ def paid(pk):
 
 def subscribe(topic, queue):
     sns.subscribe(TopicArn=topic, Endpoint=queue, Attributes={"FilterPolicy": "{}"})
-'''
+"""
     },
     allowed=ONE | {"A14": "create puts one item"},
 )
 
 LOOPS = (
-    ("a basket read good by good", '''def basket(skus):
+    (
+        "a basket read good by good",
+        """def basket(skus):
     found = []
     for sku in skus:
         found.append(table.get_item(Key={"pk": sku})["Item"])
     return found
-'''),
-    ("members of a team by a comprehension", '''def members(ids):
+""",
+    ),
+    (
+        "members of a team by a comprehension",
+        """def members(ids):
     return [table.get_item(Key={"pk": f"USER#{one}"}).get("Item") for one in ids]
-'''),
-    ("readings put one after the other", '''def store(readings):
+""",
+    ),
+    (
+        "readings put one after the other",
+        """def store(readings):
     for reading in readings:
         table.put_item(Item={"pk": reading["sensor"], "sk": reading["at"], "v": reading["v"]})
-'''),
-    ("carts deleted one after the other", '''def clear(carts):
+""",
+    ),
+    (
+        "carts deleted one after the other",
+        """def clear(carts):
     for cart in carts:
         table.delete_item(Key={"pk": cart})
-'''),
-    ("invoices imported row by row", '''import csv
+""",
+    ),
+    (
+        "invoices imported row by row",
+        """import csv
 
 
 def load(path):
     with open(path) as file:
         for row in csv.DictReader(file):
             table.put_item(Item=row)
-'''),
-)  # fmt: skip
+""",
+    ),
+)
 for title, body in LOOPS:
     plant(f"code: {title}", PK, USERS, "A14", code={"app.py": HEAD + body})
 
@@ -1151,17 +1655,26 @@ for title, rows in (
     ("an order and its lines, each by a get", ORDERS),
     ("a tenant's users and projects, each by a get", TENANTS),
     ("a playlist, track by track", tree("LIST", "title", "Track 6-12 artist:name seconds:int")),
-    ("a patient's findings, one by one", tree("PATIENT", "who:name", "Finding 5-9 words", "Visit 2-4 at:time")),
-):  # fmt: skip
+    (
+        "a patient's findings, one by one",
+        tree("PATIENT", "who:name", "Finding 5-9 words", "Visit 2-4 at:time"),
+    ),
+):
     plant(title, SK, rows, "A14", application=one_by_one)
 
 for title, body, why in (
-    ("a batch writer in a loop", '''def store(rows):
+    (
+        "a batch writer in a loop",
+        """def store(rows):
     with table.batch_writer() as batch:
         for row in rows:
             batch.put_item(Item=row)
-''', "batch_writer sends them in batches"),
-    ("attempts in a loop", '''import time
+""",
+        "batch_writer sends them in batches",
+    ),
+    (
+        "attempts in a loop",
+        """import time
 
 
 def read(pk):
@@ -1171,8 +1684,12 @@ def read(pk):
         except table.meta.client.exceptions.ProvisionedThroughputExceededException:
             time.sleep(2**attempt / 10)
     raise TimeoutError(pk)
-''', "one item, tried again after it was throttled"),
-    ("pages of a query in a loop", '''def all_of(pk):
+""",
+        "one item, tried again after it was throttled",
+    ),
+    (
+        "pages of a query in a loop",
+        """def all_of(pk):
     asked = {"KeyConditionExpression": Key("pk").eq(pk)}
     while True:
         page = table.query(**asked)
@@ -1180,23 +1697,35 @@ def read(pk):
         if "LastEvaluatedKey" not in page:
             return
         asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-''', "pages of one query"),
-    ("counters updated in a loop", '''def add(votes):
+""",
+        "pages of one query",
+    ),
+    (
+        "counters updated in a loop",
+        """def add(votes):
     for candidate, count in votes.items():
         table.update_item(
             Key={"pk": candidate},
             UpdateExpression="ADD votes :n",
             ExpressionAttributeValues={":n": count},
         )
-''', "there is no batch for updates"),
-    ("objects of S3 in a loop", '''s3 = boto3.client("s3")
+""",
+        "there is no batch for updates",
+    ),
+    (
+        "objects of S3 in a loop",
+        """s3 = boto3.client("s3")
 
 
 def bodies(keys):
     for key in keys:
         yield s3.get_object(Bucket="documents", Key=key)["Body"].read()
-''', "S3 has no batch"),
-    ("batches of a hundred keys in a loop", '''client = boto3.client("dynamodb")
+""",
+        "S3 has no batch",
+    ),
+    (
+        "batches of a hundred keys in a loop",
+        """client = boto3.client("dynamodb")
 
 
 def read(keys):
@@ -1206,8 +1735,10 @@ def read(keys):
             answer = client.batch_get_item(RequestItems=asked)
             yield from answer["Responses"]["Users"]
             asked = answer.get("UnprocessedKeys", {})
-''', "it is a loop of batches"),
-):  # fmt: skip
+""",
+        "it is a loop of batches",
+    ),
+):
     decoy(f"code: {title}", PK, USERS, {"A14": why}, code={"app.py": HEAD + body})
 decoy(
     "an application that reads in batches of 25",
@@ -1220,7 +1751,10 @@ decoy(
     "items asked for by many users, one each",
     PK,
     USERS,
-    {"A14": "each get is of another user's request; nothing to batch", "A17": "eventually consistent"},
+    {
+        "A14": "each get is of another user's request; nothing to batch",
+        "A17": "eventually consistent",
+    },
     application=gets(),
 )
 
@@ -1231,20 +1765,33 @@ for title, rows, schema, work in (
     ("every query by prefix consistent", ORDERS, SK, queries(1.0, begins="ORDER#")),
     ("gets of a catalogue consistent", flat(random_id("SKU"), "label cents:int"), PK, gets(1.0)),
     ("readings of devices, all consistent", DEVICES, EXPIRING, queries(1.0)),
-    ("timetables, read consistently by all", tree("LINE", "label", "Stop 4-9 at:city"), SK, queries(1.0)),
+    (
+        "timetables, read consistently by all",
+        tree("LINE", "label", "Stop 4-9 at:city"),
+        SK,
+        queries(1.0),
+    ),
     ("menus, read consistently", tree("CAFE", "label", "Dish 3-8 cents:int"), SK, gets(0.95)),
-):  # fmt: skip
+):
     plant(title, schema, rows, "A17", application=work)
 for title, rows, schema, work, why in (
     ("one get in fifty consistent, after a write", USERS, PK, gets(0.02), "few, and for a reason"),
     ("queries that are eventually consistent", ORDERS, SK, queries(0.0), "none is consistent"),
-    ("one query in thirty consistent, before a payment", ORDERS, SK, queries(0.03), "where money is moved"),
+    (
+        "one query in thirty consistent, before a payment",
+        ORDERS,
+        SK,
+        queries(0.03),
+        "where money is moved",
+    ),
     ("gets that say ConsistentRead is false", TENANTS, SK, gets(0.0), "they say no"),
     ("two gets in a hundred consistent, of locks", TENANTS, SK, gets(0.02), "locks only"),
-):  # fmt: skip
+):
     decoy(title, schema, rows, {"A17": why}, application=work)
 for title, body, why in (
-    ("code: a lock that is read consistently", '''def held(lock):
+    (
+        "code: a lock that is read consistently",
+        """def held(lock):
     return "Item" in table.get_item(Key={"pk": lock}, ConsistentRead=True)
 
 
@@ -1258,11 +1805,17 @@ def friend(pk):
 
 def team(pk):
     return table.query(KeyConditionExpression=Key("pk").eq(pk))["Items"]
-''', "only the lock's"),
-    ("code: reads that are said to be not consistent", '''def user(pk):
+""",
+        "only the lock's",
+    ),
+    (
+        "code: reads that are said to be not consistent",
+        """def user(pk):
     return table.get_item(Key={"pk": pk}, ConsistentRead=False).get("Item")
-''', "False is the default"),
-):  # fmt: skip
+""",
+        "False is the default",
+    ),
+):
     decoy(title, PK, USERS, {"A17": why}, code={"app.py": HEAD + body})
 
 
@@ -1298,7 +1851,7 @@ for title, tag, size, giant in (
     ("parcels of one large sender, an LSI and 9.2 GB", "SENDER", 2_500, 3_680_000),
     ("records of a university hospital, an LSI and 9.5 GB", "HOSPITAL", 4_000, 2_370_000),
     ("trades of one symbol, an LSI and 9 GB", "SYMBOL", 1_200, 7_450_000),
-):  # fmt: skip
+):
     plant(
         title,
         Schema(sort="sk", indexes=(local("byLabel"),)),
@@ -1327,10 +1880,25 @@ for title, tag, size, giant in (
     )
 
 for title, indexes, rows, why in (
-    ("posts of users, with an LSI by topic", (local("byTopic", "topic"),), series(random_id("U"), "topic:red|green|blue words", 130, 12), "a dozen small items a user"),
-    ("music by artist, with an LSI by album", (local("byAlbum", "album"),), series(random_id("ARTIST"), "album:name seconds:int", 120, 14), "an artist has few songs"),
-    ("threads of a forum, with two LSIs", (local("byViews", "views:N"), local("byLast", "last")), series(random_id("FORUM"), "views:int last:time words", 110, 14), "kilobytes, of 10 GB"),
-):  # fmt: skip
+    (
+        "posts of users, with an LSI by topic",
+        (local("byTopic", "topic"),),
+        series(random_id("U"), "topic:red|green|blue words", 130, 12),
+        "a dozen small items a user",
+    ),
+    (
+        "music by artist, with an LSI by album",
+        (local("byAlbum", "album"),),
+        series(random_id("ARTIST"), "album:name seconds:int", 120, 14),
+        "an artist has few songs",
+    ),
+    (
+        "threads of a forum, with two LSIs",
+        (local("byViews", "views:N"), local("byLast", "last")),
+        series(random_id("FORUM"), "views:int last:time words", 110, 14),
+        "kilobytes, of 10 GB",
+    ),
+):
     decoy(
         title,
         Schema(sort="sk", indexes=indexes),
@@ -1360,13 +1928,19 @@ def uneven(tag: str, owners: int, least: int, most: int, spec: str) -> Rows:
             pk = f"{tag}#{uuid(chance)}"
             for _ in range(chance.randint(least, most)):
                 at = ago(chance, now)
-                yield {"pk": pk, "sk": f"{ulid(at, chance)}", "Type": tag} | filled(spec, chance, at)
+                yield {"pk": pk, "sk": f"{ulid(at, chance)}", "Type": tag} | filled(
+                    spec, chance, at
+                )
 
     return rows
 
 
 for title, rows, why in (
-    ("shops of two to twenty goods", uneven("SHOP", 140, 2, 20, "label cents:int"), "a usual spread"),
+    (
+        "shops of two to twenty goods",
+        uneven("SHOP", 140, 2, 20, "label cents:int"),
+        "a usual spread",
+    ),
     ("teams of one to thirty", uneven("TEAM", 120, 1, 30, "who:name"), "thirty items are few"),
     ("herds of five to forty", uneven("HERD", 90, 5, 40, "ear:id born:day"), "none stands out"),
     ("routes of ten stops", uneven("ROUTE", 120, 10, 10, "town:city"), "all alike"),
@@ -1380,7 +1954,10 @@ for title, tag, keys, each, size in (
         title,
         SK,
         None,
-        {"A15": "large collections, but all alike, and they end with the year", "A19": "enough keys"},
+        {
+            "A15": "large collections, but all alike, and they end with the year",
+            "A19": "enough keys",
+        },
         virtual=huge(tag, keys, each, size, 0),
     )
 
@@ -1406,20 +1983,39 @@ for title, tag, share, size, attribute, spec in (
     ("reports of a laboratory as JSON", "REPORT", 0.2, 300 * KB, "json", "patient:id made:time"),
     ("tracks of trips as polylines", "TRIP", 0.3, 140 * KB, "polyline", "driver:name km:int"),
     ("drawings near the limit", "DRAWING", 0.15, 335 * KB, "svg", "author:name"),
-    ("energy profiles of a year in one item", "PROFILE", 0.35, 160 * KB, "quarters", "meter:id year:2024|2025"),
+    (
+        "energy profiles of a year in one item",
+        "PROFILE",
+        0.35,
+        160 * KB,
+        "quarters",
+        "meter:id year:2024|2025",
+    ),
     ("firmware in parts of 250 KB", "FIRMWARE", 0.25, 250 * KB, "blob", "version:name"),
-):  # fmt: skip
+):
     plant(title, PK, heavy(tag, share, size, spec, attribute), "A13")
 for title, tag, spec, size, why in (
-    ("letters with a pointer to S3", "LETTER", "bucket:name object:id bytes:int", 200, "the file is in S3"),
+    (
+        "letters with a pointer to S3",
+        "LETTER",
+        "bucket:name object:id bytes:int",
+        200,
+        "the file is in S3",
+    ),
     ("thumbnails of two kilobytes", "THUMB", "image:id", 2 * KB, "two kilobytes"),
     ("pages of four kilobytes", "PAGE", "title", 3_500, "one read unit each"),
     ("settings of three kilobytes", "SETTINGS", "user:id", 3 * KB, "small"),
     ("recipes of a kilobyte", "RECIPE", "title cook:name", KB, "small"),
     ("notes of doctors, two kilobytes", "NOTE", "patient:id", 2 * KB, "small"),
-    ("contracts in S3, with their length here", "CONTRACT", "object:id bytes:int sha:id", 150, "bytes is a number"),
+    (
+        "contracts in S3, with their length here",
+        "CONTRACT",
+        "object:id bytes:int sha:id",
+        150,
+        "bytes is a number",
+    ),
     ("telegrams", "TELEGRAM", "to:name", 120, "a hundred bytes"),
-):  # fmt: skip
+):
     decoy(title, PK, heavy(tag, 1.0, size, spec, "words", 500), {"A13": why})
 
 
@@ -1448,7 +2044,7 @@ for title, tag, attribute, spec in (
     ("links to reset a password, without TTL", "RESET", "expireAt", "mail user:id"),
     ("tokens of devices without TTL", "TOKEN", "ttl", "device:id scope:name"),
     ("reserved seats without TTL", "HOLD", "expires", "seat:id who:name"),
-):  # fmt: skip
+):
     plant(title, PK, expired(tag, spec, attribute), "A16")
 
 
@@ -1457,19 +2053,41 @@ def ended(tag: str, spec: str, attribute: str) -> Rows:
     return flat(random_id(tag), spec, 750, **{attribute: lambda n, c, a: day(a)})
 
 
-for title, tag, attribute, spec, why in (
-    ("certificates that were valid once", "CERT", "validTo", "subject serial:id", "kept as evidence"),
-    ("births in a register", "BIRTH", "born", "who:name town:city", "a date is no time to be deleted"),
-    ("concerts of the past", "CONCERT", "held", "hall:city artist:name", "an archive"),
-    ("flights flown", "FLIGHT", "departed", "from:city to:city", "history"),
-    ("leases that have ended", "LEASE", "until", "flat:id tenant:name", "must be kept ten years"),
-):  # fmt: skip
+for title, tag, attribute, spec, why in table(
+    """
+    certificates that were valid once ; CERT ; validTo ; subject serial:id ; kept as evidence
+    births in a register ; BIRTH ; born ; who:name town:city ; a date is no time to be deleted
+    concerts of the past ; CONCERT ; held ; hall:city artist:name ; an archive
+    flights flown ; FLIGHT ; departed ; from:city to:city ; history
+    leases that have ended ; LEASE ; until ; flat:id tenant:name ; must be kept ten years
+    """
+):
     decoy(title, PK, ended(tag, spec, attribute), {"A16": why})
+
+
+def just_late(chance: Random, now: float) -> Iterator[Item]:
+    for _ in range(12):
+        until = int(now - 600 - chance.random() * 5_000)
+        yield {"pk": f"USER#{uuid(chance)}", "sk": iso(until - DAY), "expires": until}
+
+
 for title, rows, why in (
-    ("sessions with TTL", fading(random_id("USER"), "agent:name", 140, 6), "TTL is on, and nothing is late"),
-    ("tokens with TTL, with those of today expired", both(fading(random_id("USER"), "scope:name", 140, 6), flat(random_id("OLD"), "scope:name", 6, sk=lambda n, c, a: "TOKEN", expires=lambda n, c, a: int(a + 400 * DAY))), "TTL is on"),
-    ("reminders with TTL in a month", fading(random_id("PATIENT"), "words at:time", 150, 5), "they go after use"),
-):  # fmt: skip
+    (
+        "sessions with TTL",
+        fading(random_id("USER"), "agent:name", 140, 6),
+        "TTL is on, and nothing is late",
+    ),
+    (
+        "tokens with TTL, and some that expired an hour ago",
+        both(fading(random_id("USER"), "scope:name", 140, 6), just_late),
+        "TTL deletes within days",
+    ),
+    (
+        "reminders with TTL in a month",
+        fading(random_id("PATIENT"), "words at:time", 150, 5),
+        "they go after use",
+    ),
+):
     decoy(title, EXPIRING, rows, {"A16": why})
 
 
@@ -1489,25 +2107,55 @@ def relational(*tables: str, count: int = 300) -> Rows:
     return rows
 
 
-for title, *tables in (
-    ("authors, books and copies, each under its own id", "Author who:name born:day", "Book title isbn:id", "Copy shelf:int state:in|out"),
-    ("clubs, teams and players without a sort key", "Club label town:city", "Team label league:name", "Player who:name shirt:int"),
-    ("farms, fields and harvests without a sort key", "Farm owner:name", "Field hectares:int", "Harvest tonnes:int day:day"),
-    ("forums, threads and posts without a sort key", "Forum label", "Thread subject", "Post words at:time"),
-    ("wards, patients and visits without a sort key", "Ward label", "Patient who:name", "Visit at:time doctor:name"),
-    ("depots, vans and tours without a sort key", "Depot town:city", "Van plate:id", "Tour day:day km:int"),
-    ("shops, orders and lines without a sort key", "Shop label", "Order cents:int", "Line sku:id pieces:int"),
-    ("grids, stations and outages without a sort key", "Grid owner:name", "Station town:city", "Outage from:time to:time"),
-):  # fmt: skip
+for title, *tables in table(
+    """
+    authors, books and copies, each under its own id ; Author who:name born:day ;
+    Book title isbn:id ; Copy shelf:int state:in|out
+    clubs, teams and players without a sort key ; Club label town:city ; Team label league:name ;
+    Player who:name shirt:int
+    farms, fields and harvests without a sort key ; Farm owner:name ; Field hectares:int ;
+    Harvest tonnes:int day:day
+    forums, threads and posts without a sort key ; Forum label ; Thread subject ;
+    Post words at:time
+    wards, patients and visits without a sort key ; Ward label ; Patient who:name ;
+    Visit at:time doctor:name
+    depots, vans and tours without a sort key ; Depot town:city ; Van plate:id ;
+    Tour day:day km:int
+    shops, orders and lines without a sort key ; Shop label ; Order cents:int ;
+    Line sku:id pieces:int
+    grids, stations and outages without a sort key ; Grid owner:name ; Station town:city ;
+    Outage from:time to:time
+    """
+):
     plant(title, PK, relational(*tables), "A18", allowed={})
 for title, rows, why in (
-    ("short links by their code", flat(lambda n, c, a: f"{c.getrandbits(40):x}", "target clicks:int"), "one kind, read by its key"),
+    (
+        "short links by their code",
+        flat(lambda n, c, a: f"{c.getrandbits(40):x}", "target clicks:int"),
+        "one kind, read by its key",
+    ),
     ("profiles by user", flat(random_id("USER"), "who:name town:city"), "a user has one profile"),
-    ("flags of features by user", flat(random_id("USER"), "beta:flag dark:flag"), "one item a user"),
-    ("prices by article", flat(random_id("SKU"), "cents:int currency:EUR|USD"), "one price an article"),
-    ("hashes of files", flat(lambda n, c, a: f"{c.getrandbits(160):040x}", "object:id bytes:int"), "found by the hash"),
-    ("states of devices", flat(random_id("DEVICE"), "celsius:int seen:time"), "the last state only"),
-):  # fmt: skip
+    (
+        "flags of features by user",
+        flat(random_id("USER"), "beta:flag dark:flag"),
+        "one item a user",
+    ),
+    (
+        "prices by article",
+        flat(random_id("SKU"), "cents:int currency:EUR|USD"),
+        "one price an article",
+    ),
+    (
+        "hashes of files",
+        flat(lambda n, c, a: f"{c.getrandbits(160):040x}", "object:id bytes:int"),
+        "found by the hash",
+    ),
+    (
+        "states of devices",
+        flat(random_id("DEVICE"), "celsius:int seen:time"),
+        "the last state only",
+    ),
+):
     decoy(title, PK, rows, {"A18": why, "A2": "one kind"})
 
 
@@ -1524,6 +2172,10 @@ def crowded(keys: str, spec: str, count: int = 2_400) -> Rows:
     return rows
 
 
+def fixed(names: tuple[str, ...]) -> Callable[[int, int], str]:
+    return lambda number, hashed: names[number % len(names)]
+
+
 EACH = {"A15": "each of the few collections is a large share"}
 for title, keys, spec in (
     ("products and customers under the name of their kind", "PRODUCT CUSTOMER", "label since:day"),
@@ -1533,7 +2185,7 @@ for title, keys, spec in (
     ("citizens by district", "north south east west centre", "who:name street"),
     ("parcels by depot", "Bonn Lyon Oslo", "to:city grams:int"),
     ("everything under one key", "ALL", "label words"),
-):  # fmt: skip
+):
     plant(title, SK, crowded(keys, spec), "A19", allowed=ONE | EACH)
 for title, names, each in (
     ("four plants with a million events each", "Bonn Lyon Oslo Graz", 1_000_000),
@@ -1549,17 +2201,733 @@ for title, names, each in (
             each,
             body_of(400),
             YEAR,
-            key=lambda n, c, names=tuple(names.split()): names[n % len(names)],
+            key=fixed(tuple(names.split())),
         ),
         allowed=ONE | EACH,
     )
 
 for title, rows, why in (
-    ("a table of settings with three keys", crowded("mail billing search", "words", 12), "a dozen small items that hardly change"),
-    ("flags of features for two environments", crowded("staging production", "enabled:flag", 14), "it is tiny, and stays so"),
-    ("votes over two hundred shards", series(pooled("VOTE", 200), "ballot:id", 200, 6), "two hundred keys"),
-    ("tenants, a hundred and sixty of them", series(random_id("TENANT"), "who:name", 160, 7), "enough"),
-    ("exchange rates of six currencies", crowded("EUR USD GBP CHF JPY SEK", "rate:int", 18), "three rates a currency"),
-    ("cells of a map, three hundred", series(pooled("CELL", 300), "lat:int lon:int", 300, 5), "three hundred keys"),
-):  # fmt: skip
+    (
+        "a table of settings with three keys",
+        crowded("mail billing search", "words", 12),
+        "a dozen small items that hardly change",
+    ),
+    (
+        "flags of features for two environments",
+        crowded("staging production", "enabled:flag", 14),
+        "it is tiny, and stays so",
+    ),
+    (
+        "votes over two hundred shards",
+        series(pooled("VOTE", 200), "ballot:id", 200, 6),
+        "two hundred keys",
+    ),
+    (
+        "tenants, a hundred and sixty of them",
+        series(random_id("TENANT"), "who:name", 160, 7),
+        "enough",
+    ),
+    (
+        "exchange rates of six currencies",
+        crowded("EUR USD GBP CHF JPY SEK", "rate:int", 18),
+        "three rates a currency",
+    ),
+    (
+        "cells of a map, three hundred",
+        series(pooled("CELL", 300), "lat:int lon:int", 300, 5),
+        "three hundred keys",
+    ),
+):
     decoy(title, SK, rows, {"A19": why, "A15": "all alike"})
+
+
+# A8, H1 to H7: what is seen while a table is used
+
+
+def known(tag: str) -> Key:
+    """The first ten have one of SLUGS for an id."""
+    return lambda n, c, a: f"{tag}#{SLUGS[n] if n < len(SLUGS) else uuid(c)}"
+
+
+def stepped(attribute: str, step: Callable[[Random], int]) -> Change:
+    return lambda chance, old, at: old | {attribute: old[attribute] + step(chance)}
+
+
+def hot(tag: str) -> str:
+    return f"{tag}#{SLUGS[0]}"
+
+
+for title, tag, spec, attribute, step in (
+    ("views of one page counted in its item", "PAGE", "title views:int", "views", lambda c: 1),
+    (
+        "likes of one post counted in its item",
+        "POST",
+        "author:name likes:int",
+        "likes",
+        lambda c: 1,
+    ),
+    ("a sequence that hands out numbers", "SEQ", "owner:name last:int", "last", lambda c: 1),
+    (
+        "votes for one candidate counted in its item",
+        "CANDIDATE",
+        "who:name votes:int",
+        "votes",
+        lambda c: 1,
+    ),
+    (
+        "energy of a whole grid added up in one item",
+        "GRID",
+        "town:city wh:int",
+        "wh",
+        lambda c: c.randint(1, 9),
+    ),
+    (
+        "downloads of one package counted in its item",
+        "PACKAGE",
+        "label downloads:int",
+        "downloads",
+        lambda c: 1,
+    ),
+):
+    plant(
+        title,
+        PK,
+        flat(known(tag), spec),
+        "A8",
+        stream=updates(mostly(hot(tag), 0.65), stepped(attribute, step), 900),
+        allowed=ONE | BUSY,
+    )
+
+for title, tag, spec, attribute, step in (
+    (
+        "stock of the article on sale, at a thousand writes a second",
+        "SKU",
+        "label stock:int",
+        "stock",
+        lambda c: -1,
+    ),
+    (
+        "the jackpot of a casino, at a thousand writes a second",
+        "JACKPOT",
+        "label cents:int",
+        "cents",
+        lambda c: 5,
+    ),
+    (
+        "seats sold of one concert, at a thousand writes a second",
+        "CONCERT",
+        "hall:city sold:int",
+        "sold",
+        lambda c: 1,
+    ),
+):
+    plant(
+        title,
+        PK,
+        flat(known(tag), spec),
+        "A8",
+        "H1",
+        stream=updates(mostly(hot(tag), 0.8), stepped(attribute, step), 1_200),
+        insights=(*top(tag, 54_000, 500), refused(tag, 900)),
+        metrics=(*used(3_000, 64_000), *throttled("Write", "KeyRangeThroughput", 900)),
+        allowed=ONE | BUSY,
+    )
+
+STEPS = ["queued", "picked", "packed", "sent"]
+
+
+def next_state(chance: Random, old: Item, at: float) -> Item:
+    return old | {"state": STEPS[(STEPS.index(old.get("state", "sent")) + 1) % 4]}
+
+
+for title, spec, pick, change, why in (
+    (
+        "a version in each item, for optimistic locking",
+        "label version:int",
+        anyone,
+        stepped("version", lambda c: 1),
+        "each item has its own, and none is written often",
+    ),
+    (
+        "a conveyor whose state changes all the time",
+        "label",
+        mostly(hot("X"), 0.4),
+        next_state,
+        "a state, no number",
+    ),
+    (
+        "the heartbeat of a scheduler",
+        "label beat:int",
+        mostly(hot("X"), 0.4),
+        lambda c, old, at: old | {"beat": int(at)},
+        "a time and not a count: nothing is added",
+    ),
+    (
+        "the temperature of a furnace",
+        "label celsius:int",
+        mostly(hot("X"), 0.4),
+        lambda c, old, at: old | {"celsius": c.randint(1_190, 1_260)},
+        "a measured value that goes up and down",
+    ),
+    (
+        "views of all pages, evenly",
+        "title views:int",
+        anyone,
+        stepped("views", lambda c: 1),
+        "seven hundred counters, none of which is hot",
+    ),
+    (
+        "positions of taxis",
+        "plate:id lat:int lon:int",
+        anyone,
+        lambda c, old, at: old | {"lat": c.randint(1, 90_000), "lon": c.randint(1, 90_000)},
+        "places, not counts",
+    ),
+    (
+        "the price of one share",
+        "label cents:int",
+        mostly(hot("X"), 0.4),
+        lambda c, old, at: old | {"cents": c.randint(4_000, 4_400)},
+        "a price goes up and down",
+    ),
+):
+    decoy(
+        title,
+        PK,
+        flat(known("X"), spec),
+        {"A8": why},
+        stream=updates(pick, change),
+        allowed=ONE | (BUSY if pick is not anyone else {"A11": "each write changes it"}),
+    )
+decoy(
+    "votes over forty shards of a counter",
+    SK,
+    both(
+        series(lambda n, c, a: f"COUNT#violet.{n:02}", "votes:int", 40, 1, lambda *_: "COUNT"),
+        series(random_id("BALLOT"), "votes:int", 200, 1, lambda *_: "COUNT"),
+    ),
+    {
+        "A8": "the counter is spread over forty items",
+        "A1": "the numbers are shards",
+        "H1": "evenly",
+    },
+    stream=updates(
+        lambda c, items, n: c.choice([one for one in items if one["pk"].startswith("COUNT")]),
+        stepped("votes", lambda c: 1),
+    ),
+    allowed=ONE | {"A11": "each write changes it", "H7": "forty keys over six shards"},
+)
+
+ENOUGH = "a key range is throttled; the table's capacity is not the reason"
+for title, tag, spec in (
+    ("a row of global settings that each job writes", "CONFIG", "words"),
+    ("the match that all the world comments on", "MATCH", "home:name away:name"),
+    ("one large tenant of a SaaS", "TENANT", "label plan:free|pro"),
+    ("the gateway through which all devices report", "GATEWAY", "town:city"),
+    ("a clearing account that each payment touches", "ACCOUNT", "owner:name"),
+    ("the depot of a metropolis", "DEPOT", "town:city"),
+):
+    plant(
+        title,
+        PK,
+        flat(known(tag), spec),
+        "H1",
+        stream=updates(mostly(hot(tag), 0.8), count=1_000),
+        insights=(*top(tag, 56_000, 400), refused(tag, 1_200)),
+        metrics=(*used(4_000, 66_000), *throttled("Write", "KeyRangeThroughput", 1_200)),
+        allowed=ONE | BUSY,
+        traps={"H4": ENOUGH},
+    )
+for title, tag, spec in (
+    ("the article of a television advertisement, read by all", "SKU", "label cents:int"),
+    ("a timetable that every app reads each minute", "LINE", "label"),
+    ("the profile of a celebrity", "USER", "who:name"),
+):
+    plant(
+        title,
+        PK,
+        flat(known(tag), spec),
+        "H1",
+        insights=(*top(tag, 168_000, 900), refused(tag, 2_000)),
+        metrics=(*used(190_000, 200), *throttled("Read", "KeyRangeThroughput", 2_000)),
+        traps={"H4": ENOUGH},
+    )
+
+for title, first, others, minutes, reads, writes, why in (
+    (
+        "ten articles that sell equally well",
+        420,
+        400,
+        300,
+        60_000,
+        4_000,
+        "none stands out, and all are far below a partition's limit",
+    ),
+    (
+        "a bestseller with three in a hundred reads",
+        1_800,
+        900,
+        300,
+        60_000,
+        2_000,
+        "thirty units a second, of three thousand",
+    ),
+    (
+        "a small table whose clerk uses one key",
+        40,
+        3,
+        300,
+        60,
+        12,
+        "forty units a minute are nothing",
+    ),
+    (
+        "an article in the news for two minutes",
+        5_400,
+        500,
+        2,
+        60_000,
+        2_000,
+        "ninety units a second for two minutes",
+    ),
+):
+    decoy(
+        title,
+        PK,
+        flat(known("SKU"), "label cents:int"),
+        {"H1": why, "H4": "nothing is throttled"},
+        insights=top("SKU", first, others, minutes),
+        metrics=used(reads, writes),
+    )
+
+for title, template, tag in (
+    ("clicks of today, as they come", "%Y-%m-%d", "CLICK#"),
+    ("calls of today, as they come", "%Y%m%d", ""),
+    ("weighings of a harvest by day, as they come", "%Y-%m-%d", "WEIGH#"),
+    ("card payments of a day, as they come", "%Y/%m/%d", "CARDS#"),
+    ("ticks of a stock exchange by hour, as they come", "%Y-%m-%dT%H", "TICK#"),
+    ("border crossings by hour, as they come", "%Y%m%d%H", ""),
+    ("bets by hour, as they come", "%Y-%m-%d-%H", "BET#"),
+    ("blood pressures of all patients by day, as they come", "%Y-%m-%d", ""),
+):
+    days, each = (15, 96) if "%H" in template else (110, 13)
+    plant(
+        title,
+        SK,
+        dated(template, "source:id amount:int", days, each, tag),
+        "A3",
+        "H2",
+        stream=births(
+            lambda c, at, n, items, tag=tag, template=template: {
+                "pk": tag + moment(at).strftime(template),
+                "sk": f"{iso(at)}#{uuid(c)}",
+                "source": uuid(c),
+                "amount": c.randint(1, 900),
+            }
+        ),
+        allowed=ONE
+        | FEW
+        | {"H7": "all is written to one shard", "H1": "the key of today is the hottest"},
+    )
+
+
+def born_under(key: Callable[[Random, float, list[Item]], str]) -> Writes:
+    def make(chance: Random, at: float, number: int, items: list[Item]) -> Item:
+        return {
+            "pk": key(chance, at, items),
+            "sk": f"{iso(at)}#{uuid(chance)[:8]}",
+            "expires": int(at + 30 * DAY),
+            "amount": chance.randint(1, 900),
+        }
+
+    return births(make)
+
+
+for title, key, sent, why in (
+    (
+        "readings under their devices, as they come",
+        random_id("DEVICE"),
+        lambda c, at, items: c.choice(items)["pk"],
+        "over all devices",
+    ),
+    (
+        "orders under new keys, as they come",
+        random_id("ORDER"),
+        lambda c, at, items: f"ORDER#{uuid(c)}",
+        "each has a new key, which hashes anywhere",
+    ),
+    (
+        "events under ULIDs, as they come",
+        lambda n, c, a: f"EVENT#{ulid(a - n * 900, c)}",
+        lambda c, at, items: f"EVENT#{ulid(at, c)}",
+        "keys that rise do not hash beside each other",
+    ),
+    (
+        "bookings by tenant and day, as they come",
+        lambda n, c, a: f"T{Random(n % 90).getrandbits(40):010x}#{day(a - n // 90 * DAY)}",
+        lambda c, at, items: f"T{Random(c.randrange(90)).getrandbits(40):010x}#{day(at)}",
+        "ninety tenants have ninety keys of today",
+    ),
+    (
+        "log lines by day over 64 shards, as they come",
+        lambda n, c, a: f"{day(a - n // 64 * DAY)}#{n % 64:02}",
+        lambda c, at, items: f"{day(at)}#{c.randrange(64):02}",
+        "sixty-four keys of today",
+    ),
+    (
+        "comments under their posts, as they come",
+        random_id("POST"),
+        lambda c, at, items: c.choice(items)["pk"],
+        "over all posts",
+    ),
+    (
+        "moves of games, as they come",
+        random_id("GAME"),
+        lambda c, at, items: c.choice(items)["pk"],
+        "hundreds of games at a time",
+    ),
+    (
+        "scans of parcels, as they come",
+        random_id("PARCEL"),
+        lambda c, at, items: c.choice(items)["pk"],
+        "each parcel is scanned now and then",
+    ),
+):
+    decoy(
+        title,
+        EXPIRING,
+        fading(key, "amount:int", 256, 5),
+        {"H2": why, "H7": "over all shards", "H1": "evenly", "A3": "no key is only a date"},
+        stream=born_under(sent),
+    )
+
+for title, tag, spec, why, limit in (
+    (
+        "leads, whose index by owner has too few units",
+        "LEAD",
+        "who:name",
+        "ProvisionedThroughput",
+        70,
+    ),
+    (
+        "samples, whose index by courier starves",
+        "SAMPLE",
+        "taken:time",
+        "ProvisionedThroughput",
+        400,
+    ),
+    ("tickets, whose index by agent starves", "TICKET", "subject", "ProvisionedThroughput", 150),
+    ("pallets, whose index by shelf starves", "PALLET", "grams:int", "ProvisionedThroughput", 220),
+    ("claims, whose index by clerk starves", "CLAIM", "cents:int", "ProvisionedThroughput", 90),
+    ("songs, whose index by album starves", "SONG", "title", "ProvisionedThroughput", 120),
+    (
+        "trees of a town, whose index by street starves",
+        "TREE",
+        "planted:day",
+        "MaxOnDemandThroughput",
+        160,
+    ),
+):
+    attribute = title.partition("by ")[2].split()[0]
+    schema, rows = indexed(
+        tag, spec, Index(f"by-{attribute}", attribute, "updatedAt"), pooled("A", 300)
+    )
+    capacity = (
+        {"OnDemandThroughput": {"MaxReadRequestUnits": 600, "MaxWriteRequestUnits": 100}}
+        if why.startswith("Max")
+        else provisioned(200, 200)
+    )
+    plant(
+        title,
+        schema,
+        rows,
+        f"H3 by-{attribute}",
+        metrics=(
+            *used(1_200, 5_000, f"by-{attribute}"),
+            *throttled("Write", why, limit, f"by-{attribute}", 2.0),
+        ),
+        overlay=capacity,
+        allowed=ONE | ALL_IN | {"H4": "capacity is short, though only that of the index"},
+        traps={f"A9 by-{attribute}": "three hundred values, evenly", "H1": "no key range"},
+    )
+for title, tag, attribute, values in (
+    ("parcels, whose index by state is throttled", "PARCEL", "state", "new sent done"),
+    ("alerts, whose index by severity is throttled", "ALERT", "severity", "low mid high"),
+):
+    index = Index(f"by-{attribute}", attribute, "updatedAt")
+    schema, rows = indexed(tag, "words", index, one_of(values))
+    plant(
+        title,
+        schema,
+        rows,
+        f"H3 by-{attribute}",
+        f"A9 by-{attribute}",
+        metrics=(
+            *used(20_000, 150_000, f"by-{attribute}"),
+            *throttled("Write", "KeyRangeThroughput", 2_500, f"by-{attribute}", 2.0),
+        ),
+        allowed=ONE | ALL_IN | {"H1": "three keys of the index are hot"},
+        traps={"H4": "capacity on demand: a key range of the index is the reason"},
+    )
+
+for title, metrics, why in (
+    (
+        "an index that is written as much as its table",
+        used(3_000, 40_000, "by-owner"),
+        "nothing is throttled",
+    ),
+    (
+        "an index that is hardly used",
+        (*used(9_000, 900), *used(30, 900, "by-owner")[2:]),
+        "nothing is throttled",
+    ),
+    (
+        "an index that is read day and night",
+        used(80_000, 300, "by-owner"),
+        "reads do not hold up writes",
+    ),
+    (
+        "an index that was filled last week",
+        (
+            *used(900, 900, "by-owner"),
+            Metric(
+                "OnlineIndexConsumedWriteCapacity", 6_000, index="by-owner", days=8, since=7 * DAY
+            ),
+        ),
+        "it was built then, which throttled nothing",
+    ),
+):
+    schema, rows = indexed(
+        "LEAD", "who:name", Index("by-owner", "owner", "updatedAt"), pooled("O", 300)
+    )
+    decoy(
+        title, schema, rows, {"H3 by-owner": why, "H4": why}, metrics=metrics, allowed=ONE | ALL_IN
+    )
+
+for title, tag, attribute, kind, reads, writes in (
+    ("orders with too few write units", "ORDER", "buyer", "Write", 400, 100),
+    ("readings with too few write units", "METER", "street", "Write", 100, 250),
+    ("timetables with too few read units", "LINE", "town", "Read", 150, 20),
+    ("a catalogue with too few read units", "SKU", "maker", "Read", 300, 50),
+):
+    schema, rows = indexed(
+        tag, "words", Index(f"by-{attribute}", attribute, "updatedAt"), pooled("A", 300)
+    )
+    plant(
+        title,
+        schema,
+        rows,
+        "H4",
+        metrics=(
+            *used(reads * 58, writes * 58),
+            *used(600, writes * 30, f"by-{attribute}")[2:],
+            *throttled(kind, "ProvisionedThroughput", 350, days=3.0),
+        ),
+        overlay=provisioned(reads, writes),
+        allowed=ONE | ALL_IN,
+        traps={
+            f"H3 by-{attribute}": "the table is throttled, and not its index",
+            "H1": "no key range",
+        },
+    )
+for title, tag, kind, why, reads, writes in (
+    ("tariffs with too few read units", "TARIFF", "Read", "ProvisionedThroughput", 80, 20),
+    (
+        "payslips at the end of the month, with too few write units",
+        "PAYSLIP",
+        "Write",
+        "ProvisionedThroughput",
+        60,
+        60,
+    ),
+    ("saved games under a maximum on demand", "GAME", "Write", "MaxOnDemandThroughput", 400, 150),
+    ("weather under a maximum on demand", "CELL", "Read", "MaxOnDemandThroughput", 500, 50),
+):
+    plant(
+        title,
+        PK,
+        flat(known(tag), "words"),
+        "H4",
+        metrics=(*used(reads * 58, writes * 58), *throttled(kind, why, 300, days=3.0)),
+        insights=top(tag, 30, 28),
+        overlay=provisioned(reads, writes)
+        if why.startswith("Prov")
+        else {"OnDemandThroughput": {"MaxReadRequestUnits": reads, "MaxWriteRequestUnits": writes}},
+        traps={"H1": "the hottest key has half a unit a second"},
+    )
+
+
+def in_order_of_scan(batch: int, seconds: float, change: Change | None = None) -> Writes:
+    """`items` are given as a scan returns them; they are copied, or changed, batch by batch."""
+
+    def writes(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
+        for number, row in enumerate(items[: int(840 / seconds) * batch]):
+            back = 870 - seconds * (number // batch)
+            if change is None:
+                yield Write(back, None, row)
+            else:
+                yield Write(back, row, change(chance, row, now - back))
+
+    return writes
+
+
+def in_other_order(order: Callable[[Random, list[Item]], Iterable[Item]]) -> Writes:
+    def writes(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
+        for number, row in enumerate(list(order(chance, items))[:800]):
+            yield Write(865 - number // 10 * 10.5, None, row)
+
+    return writes
+
+
+def parts(chance: Random, items: list[Item]) -> Iterable[Item]:
+    """Sixteen segments side by side."""
+    size = len(items) // 16
+    return (items[part * size + number] for number in range(size) for part in range(16))
+
+
+for title, tag, spec, batch, seconds, change in (
+    ("users copied from the old table by a scan", "USER", "who:name", 25, 22, None),
+    ("an export of meters loaded in its order", "METER", "street", 50, 45, None),
+    ("articles that get a new attribute by a scan", "SKU", "label", 40, 36, noted),
+    ("policies re-encrypted, page by page of a scan", "POLICY", "holder:name", 60, 50, noted),
+    ("accounts moved to another region by a scan", "ACCOUNT", "owner:name", 100, 90, None),
+    ("animals with a new tag number by a scan", "ANIMAL", "born:day", 30, 27, noted),
+    ("land registry loaded from a backup", "PLOT", "street", 25, 21, None),
+    ("players given a bonus by a scan", "PLAYER", "who:name", 80, 70, noted),
+):
+    plant(
+        title,
+        PK,
+        flat(random_id(tag), spec, 1_000),
+        "H6",
+        stream=in_order_of_scan(batch, seconds, change),
+        allowed=ONE | {"H7": "shard after shard"},
+    )
+for title, order, why in (
+    (
+        "users loaded in the order of a shuffled file",
+        lambda c, items: c.sample(items, len(items)),
+        "shuffled",
+    ),
+    (
+        "users loaded in the order of their keys",
+        lambda c, items: sorted(items, key=lambda one: one["pk"]),
+        "keys in order hash anywhere",
+    ),
+    (
+        "users loaded in the order of their names",
+        lambda c, items: sorted(items, key=lambda one: one["who"]),
+        "names have nothing to do with hashes",
+    ),
+    (
+        "users copied by sixteen segments side by side",
+        parts,
+        "all segments are written at the same time",
+    ),
+    (
+        "users loaded in the order in which they joined",
+        lambda c, items: sorted(items, key=lambda one: one["joined"]),
+        "by time",
+    ),
+):
+    decoy(title, PK, USERS, {"H6": why, "H7": "over all shards"}, stream=in_other_order(order))
+for title, rows in (
+    ("orders changed here and there", ORDERS),
+    ("tenants changed here and there", TENANTS),
+    ("files changed here and there", tree("FILE", "title", "Page 3-6 words")),
+):
+    decoy(title, SK, rows, {"H6": "at random", "H7": "evenly", "H1": "evenly"}, stream=updates())
+
+
+def of_shard(shard: int, share: float) -> Pick:
+    def pick(chance: Random, items: list[Item], number: int) -> Item:
+        if chance.random() >= share:
+            return chance.choice(items)
+        return chance.choice([one for one in items if shard_of(one["pk"]) == shard])
+
+    return pick
+
+
+for title, tag, spec, shard, share in (
+    (
+        "sensors of one part of the hashes that report all the time",
+        "SENSOR",
+        "celsius:int",
+        0,
+        0.85,
+    ),
+    ("players of a cup, whose keys are in one range", "PLAYER", "who:name", 1, 0.9),
+    ("vans of a morning, whose keys are in one range", "VAN", "town:city", 2, 0.85),
+    ("patients of a ward, whose keys are in one range", "PATIENT", "who:name", 3, 0.9),
+    ("goods of a sale, whose keys are in one range", "SKU", "label", 4, 0.88),
+    ("accounts of a bank run, whose keys are in one range", "ACCOUNT", "owner:name", 5, 0.9),
+    ("meters of a valley, whose keys are in one range", "METER", "street", 0, 0.92),
+    ("channels of an evening, whose keys are in one range", "CHANNEL", "label", 3, 0.86),
+):
+    plant(
+        title,
+        PK,
+        flat(random_id(tag), spec, 900),
+        "H7",
+        stream=updates(of_shard(shard, share), count=1_000),
+        traps={"H1": "a hundred and fifty keys share the load", "H2": "none is new"},
+    )
+
+
+# Tables that are as they should be
+
+good("a shop: customers, orders, addresses", SK, ORDERS)
+good("a SaaS: tenants, users, projects", SK, TENANTS)
+good("devices and their readings, which TTL deletes", EXPIRING, DEVICES)
+good(
+    "complaints with agents in a sparse index",
+    Schema(sort="sk", indexes=(GSI1,)),
+    overloaded("COMPLAINT", "Comment words", "Attachment object:id", indexes=1),
+    allowed=ALL_IN,
+)
+good(
+    "subscriptions and receipts of an account",
+    SK,
+    tree("ACC", "mail", "Subscription 1-3 sku:id cents:int", "Receipt 2-6 cents:int"),
+)
+good(
+    "vehicles, their features and drivers",
+    SK,
+    tree("VIN", "engine:petrol|diesel", "Feature 2-5 label on:flag", "Driver 1-2 who:name"),
+)
+good(
+    "a travel plan: trips, hotels, flights",
+    SK,
+    tree("TRIP", "who:name", "Hotel 1-3 town:city", "Flight 1-4 from:city to:city"),
+)
+good(
+    "a hospital's patients, stays and medication",
+    SK,
+    tree("PATIENT", "who:name", "Stay 1-3 ward:name", "Dose 2-6 drug:name"),
+)
+good(
+    "a forum: threads and answers",
+    SK,
+    tree("THREAD", "subject by:name", "Answer 2-7 words by:name"),
+)
+good(
+    "farms with fields and works",
+    SK,
+    tree("FARM", "town:city", "Field 1-4 crop:name", "Work 2-5 done:day"),
+)
+good(
+    "chat rooms: members and messages",
+    SK,
+    tree("ROOM", "label", "Member 2-5 who:name", "Message 3-8 words"),
+)
+good("wallets and transfers", SK, tree("WALLET", "owner:name", "Transfer 2-7 cents:int"))
+good(
+    "films, casts and reviews",
+    SK,
+    tree("FILM", "title", "Role 2-6 who:name", "Review 1-4 stars:1|2|3|4|5"),
+)
+good(
+    "building permits, plans and notices",
+    SK,
+    tree("PERMIT", "street", "Plan 1-4 object:id", "Notice 1-3 words"),
+)
