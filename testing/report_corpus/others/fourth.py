@@ -1,4 +1,42 @@
-"""PLACEHOLDER"""
+"""376 more tables, by what a rule means and not by how it decides; 206 have faults,
+156 only look so, and 14 are as they should be.
+
+How many tables plant a rule and how many tempt it, and what the rule was taken to mean:
+
+    rule  planted  tempts  meaning
+    A1         11      12  keys are numbers one after the other
+    A2          9      15  several kinds of items that nothing tells apart
+    A3         18      17  a partition key that is a date or an hour
+    A4         10       9  scans where a key was known
+    A5         11      10  a filter that throws away most of what is read
+    A6          8       9  a collection near 10 GB, with an LSI
+    A7          8      11  an index for each question
+    A8          9       8  a counter in one item
+    A9         20      21  an index whose key has few values
+    A13         9       8  large items
+    A14         9       8  a request for each item, where a batch or a query would do
+    A15        12      14  one collection that outgrows the others
+    A16         9       8  items that were to be deleted, and are still there
+    A17         8       8  all reads consistent
+    A18         9       8  related items without a sort key
+    A19         9       8  too few partition keys
+    E1          9       8  numbers without zeros in sort keys
+    H1         12      39  one key that is hot
+    H2          8      16  all new items go to the key of the time
+    H3          9       8  an index that holds up the writes of its table
+    H4          8      19  capacity that is short, and no key is hot
+    H6          8       8  writes in the order of a scan
+    H7          8      16  one shard of the stream with most records
+    I1          8       8  an index for a few items that has all
+
+Rules that are not in this list are neither planted nor tempted.
+
+The tables follow public designs, freely: the library and the version control of ElectroDB's
+examples; the tenants of OneTable; games and players of PynamoDB; the attributes by which
+dynamodb-toolbox tells entities; recurring payments and connected vehicles of
+aws-dynamodb-examples; the device state log of amazon-dynamodb-design-patterns. What a hot key or
+a starved index shows is as in the developer guide's pages on metrics and on throttling.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
@@ -1739,7 +1777,14 @@ def read(keys):
         "it is a loop of batches",
     ),
 ):
-    decoy(f"code: {title}", PK, USERS, {"A14": why}, code={"app.py": HEAD + body})
+    decoy(
+        f"code: {title}",
+        PK,
+        USERS,
+        {"A14": why},
+        code={"app.py": HEAD + body},
+        allowed=ONE | {"A8": "one of the files adds to counters"},
+    )
 decoy(
     "an application that reads in batches of 25",
     SK,
@@ -1843,14 +1888,14 @@ def local(name: str, sort: str = "label", projection: str = "KEYS_ONLY") -> Inde
 
 
 for title, tag, size, giant in (
-    ("a tenant's documents, an LSI and 9.3 GB", "TENANT", 3_000, 3_100_000),
-    ("the chat of a stadium, an LSI and 9 GB", "ROOM", 1_500, 6_000_000),
-    ("the ledger of one broker, an LSI and 9.6 GB", "BROKER", 2_000, 4_800_000),
-    ("a telescope's images, an LSI and 9.1 GB", "SCOPE", 6_000, 1_520_000),
-    ("events of a gateway, an LSI and 9.4 GB", "GATEWAY", 1_000, 9_200_000),
-    ("parcels of one large sender, an LSI and 9.2 GB", "SENDER", 2_500, 3_680_000),
-    ("records of a university hospital, an LSI and 9.5 GB", "HOSPITAL", 4_000, 2_370_000),
-    ("trades of one symbol, an LSI and 9 GB", "SYMBOL", 1_200, 7_450_000),
+    ("a tenant's documents with an LSI, near 10 GB", "TENANT", 3_000, 3_020_000),
+    ("the chat of a stadium with an LSI, near 10 GB", "ROOM", 2_400, 3_710_000),
+    ("the ledger of one broker with an LSI, near 10 GB", "BROKER", 2_000, 4_370_000),
+    ("a telescope's images with an LSI, near 10 GB", "SCOPE", 6_000, 1_570_000),
+    ("events of a gateway with an LSI, near 10 GB", "GATEWAY", 2_200, 4_010_000),
+    ("parcels of one large sender with an LSI, near 10 GB", "SENDER", 2_500, 3_570_000),
+    ("records of a university hospital with an LSI, near 10 GB", "HOSPITAL", 4_000, 2_310_000),
+    ("trades of one symbol with an LSI, near 10 GB", "SYMBOL", 5_000, 1_870_000),
 ):
     plant(
         title,
