@@ -259,6 +259,13 @@ def used(reads: float, writes: float, *indexes: str) -> tuple[Metric, ...]:
     )
 
 
+def calls(**per_minute: float) -> tuple[Metric, ...]:
+    """Requests a minute, by their operation."""
+    return tuple(
+        Metric("SuccessfulRequestLatency", many, operation=one) for one, many in per_minute.items()
+    )
+
+
 def throttled(
     kind: str, why: str, events: float, index: str = "", days: float = 0.4
 ) -> tuple[Metric, ...]:
@@ -289,6 +296,13 @@ def provisioned(reads: int, writes: int) -> dict[str, Any]:
         "BillingModeSummary": {"BillingMode": "PROVISIONED"},
         "ProvisionedThroughput": {"ReadCapacityUnits": reads, "WriteCapacityUnits": writes},
     }
+
+
+def limited(why: str, reads: int, writes: int) -> dict[str, Any]:
+    most = {"MaxReadRequestUnits": reads, "MaxWriteRequestUnits": writes}
+    if why.startswith("Prov"):
+        return provisioned(reads, writes)
+    return {"OnDemandThroughput": most} if why.startswith("Max") else {}
 
 
 Pick = Callable[[Random, list[Item], int], Item]
@@ -1164,7 +1178,7 @@ def key_of(item: Item) -> Item:
     return {name: item[name] for name in ("pk", "sk") if name in item}
 
 
-def gets(consistent: float = 0.0, count: int = 400) -> Callable[[Any, str, Random], None]:
+def gets(consistent: float = 0.0, count: int = 480) -> Callable[[Any, str, Random], None]:
     def work(client: Any, table: str, chance: Random) -> None:
         items = sampled(client, table)
         for _ in range(count):
@@ -1182,7 +1196,7 @@ def queries(
     where: str = "",
     names: Mapping[str, str] | None = None,
     values: Mapping[str, Any] | None = None,
-    count: int = 260,
+    count: int = 480,
     begins: str = "",
 ) -> Callable[[Any, str, Random], None]:
     """Queries of collections, with a filter if `where` is one."""
@@ -1210,7 +1224,7 @@ def queries(
 
 
 def scans(
-    every: int, where: str = "", attribute: str = "", count: int = 240
+    every: int, where: str = "", attribute: str = "", count: int = 500
 ) -> Callable[[Any, str, Random], None]:
     """One request in `every` scans the whole table, for an item or for all; the others get."""
 
@@ -1242,7 +1256,7 @@ def one_by_one(client: Any, table: str, chance: Random) -> None:
     for item in sampled(client, table, 500):
         whole.setdefault(item["pk"]["S"], []).append(item)
     groups = [group for group in whole.values() if len(group) >= 4]
-    for _ in range(70):
+    for _ in range(110):
         for item in chance.choice(groups):
             client.get_item(TableName=table, Key=key_of(item))
 
@@ -1256,7 +1270,7 @@ def in_batches(client: Any, table: str, chance: Random) -> None:
 
 
 def collections(client: Any, table: str, chance: Random) -> None:
-    queries(count=220)(client, table, chance)
+    queries()(client, table, chance)
 
 
 HEAD = """
@@ -1329,7 +1343,8 @@ for title, body in (
         USERS,
         "A4",
         code={"app.py": HEAD + body},
-        allowed=ONE | {"A5": "the scan has a filter"},
+        metrics=(*used(520, 60), *calls(Scan=40, GetItem=60, PutItem=60)),
+        allowed=ONE | {"A5": "by the code alone, a filter is a suspicion"},
     )
 
 for title, per_minute in (
@@ -1342,11 +1357,9 @@ for title, per_minute in (
         ORDERS,
         "A4",
         metrics=(
-            *used(9_000, 120),
-            Metric("SuccessfulRequestLatency", per_minute, operation="Scan", days=14),
-            Metric("ReturnedItemCount", per_minute * 900, operation="Scan", days=14),
-            Metric("SuccessfulRequestLatency", 30, operation="GetItem", days=14),
-            Metric("SuccessfulRequestLatency", 120, operation="PutItem", days=14),
+            *used(per_minute * 17 + 15, 120),
+            *calls(Scan=per_minute, GetItem=30, PutItem=120),
+            Metric("ReturnedItemCount", per_minute * 900, operation="Scan"),
         ),
     )
 
@@ -1408,26 +1421,25 @@ decoy(
 )
 decoy(
     "metrics: a table exported by one scan a night",
-    SK,
-    ORDERS,
-    {"A4": "one scan at night, beside a hundred thousand gets"},
+    PK,
+    flat(random_id("DOC"), "title", 1_600, body=lambda n, c, a: text(c, 1_400)),
+    {
+        "A4": "one scan at night, of three full pages, beside a million gets",
+        "A17": "a get takes half a unit",
+    },
     metrics=(
-        *used(2_000, 150),
-        Metric("SuccessfulRequestLatency", 4, operation="Scan", busy=(130, 133), days=14),
-        Metric("SuccessfulRequestLatency", 900, operation="GetItem", days=14),
-        Metric("SuccessfulRequestLatency", 150, operation="PutItem", days=14),
+        *used(450, 300),
+        *calls(GetItem=900, PutItem=150),
+        Metric("SuccessfulRequestLatency", 3, operation="Scan", busy=(130, 131)),
+        Metric("ReturnedItemCount", 1_600, operation="Scan", busy=(130, 131)),
     ),
 )
 decoy(
     "metrics: a table that is read by keys",
     SK,
     TENANTS,
-    {"A4": "not one scan in two weeks"},
-    metrics=(
-        *used(2_000, 150),
-        Metric("SuccessfulRequestLatency", 700, operation="GetItem", days=14),
-        Metric("SuccessfulRequestLatency", 300, operation="Query", days=14),
-    ),
+    {"A4": "not one scan in two weeks", "A17": "a get takes half a unit"},
+    metrics=(*used(1_650, 150), *calls(GetItem=3_000, Query=300, PutItem=150)),
 )
 decoy(
     "an application that scanned once, when it began",
@@ -1494,6 +1506,7 @@ for title, tag, attribute, usual, rare, share, spec in (
         SK,
         stated(tag, attribute, usual, rare, share, spec),
         "A5",
+        allowed=ONE | {"A15": "a log that nothing ends, though it grows slowly"},
         application=queries(where="#s = :s", names={"#s": attribute}, values={":s": {"S": rare}}),
     )
 
@@ -1547,7 +1560,6 @@ def subscribe(topic, queue):
     sns.subscribe(TopicArn=topic, Endpoint=queue, Attributes={"FilterPolicy": "{}"})
 """
     },
-    allowed=ONE | {"A14": "create puts one item"},
 )
 
 LOOPS = (
@@ -1592,8 +1604,9 @@ def load(path):
 """,
     ),
 )
+NO_BATCH = {"A14": "each item has a request of its own: there are no leftovers"}
 for title, body in LOOPS:
-    plant(f"code: {title}", PK, USERS, "A14", code={"app.py": HEAD + body})
+    decoy(f"code: {title}", PK, USERS, NO_BATCH, code={"app.py": HEAD + body})
 
 for title, rows in (
     ("an order and its lines, each by a get", ORDERS),
@@ -1604,7 +1617,88 @@ for title, rows in (
         tree("PATIENT", "who:name", "Finding 5-9 words", "Visit 2-4 at:time"),
     ),
 ):
-    plant(title, SK, rows, "A14", application=one_by_one)
+    decoy(title, SK, rows, NO_BATCH, application=one_by_one)
+
+CLIENT = HEAD.replace("\n\n\n", '\nclient = boto3.client("dynamodb")\n\n\n')
+for title, body in (
+    (
+        "an import of 25 rows at a time",
+        """def load(rows):
+    for first in range(0, len(rows), 25):
+        puts = [{"PutRequest": {"Item": row}} for row in rows[first : first + 25]]
+        client.batch_write_item(RequestItems={"Users": puts})
+""",
+    ),
+    (
+        "a basket read by one batch",
+        """def basket(keys):
+    answer = client.batch_get_item(RequestItems={"Users": {"Keys": keys}})
+    return answer["Responses"]["Users"]
+""",
+    ),
+    (
+        "carts deleted in batches",
+        """def clear(keys):
+    for key in keys:
+        client.batch_write_item(RequestItems={"Carts": [{"DeleteRequest": {"Key": key}}]})
+""",
+    ),
+    (
+        "batches whose costs are logged",
+        """def store(puts):
+    asked = {"Users": puts}
+    answer = client.batch_write_item(RequestItems=asked, ReturnConsumedCapacity="TOTAL")
+    print(answer["ConsumedCapacity"])
+""",
+    ),
+    (
+        "members of a team read in threads",
+        """from concurrent.futures import ThreadPoolExecutor
+
+
+def part(keys):
+    return client.batch_get_item(RequestItems={"Users": {"Keys": keys}})["Responses"]["Users"]
+
+
+def members(parts):
+    with ThreadPoolExecutor() as pool:
+        return [one for rows in pool.map(part, parts) for one in rows]
+""",
+    ),
+    (
+        "messages of a queue stored by a Lambda",
+        """import json
+
+
+def handler(event, context):
+    rows = [json.loads(record["body"]) for record in event["Records"]]
+    client.batch_write_item(
+        RequestItems={os.environ["TABLE"]: [{"PutRequest": {"Item": row}} for row in rows]}
+    )
+""",
+    ),
+    (
+        "batches tried again after exceptions only",
+        """def store(puts):
+    for _ in range(3):
+        try:
+            return client.batch_write_item(RequestItems={"Users": puts})
+        except client.exceptions.ProvisionedThroughputExceededException:
+            continue
+    raise TimeoutError
+""",
+    ),
+    (
+        "prices read in one batch, and the missing taken for unknown",
+        """def prices(skus):
+    keys = [{"pk": {"S": sku}} for sku in skus]
+    rows = client.batch_get_item(RequestItems={"Prices": {"Keys": keys}})["Responses"]["Prices"]
+    known = {row["pk"]["S"]: row["cents"]["N"] for row in rows}
+    return [known.get(sku, "unknown") for sku in skus]
+""",
+    ),
+):
+    plant(f"code: {title}", PK, USERS, "A14", code={"app.py": CLIENT + body})
 
 for title, body, why in (
     (
@@ -1689,7 +1783,6 @@ def read(keys):
         USERS,
         {"A14": why},
         code={"app.py": HEAD + body},
-        allowed=ONE | {"A8": "one of the files adds to counters"},
     )
 decoy(
     "an application that reads in batches of 25",
@@ -1703,7 +1796,7 @@ decoy(
     PK,
     USERS,
     {
-        "A14": "each get is of another user's request; nothing to batch",
+        "A14": "gets, and no batch",
         "A17": "eventually consistent",
     },
     application=gets(),
@@ -1712,7 +1805,7 @@ decoy(
 for title, rows, schema, work in (
     ("every get of a user consistent", USERS, PK, gets(1.0)),
     ("every query of orders consistent", ORDERS, SK, queries(1.0)),
-    ("nine gets in ten consistent", TENANTS, SK, gets(0.9)),
+    ("49 gets in 50 consistent", TENANTS, SK, gets(0.98)),
     ("every query by prefix consistent", ORDERS, SK, queries(1.0, begins="ORDER#")),
     ("gets of a catalogue consistent", flat(random_id("SKU"), "label cents:int"), PK, gets(1.0)),
     ("readings of devices, all consistent", DEVICES, EXPIRING, queries(1.0)),
@@ -1722,9 +1815,20 @@ for title, rows, schema, work in (
         SK,
         queries(1.0),
     ),
-    ("menus, read consistently", tree("CAFE", "label", "Dish 3-8 cents:int"), SK, gets(0.95)),
+    ("menus, read consistently", tree("CAFE", "label", "Dish 3-8 cents:int"), SK, gets(0.98)),
 ):
     plant(title, schema, rows, "A17", application=work)
+for title, many in (
+    ("gets that cost a unit each", 900),
+    ("gets that cost a unit each, day and night", 40),
+):
+    plant(
+        f"metrics: {title}",
+        PK,
+        USERS,
+        "A17",
+        metrics=(*used(many, 90), *calls(GetItem=many, PutItem=90)),
+    )
 for title, rows, schema, work, why in (
     ("one get in fifty consistent, after a write", USERS, PK, gets(0.02), "few, and for a reason"),
     ("queries that are eventually consistent", ORDERS, SK, queries(0.0), "none is consistent"),
@@ -1779,13 +1883,11 @@ def body_of(size: int) -> Callable[[str, int, float], Item]:
     return lambda key, number, at: {"label": f"l{number % 9_973:04}", "body": filler}
 
 
-def huge(
-    tag: str, keys: int, each: int, size: int, giant: int, more: tuple[Giant, ...] = ()
-) -> Collections:
+def huge(tag: str, keys: int, each: int, size: int, giant: int, year: str = "") -> Collections:
     """Collections of `each` items of so many bytes; of the first in SLUGS there are `giant`."""
-    giants = (Giant(f"{tag}#{SLUGS[0]}", giant), *more) if giant else more
+    giants = (Giant(f"{tag}#{SLUGS[0]}", giant),) if giant else ()
     return Collections(
-        keys, each, body_of(size), YEAR, giants=giants, key=lambda n, c: f"{tag}#{c:016x}"
+        keys, each, body_of(size), YEAR, giants=giants, key=lambda n, c: f"{tag}#{c:016x}{year}"
     )
 
 
@@ -1810,7 +1912,6 @@ for title, tag, size, giant in (
         "A6",
         "A15",
         virtual=huge(tag, 4_000, 40, size, giant),
-        allowed=ONE | ALL_IN,
         slow=True,
     )
 
@@ -1830,6 +1931,22 @@ for title, tag, size, giant in (
         slow=True,
     )
 
+
+def locally(client: Any, table: str, chance: Random) -> None:
+    """What was just written is read by the local index, consistently; the rest by plain gets."""
+    items = sampled(client, table, 400)
+    index = client.describe_table(TableName=table)["Table"]["LocalSecondaryIndexes"][0]
+    for _ in range(500):
+        client.query(
+            TableName=table,
+            IndexName=index["IndexName"],
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": chance.choice(items)["pk"]},
+            ConsistentRead=True,
+        )
+        client.get_item(TableName=table, Key=key_of(chance.choice(items)))
+
+
 for title, indexes, rows, why in (
     (
         "posts of users, with an LSI by topic",
@@ -1844,18 +1961,34 @@ for title, indexes, rows, why in (
         "an artist has few songs",
     ),
     (
-        "threads of a forum, with two LSIs",
-        (local("byViews", "views:N"), local("byLast", "last")),
-        series(random_id("FORUM"), "views:int last:time words", 110, 14),
+        "threads of a forum, with an LSI by views",
+        (local("byViews", "views:N"),),
+        fading(random_id("FORUM"), "views:int last:time words", 110, 14),
         "kilobytes, of 10 GB",
+    ),
+    (
+        "bids of auctions, with an LSI by amount",
+        (local("byCents", "cents:N"),),
+        fading(random_id("AUCTION"), "cents:int who:name", 110, 14),
+        "an auction ends, and the best bid must be right",
+    ),
+    (
+        "seats of shows, with an LSI by price",
+        (local("byPrice", "price:N"),),
+        pages("SHOW", "SEAT#{:03}", 40, "price:int who:name"),
+        "a hall has so many seats",
     ),
 ):
     decoy(
         title,
         Schema(sort="sk", indexes=indexes),
         rows,
-        {"A6": why, "A7": "local indexes, and few"},
-        allowed=ONE | ALL_IN,
+        {
+            "A6": f"{why}; and consistent reads use it",
+            "A7": "one local index",
+            "A17": "half of the reads",
+        },
+        application=locally,
     )
 for title, tag, keys, each, size in (
     ("a million orders with an LSI, alike", "CUSTOMER", 25_000, 40, 900),
@@ -1865,9 +1998,9 @@ for title, tag, keys, each, size in (
         title,
         Schema(sort="sk", indexes=(local("byLabel"),)),
         None,
-        {"A6": "the largest collection has half a megabyte", "A15": "all alike"},
+        {"A15": "all alike, of half a megabyte"},
         virtual=huge(tag, keys, each, size, 0),
-        allowed=ONE | ALL_IN,
+        allowed=ONE | {"A6": "there is an LSI, whose collections are far from 10 GB"},
     )
 
 
@@ -1899,17 +2032,17 @@ for title, rows, why in (
     decoy(title, SK, rows, {"A15": why})
 for title, tag, keys, each, size in (
     ("a large table of equal tenants", "TENANT", 2_000, 800, 700),
-    ("meters with a year of hours each", "METER", 400, 8_760, 120),
+    ("meters by year, with a year of hours each", "METER", 400, 8_760, 120),
 ):
     decoy(
         title,
         SK,
         None,
         {
-            "A15": "large collections, but all alike, and they end with the year",
+            "A15": "large collections, but all alike, and they end with the year in the key",
             "A19": "enough keys",
         },
-        virtual=huge(tag, keys, each, size, 0),
+        virtual=huge(tag, keys, each, size, 0, "#2026"),
     )
 
 
@@ -1998,6 +2131,21 @@ for title, tag, attribute, spec in (
     plant(title, PK, expired(tag, spec, attribute), "A16")
 
 
+def as_written(write: Callable[[float], Any], days: float) -> Key:
+    """When an item is to be deleted, some days from now, or since then."""
+    return lambda number, chance, at: write(at + (302 + days * chance.random()) * DAY)
+
+
+for title, tag, write, days in (
+    ("sessions with TTL in milliseconds", "SESSION", lambda at: int(at * 1000), 9.0),
+    ("carts with TTL as texts", "CART", iso, 9.0),
+    ("invitations with TTL as numbers in texts", "INVITE", lambda at: str(int(at)), 30.0),
+    ("links whose TTL passed weeks ago, all still there", "LINK", int, -500.0),
+):
+    rows = flat(random_id(tag), "who:name", 700, expires=as_written(write, days))
+    plant(title, Schema("pk", ttl="expires"), rows, "A16")
+
+
 def ended(tag: str, spec: str, attribute: str) -> Rows:
     """Records of the past that are kept."""
     return flat(random_id(tag), spec, 750, **{attribute: lambda n, c, a: day(a)})
@@ -2054,7 +2202,7 @@ def relational(*tables: str, count: int = 300) -> Rows:
                 yield row | ({"parent": chance.choice(ids)} if ids else {})
             ids = mine
 
-    return rows
+    return several(rows)
 
 
 for title, *tables in table(
@@ -2077,7 +2225,7 @@ for title, *tables in table(
     Outage from:time to:time
     """
 ):
-    plant(title, PK, relational(*tables), "A18", allowed={})
+    decoy(title, PK, relational(*tables), {"A18": "Type tells the kind", "A2": "tagged keys"})
 for title, rows, why in (
     (
         "short links by their code",
@@ -2106,7 +2254,7 @@ for title, rows, why in (
         "the last state only",
     ),
 ):
-    decoy(title, PK, rows, {"A18": why, "A2": "one kind"})
+    decoy(title, PK, rows, {"A18": f"one kind: {why}"})
 
 
 def crowded(keys: str, spec: str, count: int = 2_400) -> Rows:
@@ -2126,7 +2274,10 @@ def fixed(names: tuple[str, ...]) -> Callable[[int, int], str]:
     return lambda number, hashed: names[number % len(names)]
 
 
-EACH = {"A15": "each of the few collections is a large share"}
+EACH = {
+    "A15": "each of the few collections is a large share",
+    "A18": "where the partition key is the kind, no other attribute tells it",
+}
 for title, keys, spec in (
     ("products and customers under the name of their kind", "PRODUCT CUSTOMER", "label since:day"),
     ("orders by region", "emea apac amer", "cents:int buyer:name"),
@@ -2343,14 +2494,14 @@ for title, spec, pick, change, why in (
         flat(known("X"), spec),
         {"A8": why},
         stream=updates(pick, change),
-        allowed=ONE | (BUSY if pick is not anyone else {"A11": "each write changes it"}),
+        allowed=ONE | {"A11": "the steps come round again"} | (BUSY if pick is not anyone else {}),
     )
 decoy(
     "votes over forty shards of a counter",
     SK,
     both(
         series(lambda n, c, a: f"COUNT#violet.{n:02}", "votes:int", 40, 1, lambda *_: "COUNT"),
-        series(random_id("BALLOT"), "votes:int", 200, 1, lambda *_: "COUNT"),
+        series(random_id("COUNT"), "votes:int", 200, 1, lambda *_: "COUNT"),
     ),
     {
         "A8": "the counter is spread over forty items",
@@ -2358,10 +2509,10 @@ decoy(
         "H1": "evenly",
     },
     stream=updates(
-        lambda c, items, n: c.choice([one for one in items if one["pk"].startswith("COUNT")]),
+        lambda c, items, n: c.choice([one for one in items if "#violet" in one["pk"]]),
         stepped("votes", lambda c: 1),
     ),
-    allowed=ONE | {"A11": "each write changes it", "H7": "forty keys over six shards"},
+    allowed=ONE | {"H7": "forty keys over six shards"},
 )
 
 ENOUGH = "a key range is throttled; the table's capacity is not the reason"
@@ -2475,6 +2626,55 @@ for title, template, tag in (
         | FEW
         | {"H7": "all is written to one shard", "H1": "the key of today is the hottest"},
     )
+
+
+def ending(key: str, sort: Key, share: float) -> Writes:
+    """New items, most of them under one key; sort: of their number, chance and time."""
+
+    def make(chance: Random, at: float, number: int, items: list[Item]) -> Item:
+        pk = key if chance.random() < share else chance.choice(items)["pk"]
+        return {
+            "pk": pk,
+            "sk": sort(number, chance, at),
+            "expires": int(at + 30 * DAY),
+            "amount": chance.randint(1, 900),
+        }
+
+    return births(make)
+
+
+RISING: dict[str, Key] = {
+    "times": lambda n, c, a: f"{iso(a)}#{uuid(c)[:8]}",
+    "ULIDs": lambda n, c, a: ulid(a, c),
+    "KSUIDs": lambda n, c, a: ksuid(a, c),
+    "numbers": lambda n, c, a: f"{48_000 + n:012}",
+}
+ELSEWHERE: dict[str, Key] = {
+    "random ids": lambda n, c, a: uuid(c),
+    "names": lambda n, c, a: f"{mail(c)}",
+    "hashes": lambda n, c, a: f"{c.getrandbits(64):016x}",
+}
+for title, tag, share in (
+    ("bids of one auction by {times}", "AUCTION", 0.9),
+    ("the chat of one stream by {ULIDs}", "CHANNEL", 0.85),
+    ("the outbox of one queue by {KSUIDs}", "QUEUE", 1.0),
+    ("entries of one journal by {numbers}", "JOURNAL", 0.95),
+    ("events of one gateway by {ULIDs}", "GATEWAY", 0.8),
+    ("votes in one poll by {random ids}", "POLL", 0.9),
+    ("members of one list by {names}", "LIST", 0.85),
+    ("files of one bucket by {hashes}", "BUCKET", 0.9),
+):
+    sort = title.partition("{")[2].rstrip("}")
+    rows = fading(known(tag), "amount:int", 150, 8, (RISING | ELSEWHERE)[sort])
+    shown: dict[str, Any] = {
+        "stream": ending(hot(tag), (RISING | ELSEWHERE)[sort], share),
+        "allowed": ONE | {"H7": "its shard has most", "H1": "the hottest key", "A15": "it grows"},
+    }
+    title = title.replace("{", "").replace("}", "")
+    if sort in RISING:
+        plant(title, EXPIRING, rows, "H2", **shown)
+    else:
+        decoy(title, EXPIRING, rows, {"H2": "all over the collection, so a split helps"}, **shown)
 
 
 def born_under(key: Callable[[Random, float, list[Item]], str]) -> Writes:
@@ -2608,11 +2808,12 @@ for title, tag, attribute, values in (
         rows,
         f"H3 by-{attribute}",
         f"A9 by-{attribute}",
+        f"H1 by-{attribute}",
         metrics=(
             *used(20_000, 150_000, f"by-{attribute}"),
             *throttled("Write", "KeyRangeThroughput", 2_500, f"by-{attribute}", 2.0),
         ),
-        allowed=ONE | ALL_IN | {"H1": "three keys of the index are hot"},
+        allowed=ONE | ALL_IN,
         traps={"H4": "capacity on demand: a key range of the index is the reason"},
     )
 
@@ -2686,6 +2887,7 @@ for title, tag, kind, why, reads, writes in (
         60,
         60,
     ),
+    ("bets of a final, at the limit of the account", "BET", "Write", "AccountLimit", 900, 800),
     ("saved games under a maximum on demand", "GAME", "Write", "MaxOnDemandThroughput", 400, 150),
     ("weather under a maximum on demand", "CELL", "Read", "MaxOnDemandThroughput", 500, 50),
 ):
@@ -2696,9 +2898,7 @@ for title, tag, kind, why, reads, writes in (
         "H4",
         metrics=(*used(reads * 58, writes * 58), *throttled(kind, why, 300, days=3.0)),
         insights=top(tag, 30, 28),
-        overlay=provisioned(reads, writes)
-        if why.startswith("Prov")
-        else {"OnDemandThroughput": {"MaxReadRequestUnits": reads, "MaxWriteRequestUnits": writes}},
+        overlay=limited(why, reads, writes),
         traps={"H1": "the hottest key has half a unit a second"},
     )
 
