@@ -40,6 +40,7 @@ a starved index shows is as in the developer guide's pages on metrics and on thr
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
+from time import sleep
 from typing import Any
 
 from testing.report_corpus.case import (
@@ -85,18 +86,7 @@ BUSY = {
 Key = Callable[[int, Random, float], Any]
 Rows = Callable[[Random, float], Iterator[Item]]
 Writes = Callable[[Random, float, list[Item]], Iterator[Write]]
-SLUGS = [
-    "north",
-    "harbour",
-    "lime",
-    "delta",
-    "onyx",
-    "quartz",
-    "river",
-    "summit",
-    "tulip",
-    "violet",
-]
+SLUGS = ["north", "bay", "lime", "delta", "onyx", "quartz", "river", "summit", "tulip", "violet"]
 
 
 def table(words: str) -> list[list[str]]:
@@ -1874,6 +1864,270 @@ def team(pk):
     decoy(title, PK, USERS, {"A17": why}, code={"app.py": HEAD + body})
 
 
+# A10: reads of an index that follow a write
+
+
+def written(client: Any, table: str, way: str, item: Item, attribute: str) -> None:
+    match way:
+        case "put":
+            client.put_item(TableName=table, Item=item)
+        case "update":
+            client.update_item(
+                TableName=table,
+                Key=key_of(item),
+                UpdateExpression="SET #a = :a",
+                ExpressionAttributeNames={"#a": attribute},
+                ExpressionAttributeValues={":a": item[attribute]},
+            )
+        case "batch":
+            asked = {table: [{"PutRequest": {"Item": item}}]}
+            while asked:
+                asked = client.batch_write_item(RequestItems=asked).get("UnprocessedItems", {})
+
+
+def listed(client: Any, table: str, attribute: str, wanted: Any, **more: Any) -> None:
+    client.query(
+        TableName=table,
+        IndexName=f"by-{attribute}",
+        KeyConditionExpression="#a = :a",
+        ExpressionAttributeNames={"#a": attribute},
+        ExpressionAttributeValues={":a": wanted},
+        **more,
+    )
+
+
+def followed(way: str, attribute: str, then: str) -> Callable[[Any, str, Random], None]:
+    """Nine hundred writes, each of a value that no other has; then: what is read, and when.
+
+    Others that are read have one of the first fifty values, which no item gets or loses.
+    """
+
+    def work(client: Any, table: str, chance: Random) -> None:
+        items = [one for one in sampled(client, table, 900) if one[attribute]["S"][-3:] > "099"]
+        later: list[Item] = []
+        for number in range(900):
+            old = items[number % len(items)]
+            wanted = {"S": f"{attribute}-new-{number}"}
+            new = old | {attribute: wanted}
+            if way == "put":
+                new["pk"] = {"S": f"NEW#{uuid(chance)}"}
+            if then == "before":
+                listed(client, table, attribute, wanted)
+            written(client, table, way, new, attribute)
+            match then:
+                case "after":
+                    listed(client, table, attribute, wanted)
+                case "counted":
+                    listed(client, table, attribute, wanted, Select="COUNT")
+                case "mostly" if number % 3:
+                    listed(client, table, attribute, wanted)
+                case "others":
+                    listed(client, table, attribute, {"S": f"{attribute}-{number % 50:03}"})
+                case "item":
+                    client.get_item(TableName=table, Key=key_of(new))
+                case "consistent":
+                    client.get_item(TableName=table, Key=key_of(new), ConsistentRead=True)
+                    for one in chance.sample(items, 2):
+                        client.get_item(TableName=table, Key=key_of(one))
+                case "later":
+                    later.append(wanted)
+        if later:
+            sleep(2.5)
+        for wanted in later[:600]:
+            listed(client, table, attribute, wanted)
+
+    return work
+
+
+for title, tag, attribute, way, then, why in table(
+    """
+    a sign-up that is looked up by its mail at once ; USER ; mail ; put ; after ; -
+    a task that is assigned, and the list of its assignee ; TASK ; assignee ; update ; after ; -
+    an order, and the list of its customer's ; ORDER ; customer ; put ; after ; -
+    a car handed over, and found by its owner at once ; CAR ; owner ; update ; after ; -
+    posts, of which each brings back its author's ; POST ; author ; put ; mostly ; -
+    parcels rebooked, and the list of the depot shown again ; PARCEL ; depot ; batch ; after ; -
+    tickets moved to a queue that is counted at once ; TICKET ; queue ; update ; counted ; -
+    books lent, and two times in three the reader's loans ; BOOK ; reader ; update ; mostly ; -
+    a sign-up, and others looked up by their mail ; USER ; mail ; put ; others ;
+    what is read was written long ago
+    a task that is assigned, and the lists of others ; TASK ; assignee ; update ; others ;
+    those lists have not changed
+    an order, read back by its key ; ORDER ; customer ; put ; item ; the table is read, no index
+    a transfer, read back consistently ; TRANSFER ; account ; put ; consistent ;
+    a consistent read of the table sees the write
+    a mail that is looked for before it is taken ; MEMBER ; mail ; put ; before ;
+    the read comes first, and is of what nobody has written
+    cars handed over, and listed when all are done ; CAR ; owner ; update ; later ;
+    seconds lie between
+    posts stored, and listed in the next run ; POST ; author ; put ; later ; seconds lie between
+    rooms changed after a look at who has them ; ROOM ; guest ; update ; before ;
+    first the index is read, then the item written
+    """
+):
+    schema = Schema("pk", indexes=(Index(f"by-{attribute}", attribute),))
+    rows = flat(
+        random_id(tag),
+        "words",
+        900,
+        **{attribute: lambda n, c, a, attribute=attribute: f"{attribute}-{n % 300:03}"},
+    )
+    more: dict[str, Any] = {
+        "application": followed(way, attribute, then),
+        "allowed": ONE | ALL_IN,
+    }
+    if why == "-":
+        plant(title, schema, rows, f"A10 by-{attribute}", **more)
+    else:
+        decoy(title, schema, rows, {f"A10 by-{attribute}": why}, **more)
+
+# A12: transactions
+
+
+def transacted(
+    share: float, size: int, other: str = "put", count: int = 700
+) -> Callable[[Any, str, Random], None]:
+    """A share of the writes are transactions of so many items."""
+
+    def work(client: Any, table: str, chance: Random) -> None:
+        items = sampled(client, table, 300)
+        for _ in range(count):
+            some_of = [one | {"note": {"S": uuid(chance)}} for one in chance.sample(items, size)]
+            if chance.random() < share:
+                puts = [{"Put": {"TableName": table, "Item": one}} for one in some_of]
+                client.transact_write_items(TransactItems=puts)
+            elif other == "read":
+                gets = [{"Get": {"TableName": table, "Key": key_of(one)}} for one in some_of]
+                client.transact_get_items(TransactItems=gets)
+                client.put_item(TableName=table, Item=some_of[0])
+            else:
+                written(client, table, other, some_of[0], "note")
+
+    return work
+
+
+for title, tag, share, size, other, why in table(
+    """
+    each write a transaction of two items ; SEAT ; 1 ; 2 ; put ; -
+    each write a transaction of one item ; NOTE ; 1 ; 1 ; put ; -
+    every second write a transaction of one item ; LEAD ; 0.5 ; 1 ; put ; -
+    nearly each write a transaction of three items ; CELL ; 0.98 ; 3 ; update ; -
+    log lines, each written in a transaction ; LINE ; 1 ; 1 ; put ; -
+    one write in twenty a transaction of three items ; ORDER ; 0.05 ; 3 ; put ;
+    few, and each of several items
+    one write in ten a transfer between two accounts ; ACCOUNT ; 0.1 ; 2 ; update ;
+    money moves from one item to another
+    writes in batches, and no transaction ; READING ; 0 ; 3 ; batch ; a batch is no transaction
+    reads of four items at one moment ; SLOT ; 0 ; 4 ; read ; it is the reads that are transactions
+    updates of one item each ; SKU ; 0 ; 1 ; update ; none is a transaction
+    """
+):
+    work = transacted(float(share), int(size), other)
+    rows = flat(random_id(tag), "who:name note")
+    if why == "-":
+        plant(title, PK, rows, "A12", application=work)
+    else:
+        decoy(title, PK, rows, {"A12": why}, application=work)
+for title, reads, writes, seen, why in (
+    ("all in transactions", 800, 3_600, {"TransactWriteItems": 900}, ""),
+    ("transactions by a framework", 90, 1_210, {"TransactWriteItems": 300, "PutItem": 4}, ""),
+    ("a ledger of transactions", 500, 250, {"TransactWriteItems": 60, "UpdateItem": 1}, ""),
+    ("few transactions", 800, 1_000, {"TransactWriteItems": 25, "PutItem": 900}, "one in 37"),
+    ("batches", 90, 7_600, {"TransactWriteItems": 5, "BatchWriteItem": 300}, "one in sixty"),
+    ("updates", 500, 1_040, {"TransactWriteItems": 60, "UpdateItem": 800}, "one in fourteen"),
+):
+    metrics = (*used(reads, writes), *calls(**seen))
+    if why:
+        decoy(f"metrics: {title}", PK, USERS, {"A12": why}, metrics=metrics)
+    else:
+        plant(f"metrics: {title}", PK, USERS, "A12", metrics=metrics)
+
+# A11: a status that is changed without a condition
+
+SETTING = """def {}(pk):
+    table.update_item(
+        Key={{"pk": pk}},
+        UpdateExpression="SET #s = :new",{}
+        ExpressionAttributeNames={{"#s": "{}"}},
+        ExpressionAttributeValues={{":new": "{}"{}}},
+    )
+"""
+for title, tag, spec, called, attribute, new, old in table(
+    """
+    an order is sent, whatever it was ; ORDER ; status:NEW|PAID|SENT cents:int ; send ; status ;
+    SENT ; -
+    a claim is paid, whatever it was ; CLAIM ; state:open|approved|paid cents:int ; pay ; state ;
+    paid ; -
+    a parcel is delivered, whatever it was ; PARCEL ; status:packed|sent|delivered to:city ;
+    deliver ; status ; delivered ; -
+    a job is done, whatever it was ; JOB ; status:queued|running|done script ; finish ; status ;
+    done ; -
+    an order is sent if it is paid ; ORDER ; status:NEW|PAID|SENT cents:int ; send ; status ;
+    SENT ; PAID
+    a claim is paid if it is approved ; CLAIM ; state:open|approved|paid cents:int ; pay ; state ;
+    paid ; approved
+    a job is done if it runs ; JOB ; status:queued|running|done script ; finish ; status ;
+    done ; running
+    a customer moves ; CUSTOMER ; who:name town:city ; move ; town ; Bonn ; =
+    """
+):
+    rows = flat(random_id(tag), spec)
+    once = old not in "-="
+    if_so = '\n        ConditionExpression="#s = :old",' if once else ""
+    code = HEAD + SETTING.format(called, if_so, attribute, new, f', ":old": "{old}"' * once)
+    if old == "-":
+        plant(f"code: {title}", PK, rows, "A11", code={"app.py": code})
+    else:
+        why = "there is a condition" if once else "a town is no status"
+        decoy(f"code: {title}", PK, rows, {"A11": why}, code={"app.py": code})
+
+
+def walking(attribute: str, states: str, back: float | None) -> Change:
+    """On to the next state, and now and then back to an earlier one; None: from any to any."""
+    order = states.split("|")
+
+    def change(chance: Random, old: Item, at: float) -> Item:
+        here = order.index(old[attribute])
+        if back is None:
+            there = chance.choice([one for one in order if one != order[here]])
+        elif here and chance.random() < back:
+            there = order[chance.randrange(here)]
+        elif here + 1 < len(order):
+            there = order[here + 1]
+        else:
+            return noted(chance, old, at)
+        return old | {attribute: there, "updatedAt": iso(at)}
+
+    return change
+
+
+for title, tag, attribute, states, back, why in table(
+    """
+    orders that a late message sets back ; ORDER ; status ; new|paid|packed|sent|arrived ;
+    0.05 ; -
+    parcels that a slow scanner sets back ; PARCEL ; state ; labelled|picked|sorted|delivered ;
+    0.04 ; -
+    claims that an old form sets back ; CLAIM ; status ; filed|checked|approved|paid ;
+    0.05 ; -
+    trips that a phone without a net sets back ; TRIP ; status ; asked|accepted|driving|ended ;
+    0.04 ; -
+    orders that only go on ; ORDER ; status ; new|paid|packed|sent|arrived ; 0 ;
+    each change is to the next state
+    applicants who only go on ; APPLICANT ; stage ; applied|invited|tested|hired ; 0 ;
+    no one goes back
+    doors that open and close ; DOOR ; state ; open|closed ; * ; there is no usual order
+    roads whose traffic changes ; ROAD ; state ; free|slow|jammed|closed ; * ;
+    each state follows each other one, as often
+    """
+):
+    rows = flat(random_id(tag), f"{attribute}:{states} words")
+    change = walking(attribute, states, None if back == "*" else float(back))
+    if why == "-":
+        plant(title, PK, rows, "A11", stream=updates(anyone, change, 1_200))
+    else:
+        decoy(title, PK, rows, {"A11": why}, stream=updates(anyone, change, 1_200))
+
+
 # A6, A13, A15, A16, A18, A19: what is large, what should have gone, few keys
 
 
@@ -1961,15 +2215,15 @@ for title, indexes, rows, why in (
         "an artist has few songs",
     ),
     (
-        "threads of a forum, with an LSI by views",
-        (local("byViews", "views:N"),),
-        fading(random_id("FORUM"), "views:int last:time words", 110, 14),
+        "steps of recipes, with an LSI by minutes",
+        (local("byMinutes", "minutes:N"),),
+        pages("RECIPE", "STEP#{:02}", 14, "minutes:int words"),
         "kilobytes, of 10 GB",
     ),
     (
-        "bids of auctions, with an LSI by amount",
+        "lots of auctions, with an LSI by amount",
         (local("byCents", "cents:N"),),
-        fading(random_id("AUCTION"), "cents:int who:name", 110, 14),
+        pages("AUCTION", "LOT#{:03}", 20, "cents:int who:name"),
         "an auction ends, and the best bid must be right",
     ),
     (
@@ -1988,6 +2242,7 @@ for title, indexes, rows, why in (
             "A7": "one local index",
             "A17": "half of the reads",
         },
+        allowed=ONE | {"A15": "a user's posts grow, slowly"},
         application=locally,
     )
 for title, tag, keys, each, size in (
@@ -2647,7 +2902,7 @@ RISING: dict[str, Key] = {
     "times": lambda n, c, a: f"{iso(a)}#{uuid(c)[:8]}",
     "ULIDs": lambda n, c, a: ulid(a, c),
     "KSUIDs": lambda n, c, a: ksuid(a, c),
-    "numbers": lambda n, c, a: f"{48_000 + n:012}",
+    "numbers": lambda n, c, a: f"{int(a * 10):012}",
 }
 ELSEWHERE: dict[str, Key] = {
     "random ids": lambda n, c, a: uuid(c),
