@@ -224,6 +224,16 @@ def fading(*arguments: Any, **more: Any) -> Rows:
     return rows
 
 
+def widened(rows: Rows, size: int) -> Rows:
+    """With a body of some `size` bytes."""
+
+    def wider(chance: Random, now: float) -> Iterator[Item]:
+        for row in rows(chance, now):
+            yield row | {"body": text(chance, int(size * (0.9 + 0.2 * chance.random())))}
+
+    return wider
+
+
 def pooled(tag: str, many: int) -> Key:
     """One of so many ids, in turn."""
     return lambda number, chance, at: f"{tag}#{Random(number % many).getrandbits(64):016x}"
@@ -1069,6 +1079,71 @@ for title, names, why in (
     )
 
 
+# E2: items that reserve a value
+
+
+def phone(chance: Random) -> str:
+    return f"+49{chance.randrange(10**9, 10**10)}"
+
+
+def nick(chance: Random) -> str:
+    return f"{name(chance).replace(' ', '')}{chance.randrange(10**6)}"
+
+
+def reserved(
+    tag: str, field: str, form: str, make: Callable[[Random], str], gone: float, unmade: float = 0
+) -> Rows:
+    """Items and what reserves their value; a share of the items is gone, or never reserved any."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for _ in range(500):
+            pk, taken, made = f"{tag}#{uuid(chance)}", make(chance), ago(chance, now)
+            if chance.random() >= gone:
+                row = {"pk": pk, "sk": "PROFILE", "Type": tag.title(), field: taken}
+                yield row | filled("who:name joined:day", chance, made)
+            if chance.random() >= unmade:
+                one = form.format(taken.lower() if "low" in form else taken).replace("low#", "")
+                yield {"pk": one, "sk": one, "Type": "Unique", "owner": pk, "made": iso(made)}
+
+    return several(rows)
+
+
+for title, tag, field, form, make, gone, unmade, why in (
+    ("mails of users who are gone", "USER", "email", "unique#email#{}", mail, 0.2, 0, ""),
+    ("names of players who are gone", "PLAYER", "nick", "unique#nick#{}", nick, 0.15, 0, ""),
+    ("phones of accounts that are gone", "ACC", "phone", "UNIQUE#PHONE#{}", phone, 0.3, 0, ""),
+    ("hosts of sites that are gone", "SITE", "host", "unique#host#{}", nick, 0.1, 0, ""),
+    ("serials of devices that are gone", "DEV", "serial", "UNIQUE#SERIAL#{}", uuid, 0.25, 0, ""),
+    ("handles of authors who are gone", "AUTHOR", "handle", "unique#handle#{}", nick, 0.4, 0, ""),
+    ("codes of vouchers that are gone", "VOUCHER", "code", "unique#code#{}", uuid, 0.12, 0, ""),
+    ("mails of tenants, half of them gone", "TENANT", "email", "UNIQUE#EMAIL#{}", mail, 0.5, 0, ""),
+    ("mails of users", "USER", "email", "unique#email#{}", mail, 0, 0, "all are there"),
+    ("names of players", "PLAYER", "nick", "unique#nick#{}", nick, 0, 0, "all are there"),
+    ("phones of accounts", "ACC", "phone", "UNIQUE#PHONE#{}", phone, 0, 0, "all are there"),
+    ("handles in small letters", "AUTHOR", "handle", "low#unique#handle#{}", nick, 0, 0, "case"),
+    ("serials of some devices", "DEV", "serial", "UNIQUE#SERIAL#{}", uuid, 0, 0.4, "the reverse"),
+    ("codes of vouchers", "VOUCHER", "code", "unique#code#{}", uuid, 0, 0.1, "some have no code"),
+):
+    rows = reserved(tag, field, form, make, gone, unmade)
+    if why:
+        decoy(f"{title}, reserved", SK, rows, {"E2": f"no owner is gone: {why}"})
+    else:
+        plant(f"{title}, still reserved", SK, rows, "E2")
+for title, key, spec in (
+    (
+        "unique visitors by site and day",
+        lambda n, c, a: f"unique#{c.choice(SLUGS)}#{day(a)}",
+        "n:int",
+    ),
+    (
+        "coins of which there is one",
+        lambda n, c, a: f"UNIQUE#COIN#{uuid(c)}",
+        "minted:day mint:city",
+    ),
+):
+    decoy(title, PK, flat(key, spec), {"E2": "these reserve nothing for another item"})
+
+
 # E1: numbers as texts in sort keys
 
 
@@ -1808,16 +1883,13 @@ for title, rows, schema, work in (
     ("menus, read consistently", tree("CAFE", "label", "Dish 3-8 cents:int"), SK, gets(0.98)),
 ):
     plant(title, schema, rows, "A17", application=work)
-for title, many in (
-    ("gets that cost a unit each", 900),
-    ("gets that cost a unit each, day and night", 40),
-):
+for title, units in (("gets that cost a unit each", 900), ("gets of a unit each by a poller", 40)):
     plant(
         f"metrics: {title}",
         PK,
         USERS,
         "A17",
-        metrics=(*used(many, 90), *calls(GetItem=many, PutItem=90)),
+        metrics=(*used(units, 90), *calls(GetItem=units, PutItem=90)),
     )
 for title, rows, schema, work, why in (
     ("one get in fifty consistent, after a write", USERS, PK, gets(0.02), "few, and for a reason"),
@@ -3106,6 +3178,127 @@ for title, metrics, why in (
         title, schema, rows, {"H3 by-owner": why, "H4": why}, metrics=metrics, allowed=ONE | ALL_IN
     )
 
+# I2, I3, I4: what an index costs, and what its key is made of
+
+for title, tag, attribute, size, units, reads, projection, why in (
+    ("letters, and whole in an index by sender", "LETTER", "sender", 3 * KB, 9_000, 2, "ALL", ""),
+    ("reports, and whole in an index by plant", "REPORT", "plant", 5 * KB, 24_000, 9, "ALL", ""),
+    ("claims, and whole in an index by clerk", "CLAIM", "clerk", 2 * KB, 6_000, 1, "ALL", ""),
+    ("recipes, and whole in an index by cook", "RECIPE", "cook", 4 * KB, 4_000, 1, "ALL", ""),
+    ("events, and whole in an index by rule", "EVENT", "rule", 6 * KB, 60_000, 20, "ALL", ""),
+    (
+        "letters, and an index of their keys",
+        "LETTER",
+        "sender",
+        3 * KB,
+        9_000,
+        2,
+        "KEYS_ONLY",
+        "keys",
+    ),
+    ("small notes, whole in an index", "NOTE", "author", 120, 9_000, 2, "ALL", "items are small"),
+    ("articles, read by their index", "ARTICLE", "topic", 3 * KB, 900, 60_000, "ALL", "much read"),
+    ("manuals that nobody changes", "MANUAL", "model", 5 * KB, 12, 9_000, "ALL", "hardly written"),
+    ("offers, and an index of prices", "OFFER", "shop", 4 * KB, 9_000, 3, "INCLUDE", "prices only"),
+):
+    index = Index(
+        f"by-{attribute}",
+        attribute,
+        "updatedAt",
+        projection=projection,
+        include=("cents",) if projection == "INCLUDE" else (),
+    )
+    schema, rows = indexed(tag, "cents:int", index, pooled("A", 300))
+    if size > 200:
+        rows = widened(rows, size)
+    own = units if projection == "ALL" else units * KB // size
+    shown: dict[str, Any] = {
+        "metrics": (
+            *used(8_000, units),
+            Metric("ConsumedReadCapacityUnits", reads, index=index.name, days=30),
+            Metric("ConsumedWriteCapacityUnits", own, index=index.name, days=30),
+        ),
+        "allowed": ONE | ALL_IN,
+    }
+    if why:
+        decoy(title, schema, rows, {f"I2 {index.name}": why}, **shown)
+    else:
+        plant(title, schema, rows, f"I2 {index.name}", **shown)
+
+for title, tag, names, units, each, why in table(
+    """
+    positions, each a new key in three indexes ; VAN ; cell driver tour ; 1000 ; 2000 ; -
+    scores, each a new key in four indexes ; PLAYER ; league level club season ; 6000 ; 12000 ; -
+    quotes, each a new key in three indexes ; QUOTE ; trader venue desk ; 20000 ; 40000 ; -
+    works, each a new key in four indexes ; WORK ; crew site shift tool ; 900 ; 1700 ; -
+    pallets, each a new key in three indexes ; PALLET ; shelf aisle gate ; 4000 ; 7900 ; -
+    players, and one index written as they are ; PLAYER ; club ; 6000 ; 6000 ; as much as the table
+    works whose crew seldom changes ; WORK ; crew site ; 9000 ; 700 ; a sixth of the table
+    quotes, and two indexes of the few that are open ; QUOTE ; trader desk ; 20000 ; 2000 ;
+    a fifth of the table
+    vans, and an index by depot ; VAN ; depot ; 5000 ; 40 ; depots hardly change
+    pallets, read by three indexes ; PALLET ; shelf aisle gate ; 300 ; 90 ; less than the table
+    """
+):
+    split = names.split()
+    indexes = tuple(Index(f"by-{one}", one, projection="KEYS_ONLY") for one in split)
+    metrics = used(9_000, float(units))
+    for one in indexes:
+        metrics += used(4_000, float(each), one.name)[2:]
+    shown = {"metrics": metrics, "allowed": ONE | ALL_IN}
+    schema, rows = Schema("pk", indexes=indexes), many(tag, split)
+    if why == "-":
+        plant(title, schema, rows, "I3", **shown)
+    else:
+        decoy(title, schema, rows, {"I3": why}, **shown)
+
+
+def joined(tag: str, spec: str, attribute: str, template: str) -> Rows:
+    """One of ninety tenants' items; attribute: the template, filled with the item's own."""
+
+    def rows(chance: Random, now: float) -> Iterator[Item]:
+        for number in range(900):
+            at = ago(chance, now)
+            row = {"pk": f"{tag}#{uuid(chance)}", "tenant": f"t{chance.randrange(90):03}"}
+            row |= filled(spec, chance, at)
+            month, shard = f"{moment(at):%Y-%m}", f"{number % 64:02}"
+            yield row | {attribute: template.format(**row, month=month, shard=shard)}
+
+    return rows
+
+
+for title, tag, spec, attribute, template, sorts, why in table(
+    """
+    orders by tenant, sorted by STATE#DATE ; ORDER ; state:open|paid|sent made:time ; stateMade ;
+    {state}#{made} ; yes ; -
+    users by tenant, sorted by CITY#NAME ; USER ; town:city who:name ; townWho ; {town}#{who} ;
+    yes ; -
+    bills, and an index by tenant and state ; BILL ; state:open|paid cents:int ; tenantState ;
+    {tenant}#{state} ; no ; -
+    tasks, and an index by tenant and assignee ; TASK ; assignee:name due:day ; whose ;
+    {tenant}|{assignee} ; no ; -
+    permits by tenant, sorted by street, number and day ; PERMIT ; street:name house:int asked:day ;
+    place ; {street}#{house}#{asked} ; yes ; -
+    orders by tenant, sorted by their time ; ORDER ; state:open|paid|sent ; made ; {month}-07T10 ;
+    yes ; a time of its own
+    jobs, and an index by state and shard ; JOB ; state:queued|done script ; stateShard ;
+    {state}#{shard} ; no ; no attribute has the shard
+    bills, and an index by tenant and month ; BILL ; cents:int payer:name ; tenantMonth ;
+    {tenant}#{month} ; no ; no attribute has the month
+    users by tenant, sorted by a code ; USER ; who:name town:city ; code ; u-{month}-{shard} ; yes ;
+    the code is in no other attribute
+    permits, and an index by tenant and district ; PERMIT ; street:name asked:day ; area ;
+    {tenant}-d{shard} ; no ; no attribute has the district
+    """
+):
+    index = Index("byKey", *(("tenant", attribute) if sorts == "yes" else (attribute, "pk")))
+    schema, rows = Schema("pk", indexes=(index,)), joined(tag, spec, attribute, template)
+    if why == "-":
+        plant(title, schema, rows, "I4 byKey", allowed=ONE | ALL_IN)
+    else:
+        decoy(title, schema, rows, {"I4 byKey": why}, allowed=ONE | ALL_IN)
+
+
 for title, tag, attribute, kind, reads, writes in (
     ("orders with too few write units", "ORDER", "buyer", "Write", 400, 100),
     ("readings with too few write units", "METER", "street", "Write", 100, 250),
@@ -3156,6 +3349,50 @@ for title, tag, kind, why, reads, writes in (
         overlay=limited(why, reads, writes),
         traps={"H1": "the hottest key has half a unit a second"},
     )
+
+
+# H5: a table that is cold
+
+
+def warm(reads: int, writes: int) -> dict[str, Any]:
+    units = {"ReadUnitsPerSecond": reads, "WriteUnitsPerSecond": writes, "Status": "ACTIVE"}
+    return {"WarmThroughput": units}
+
+
+COLD = warm(12_000, 4_000)
+for title, told, kind, second, peak, why in (
+    ("tickets, and a sale of 20,000 writes a second", COLD, "Write", 60, 20_000, ""),
+    ("a new game, and 30,000 writes a second to come", COLD, "Write", 0, 30_000, ""),
+    ("a quiz on television, 15,000 writes a second to come", COLD, "Write", 5, 15_000, ""),
+    ("gifts, with 500 write units for 5,000", provisioned(900, 500), "Write", 90, 5_000, ""),
+    ("polls, with 100 write units for 2,000", provisioned(100, 100), "Write", 10, 2_000, ""),
+    ("bets, which took more writes than are warm", COLD, "Write", 7_000, 0, ""),
+    ("news, of which more was read than is warm", COLD, "Read", 21_000, 0, ""),
+    ("fares, which lived on burst capacity", provisioned(900, 100), "Write", 190, 0, ""),
+    ("a sale that was warmed for", warm(40_000, 40_000), "Write", 60, 20_000, "warm for twice"),
+    ("gifts, with 6,000 units for 2,000", provisioned(900, 6_000), "Write", 90, 2_000, "enough"),
+    ("polls of 1,000 writes a second", COLD, "Write", 10, 1_000, "a new table takes that"),
+    ("bets of 1,500 writes a second", COLD, "Write", 1_500, 0, "4,000 are warm"),
+    ("fares within their units", provisioned(900, 500), "Write", 300, 0, "500 are provisioned"),
+    ("news, read a lot", COLD, "Read", 6_000, 0, "12,000 are warm"),
+    ("a table that is hardly used", COLD, "Write", 1, 0, "nothing more is expected"),
+    ("a sale that went well", warm(50_000, 30_000), "Write", 14_000, 0, "30,000 are warm"),
+):
+    more = {
+        "overlay": told,
+        "options": {"peak_writes": peak} if peak else {},
+        "metrics": (
+            Metric("ConsumedReadCapacityUnits", 900, days=30)
+            if kind == "Write"
+            else Metric("ConsumedWriteCapacityUnits", 900, days=30),
+            Metric(f"Consumed{kind}CapacityUnits", second * 60, busy=(600, 603)),
+        ),
+    }
+    rows = flat(random_id("ROW"), "label who:name")
+    if why:
+        decoy(title, PK, rows, {"H5": why}, **more)
+    else:
+        plant(title, PK, rows, "H5", **more)
 
 
 def in_order_of_scan(batch: int, seconds: float, change: Change | None = None) -> Writes:
