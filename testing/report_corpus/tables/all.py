@@ -12,6 +12,7 @@ PARTS = {
     "first": ("others.first",),
     "second": ("others.second",),
     "third": ("others.third",),
+    "fourth": ("others.fourth",),
 }
 """The modules of each part: the project's own tables, and those that others have declared."""
 
