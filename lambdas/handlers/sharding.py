@@ -219,12 +219,12 @@ def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
     timed = TimedClient(connection.client)
     table = ShardedTable(
         NamedTable(replace(connection, client=timed), name),
-        metadata=sharded.metadata,
-        placement=sharded.placement,
-        hash=sharded.hash,
-        append_only=sharded.append_only,
-        separator=sharded.separator,
-        policy=Policy(most=sharded.most_shards, start_shards=sharded.start_shards),
+        metadata=sharded["metadata"],
+        placement=sharded["placement"],
+        hash=sharded["hash"],
+        append_only=sharded["appendOnly"],
+        separator=sharded["separator"],
+        policy=Policy(most=sharded["mostShards"], start_shards=sharded.get("startShards", {})),
         cloudwatch=aws_client("cloudwatch", Endpoint()) if writes else None,
     )
     return table, timed
@@ -252,7 +252,6 @@ def write_items(table: ShardedTable, request: WriteRequest) -> Failures:
 
 
 def _results(items: int, failures: Failures) -> dict[str, Any]:
-    """Return the results of this number of items."""
     return {
         "written": items - len(failures),
         "failed": [

@@ -14,7 +14,7 @@ from keyhop.jobs.request import allowed
 from keyhop.report.latest import latest_in
 from keyhop.storage.s3 import s3_client
 
-from handlers.settings import ShowSettings
+from handlers.settings import JobSettings
 from handlers.telemetry import function, make_logger
 
 logger = make_logger()
@@ -36,7 +36,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> str:
     """Return HTML for the widget, or Markdown if its parameters ask for the description."""
     if event.get("describe"):
         return DESCRIPTION
-    settings = ShowSettings.from_env(os.environ)
+    settings = JobSettings.from_env(os.environ)
     requested = str(event.get("table", ""))
     try:
         table = allowed(requested, settings.tables)
