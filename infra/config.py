@@ -144,7 +144,6 @@ def sharding_of(table: str, is_arn: bool, has_index: bool, value: Any) -> Shardi
     return shape_of(
         Sharding,
         {"partitionKey": None, **value},
-        names_of(Sharding),
         f"The context field tables has, for the table {table}, a sharding with the field {{}}"
         ", which",
         lambda field, value, allowed: wrong_in(table, f"sharding.{field}", value, allowed),
@@ -362,9 +361,9 @@ def _table(entry: str | Mapping[str, Any]) -> Table:
     table = shape_of(
         Table,
         values,
-        _TABLE_FIELDS,
         "The context field tables has a table with the field {}, which",
         refused,
+        _TABLE_FIELDS,
     )
     if table.sentinel_sort_key is not None and not table.key_index:
         place = table.sentinel_sort_key
@@ -406,7 +405,6 @@ def _each(table: Table, value: Any) -> Allowed | None:
     allowed = shape_of(
         Allowed,
         value,
-        names_of(Allowed),
         f"The context field tables has, for the table {table.given}, an each with the field {{}}"
         ", which",
         lambda field, value, must: wrong_in(table.given, f"each.{field}", value, must),
@@ -436,7 +434,6 @@ def _reports(table: Table, value: Any) -> Reports | None:
     reports = shape_of(
         Reports,
         named,
-        names_of(Reports),
         "{}",
         lambda field, value, must: wrong_in(table.given, f"report.{field}", value, must),
     )
@@ -556,7 +553,8 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
     )
     table_bytes = environment_bytes(tables)
     fit = sum(
-        table_bytes + _pairs_bytes(complete[: n + 1]) <= TABLES_BYTES for n in range(len(complete))
+        table_bytes + len(json.dumps(which_pairs(complete[: n + 1])).encode()) <= TABLES_BYTES
+        for n in range(len(complete))
     )
     if fit < len(complete):
         raise ConfigError(
@@ -571,10 +569,6 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
 def which_pairs(pairs: Sequence[Rekeyed]) -> dict[str, str]:
     """Return the environment variable with the pairs."""
     return {"KEYHOP_REKEY": json.dumps([pair.allowed().to_json() for pair in pairs])}
-
-
-def _pairs_bytes(pairs: Sequence[Rekeyed]) -> int:
-    return len(json.dumps(which_pairs(pairs)).encode())
 
 
 def _like(table: Table, listed_table: Table | None) -> Table:
@@ -603,7 +597,6 @@ def _pair(entry: Any) -> Rekeyed:
     read = shape_of(
         PairEntry,
         {"source": None, "destination": None, **values},
-        names_of(PairEntry),
         "The context field rekey has a pair with the field {}, which",
         refused,
     )
@@ -712,22 +705,18 @@ class Config:
 
     @property
     def key_index_tables(self) -> tuple[Table, ...]:
-        """Return the tables that may have a key index."""
         return tuple(table for table in self.tables if table.key_index)
 
     @property
     def sharded_tables(self) -> tuple[Table, ...]:
-        """Return the tables whose hot keys are spread over shards."""
         return tuple(table for table in self.tables if table.sharding is not None)
 
     @property
     def each_tables(self) -> tuple[Table, ...]:
-        """Return the tables for whose keys ForEachKey may run actions."""
         return tuple(table for table in self.tables if table.each is not None)
 
     @property
     def report_tables(self) -> tuple[Table, ...]:
-        """Return the tables whose keys may be reported on."""
         return tuple(table for table in self.tables if table.report is not None)
 
     @property
@@ -743,11 +732,10 @@ class Config:
         values = {
             name: value
             for name, value in context.items()
-            if not _is_of_the_cdk(name) and not (name in field_names and value in (None, ""))
+            if not (":" in name or name.startswith(_NAMES_OF_THE_CDK))
+            and not (name in field_names and value in (None, ""))
         }
-        config = shape_of(
-            cls, {"tables": None, **values}, field_names, "The context field {}", wrong
-        )
+        config = shape_of(cls, {"tables": None, **values}, "The context field {}", wrong)
         for name in config.key_attributes:
             if name not in (table.given for table in config.tables):
                 allowed = f"{ATTRIBUTES_BY_TABLE}, and {name} is not one of them"
@@ -755,10 +743,6 @@ class Config:
         named = with_key_attributes(config.tables, config.key_attributes)
         tables = with_metadata_tables(named, config.stack_name)
         return replace(config, tables=tables, rekey=with_tables(config.rekey, tables))
-
-
-def _is_of_the_cdk(name: str) -> bool:
-    return ":" in name or name.startswith(_NAMES_OF_THE_CDK)
 
 
 def settings_of(context: Mapping[str, Any], folder: Path = ROOT) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class ForEachKey(Construct):
     def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
         super().__init__(scope, construct_id)
         config, runs = keys.config, keys.runs
-        self._tables = tables = config.each_tables
+        tables = config.each_tables
         keys.is_extended_by(self, "each", tables)
         # PlanRun refuses what the roles do not allow, before a key is listed for it.
         for name, value in which_each(tables).items():
@@ -45,7 +45,10 @@ class ForEachKey(Construct):
         )
         allow_reading_keys(self.worker, tables)
         allow_changing_collections(self.worker, tables)
-        self._allow_sending()
+        for field, (why, action) in RECEIVERS.items():
+            arns = [arn for table in tables for arn in getattr(table.each, field)]
+            if arns:
+                allow(self.worker, why, action, *dict.fromkeys(arns))
         self.job = runs.another_job(self, "ForEachKey", "each", self.worker)
         self._show(keys.watch)
         keys.say(
@@ -55,12 +58,6 @@ class ForEachKey(Construct):
                 'Started with {"table": "...", "put": {...}} it puts an item for each key',
             )
         )
-
-    def _allow_sending(self) -> None:
-        for field, (why, action) in RECEIVERS.items():
-            arns = [arn for table in self._tables for arn in getattr(table.each, field)]
-            if arns:
-                allow(self.worker, why, action, *dict.fromkeys(arns))
 
     def _show(self, watch: Monitoring) -> None:
         """Add the executions to the dashboard; the graphs of all runs have reads and progress."""

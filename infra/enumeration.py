@@ -32,8 +32,7 @@ from .permissions import (
     allow,
     allow_objects,
     allow_reading_keys,
-    allow_reading_shard_counts,
-    allow_recognizing_shard_counts,
+    metadata_arns,
 )
 
 SUMMING_UP_MB = 3008
@@ -97,7 +96,9 @@ class Enumeration(Construct):
             handler="job.plan_run",
         )
         allow_reading_keys(plan_run, config.tables)
-        allow_recognizing_shard_counts(plan_run, config.sharded_tables)
+        shard_counts = metadata_arns(self, config.sharded_tables)
+        if shard_counts:  # PlanRun checks that the table that a run names is a metadata table
+            allow(plan_run, "SeeThatATableHasShardCounts", "dynamodb:DescribeTable", *shard_counts)
         allow_objects(plan_run, bucket, "WriteThePlanAndReadTheRunToResume", "GetObject PutObject")
         allow(
             plan_run,
@@ -126,7 +127,9 @@ class Enumeration(Construct):
             memory_mb=SUMMING_UP_MB,
             disk_mb=DISK_MB,
         )
-        allow_reading_shard_counts(finish_run, config.sharded_tables)
+        if shard_counts:  # and no items: a metadata table has none
+            counted = "SeeHowManyShardsTheLogicalKeysHave"
+            allow(finish_run, counted, "dynamodb:Scan", *shard_counts)
         swept = "ReadTheCommitsWriteTheManifestSweepTheRest"
         allow_objects(finish_run, bucket, swept, f"GetObject {WRITE_PARTS} DeleteObject")
 
@@ -164,15 +167,11 @@ class Enumeration(Construct):
             self,
             "Run",
             self.job,
-            [
-                (
-                    table.label,
-                    f"Lists the keys of {table.label}",
-                    table.run_schedule,
-                    {**table.run_input, "table": table.given},
-                )
+            {
+                table.label: (table.run_schedule, {**table.run_input, "table": table.given})
                 for table in config.tables
-            ],
+            },
+            "Lists the keys of {}",
             "EventBridge tries for a day to start a run; one that is missed is made up for by "
             "the next, and the age of the last is that of its files.",
         )

@@ -130,15 +130,11 @@ class KeyIndex(Construct):
             self,
             "Verification",
             self.machines["VerifyKeyIndex"],
-            [
-                (
-                    table.label,
-                    f"A verification of the key index of {table.label}",
-                    config.verify_index_schedule,
-                    {"table": table.given},
-                )
+            {
+                table.label: (config.verify_index_schedule, {"table": table.given})
                 for table in self._tables
-            ],
+            },
+            "A verification of the key index of {}",
             "EventBridge tries for a day to start a verification; one that is missed is made up "
             "for by the next, and an index whose last verification is old is not relied on.",
         )
@@ -147,7 +143,6 @@ class KeyIndex(Construct):
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
-        """Return the name, value and description of each output for users."""
         return [
             *(
                 (

@@ -16,7 +16,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 from keyhop.dynamodb.units import Prices
 
-from .config import Config
+from .config import Config, Table
 from .functions import SERVICE
 from .permissions import acknowledge
 
@@ -78,7 +78,7 @@ class Monitoring(Construct):
             "Dashboard",
             dashboard_name=name,
             default_interval=Duration.hours(3),
-            variables=[_choice_of(_shown(config))],
+            variables=[_choice_of({table.name: table for table in config.all_tables})],
         )
         self.row(self._states)
         self.console = f"https://{self._host()}"
@@ -111,7 +111,6 @@ class Monitoring(Construct):
         self.alarm(alarm, self.ours("NeedsAPerson", machine=machine), 1, description)
 
     def row(self, *widgets: cw.IWidget) -> None:
-        """Add a row to the dashboard."""
         self._dashboard.add_widgets(*widgets)
 
     @property
@@ -147,16 +146,9 @@ class Monitoring(Construct):
             period=period,
         )
 
-    def of_table(
-        self,
-        name: str,
-        label: str | None = None,
-        *,
-        statistic: str = "Sum",
-        period: Duration = MINUTE,
-    ) -> cw.Metric:
-        """Return a metric that the functions write, for the selected table."""
-        return self.ours(name, label, statistic=statistic, period=period, table=ANY_TABLE)
+    def of_table(self, name: str, label: str | None = None, **more: Any) -> cw.Metric:
+        """Return a metric that the functions write, for the selected table (see `ours`)."""
+        return self.ours(name, label, table=ANY_TABLE, **more)
 
     def counts(self, *names: str) -> list[cw.IMetric]:
         """Return metrics of the selected table, with labels such as "keys reconciled"."""
@@ -187,13 +179,9 @@ class Monitoring(Construct):
         return topic
 
 
-def _shown(config: Config) -> list[str]:
-    """Return the names of the tables that can be selected, including those of pairs."""
-    return list(dict.fromkeys(table.name for table in config.all_tables))
-
-
-def _choice_of(tables: list[str]) -> cw.DashboardVariable:
-    """Return the variable that selects a table."""
+def _choice_of(tables: Mapping[str, Table]) -> cw.DashboardVariable:
+    """Return the variable that selects one of the tables, by its name."""
+    first, *_ = tables
     return cw.DashboardVariable(
         id="table",
         type=cw.VariableType.PATTERN,
@@ -201,7 +189,7 @@ def _choice_of(tables: list[str]) -> cw.DashboardVariable:
         value=ANY_TABLE,
         label="Table",
         values=cw.Values.from_values(*(cw.VariableValue(value=name) for name in tables)),
-        default_value=cw.DefaultValue.value(tables[0]),
+        default_value=cw.DefaultValue.value(first),
         visible=True,
     )
 

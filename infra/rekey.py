@@ -43,12 +43,7 @@ from .monitoring import (
     errors_of,
     graph,
 )
-from .permissions import (
-    allow,
-    allow_decrypting,
-    allow_describing,
-    table_arns,
-)
+from .permissions import allow, allow_decrypting, allow_describing, table_arns
 
 LONGEST_FREEZE_SECONDS = 15
 """The freeze limit is 10 s by default, and what follows takes two short leases. An abandoned freeze
@@ -108,10 +103,13 @@ class Rekey(Construct):
         )
         self.verify = runs.another_job(self, "RekeyVerify", "rekey_verify", self._compare_both())
         self.cut_over = self._cut_over()
+        invoked = self.cut_over.function_arn
+        turn = Machine(self, "RekeyCutOver", config, DEFINITION, {"CutOverArn": invoked})
+        allow(turn, "TakeEachStep", "lambda:InvokeFunction", invoked)
         self.machines: dict[str, Machine] = {
             "RekeyBackfill": self.backfill,
             "RekeyVerify": self.verify,
-            "RekeyCutOver": self._cut_over_machine(),
+            "RekeyCutOver": turn,
         }
         self.functions = {
             REPLICATE: self.replicate,
@@ -123,15 +121,14 @@ class Rekey(Construct):
             self,
             "Verification",
             self.verify,
-            [
-                (
-                    pair.label,
-                    f"A comparison of {pair.destination.label} with what it is made of",
+            {
+                pair.label: (
                     config.verify_schedule,
                     {"rekey": pair.destination.given, "repair": False},
                 )
                 for pair in self._pairs
-            ],
+            },
+            "A comparison of {} with what it is made of",
             "EventBridge tries for a day to start a comparison; one that is missed is made up for "
             "by the next, and a cutover asks how old the last one is.",
         )
@@ -254,13 +251,6 @@ class Rekey(Construct):
             wildcard="A list of mappings knows no resources: Lambda takes no other than *.",
         )
         return function
-
-    def _cut_over_machine(self) -> Machine:
-        cut_over = self.cut_over.function_arn
-        names = {"CutOverArn": cut_over}
-        machine = Machine(self, "RekeyCutOver", self._config, DEFINITION, names)
-        allow(machine, "TakeEachStep", "lambda:InvokeFunction", cut_over)
-        return machine
 
     def _of_both(
         self, name: str, description: str, more: Mapping[str, str] = NOTHING, **shape: Any

@@ -85,16 +85,12 @@ class KeyReports(Construct):
             self,
             "Report",
             self.machine,
-            [
-                (
-                    table.label,
-                    f"A report on the keys of {table.label}",
-                    table.report.schedule,
-                    {**table.report.given, "table": table.given},
-                )
+            {
+                table.label: (table.report.schedule, {**table.report.given, "table": table.given})
                 for table in self._tables
                 if table.report
-            ],
+            },
+            "A report on the keys of {}",
             "EventBridge tries for a day to start a report; one that is missed is made up for "
             "by the next, and each says when it was made.",
         )
@@ -238,12 +234,7 @@ def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
 def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
     """Allow requests about the settings, metrics, hot keys and latest writes of tables."""
     arns = table_arns(owner, tables)
-    allow(
-        owner,
-        "LookAtTheSettingsOfTheTables",
-        "dynamodb:DescribeTimeToLive",
-        *arns,
-    )
+    allow(owner, "LookAtTheSettingsOfTheTables", "dynamodb:DescribeTimeToLive", *arns)
     allow(
         owner,
         "SeeWhetherContributorInsightsAreOn",

@@ -69,7 +69,9 @@ class ShardedTables(Construct):
         self._add_write_sharded()
         self._add_query_sharded()
         self._add_move_shards()
-        self.drain_shards = self._drain_shards()
+        move = self.functions["MoveShards"].function_arn
+        self.drain_shards = Machine(self, DRAIN, config, DEFINITION, {"MoveShardsArn": move})
+        allow(self.drain_shards, "MoveItems", "lambda:InvokeFunction", move)
         self._add_propose_drains()
         if config.shrink_schedule:
             self._schedule_proposals(config.shrink_schedule)
@@ -77,7 +79,6 @@ class ShardedTables(Construct):
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
-        """Return the name, value and description of each output for users."""
         return [
             (
                 "WriteShardedName",
@@ -242,12 +243,6 @@ class ShardedTables(Construct):
                 allow(function, why, f"dynamodb:{actions}", *arns)
         self.functions[name] = function
         return function
-
-    def _drain_shards(self) -> Machine:
-        move = self.functions["MoveShards"].function_arn
-        machine = Machine(self, DRAIN, self._config, DEFINITION, {"MoveShardsArn": move})
-        allow(machine, "MoveItems", "lambda:InvokeFunction", move)
-        return machine
 
     def _schedule_proposals(self, schedule: str) -> None:
         rule = events.Rule(
