@@ -20,7 +20,7 @@ from keyhop.key_index.keeper import Collections
 from keyhop.key_index.provisioned import Scaling, capacity_of, capacity_plan
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.key_index.task import MOST_NAMED, Walk
+from keyhop.key_index.task import MOST_NAMED, Kind
 from keyhop.key_index.trust import Evidence, why_not
 from keyhop.scan.reader import PageReader
 from keyhop.wording import counted
@@ -48,17 +48,17 @@ def manifest_of(journal: Journal) -> Mapping[str, Any]:
     return manifest
 
 
-def report_of(walk: Walk, journal: Journal) -> dict[str, Any]:
+def report_of(kind: Kind, order: Order, journal: Journal) -> dict[str, Any]:
     """Return the report of a walk, from its run. `repaired` is a part of `drift`."""
     manifest, plan = manifest_of(journal), journal.plan()
     prices = US_EAST_1 if plan is None else plan.prices
     usage = usage_of(manifest)
     counters = usage.counters
     missing, surplus, occupied = (int(counters[name]) for name in DRIFT)
-    drift = missing + surplus + occupied if walk.kind == "verify" else occupied
-    repairs = walk.kind == "verify" and walk.repair
+    drift = missing + surplus + occupied if kind == "verify" else occupied
+    repairs = kind == "verify" and order.repair
     return {
-        "kind": walk.kind,
+        "kind": kind,
         "collections": int(counters["collections"]),
         "drift": drift,
         "missing": missing,
