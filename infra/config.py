@@ -216,11 +216,7 @@ class Table:
     """When its keys are listed, as EventBridge writes it; None if a person starts each run."""
     run_input: Annotated[
         Mapping[str, Any],
-        Must(
-            lambda value: isinstance(value, Mapping),
-            'an object, as {"maxReadRate": 500}',
-            dict,
-        ),
+        Must(lambda value: isinstance(value, Mapping), 'an object, as {"maxReadRate": 500}', dict),
     ] = field(default_factory=dict, hash=False)
     """Further fields of the input of EnumerateKeys for these runs."""
     sharding: Sharding | None = None
@@ -309,10 +305,9 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
     )
     if fit < len(complete):
         raise ConfigError(
-            f"The context field tables has {counted(len(complete), 'table')}, of which "
-            f"{fit} fit into one "
-            "stack, as the functions are told of them in an environment of 4 KB. Deploy a second "
-            "stack (stackName) for the others."
+            f"The context field tables has {counted(len(complete), 'table')}, of which {fit} fit "
+            "into one stack, as the functions are told of them in an environment of 4 KB. Deploy a "
+            "second stack (stackName) for the others."
         )
     return tuple(complete)
 
@@ -381,11 +376,7 @@ def _table(entry: str | Mapping[str, Any]) -> Table:
 
 
 def _check_input(
-    table: Table,
-    field: str,
-    values: Mapping[str, Any],
-    machine: str,
-    shape: type[RunInput],
+    table: Table, field: str, values: Mapping[str, Any], machine: str, shape: type[RunInput]
 ) -> None:
     """Raise ConfigError if `values` has wrong fields for an input of the state machine."""
     if reserved := sorted({*values} & {"table", "resume", "scheduled"}):
@@ -558,10 +549,9 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
     )
     if fit < len(complete):
         raise ConfigError(
-            f"The context field rekey has {counted(len(complete), 'pair')}, of which {fit} "
-            f"fit beside the "
-            "tables of this stack, as the functions are told of them in an environment of 4 KB. "
-            "Deploy a second stack (stackName) for the others."
+            f"The context field rekey has {counted(len(complete), 'pair')}, of which {fit} fit "
+            "beside the tables of this stack, as the functions are told of them in an environment "
+            "of 4 KB. Deploy a second stack (stackName) for the others."
         )
     return complete
 

@@ -6,7 +6,7 @@ from constructs import Construct
 
 from .config import which_each, which_key_indexes, which_tables
 from .deployment import KeyEnumeration
-from .monitoring import CAUSE, Monitoring, at_once, ends_of, errors_of, graph, metric_of
+from .monitoring import CAUSE, Monitoring
 from .permissions import allow, allow_changing_collections, allow_reading_keys
 
 RECEIVERS: Mapping[str, tuple[str, str]] = {
@@ -66,17 +66,17 @@ class ForEachKey(Construct):
             "ForEachKey",
             f"Something was not done for each key of a table. What was done is on record: {CAUSE}.",
         )
-        no_room = metric_of(self.worker, "Throttles", "EachKey: no concurrency left (right)")
+        no_room = watch.metric_of(self.worker, "Throttles", "EachKey: no concurrency left (right)")
         written = watch.of_table("WriteUnits", "write units (right)")
         watch.row(
-            graph(
+            watch.graph(
                 "For each key: executions",
-                ends_of(self.job, "that {}"),
-                [at_once(self.worker), written],
+                watch.ends_of(self.job, "that {}"),
+                [watch.at_once(self.worker), written],
             ),
-            graph(
+            watch.graph(
                 "For each key: keys that failed, and errors",
                 [watch.of_table("KeysFailed", "keys that failed")],
-                [*errors_of({"EachKey": self.worker}, "{}: errors (right)"), no_room],
+                [*watch.errors_of({"EachKey": self.worker}, "{}: errors (right)"), no_room],
             ),
         )

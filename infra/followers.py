@@ -9,7 +9,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from .config import Table
-from .monitoring import FIVE_MINUTES, Monitoring, metric_of
+from .monitoring import FIVE_MINUTES, Monitoring
 from .permissions import Owner, acknowledge, allow, table_arn
 
 FAILURE_DAYS = 14
@@ -77,13 +77,15 @@ def allow_reading_streams(owner: Owner, tables: Sequence[Table]) -> None:
 
 def iterator_age(function: lambda_.Function, label: str | None = None) -> cw.IMetric:
     """Return how far the function is behind the streams, in milliseconds."""
-    return metric_of(function, "IteratorAge", label, statistic="Maximum", period=FIVE_MINUTES)
+    return Monitoring.metric_of(
+        function, "IteratorAge", label, statistic="Maximum", period=FIVE_MINUTES
+    )
 
 
 def waiting_in(queue: sqs.Queue, label: str | None = None) -> cw.IMetric:
     """Return the number of messages in a failure queue."""
     name = "ApproximateNumberOfMessagesVisible"
-    return metric_of(queue, name, label, statistic="Maximum", period=FIVE_MINUTES)
+    return Monitoring.metric_of(queue, name, label, statistic="Maximum", period=FIVE_MINUTES)
 
 
 def alarm_if_behind(

@@ -22,26 +22,8 @@ from .followers import (
     waiting_in,
 )
 from .functions import which_limit, which_worker
-from .machines import (
-    IDS_OF_EXECUTIONS,
-    Job,
-    Machine,
-    machine_name,
-    start_regularly,
-    states_arn,
-)
-from .monitoring import (
-    CAUSE,
-    DAY,
-    FIVE_MINUTES,
-    Monitoring,
-    at_once,
-    ends_of,
-    errors_of,
-    expression,
-    graph,
-    metric_of,
-)
+from .machines import IDS_OF_EXECUTIONS, Job, Machine, machine_name, start_regularly, states_arn
+from .monitoring import CAUSE, DAY, FIVE_MINUTES, Monitoring
 from .permissions import (
     ALL_RUNS,
     IDS_OF_RUNS,
@@ -364,21 +346,21 @@ class KeyIndex(Construct):
         functions = {**self.functions, "WalkSegments": worker}
         failed = watch.of_table("RecordsFailed", "records that failed (right)")
         watch.row(
-            graph(
+            watch.graph(
                 "Key indexes: how far the keeper is behind, and errors",
                 [iterator_age(keeper, "iterator age, milliseconds")],
-                [*errors_of(functions, "{}: errors (right)"), failed],
+                [*watch.errors_of(functions, "{}: errors (right)"), failed],
             ),
-            graph(
+            watch.graph(
                 "Key indexes: what the keeper does",
                 watch.counts("KeysReconciled", "SentinelsPut", "SentinelsDeleted"),
-                [metric_of(keeper, "Invocations", "batches (right)")],
+                [watch.metric_of(keeper, "Invocations", "batches (right)")],
             ),
         )
         drift = watch.of_table(
             "KeyIndexDrift", "drift that verifications found", period=FIVE_MINUTES
         )
-        writes = expression(
+        writes = watch.expression(
             f"RUNNING_SUM(units) * {watch.prices.write_unit:.10f}",
             "dollars of a build's or a removal's writes so far (right)",
             {"units": watch.of_table("WriteUnits")},
@@ -386,12 +368,16 @@ class KeyIndex(Construct):
         ends = [
             end
             for name, machine in self.machines.items()
-            for end in ends_of(machine, f"{name}: {{}}")
+            for end in watch.ends_of(machine, f"{name}: {{}}")
         ]
         watch.row(
-            graph(
+            watch.graph(
                 "Key indexes: the failure queue, and drift",
                 [waiting_in(self.failures, "batches given up, in the failure queue"), drift],
             ),
-            graph("Key indexes: builds, verifications, removals", ends, [at_once(worker), writes]),
+            watch.graph(
+                "Key indexes: builds, verifications, removals",
+                ends,
+                [watch.at_once(worker), writes],
+            ),
         )

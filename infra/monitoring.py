@@ -53,6 +53,15 @@ class States(cw.AlarmStatusWidget):
         return widget.to_json()
 
 
+class Measured(Protocol):
+    """A resource with metrics: a function, a state machine or a queue."""
+
+    def metric(
+        self, metric_name: str, *, label: str | None, period: Duration, statistic: str
+    ) -> cw.Metric:
+        """Return one of its metrics."""
+
+
 class Monitoring(Construct):
     """An alarm topic and a dashboard, to which rows and alarms are added.
 
@@ -62,11 +71,7 @@ class Monitoring(Construct):
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        config: Config,
-        topic: sns.ITopic | None = None,
+        self, scope: Construct, construct_id: str, config: Config, topic: sns.ITopic | None = None
     ) -> None:
         super().__init__(scope, construct_id)
         self.config = config
@@ -156,6 +161,76 @@ class Monitoring(Construct):
             self.of_table(name, re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()) for name in names
         ]
 
+    @staticmethod
+    def metric_of(
+        resource: Measured,
+        name: str,
+        label: str | None = None,
+        *,
+        statistic: str = "Sum",
+        period: Duration = MINUTE,
+    ) -> cw.Metric:
+        """Return a metric that AWS writes for a resource."""
+        return resource.metric(name, label=label, period=period, statistic=statistic)
+
+    def errors_of(
+        self, functions: Mapping[str, Measured], label: str, period: Duration = MINUTE
+    ) -> list[cw.IMetric]:
+        """Return a metric of errors for each function. `label` contains {} for its name."""
+        return [
+            self.metric_of(function, "Errors", label.format(name), period=period)
+            for name, function in functions.items()
+        ]
+
+    def ends_of(self, machine: Measured, label: str) -> list[cw.IMetric]:
+        """Return how many executions of a state machine succeed and fail. `label` contains {}."""
+        return [
+            self.metric_of(
+                machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES
+            )
+            for end in ("Succeeded", "Failed")
+        ]
+
+    def at_once(self, worker: Measured, label: str = "workers at once (right)") -> cw.IMetric:
+        """Return the number of concurrent invocations of a function."""
+        return self.metric_of(worker, "ConcurrentExecutions", label, statistic="Maximum")
+
+    @staticmethod
+    def expression(
+        text: str, label: str, metrics: Mapping[str, cw.IMetric], period: Duration = MINUTE
+    ) -> cw.IMetric:
+        """Return an expression over metrics, whose names must be unique in a graph."""
+        return cw.MathExpression(
+            expression=text, using_metrics={**metrics}, label=label, period=period
+        )
+
+    @staticmethod
+    def number(title: str, metric: cw.IMetric, width: int) -> cw.IWidget:
+        """Return a widget with the latest value."""
+        return cw.SingleValueWidget(title=title, metrics=[metric], width=width, height=3)
+
+    @staticmethod
+    def graph(
+        title: str,
+        left: Sequence[cw.IMetric],
+        right: Sequence[cw.IMetric] = (),
+        *,
+        stacked: bool = False,
+        width: int = HALF_WIDTH,
+    ) -> cw.IWidget:
+        """Return a graph that begins at zero. Metrics on the right have a separate scale."""
+        axis = cw.YAxisProps(min=0)
+        return cw.GraphWidget(
+            title=title,
+            left=[*left],
+            right=[*right],
+            stacked=stacked,
+            width=width,
+            height=6,
+            left_y_axis=axis,
+            right_y_axis=axis,
+        )
+
     def _new_topic(self) -> sns.Topic:
         topic = sns.Topic(self, "Alarms", enforce_ssl=True)
         # This policy replaces the topic's default one, so it must name CloudWatch.
@@ -191,82 +266,4 @@ def _choice_of(tables: Mapping[str, Table]) -> cw.DashboardVariable:
         values=cw.Values.from_values(*(cw.VariableValue(value=name) for name in tables)),
         default_value=cw.DefaultValue.value(first),
         visible=True,
-    )
-
-
-class Measured(Protocol):
-    """A resource with metrics: a function, a state machine or a queue."""
-
-    def metric(
-        self, metric_name: str, *, label: str | None, period: Duration, statistic: str
-    ) -> cw.Metric:
-        """Return one of its metrics."""
-
-
-def metric_of(
-    resource: Measured,
-    name: str,
-    label: str | None = None,
-    *,
-    statistic: str = "Sum",
-    period: Duration = MINUTE,
-) -> cw.Metric:
-    """Return a metric that AWS writes for a resource."""
-    return resource.metric(name, label=label, period=period, statistic=statistic)
-
-
-def errors_of(
-    functions: Mapping[str, Measured], label: str, period: Duration = MINUTE
-) -> list[cw.IMetric]:
-    """Return a metric of errors for each function. `label` contains {} for its name."""
-    return [
-        metric_of(function, "Errors", label.format(name), period=period)
-        for name, function in functions.items()
-    ]
-
-
-def ends_of(machine: Measured, label: str) -> list[cw.IMetric]:
-    """Return how many executions of a state machine succeed and fail. `label` contains {}."""
-    return [
-        metric_of(machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES)
-        for end in ("Succeeded", "Failed")
-    ]
-
-
-def at_once(worker: Measured, label: str = "workers at once (right)") -> cw.IMetric:
-    """Return the number of concurrent invocations of a function."""
-    return metric_of(worker, "ConcurrentExecutions", label, statistic="Maximum")
-
-
-def expression(
-    text: str, label: str, metrics: Mapping[str, cw.IMetric], period: Duration = MINUTE
-) -> cw.IMetric:
-    """Return an expression over metrics, whose names must be unique in a graph."""
-    return cw.MathExpression(expression=text, using_metrics={**metrics}, label=label, period=period)
-
-
-def number(title: str, metric: cw.IMetric, width: int) -> cw.IWidget:
-    """Return a widget with the latest value."""
-    return cw.SingleValueWidget(title=title, metrics=[metric], width=width, height=3)
-
-
-def graph(
-    title: str,
-    left: Sequence[cw.IMetric],
-    right: Sequence[cw.IMetric] = (),
-    *,
-    stacked: bool = False,
-    width: int = HALF_WIDTH,
-) -> cw.IWidget:
-    """Return a graph that begins at zero. Metrics on the right have a separate scale."""
-    axis = cw.YAxisProps(min=0)
-    return cw.GraphWidget(
-        title=title,
-        left=[*left],
-        right=[*right],
-        stacked=stacked,
-        width=width,
-        height=6,
-        left_y_axis=axis,
-        right_y_axis=axis,
     )

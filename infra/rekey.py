@@ -31,18 +31,7 @@ from .followers import (
 )
 from .guard import REPLICATE
 from .machines import Machine, start_regularly
-from .monitoring import (
-    CAUSE,
-    DAY,
-    FIVE_MINUTES,
-    MINUTE,
-    QUARTER,
-    Monitoring,
-    at_once,
-    ends_of,
-    errors_of,
-    graph,
-)
+from .monitoring import CAUSE, DAY, FIVE_MINUTES, MINUTE, QUARTER, Monitoring
 from .permissions import allow, allow_decrypting, allow_describing, table_arns
 
 LONGEST_FREEZE_SECONDS = 15
@@ -333,19 +322,19 @@ class Rekey(Construct):
         """Add graphs of the pair whose destination is selected."""
         maximum = partial(watch.of_table, statistic="Maximum", period=FIVE_MINUTES)
         watch.row(
-            graph(
+            watch.graph(
                 "Re-key: how far the other table is behind, and errors",
                 [
                     maximum("ReplicationLag", "seconds"),
                     iterator_age(self.replicate, "iterator age of all pairs, milliseconds"),
                 ],
                 [
-                    *errors_of(self.functions, "{}: errors (right)"),
+                    *watch.errors_of(self.functions, "{}: errors (right)"),
                     watch.of_table("RecordsGivenUp", "records given up (right)"),
                     waiting_in(self.failures, "batches given up, in the failure queue (right)"),
                 ],
             ),
-            graph(
+            watch.graph(
                 "Re-key: items",
                 [
                     watch.of_table("RecordsReplicated", "changed keys that were replicated"),
@@ -353,17 +342,17 @@ class Rekey(Construct):
                 ],
                 [
                     watch.of_table("WriteUnits", "write units (right)"),
-                    at_once(self.backfill.worker, "workers of backfills at once (right)"),
+                    watch.at_once(self.backfill.worker, "workers of backfills at once (right)"),
                 ],
             ),
         )
         ends = [
             end
             for name, machine in self.machines.items()
-            for end in ends_of(machine, f"{name}: {{}} (right)")
+            for end in watch.ends_of(machine, f"{name}: {{}} (right)")
         ]
         watch.row(
-            graph(
+            watch.graph(
                 "Re-key: what stands in the way of a cutover",
                 [
                     maximum("ClaimsLeft", "claims: two items want one place"),
@@ -372,7 +361,7 @@ class Rekey(Construct):
                     watch.of_table("Stragglers", "writes that bypassed the router"),
                 ],
             ),
-            graph(
+            watch.graph(
                 "Re-key: how long writes have waited, and executions",
                 [maximum("PauseSeconds", "seconds of a cutover or rollback")],
                 [watch.of_table("CutoversAborted", "called off (right)"), *ends],

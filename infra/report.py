@@ -16,17 +16,7 @@ from .deployment import KeyEnumeration
 from .followers import allow_reading_streams
 from .functions import which_limit, which_worker
 from .machines import Machine, start_regularly
-from .monitoring import (
-    ANY_TABLE,
-    CAUSE,
-    DAY,
-    FIVE_MINUTES,
-    WIDTH,
-    Monitoring,
-    ends_of,
-    errors_of,
-    graph,
-)
+from .monitoring import ANY_TABLE, CAUSE, DAY, FIVE_MINUTES, WIDTH, Monitoring
 from .permissions import (
     ALL_RUNS,
     IDS_OF_RUNS,
@@ -190,13 +180,13 @@ class KeyReports(Construct):
             for severity in SEVERITIES
         ]
         watch.row(
-            graph("Reports on keys: findings, by severity", findings),
-            graph(
+            watch.graph("Reports on keys: findings, by severity", findings),
+            watch.graph(
                 "Reports on keys: executions, and errors",
-                ends_of(self.machine, "reports that {}"),
+                watch.ends_of(self.machine, "reports that {}"),
                 [
-                    *errors_of(functions, "{}: errors (right)", FIVE_MINUTES),
-                    *ends_of(self.samples, "samples that {} (right)"),
+                    *watch.errors_of(functions, "{}: errors (right)", FIVE_MINUTES),
+                    *watch.ends_of(self.samples, "samples that {} (right)"),
                 ],
             ),
         )

@@ -19,7 +19,7 @@ from .config import Sharding, which_sharding, which_tables
 from .deployment import KEPT, KeyEnumeration
 from .functions import snake
 from .machines import Machine, warn_of_many_rules
-from .monitoring import CAUSE, FIVE_MINUTES, QUARTER, Monitoring, ends_of, errors_of, graph
+from .monitoring import CAUSE, FIVE_MINUTES, QUARTER, Monitoring
 from .permissions import (
     acknowledge,
     allow,
@@ -283,12 +283,12 @@ class ShardedTables(Construct):
         )
         at_maximum = watch.of_table("KeysAtMaximum", "hot keys at the maximum")
         watch.row(
-            graph(
+            watch.graph(
                 "Sharded tables: shards, and hot keys",
                 [*watch.counts("ShardsAdded", "ShardsRemoved", "RacesLost"), at_maximum],
                 [watch.of_table("HotKeyThrottles", "throttles of hot keys (right)")],
             ),
-            graph(
+            watch.graph(
                 "Sharded tables: items",
                 watch.counts("ItemsWritten", "ItemsMoved"),
                 [watch.of_table("ItemsFailed", "items that failed (right)")],
@@ -296,9 +296,9 @@ class ShardedTables(Construct):
         )
         proposed = watch.of_table("DrainsProposed", "drains proposed", period=FIVE_MINUTES)
         watch.row(
-            graph(
+            watch.graph(
                 "Sharded tables: drains, and errors",
-                [proposed, *ends_of(self.drain_shards, "drains that {}")],
-                errors_of(self.functions, "{}: errors (right)", FIVE_MINUTES),
-            ),
+                [proposed, *watch.ends_of(self.drain_shards, "drains that {}")],
+                watch.errors_of(self.functions, "{}: errors (right)", FIVE_MINUTES),
+            )
         )

@@ -62,9 +62,7 @@ def keyhop_table(table: dynamodb.ITable, **options: Any) -> OwnTable:
 
 
 def keyhop_pair(
-    source: dynamodb.ITable | str,
-    destination: dynamodb.ITable | str,
-    transform: str | None = None,
+    source: dynamodb.ITable | str, destination: dynamodb.ITable | str, transform: str | None = None
 ) -> Rekeyed:
     """Return a pair for the setting rekey: `rekey=[keyhop_pair(orders, "OrdersByTenant")]`.
 

@@ -214,9 +214,8 @@ def line(second: Second) -> str:
     shards = second.shards
     phase = f" ({shards.before} -> {shards.number} {shards.phase})"
     return (
-        f"{second.at:4.0f} s {second.acknowledged:10,} {second.throttled:12,} "
-        f"{second.reads:14,}  {shards.writable:>6}"
-        f"{'' if shards.phase is Phase.STEADY else phase}"
+        f"{second.at:4.0f} s {second.acknowledged:10,} {second.throttled:12,} {second.reads:14,}  "
+        f"{shards.writable:>6}{'' if shards.phase is Phase.STEADY else phase}"
     )
 
 

@@ -111,10 +111,7 @@ def load_and_deploy(cloud: Cloud, **context: str) -> None:
     settings = " ".join(
         f"-c '{name}={value}'" for name, value in ({"tables": json.dumps(TABLES)} | context).items()
     )
-    console.print(
-        f"$ cdk deploy {settings}   (meanwhile, its data is loaded)",
-        markup=False,
-    )
+    console.print(f"$ cdk deploy {settings}   (meanwhile, its data is loaded)", markup=False)
     began = time.monotonic()
     with cloud.deploying(TABLES, **context) as deployment:
         load_flights(cloud.dynamodb)

@@ -156,11 +156,7 @@ def _replicator_of(stream: str, plan: str) -> Replicator:
             client.send_message(QueueUrl=settings.queue, MessageBody=typed_json(message))
 
     return Replicator.of(
-        rekey.pair,
-        direction,
-        rekey.transform,
-        lambda table: connection,
-        give_up=give_up,
+        rekey.pair, direction, rekey.transform, lambda table: connection, give_up=give_up
     )
 
 

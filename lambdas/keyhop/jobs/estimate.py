@@ -29,14 +29,7 @@ from keyhop.jobs.layout import (
     layout_for_skip,
     spread,
 )
-from keyhop.jobs.price import (
-    Cost,
-    index_cost,
-    price,
-    published_cost,
-    scan_cost,
-    skip_cost,
-)
+from keyhop.jobs.price import Cost, index_cost, price, published_cost, scan_cost, skip_cost
 from keyhop.jobs.task import TaskPlan
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
@@ -97,11 +90,7 @@ class Start:
 
 
 def first_look(
-    reader: PageReader,
-    plan: TaskPlan,
-    wishes: Wishes,
-    visits: bool,
-    allowance: float = math.inf,
+    reader: PageReader, plan: TaskPlan, wishes: Wishes, visits: bool, allowance: float = math.inf
 ) -> Start:
     """Choose the layout of a run and make its ledger.
 

@@ -569,7 +569,15 @@ def scan_segments(
         report(plan, None)
         note_examples(journal, task, f"g{number}-{worker}")
     if not is_done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
-        raise NoProgress(_nothing_done(number, max_read_rate, seconds))
+        advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
+        if max_read_rate is not None:
+            advice = (
+                "a worker's share of maxReadRate does not pay for a page in that time, so raise "
+                "maxReadRate, or lower the map's concurrency"
+            )
+        raise NoProgress(
+            f"Group {number} could do nothing in {counted(seconds, 'second')}: {advice}."
+        )
     return {"done": is_done, "keys": group.new_keys, "commits": group.commits}
 
 
@@ -577,17 +585,6 @@ def _end_stale(journal: Journal, error: StaleIndex) -> dict[str, Any]:
     """Record why the index cannot be read, and end the group. FinishRun then starts a new run."""
     journal.keep(STALE_INDEX, {"why": str(error)})
     return {"done": True, "keys": 0, "commits": 0}
-
-
-def _nothing_done(group: int, max_read_rate: float | None, seconds: float) -> str:
-    if max_read_rate is not None:
-        advice = (
-            "a worker's share of maxReadRate does not pay for a page in that time, so raise "
-            "maxReadRate, or lower the map's concurrency"
-        )
-    else:
-        advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
-    return f"Group {group} could do nothing in {counted(seconds, 'second')}: {advice}."
 
 
 def finish_run(

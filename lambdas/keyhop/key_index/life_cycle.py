@@ -36,20 +36,8 @@ from keyhop.key_index.index import (
     table_with_index,
 )
 from keyhop.key_index.provisioned import Scaling, capacity_now, capacity_of, scale_again, settle
-from keyhop.key_index.registry import (
-    FENCE_SECONDS,
-    LOST,
-    Entry,
-    IsAlive,
-    Registry,
-)
-from keyhop.key_index.report import (
-    action_estimate,
-    has_rows,
-    manifest_of,
-    remaining,
-    report_of,
-)
+from keyhop.key_index.registry import FENCE_SECONDS, LOST, Entry, IsAlive, Registry
+from keyhop.key_index.report import action_estimate, has_rows, manifest_of, remaining, report_of
 from keyhop.key_index.request import Order, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, WalkTask

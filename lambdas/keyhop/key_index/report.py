@@ -220,10 +220,9 @@ def hot_text(hot: Sequence[str]) -> str:
     """Warn about indexes in which all sentinels have the same partition key."""
     return (
         f"In {', '.join(hot)} all sentinels have one partition key, which takes "
-        f"{PARTITION_WRITE_UNITS:,} write units a second at most; a write for which it has no "
-        f"room is throttled: hold the build well under that (maxWriteRate, --max-write-rate). "
-        f"Another sort key for sentinels (sentinelSortKey, --sentinel) keeps them off a key of "
-        f"yours there."
+        f"{PARTITION_WRITE_UNITS:,} write units a second at most; a write for which it has no room "
+        "is throttled: hold the build well under that (maxWriteRate, --max-write-rate). Another "
+        "sort key for sentinels (sentinelSortKey, --sentinel) keeps them off a key of yours there."
     )
 
 
@@ -251,9 +250,8 @@ def report_text(table: str, report: Mapping[str, Any]) -> str:
     lines = [_headline(table, report)]
     if report["occupied"]:
         lines.append(
-            f"  occupied  "
-            f"{counted(report['occupied'], 'collection has', 'collections have')} an item of yours "
-            f"at the sentinel's sort key: build with another one (--sentinel)"
+            f"  occupied  {counted(report['occupied'], 'collection has', 'collections have')} an "
+            "item of yours at the sentinel's sort key: build with another one (--sentinel)"
         )
     if report["late"]:
         lines.append(f"  late      {report['late']:,}: the keeper was only slow")

@@ -220,10 +220,7 @@ class WalkTask(Task):
 
     def _repair(self, kind: str, key: Key, counts: Counter[str], put_right: Counter[str]) -> None:
         call = self._collections.reconcile(
-            key,
-            Call.LOOK,
-            looks_again=True,
-            wrote=lambda: self._count(kind, key, put_right),
+            key, Call.LOOK, looks_again=True, wrote=lambda: self._count(kind, key, put_right)
         )
         self._book()
         if call in (None, Call.WITHDRAW):
