@@ -119,8 +119,7 @@ class Sharding:
             _are_counts, f'an object with counts of 1 to {MOST_SHARDS}, as {{"/logs/*": 8}}', dict
         ),
     ] = field(default_factory=dict, hash=False)
-    """The initial shard counts of new keys that will become hot, by key, or by prefix with a * at
-    its end."""
+    """The initial shard counts of keys that will be hot, by key, or by prefix with a final *."""
 
     def for_functions(self) -> dict[str, Any]:
         """Return the settings for functions, which read the partition key from the schema."""
@@ -652,8 +651,7 @@ class Config:
     ] = "arm64"
     """As CloudFormation writes it: arm64 or x86_64."""
     results_retention_days: Annotated[int, whole(7, 3650)] = 90
-    """The results of a run are also deleted while it is running: the longest estimated run takes
-    113 hours."""
+    """A run's results are deleted even while it runs: the longest estimated run takes 113 hours."""
     keep_results: TruthOrText = True
     """True if the bucket stays when the stack is destroyed."""
     results_bucket: Annotated[
@@ -682,8 +680,7 @@ class Config:
     verify_index_schedule: Schedule = "rate(7 days)"
     """When key indexes are verified, as EventBridge writes it; None for no schedule."""
     shrink_schedule: Schedule = "rate(1 day)"
-    """When keys with more shards than necessary are looked for, as EventBridge writes it; None for
-    no schedule."""
+    """When surplus shards are looked for, as EventBridge writes it; None for no schedule."""
     start_drains: TruthOrText = False
     """True if such shards are drained then; otherwise drains are only proposed."""
     rekey: Annotated[tuple[Rekeyed, ...], Must(are_pairs, PAIRS, rekeyed_of)] = ()

@@ -341,8 +341,7 @@ transitions per minute."""
 
 
 WAKING = _retry(NOT_READY, 5, 6)
-"""The rule for functions that are not ready: five minutes, with attempts that no other rule
-uses."""
+"""The rule for functions that are not ready: five minutes, with separate attempts."""
 
 
 def _failed(*ours: str) -> dict[str, Any]:

@@ -33,8 +33,7 @@ from handlers.telemetry import function, make_logger, report_rekey, report_throt
 logger = make_logger()
 
 MARGIN_SECONDS = 10.0
-"""No request is sent in the last seconds of an invocation, so that none takes effect after its end.
-"""
+"""The last seconds of an invocation, in which no request is sent that might outlast it."""
 
 MOST_PLACES = 40
 """The maximum number of places in a message, which has 256 KB. A key has at most 3 KB, which are 4

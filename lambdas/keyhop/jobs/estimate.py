@@ -49,8 +49,7 @@ SURVEY_UNITS = 5.0
 """The read units that a run may spend on random segments, to choose its number of segments."""
 
 SEGMENTS_IN_DOUBT = 8
-"""The minimum segments unless the table is certainly small: a few too many cost less than too few.
-"""
+"""The minimum unless the table is certainly small: a few too many cost less than too few."""
 
 ROW_BYTES = 100.0
 """The assumed size of a row of an index, until the service has counted the rows (six hours)."""

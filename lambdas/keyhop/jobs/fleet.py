@@ -75,8 +75,7 @@ FAILURES = "failures"
 TOLERANCE_EXCEEDED = "States.ExceedToleratedFailureThreshold"
 
 OTHER = "RunFailed"
-"""The error name of a run that failed with an error of AWS (States.*, Lambda.*). Step Functions
-retries those."""
+"""The error of a run that failed with one of AWS (States.*, Lambda.*), which are retried."""
 
 MORE_UNITS = 2
 """The factor by which CleanUp advises to raise a budget that was spent."""

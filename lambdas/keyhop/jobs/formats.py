@@ -27,8 +27,7 @@ FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
 SUFFIX: dict[Format, str] = {"text": "txt", "json": "jsonl", "jsonl": "jsonl", "csv": "csv"}
 
 FIRST = "first"
-"""The field of a row with attributes of its collection's first item, as JSON text of typed values.
-"""
+"""The field of a row with attributes of its collection's first item, as JSON of typed values."""
 
 BUCKET = "bucket"
 """The field of a row with the number of its bucket (RunPlan.buckets)."""

@@ -57,8 +57,7 @@ MOST_DEATHS = 3
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 StartProcess = Callable[["Link", Sequence[int]], "subprocess.Popen[bytes]"]
-"""A function that starts a process with an end of a link, which it closes here, and with further
-file descriptors."""
+"""Starts a process with an end of a link, which is closed here, and with further descriptors."""
 
 Assignment = tuple[Path, Endpoint, int, int, float, float | None, float | None]
 """The fields of `_Assigned` after its link, in their order."""

@@ -39,8 +39,7 @@ from keyhop.streams.event_source import BatchResult, OnFailure, Record
 logger = logging.getLogger(__name__)
 
 MOST_ROUNDS = 50
-"""The maximum number of rounds of one reconciliation. More are needed only if others write to the
-collection all the time."""
+"""The maximum rounds of one reconciliation: more are needed if others write all the time."""
 
 THREADS = 8
 LOOK_ITEMS = 2

@@ -37,8 +37,7 @@ Kind = Literal["build", "verify", "remove", "check"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 MOST_GRACES = 50
-"""The maximum number of pages for which one process waits. If more are wrong, no keeper is
-running."""
+"""The maximum pages for which one process waits. If more are wrong, no keeper is running."""
 
 LONGEST_GRACE_SECONDS = 60.0
 """Half of the longest slice: a page that waits must be settled in one."""

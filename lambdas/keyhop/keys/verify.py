@@ -43,8 +43,7 @@ if TYPE_CHECKING:  # the command checks its run without boto3
     from keyhop.jobs.runs import Runs
 
 Reported = Callable[[int], dict[str, Key]]
-"""Returns the keys of the run in a drawn segment, by their names. Segments are numbered in the
-order of the draw."""
+"""Returns the keys of the run in a drawn segment (by its number in the draw), by their names."""
 
 FEWEST_ITEMS = 100
 

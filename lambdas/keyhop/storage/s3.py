@@ -25,8 +25,7 @@ from keyhop.retries import repeat
 from keyhop.storage.store import CHUNK_BYTES, Version
 
 PIECE_BYTES = 8 << 20
-"""The size of the pieces in which a larger part is uploaded. S3 accepts 10,000 pieces of at least
-5 MB."""
+"""The size of the pieces of a larger part; S3 accepts 10,000 pieces of at least 5 MB."""
 
 _TRANSFER = TransferConfig(
     multipart_threshold=PIECE_BYTES, multipart_chunksize=PIECE_BYTES, max_concurrency=2
