@@ -61,13 +61,13 @@ class Wrong(ValueError):
         self.value = value
 
 
+@dataclasses.dataclass(eq=False)
 class Unreadable(Exception):
     """An input does not have the shape. All names are those of the input."""
 
-    def __init__(self) -> None:
-        self.unknown: list[str] = []
-        self.missing: list[str] = []
-        self.wrong: dict[str, Wrong] = {}
+    unknown: list[str]
+    missing: list[str]
+    wrong: dict[str, Wrong]
 
 
 def read(shape: type[T], value: object, like: str) -> T:
@@ -240,7 +240,7 @@ def _sentences(shape: type, error: Unreadable, like: str) -> list[str]:
 def _unreadable(error: "ClassValidationError") -> Unreadable:
     from cattrs import ForbiddenExtraKeysError
 
-    result = Unreadable()
+    result = Unreadable([], [], {})
     with_notes, without_notes = error.group_exceptions()
     for each in without_notes:
         if not isinstance(each, ForbiddenExtraKeysError):

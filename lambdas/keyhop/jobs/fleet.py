@@ -574,9 +574,8 @@ def scan_segments(
                 "a worker's share of maxReadRate does not pay for a page in that time, so raise "
                 "maxReadRate, or lower the map's concurrency"
             )
-        raise NoProgress(
-            f"Group {number} could do nothing in {counted(seconds, 'second')}: {advice}."
-        )
+        what = f"Group {number} could do nothing in {counted(seconds, 'second')}: {advice}."
+        raise NoProgress(what)
     return {"done": is_done, "keys": group.new_keys, "commits": group.commits}
 
 
