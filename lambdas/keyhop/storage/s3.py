@@ -74,15 +74,14 @@ class Bucket:
             self._client.put_object(**self._at(name), Body=content)
 
     def read(self, name: str) -> bytes | None:
-        with self._explained():
-            body = self._open(name)
-            return None if body is None else b"".join(body.iter_chunks(CHUNK_BYTES))
+        version = self.look(name)
+        return None if version is None else version.content
 
     def chunks(self, name: str) -> Iterator[bytes]:
         with self._explained():
-            body = self._open(name)
-            if body is not None:
-                yield from body.iter_chunks(CHUNK_BYTES)
+            answer = self._get(name)
+            if answer is not None:
+                yield from answer["Body"].iter_chunks(CHUNK_BYTES)
 
     def span(self, name: str, start: int, size: int) -> bytes | None:
         with self._explained():
@@ -143,10 +142,6 @@ class Bucket:
                     raise
                 return False
         return True
-
-    def _open(self, name: str) -> Any:
-        answer = self._get(name)
-        return None if answer is None else answer["Body"]
 
     def _get(self, name: str, **more: str) -> Any:
         try:
