@@ -11,19 +11,10 @@ from constructs import Construct
 
 from .config import which_key_indexes, which_tables
 from .deployment import KeyEnumeration
-from .followers import (
-    BEHIND_MINUTES,
-    BY_LAMBDA,
-    alarm_if_behind,
-    allow_following,
-    allow_giving_up,
-    failure_queue,
-    iterator_age,
-    waiting_in,
-)
+from .followers import BY_LAMBDA, allow_following, allow_giving_up, failure_queue
 from .functions import which_limit, which_worker
 from .machines import IDS_OF_EXECUTIONS, Job, Machine, machine_name, start_regularly, states_arn
-from .monitoring import CAUSE, DAY, FIVE_MINUTES, Monitoring
+from .monitoring import BEHIND_MINUTES, CAUSE, DAY, FIVE_MINUTES, Monitoring
 from .permissions import (
     ALL_RUNS,
     IDS_OF_RUNS,
@@ -314,7 +305,7 @@ class KeyIndex(Construct):
         )
         watch.alarm(
             "KeyIndexFailures",
-            waiting_in(self.failures),
+            watch.waiting_in(self.failures),
             1,
             "KeepIndex gave up on records of a stream, so a key index may be untrue. Run "
             f"`keyhop index redrive TABLE --queue {self.failures.queue_url}` within 24 hours, "
@@ -331,8 +322,7 @@ class KeyIndex(Construct):
             "VerifyKeyIndex, whose report names the collections; move or delete these items, and "
             "start it again.",
         )
-        alarm_if_behind(
-            watch,
+        watch.alarm_if_behind(
             "KeeperBehind",
             keeper,
             f"KeepIndex is {BEHIND_MINUTES} minutes or more behind the stream of a table: new keys "
@@ -348,7 +338,7 @@ class KeyIndex(Construct):
         watch.row(
             watch.graph(
                 "Key indexes: how far the keeper is behind, and errors",
-                [iterator_age(keeper, "iterator age, milliseconds")],
+                [watch.iterator_age(keeper, "iterator age, milliseconds")],
                 [*watch.errors_of(functions, "{}: errors (right)"), failed],
             ),
             watch.graph(
@@ -373,7 +363,7 @@ class KeyIndex(Construct):
         watch.row(
             watch.graph(
                 "Key indexes: the failure queue, and drift",
-                [waiting_in(self.failures, "batches given up, in the failure queue"), drift],
+                [watch.waiting_in(self.failures, "batches given up, in the failure queue"), drift],
             ),
             watch.graph(
                 "Key indexes: builds, verifications, removals",

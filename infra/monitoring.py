@@ -53,6 +53,11 @@ class States(cw.AlarmStatusWidget):
         return widget.to_json()
 
 
+BEHIND_MINUTES = 15
+BEHIND_PERIODS = 3
+"""The number of periods of five minutes after which a high iterator age is not a burst."""
+
+
 class Measured(Protocol):
     """A resource with metrics: a function, a state machine or a queue."""
 
@@ -194,6 +199,22 @@ class Monitoring(Construct):
     def at_once(self, worker: Measured, label: str = "workers at once (right)") -> cw.IMetric:
         """Return the number of concurrent invocations of a function."""
         return self.metric_of(worker, "ConcurrentExecutions", label, statistic="Maximum")
+
+    def iterator_age(self, function: Measured, label: str | None = None) -> cw.IMetric:
+        """Return how far a function is behind the streams, in milliseconds."""
+        return self.metric_of(
+            function, "IteratorAge", label, statistic="Maximum", period=FIVE_MINUTES
+        )
+
+    def waiting_in(self, queue: Measured, label: str | None = None) -> cw.IMetric:
+        """Return the number of messages in a failure queue."""
+        name = "ApproximateNumberOfMessagesVisible"
+        return self.metric_of(queue, name, label, statistic="Maximum", period=FIVE_MINUTES)
+
+    def alarm_if_behind(self, name: str, function: Measured, description: str) -> None:
+        """Add an alarm for a function that is BEHIND_MINUTES or more behind a stream."""
+        milliseconds = BEHIND_MINUTES * 60 * 1000
+        self.alarm(name, self.iterator_age(function), milliseconds, description, BEHIND_PERIODS)
 
     @staticmethod
     def expression(

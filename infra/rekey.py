@@ -19,19 +19,15 @@ from constructs import Construct
 from .config import which_pairs, which_sharding, which_tables
 from .deployment import KeyEnumeration
 from .followers import (
-    BEHIND_MINUTES,
     BY_LAMBDA,
-    alarm_if_behind,
     allow_following,
     allow_giving_up,
     allow_reading_streams,
     failure_queue,
-    iterator_age,
-    waiting_in,
 )
 from .guard import REPLICATE
 from .machines import Machine, start_regularly
-from .monitoring import CAUSE, DAY, FIVE_MINUTES, MINUTE, QUARTER, Monitoring
+from .monitoring import BEHIND_MINUTES, CAUSE, DAY, FIVE_MINUTES, MINUTE, QUARTER, Monitoring
 from .permissions import allow, allow_decrypting, allow_describing, table_arns
 
 LONGEST_FREEZE_SECONDS = 15
@@ -259,8 +255,7 @@ class Rekey(Construct):
     def _alarm(self, watch: Monitoring) -> None:
         """Add alarms for all pairs."""
         ours = partial(watch.ours, statistic="Maximum")
-        alarm_if_behind(
-            watch,
+        watch.alarm_if_behind(
             "RekeyBehind",
             self.replicate,
             f"Replicate is {BEHIND_MINUTES} minutes or more behind a stream, so one table of a "
@@ -271,7 +266,7 @@ class Rekey(Construct):
         )
         watch.alarm(
             "RekeyFailures",
-            waiting_in(self.failures),
+            watch.waiting_in(self.failures),
             1,
             "Replicate died of an item again and again and gave it up, so the two tables of a pair "
             "may differ, and no cutover is allowed. Its log says why. When that is put right, "
@@ -326,12 +321,14 @@ class Rekey(Construct):
                 "Re-key: how far the other table is behind, and errors",
                 [
                     maximum("ReplicationLag", "seconds"),
-                    iterator_age(self.replicate, "iterator age of all pairs, milliseconds"),
+                    watch.iterator_age(self.replicate, "iterator age of all pairs, milliseconds"),
                 ],
                 [
                     *watch.errors_of(self.functions, "{}: errors (right)"),
                     watch.of_table("RecordsGivenUp", "records given up (right)"),
-                    waiting_in(self.failures, "batches given up, in the failure queue (right)"),
+                    watch.waiting_in(
+                        self.failures, "batches given up, in the failure queue (right)"
+                    ),
                 ],
             ),
             watch.graph(
