@@ -17,20 +17,18 @@ from keyhop.rekey.allowed import allowed_pair
 from keyhop.rekey.request import BACKFILL, VERIFY
 
 from handlers.settings import CleanUpSettings, JobSettings, PlanSettings, WorkerSettings
-from handlers.telemetry import Reading, function, make_logger, report, report_rekey
+from handlers.telemetry import Reading, function, logger, report, report_rekey
 
 if TYPE_CHECKING:
     from keyhop.jobs.request import RunInput
     from keyhop.key_index.request import WalkInput
-
-logger = make_logger()
 
 MOST_CAUSE = 16_000
 """The maximum length of a cause. An error can have 32,768 characters (AWS documentation), and the
 error of a walk is contained in another one."""
 
 
-@function(logger)
+@function
 def plan_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State PlanRun: check the input, look at the table, plan the run.
 
@@ -97,7 +95,7 @@ def _inputs() -> "dict[str, type[RunInput | WalkInput]]":
     }
 
 
-@function(logger)
+@function
 def scan_segments(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State ScanSegments: process a group of segments until it is done or time is short.
 
@@ -129,7 +127,7 @@ def scan_segments(event: dict[str, Any], context: LambdaContext) -> dict[str, An
     return result
 
 
-@function(logger)
+@function
 def finish_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State FinishRun: summarize the run, or start another round of groups.
 
@@ -159,7 +157,7 @@ def finish_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return state
 
 
-@function(logger)
+@function
 def verify_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State VerifyRun: read a share of the segments again, and compare the keys.
 
@@ -184,7 +182,7 @@ def verify_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return state
 
 
-@function(logger)
+@function
 def clean_up(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State CleanUp: report why a run failed and what to do, or let a redriven run continue.
 

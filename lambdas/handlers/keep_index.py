@@ -21,9 +21,7 @@ from keyhop.key_index.registry import OCCUPIED
 from keyhop.key_index.sentinel import Sentinel
 
 from handlers.settings import JobSettings
-from handlers.telemetry import function, make_logger, report, report_throttles
-
-logger = make_logger()
+from handlers.telemetry import function, logger, report, report_throttles
 
 PLACE_SECONDS = 5
 """The time for which a place in the registry is cached. It changes only between a removal, which
@@ -33,7 +31,7 @@ MARGIN_SECONDS = 10.0
 LEAST_PATIENCE_SECONDS = 1.0
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Process the records of one stream; return the records to retry."""
     records = event["Records"]

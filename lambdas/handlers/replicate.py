@@ -28,9 +28,7 @@ from keyhop.rekey.worker.replicate import Replicator
 from keyhop.rekey.worker.worked import Worked
 
 from handlers.settings import ReplicateSettings, deployed_transform
-from handlers.telemetry import function, make_logger, report_rekey, report_throttles
-
-logger = make_logger()
+from handlers.telemetry import function, logger, report_rekey, report_throttles
 
 MARGIN_SECONDS = 10.0
 """The last seconds of an invocation, in which no request is sent that might outlast it."""
@@ -44,7 +42,7 @@ PLAN_SECONDS = 5
 the worker again."""
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
     """Process the records of one stream.
 

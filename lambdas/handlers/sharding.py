@@ -38,13 +38,11 @@ from handlers.sharding_requests import (
     item_of,
     value_json,
 )
-from handlers.telemetry import function, make_logger, report, report_sharding
+from handlers.telemetry import function, logger, report, report_sharding
 
 if TYPE_CHECKING:
     from keyhop.sharding.drain import DrainStep
     from keyhop.sharding.manage import KeyShards
-
-logger = make_logger()
 
 MESSAGE_CHARACTERS = 300
 """The maximum characters of an item's message, as an answer of Lambda has up to 6 MB."""
@@ -67,7 +65,7 @@ MARGIN_SECONDS = 5.0
 """The time before its timeout in which an invocation sends no requests, so that it can answer."""
 
 
-@function(logger)
+@function
 def write_sharded(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Write items into a sharded table, and return the result of each item.
 
@@ -87,7 +85,7 @@ def write_sharded(event: dict[str, Any], context: LambdaContext) -> dict[str, An
     return _results(len(request.items), failures)
 
 
-@function(logger)
+@function
 def query_sharded(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Read all shards of a key as one, and return a page of its items.
 
@@ -108,7 +106,7 @@ def query_sharded(event: dict[str, Any], context: LambdaContext) -> dict[str, An
     return page
 
 
-@function(logger)
+@function
 def move_shards(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State MoveShards of DrainShards: take the next step of a drain, and say how long to wait.
 
@@ -131,7 +129,7 @@ def move_shards(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]
     return state
 
 
-@function(logger)
+@function
 def propose_drains(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any]]:
     """Propose drains of keys with surplus shards in all tables, and start them if configured.
 

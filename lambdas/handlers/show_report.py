@@ -15,9 +15,7 @@ from keyhop.report.latest import latest_in
 from keyhop.storage.s3 import s3_client
 
 from handlers.settings import JobSettings
-from handlers.telemetry import function, make_logger
-
-logger = make_logger()
+from handlers.telemetry import function
 
 DESCRIPTION = """\
 ### The latest report on the keys of a table
@@ -31,7 +29,7 @@ ReportKeys; nothing is read of the table for this.
 """
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> str:
     """Return HTML for the widget, or Markdown if its parameters ask for the description."""
     if event.get("describe"):
