@@ -4,7 +4,6 @@ The freeze runs within one invocation. The wait for the long lease is between tw
 """
 
 import math
-import os
 from typing import Any
 
 import boto3
@@ -28,7 +27,7 @@ ABORT = "abort"
 @function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the next state; `step` in the event is `next`, or `abort` after an error."""
-    settings = CutOverSettings.from_env(os.environ)
+    settings = CutOverSettings.from_env()
     request = CutOverInput.parse(event["request"])
     change = _change(settings, request)
     if event["step"] == ABORT:

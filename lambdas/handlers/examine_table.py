@@ -1,6 +1,5 @@
 """The steps of ReportKeys: examine a table, evaluate the result, and write the page."""
 
-import os
 import time
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ CONNECTIONS = 4
 @function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the next state from the step, the input and the state."""
-    settings = JobSettings.from_env(os.environ)
+    settings = JobSettings.from_env()
     execution = ExecutionContext.from_context(event["execution"])
     request = ReportInput.parse(event["input"])
     table = allowed(request.table, settings.tables)

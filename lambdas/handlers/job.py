@@ -3,7 +3,6 @@
 Each function imports what only it needs, so that none starts slower than necessary.
 """
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -37,7 +36,7 @@ def plan_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     from keyhop.rekey.daily import nothing_to_compare
     from keyhop.rekey.opening import side_table
 
-    settings = PlanSettings.from_env(os.environ)
+    settings = PlanSettings.from_env()
     task = event.get("task", "keys")
     request = _inputs()[task].parse(event["input"])
     deployment = settings.deployment_for(task)
@@ -103,7 +102,7 @@ def scan_segments(event: dict[str, Any], context: LambdaContext) -> dict[str, An
     """
     from keyhop.each.outcomes import FAILED
 
-    settings = JobSettings.from_env(os.environ)
+    settings = JobSettings.from_env()
     logger.append_keys(run=event["run"], group=event["item"]["group"])
     usage = Usage()
     reading = Reading(usage)
@@ -133,7 +132,7 @@ def finish_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
     Return the state for a check, another round or turn, or the end, from the state of ScanGroups.
     """
-    settings = WorkerSettings.from_env(os.environ)
+    settings = WorkerSettings.from_env()
     state = fleet.finish_run(
         event["state"],
         ExecutionContext.from_context(event["execution"]),
@@ -165,7 +164,7 @@ def verify_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """
     from keyhop.keys.verify import verify_run as verify
 
-    settings = WorkerSettings.from_env(os.environ)
+    settings = WorkerSettings.from_env()
     usage = Usage()
     try:
         state, verdict = verify(
@@ -190,7 +189,7 @@ def clean_up(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     nobody could read an input in the cause of the execution then. The error is the error of the
     run.
     """
-    settings = CleanUpSettings.from_env(os.environ)
+    settings = CleanUpSettings.from_env()
     execution = ExecutionContext.from_context(event["execution"])
     try:
         fleet.clean_up(event["state"], execution, settings.runs, settings.worker)

@@ -6,7 +6,6 @@ index was built. If the registry cannot be read, the batch fails and is retried.
 Its logs and metrics contain no keys.
 """
 
-import os
 import time
 from functools import lru_cache
 from typing import Any
@@ -88,7 +87,7 @@ def _withdraw(stream: str) -> None:
 @lru_cache(maxsize=64)
 def _table_of(stream: str) -> tuple[Table, Connection, KeyIndexes]:
     """Return the table of a stream, cached for all batches of a process."""
-    settings = JobSettings.from_env(os.environ)
+    settings = JobSettings.from_env()
     arn = stream.partition("/stream/")[0]
     name = allowed(arn if arn in settings.tables else table_name_of(arn), settings.tables)
     connection = settings.deployment.connect(name, 2 * THREADS)

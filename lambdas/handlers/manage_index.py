@@ -1,6 +1,5 @@
 """The steps of BuildKeyIndex, VerifyKeyIndex and RemoveKeyIndex that are not runs."""
 
-import os
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ CONNECTIONS = 16
 @function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the next state from the action, the step, the input and the state."""
-    settings = ManageSettings.from_env(os.environ)
+    settings = ManageSettings.from_env()
     execution = ExecutionContext.from_context(event["execution"])
     indexes = settings.key_indexes
     order = Order.parse(event["action"], event["input"])

@@ -1,6 +1,7 @@
 """The settings that each function reads from its environment."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,7 +74,7 @@ class Settings:
     """Settings of a function. Each field's type names its variable and parser."""
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Self:
+    def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:
         """Read the settings; raise KeyError or ValueError if the environment is wrong."""
         values = {}
         for name, hint in get_type_hints(cls, include_extras=True).items():

@@ -8,7 +8,6 @@ import datetime
 import hashlib
 import json
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -139,7 +138,7 @@ def propose_drains(event: dict[str, Any], context: LambdaContext) -> list[dict[s
     """
     from keyhop.sharding.manage import proposals
 
-    settings = ProposeSettings.from_env(os.environ)
+    settings = ProposeSettings.from_env()
     proposed: list[dict[str, Any]] = []
     failed: list[KeyhopError] = []
     for name in settings.tables:
@@ -191,7 +190,7 @@ def at_work(
     With `writes` the role may ask CloudWatch. Raise InvalidInput if the table is not listed, and a
     KeyhopError that a user can act on in place of an error of botocore.
     """
-    settings = ShardingSettings.from_env(os.environ)
+    settings = ShardingSettings.from_env()
     name = allowed(requested, settings.tables)
     table, client = warm(name, writes)
     client.ends_at = time.monotonic() + seconds_left(context)
@@ -211,7 +210,7 @@ def at_work(
 @lru_cache(maxsize=64)
 def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
     """Return a table and its client, cached for all invocations of a process."""
-    settings = ShardingSettings.from_env(os.environ)
+    settings = ShardingSettings.from_env()
     sharded = settings.sharded[name]
     connection, _ = name_table(name, connections=CONNECTIONS)
     timed = TimedClient(connection.client)

@@ -5,7 +5,6 @@ that it returns, and removes scripts, <use> and <iframe> (CloudWatch user guide,
 """
 
 import html
-import os
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -34,7 +33,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> str:
     """Return HTML for the widget, or Markdown if its parameters ask for the description."""
     if event.get("describe"):
         return DESCRIPTION
-    settings = JobSettings.from_env(os.environ)
+    settings = JobSettings.from_env()
     requested = str(event.get("table", ""))
     try:
         table = allowed(requested, settings.tables)
