@@ -13,10 +13,9 @@ import time
 from itertools import islice
 from types import FrameType
 
-from rich.console import Console
 from rich.status import Status
 
-from local.cloud import Cloud, exit_with, laptop_cloud
+from local.cloud import Cloud, console, exit_with, laptop_cloud
 from local.stream_bridge import IDLE_SECONDS, bridge_for
 from testing.databases import load
 from testing.flights import BY_AIRCRAFT, BY_ROUTE, PARTITION_KEYS, create_table, flights
@@ -26,8 +25,6 @@ ITEMS = 40_000
 TABLES = [{"table": table, "keyIndex": True} for table in (BY_ROUTE, BY_AIRCRAFT)]
 PAIRS = [{"source": BY_AIRCRAFT, "destination": "FlightsOfRoute"}]
 """Of `make laptop`, to try a re-key by hand."""
-
-console = Console(highlight=False, soft_wrap=True)
 
 
 def only_the_data() -> int:

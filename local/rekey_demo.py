@@ -18,9 +18,8 @@ from threading import Event, Lock
 from typing import Any
 
 from keyhop.rekey import Router
-from rich.console import Console
 
-from local.cloud import Cloud, Failed, exit_with, laptop_cloud
+from local.cloud import Cloud, Failed, console, exit_with, laptop_cloud
 from local.stream_bridge import bridge_for
 from testing.databases import Database, load
 from testing.flights import BY_AIRCRAFT, BY_ROUTE, create_table, flights
@@ -48,8 +47,6 @@ BETWEEN_SECONDS = 0.05
 
 ROUTES = ("JFK-LAX", "LGA-ORD", "EWR-SFO")
 """The routes to which flights are moved."""
-
-console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
