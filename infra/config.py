@@ -119,8 +119,7 @@ class Sharding:
             _are_counts, f'an object with counts of 1 to {MOST_SHARDS}, as {{"/logs/*": 8}}', dict
         ),
     ] = field(default_factory=dict, hash=False)
-    """The initial shard counts of new keys that will become hot, by key, or by prefix with a * at
-    its end."""
+    """The initial shard counts of keys that will be hot, by key, or by prefix with a final *."""
 
     def for_functions(self) -> dict[str, Any]:
         """Return the settings for functions, which read the partition key from the schema."""
@@ -144,7 +143,6 @@ def sharding_of(table: str, is_arn: bool, has_index: bool, value: Any) -> Shardi
     return shape_of(
         Sharding,
         {"partitionKey": None, **value},
-        names_of(Sharding),
         f"The context field tables has, for the table {table}, a sharding with the field {{}}"
         ", which",
         lambda field, value, allowed: wrong_in(table, f"sharding.{field}", value, allowed),
@@ -217,11 +215,7 @@ class Table:
     """When its keys are listed, as EventBridge writes it; None if a person starts each run."""
     run_input: Annotated[
         Mapping[str, Any],
-        Must(
-            lambda value: isinstance(value, Mapping),
-            'an object, as {"maxReadRate": 500}',
-            dict,
-        ),
+        Must(lambda value: isinstance(value, Mapping), 'an object, as {"maxReadRate": 500}', dict),
     ] = field(default_factory=dict, hash=False)
     """Further fields of the input of EnumerateKeys for these runs."""
     sharding: Sharding | None = None
@@ -310,10 +304,9 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
     )
     if fit < len(complete):
         raise ConfigError(
-            f"The context field tables has {counted(len(complete), 'table')}, of which "
-            f"{fit} fit into one "
-            "stack, as the functions are told of them in an environment of 4 KB. Deploy a second "
-            "stack (stackName) for the others."
+            f"The context field tables has {counted(len(complete), 'table')}, of which {fit} fit "
+            "into one stack, as the functions are told of them in an environment of 4 KB. Deploy a "
+            "second stack (stackName) for the others."
         )
     return tuple(complete)
 
@@ -362,9 +355,9 @@ def _table(entry: str | Mapping[str, Any]) -> Table:
     table = shape_of(
         Table,
         values,
-        _TABLE_FIELDS,
         "The context field tables has a table with the field {}, which",
         refused,
+        _TABLE_FIELDS,
     )
     if table.sentinel_sort_key is not None and not table.key_index:
         place = table.sentinel_sort_key
@@ -382,11 +375,7 @@ def _table(entry: str | Mapping[str, Any]) -> Table:
 
 
 def _check_input(
-    table: Table,
-    field: str,
-    values: Mapping[str, Any],
-    machine: str,
-    shape: type[RunInput],
+    table: Table, field: str, values: Mapping[str, Any], machine: str, shape: type[RunInput]
 ) -> None:
     """Raise ConfigError if `values` has wrong fields for an input of the state machine."""
     if reserved := sorted({*values} & {"table", "resume", "scheduled"}):
@@ -406,7 +395,6 @@ def _each(table: Table, value: Any) -> Allowed | None:
     allowed = shape_of(
         Allowed,
         value,
-        names_of(Allowed),
         f"The context field tables has, for the table {table.given}, an each with the field {{}}"
         ", which",
         lambda field, value, must: wrong_in(table.given, f"each.{field}", value, must),
@@ -436,7 +424,6 @@ def _reports(table: Table, value: Any) -> Reports | None:
     reports = shape_of(
         Reports,
         named,
-        names_of(Reports),
         "{}",
         lambda field, value, must: wrong_in(table.given, f"report.{field}", value, must),
     )
@@ -556,14 +543,14 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
     )
     table_bytes = environment_bytes(tables)
     fit = sum(
-        table_bytes + _pairs_bytes(complete[: n + 1]) <= TABLES_BYTES for n in range(len(complete))
+        table_bytes + len(json.dumps(which_pairs(complete[: n + 1])).encode()) <= TABLES_BYTES
+        for n in range(len(complete))
     )
     if fit < len(complete):
         raise ConfigError(
-            f"The context field rekey has {counted(len(complete), 'pair')}, of which {fit} "
-            f"fit beside the "
-            "tables of this stack, as the functions are told of them in an environment of 4 KB. "
-            "Deploy a second stack (stackName) for the others."
+            f"The context field rekey has {counted(len(complete), 'pair')}, of which {fit} fit "
+            "beside the tables of this stack, as the functions are told of them in an environment "
+            "of 4 KB. Deploy a second stack (stackName) for the others."
         )
     return complete
 
@@ -571,10 +558,6 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
 def which_pairs(pairs: Sequence[Rekeyed]) -> dict[str, str]:
     """Return the environment variable with the pairs."""
     return {"KEYHOP_REKEY": json.dumps([pair.allowed().to_json() for pair in pairs])}
-
-
-def _pairs_bytes(pairs: Sequence[Rekeyed]) -> int:
-    return len(json.dumps(which_pairs(pairs)).encode())
 
 
 def _like(table: Table, listed_table: Table | None) -> Table:
@@ -603,7 +586,6 @@ def _pair(entry: Any) -> Rekeyed:
     read = shape_of(
         PairEntry,
         {"source": None, "destination": None, **values},
-        names_of(PairEntry),
         "The context field rekey has a pair with the field {}, which",
         refused,
     )
@@ -669,8 +651,7 @@ class Config:
     ] = "arm64"
     """As CloudFormation writes it: arm64 or x86_64."""
     results_retention_days: Annotated[int, whole(7, 3650)] = 90
-    """The results of a run are also deleted while it is running: the longest estimated run takes
-    113 hours."""
+    """A run's results are deleted even while it runs: the longest estimated run takes 113 hours."""
     keep_results: TruthOrText = True
     """True if the bucket stays when the stack is destroyed."""
     results_bucket: Annotated[
@@ -699,8 +680,7 @@ class Config:
     verify_index_schedule: Schedule = "rate(7 days)"
     """When key indexes are verified, as EventBridge writes it; None for no schedule."""
     shrink_schedule: Schedule = "rate(1 day)"
-    """When keys with more shards than necessary are looked for, as EventBridge writes it; None for
-    no schedule."""
+    """When surplus shards are looked for, as EventBridge writes it; None for no schedule."""
     start_drains: TruthOrText = False
     """True if such shards are drained then; otherwise drains are only proposed."""
     rekey: Annotated[tuple[Rekeyed, ...], Must(are_pairs, PAIRS, rekeyed_of)] = ()
@@ -712,22 +692,18 @@ class Config:
 
     @property
     def key_index_tables(self) -> tuple[Table, ...]:
-        """Return the tables that may have a key index."""
         return tuple(table for table in self.tables if table.key_index)
 
     @property
     def sharded_tables(self) -> tuple[Table, ...]:
-        """Return the tables whose hot keys are spread over shards."""
         return tuple(table for table in self.tables if table.sharding is not None)
 
     @property
     def each_tables(self) -> tuple[Table, ...]:
-        """Return the tables for whose keys ForEachKey may run actions."""
         return tuple(table for table in self.tables if table.each is not None)
 
     @property
     def report_tables(self) -> tuple[Table, ...]:
-        """Return the tables whose keys may be reported on."""
         return tuple(table for table in self.tables if table.report is not None)
 
     @property
@@ -743,11 +719,10 @@ class Config:
         values = {
             name: value
             for name, value in context.items()
-            if not _is_of_the_cdk(name) and not (name in field_names and value in (None, ""))
+            if not (":" in name or name.startswith(_NAMES_OF_THE_CDK))
+            and not (name in field_names and value in (None, ""))
         }
-        config = shape_of(
-            cls, {"tables": None, **values}, field_names, "The context field {}", wrong
-        )
+        config = shape_of(cls, {"tables": None, **values}, "The context field {}", wrong)
         for name in config.key_attributes:
             if name not in (table.given for table in config.tables):
                 allowed = f"{ATTRIBUTES_BY_TABLE}, and {name} is not one of them"
@@ -755,10 +730,6 @@ class Config:
         named = with_key_attributes(config.tables, config.key_attributes)
         tables = with_metadata_tables(named, config.stack_name)
         return replace(config, tables=tables, rekey=with_tables(config.rekey, tables))
-
-
-def _is_of_the_cdk(name: str) -> bool:
-    return ":" in name or name.startswith(_NAMES_OF_THE_CDK)
 
 
 def settings_of(context: Mapping[str, Any], folder: Path = ROOT) -> dict[str, Any]:

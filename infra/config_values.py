@@ -15,6 +15,7 @@ from keyhop.checks import (
     Unreadable,
     hint,
     is_number,
+    names_of,
     one_of,
     structured,
     text,
@@ -108,17 +109,18 @@ Schedule = Annotated[
 def shape_of(
     shape: type[T],
     values: Mapping[str, Any],
-    field_names: tuple[str, ...],
     unknown: str,
     wrong: Callable[[str, Any, str], ConfigError],
+    field_names: tuple[str, ...] = (),
 ) -> T:
     """Read an object into a dataclass; raise ConfigError for the first wrong field.
 
     Args:
-        field_names: The names of the fields that it may have.
         unknown: The beginning of the message for an unknown field, with {} for its name.
         wrong: Returns the error for a field's name, its value and the allowed values.
+        field_names: The names of the fields, if they are not those of the dataclass.
     """
+    field_names = field_names or names_of(shape)
     try:
         return structured(shape, values)
     except Unreadable as error:

@@ -135,11 +135,7 @@ class Results(Construct):
     """The bucket of all runs, with a Glue table over their parts."""
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        config: Config,
-        bucket: s3.IBucket | None = None,
+        self, scope: Construct, construct_id: str, config: Config, bucket: s3.IBucket | None = None
     ) -> None:
         """Make the bucket, unless there is one already, which has its own lifecycle rules."""
         super().__init__(scope, construct_id)

@@ -6,7 +6,7 @@ from constructs import Construct
 
 from .config import which_each, which_key_indexes, which_tables
 from .deployment import KeyEnumeration
-from .monitoring import CAUSE, Monitoring, at_once, ends_of, errors_of, graph, metric_of
+from .monitoring import CAUSE, Monitoring
 from .permissions import allow, allow_changing_collections, allow_reading_keys
 
 RECEIVERS: Mapping[str, tuple[str, str]] = {
@@ -27,7 +27,7 @@ class ForEachKey(Construct):
     def __init__(self, scope: Construct, construct_id: str, keys: KeyEnumeration) -> None:
         super().__init__(scope, construct_id)
         config, runs = keys.config, keys.runs
-        self._tables = tables = config.each_tables
+        tables = config.each_tables
         keys.is_extended_by(self, "each", tables)
         # PlanRun refuses what the roles do not allow, before a key is listed for it.
         for name, value in which_each(tables).items():
@@ -45,7 +45,10 @@ class ForEachKey(Construct):
         )
         allow_reading_keys(self.worker, tables)
         allow_changing_collections(self.worker, tables)
-        self._allow_sending()
+        for field, (why, action) in RECEIVERS.items():
+            arns = [arn for table in tables for arn in getattr(table.each, field)]
+            if arns:
+                allow(self.worker, why, action, *dict.fromkeys(arns))
         self.job = runs.another_job(self, "ForEachKey", "each", self.worker)
         self._show(keys.watch)
         keys.say(
@@ -56,12 +59,6 @@ class ForEachKey(Construct):
             )
         )
 
-    def _allow_sending(self) -> None:
-        for field, (why, action) in RECEIVERS.items():
-            arns = [arn for table in self._tables for arn in getattr(table.each, field)]
-            if arns:
-                allow(self.worker, why, action, *dict.fromkeys(arns))
-
     def _show(self, watch: Monitoring) -> None:
         """Add the executions to the dashboard; the graphs of all runs have reads and progress."""
         watch.needs_a_person(
@@ -69,17 +66,17 @@ class ForEachKey(Construct):
             "ForEachKey",
             f"Something was not done for each key of a table. What was done is on record: {CAUSE}.",
         )
-        no_room = metric_of(self.worker, "Throttles", "EachKey: no concurrency left (right)")
+        no_room = watch.metric_of(self.worker, "Throttles", "EachKey: no concurrency left (right)")
         written = watch.of_table("WriteUnits", "write units (right)")
         watch.row(
-            graph(
+            watch.graph(
                 "For each key: executions",
-                ends_of(self.job, "that {}"),
-                [at_once(self.worker), written],
+                watch.ends_of(self.job, "that {}"),
+                [watch.at_once(self.worker), written],
             ),
-            graph(
+            watch.graph(
                 "For each key: keys that failed, and errors",
                 [watch.of_table("KeysFailed", "keys that failed")],
-                [*errors_of({"EachKey": self.worker}, "{}: errors (right)"), no_room],
+                [*watch.errors_of({"EachKey": self.worker}, "{}: errors (right)"), no_room],
             ),
         )

@@ -12,29 +12,9 @@ from constructs import Construct
 from .config import Config, which_key_indexes, which_sharding, which_tables
 from .functions import DISK_MB, SERVICE, VCPU_MB, Functions, which_limit, which_worker
 from .machines import WRITE_PARTS, Job, start_regularly
-from .monitoring import (
-    ANY_TABLE,
-    CAUSE,
-    FIVE_MINUTES,
-    MINUTE,
-    QUARTER,
-    WIDTH,
-    Monitoring,
-    at_once,
-    errors_of,
-    expression,
-    graph,
-    metric_of,
-    number,
-)
+from .monitoring import ANY_TABLE, CAUSE, FIVE_MINUTES, MINUTE, QUARTER, WIDTH, Monitoring
 from .network import Network
-from .permissions import (
-    allow,
-    allow_objects,
-    allow_reading_keys,
-    allow_reading_shard_counts,
-    allow_recognizing_shard_counts,
-)
+from .permissions import allow, allow_objects, allow_reading_keys, metadata_arns
 
 SUMMING_UP_MB = 3008
 """FinishRun and CleanUp hold the counts of up to a million segments."""
@@ -97,7 +77,9 @@ class Enumeration(Construct):
             handler="job.plan_run",
         )
         allow_reading_keys(plan_run, config.tables)
-        allow_recognizing_shard_counts(plan_run, config.sharded_tables)
+        shard_counts = metadata_arns(self, config.sharded_tables)
+        if shard_counts:  # PlanRun checks that the table that a run names is a metadata table
+            allow(plan_run, "SeeThatATableHasShardCounts", "dynamodb:DescribeTable", *shard_counts)
         allow_objects(plan_run, bucket, "WriteThePlanAndReadTheRunToResume", "GetObject PutObject")
         allow(
             plan_run,
@@ -126,7 +108,9 @@ class Enumeration(Construct):
             memory_mb=SUMMING_UP_MB,
             disk_mb=DISK_MB,
         )
-        allow_reading_shard_counts(finish_run, config.sharded_tables)
+        if shard_counts:  # and no items: a metadata table has none
+            counted = "SeeHowManyShardsTheLogicalKeysHave"
+            allow(finish_run, counted, "dynamodb:Scan", *shard_counts)
         swept = "ReadTheCommitsWriteTheManifestSweepTheRest"
         allow_objects(finish_run, bucket, swept, f"GetObject {WRITE_PARTS} DeleteObject")
 
@@ -164,15 +148,11 @@ class Enumeration(Construct):
             self,
             "Run",
             self.job,
-            [
-                (
-                    table.label,
-                    f"Lists the keys of {table.label}",
-                    table.run_schedule,
-                    {**table.run_input, "table": table.given},
-                )
+            {
+                table.label: (table.run_schedule, {**table.run_input, "table": table.given})
                 for table in config.tables
-            ],
+            },
+            "Lists the keys of {}",
             "EventBridge tries for a day to start a run; one that is missed is made up for by "
             "the next, and the age of the last is that of its files.",
         )
@@ -222,42 +202,44 @@ class Enumeration(Construct):
             period=MINUTE,
         )
         watch.row(
-            graph(
+            watch.graph(
                 "Read units a second",
                 [
                     _rate(watch),
                     watch.of_table("AllowedRate", "allowed (maxReadRate)", statistic="Maximum"),
-                    expression(
+                    watch.expression(
                         "table / 60", "all readers, as DynamoDB counts", {"table": all_readers}
                     ),
                 ],
             ),
-            graph("Throttles, by DynamoDB's reason", [by_reason], stacked=True),
+            watch.graph("Throttles, by DynamoDB's reason", [by_reason], stacked=True),
         )
         watch.row(_list_of_runs(watch, job))
-        no_room = metric_of(job.worker, "Throttles", "ScanSegments: no concurrency left")
+        no_room = watch.metric_of(job.worker, "Throttles", "ScanSegments: no concurrency left")
         longest = [
-            expression(
+            watch.expression(
                 f"ms{name} / 1000",
                 name,
-                {f"ms{name}": metric_of(function, "Duration", statistic="Maximum")},
+                {f"ms{name}": watch.metric_of(function, "Duration", statistic="Maximum")},
             )
             for name, function in job.functions.items()
         ]
         watch.row(
-            graph("Errors of the functions", [*errors_of(job.functions, "{}"), no_room]),
-            graph("Longest invocation, seconds", longest, [at_once(job.worker)]),
+            watch.graph(
+                "Errors of the functions", [*watch.errors_of(job.functions, "{}"), no_room]
+            ),
+            watch.graph("Longest invocation, seconds", longest, [watch.at_once(job.worker)]),
         )
         ends = [
-            metric_of(job, f"Executions{end}", period=FIVE_MINUTES)
+            watch.metric_of(job, f"Executions{end}", period=FIVE_MINUTES)
             for end in ("Started", "Succeeded", "Failed", "TimedOut", "Aborted")
         ]
         seconds = watch.of_table("RunSeconds", "seconds", statistic="Maximum")
         dollars = watch.of_table("RunDollars", "dollars, all services", statistic="Maximum")
         watch.row(
-            graph("Executions", ends, width=8),
-            graph("Duration of a run, seconds", [seconds], width=8),
-            graph("Cost of a run, dollars", [dollars], width=8),
+            watch.graph("Executions", ends, width=8),
+            watch.graph("Duration of a run, seconds", [seconds], width=8),
+            watch.graph("Cost of a run, dollars", [dollars], width=8),
         )
 
 
@@ -290,9 +272,9 @@ def _progress(watch: Monitoring, job: Job) -> None:
     """Add the progress of the runs of the table in the visible time."""
     ended, planned = watch.of_table("SegmentsDone"), watch.of_table("SegmentsPlanned")
     share = "100 * RUNNING_SUM(FILL(done, 0)) / RUNNING_SUM(FILL(planned, 0))"
-    percent = expression(share, "done, %", {"done": ended, "planned": planned})
+    percent = watch.expression(share, "done, %", {"done": ended, "planned": planned})
     # Over five minutes, because a single worker does not end a segment every minute.
-    minutes_left = expression(
+    minutes_left = watch.expression(
         "5 * (RUNNING_SUM(FILL(planned5, 0)) - RUNNING_SUM(FILL(done5, 0))) / done5",
         "minutes left, at this pace",
         {
@@ -301,22 +283,22 @@ def _progress(watch: Monitoring, job: Job) -> None:
         },
         FIVE_MINUTES,
     )
-    keys = expression("RUNNING_SUM(keys)", "keys", {"keys": watch.of_table("KeysFound")})
-    dollars = expression(
+    keys = watch.expression("RUNNING_SUM(keys)", "keys", {"keys": watch.of_table("KeysFound")})
+    dollars = watch.expression(
         f"RUNNING_SUM(units) * {watch.prices.read_unit:.10f}",
         f"dollars of reads ({watch.prices.on_demand})",
         {"units": watch.of_table("ReadUnits")},
     )
     watch.row(
-        number("Done, %", percent, 4),
-        number("Keys found", keys, 5),
-        number("Read units a second", _rate(watch), 5),
-        number("Cost of reads so far, dollars", dollars, 5),
-        number("Minutes left", minutes_left, 5),
+        watch.number("Done, %", percent, 4),
+        watch.number("Keys found", keys, 5),
+        watch.number("Read units a second", _rate(watch), 5),
+        watch.number("Cost of reads so far, dollars", dollars, 5),
+        watch.number("Minutes left", minutes_left, 5),
     )
     watch.row(
-        graph("Done, % of the segments planned in the time shown", [percent], [minutes_left]),
-        graph("Keys found, and what reading them has cost", [keys], [dollars]),
+        watch.graph("Done, % of the segments planned in the time shown", [percent], [minutes_left]),
+        watch.graph("Keys found, and what reading them has cost", [keys], [dollars]),
     )
 
 
@@ -324,7 +306,7 @@ def _rate(watch: Monitoring) -> cw.IMetric:
     """Return the rate over five minutes, because a report covers up to a minute."""
     units = watch.of_table("ReadUnits", period=FIVE_MINUTES)
     label = "of the runs, mean of 5 minutes"
-    return expression("units5 / PERIOD(units5)", label, {"units5": units}, FIVE_MINUTES)
+    return watch.expression("units5 / PERIOD(units5)", label, {"units5": units}, FIVE_MINUTES)
 
 
 def _list_of_runs(watch: Monitoring, job: Job) -> cw.IWidget:

@@ -1,15 +1,13 @@
-"""Functions that follow the streams of tables: their permissions, failure queue and metrics."""
+"""Functions that follow the streams of tables: their permissions, and their failure queue."""
 
 from collections.abc import Sequence
 
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cw
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from .config import Table
-from .monitoring import FIVE_MINUTES, Monitoring, metric_of
 from .permissions import Owner, acknowledge, allow, table_arn
 
 FAILURE_DAYS = 14
@@ -20,10 +18,6 @@ BY_LAMBDA = (
     "to the failure queue."
 )
 """Why such a function has no dead letter target."""
-
-BEHIND_MINUTES = 15
-BEHIND_PERIODS = 3
-"""The number of periods of five minutes after which a high iterator age is not a burst."""
 
 
 def failure_queue(scope: Construct) -> sqs.Queue:
@@ -73,22 +67,3 @@ def allow_reading_streams(owner: Owner, tables: Sequence[Table]) -> None:
         wildcard="A stream is named by the moment at which it was turned on, which may be "
         "after the deployment, and again and again.",
     )
-
-
-def iterator_age(function: lambda_.Function, label: str | None = None) -> cw.IMetric:
-    """Return how far the function is behind the streams, in milliseconds."""
-    return metric_of(function, "IteratorAge", label, statistic="Maximum", period=FIVE_MINUTES)
-
-
-def waiting_in(queue: sqs.Queue, label: str | None = None) -> cw.IMetric:
-    """Return the number of messages in a failure queue."""
-    name = "ApproximateNumberOfMessagesVisible"
-    return metric_of(queue, name, label, statistic="Maximum", period=FIVE_MINUTES)
-
-
-def alarm_if_behind(
-    watch: Monitoring, name: str, function: lambda_.Function, description: str
-) -> None:
-    """Add an alarm for a function that is BEHIND_MINUTES or more behind a stream."""
-    milliseconds = BEHIND_MINUTES * 60 * 1000
-    watch.alarm(name, iterator_age(function), milliseconds, description, BEHIND_PERIODS)

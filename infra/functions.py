@@ -171,11 +171,7 @@ class Functions:
 
 
 def _role(
-    scope: Construct,
-    name: str,
-    function: str,
-    log_group: logs.LogGroup,
-    network: Network | None,
+    scope: Construct, name: str, function: str, log_group: logs.LogGroup, network: Network | None
 ) -> iam.Role:
     role = iam.Role(
         scope,

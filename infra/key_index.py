@@ -11,37 +11,10 @@ from constructs import Construct
 
 from .config import which_key_indexes, which_tables
 from .deployment import KeyEnumeration
-from .followers import (
-    BEHIND_MINUTES,
-    BY_LAMBDA,
-    alarm_if_behind,
-    allow_following,
-    allow_giving_up,
-    failure_queue,
-    iterator_age,
-    waiting_in,
-)
+from .followers import BY_LAMBDA, allow_following, allow_giving_up, failure_queue
 from .functions import which_limit, which_worker
-from .machines import (
-    IDS_OF_EXECUTIONS,
-    Job,
-    Machine,
-    machine_name,
-    start_regularly,
-    states_arn,
-)
-from .monitoring import (
-    CAUSE,
-    DAY,
-    FIVE_MINUTES,
-    Monitoring,
-    at_once,
-    ends_of,
-    errors_of,
-    expression,
-    graph,
-    metric_of,
-)
+from .machines import IDS_OF_EXECUTIONS, Job, Machine, machine_name, start_regularly, states_arn
+from .monitoring import BEHIND_MINUTES, CAUSE, DAY, FIVE_MINUTES, Monitoring
 from .permissions import (
     ALL_RUNS,
     IDS_OF_RUNS,
@@ -130,15 +103,11 @@ class KeyIndex(Construct):
             self,
             "Verification",
             self.machines["VerifyKeyIndex"],
-            [
-                (
-                    table.label,
-                    f"A verification of the key index of {table.label}",
-                    config.verify_index_schedule,
-                    {"table": table.given},
-                )
+            {
+                table.label: (config.verify_index_schedule, {"table": table.given})
                 for table in self._tables
-            ],
+            },
+            "A verification of the key index of {}",
             "EventBridge tries for a day to start a verification; one that is missed is made up "
             "for by the next, and an index whose last verification is old is not relied on.",
         )
@@ -147,7 +116,6 @@ class KeyIndex(Construct):
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
-        """Return the name, value and description of each output for users."""
         return [
             *(
                 (
@@ -337,7 +305,7 @@ class KeyIndex(Construct):
         )
         watch.alarm(
             "KeyIndexFailures",
-            waiting_in(self.failures),
+            watch.waiting_in(self.failures),
             1,
             "KeepIndex gave up on records of a stream, so a key index may be untrue. Run "
             f"`keyhop index redrive TABLE --queue {self.failures.queue_url}` within 24 hours, "
@@ -354,8 +322,7 @@ class KeyIndex(Construct):
             "VerifyKeyIndex, whose report names the collections; move or delete these items, and "
             "start it again.",
         )
-        alarm_if_behind(
-            watch,
+        watch.alarm_if_behind(
             "KeeperBehind",
             keeper,
             f"KeepIndex is {BEHIND_MINUTES} minutes or more behind the stream of a table: new keys "
@@ -369,21 +336,21 @@ class KeyIndex(Construct):
         functions = {**self.functions, "WalkSegments": worker}
         failed = watch.of_table("RecordsFailed", "records that failed (right)")
         watch.row(
-            graph(
+            watch.graph(
                 "Key indexes: how far the keeper is behind, and errors",
-                [iterator_age(keeper, "iterator age, milliseconds")],
-                [*errors_of(functions, "{}: errors (right)"), failed],
+                [watch.iterator_age(keeper, "iterator age, milliseconds")],
+                [*watch.errors_of(functions, "{}: errors (right)"), failed],
             ),
-            graph(
+            watch.graph(
                 "Key indexes: what the keeper does",
                 watch.counts("KeysReconciled", "SentinelsPut", "SentinelsDeleted"),
-                [metric_of(keeper, "Invocations", "batches (right)")],
+                [watch.metric_of(keeper, "Invocations", "batches (right)")],
             ),
         )
         drift = watch.of_table(
             "KeyIndexDrift", "drift that verifications found", period=FIVE_MINUTES
         )
-        writes = expression(
+        writes = watch.expression(
             f"RUNNING_SUM(units) * {watch.prices.write_unit:.10f}",
             "dollars of a build's or a removal's writes so far (right)",
             {"units": watch.of_table("WriteUnits")},
@@ -391,12 +358,16 @@ class KeyIndex(Construct):
         ends = [
             end
             for name, machine in self.machines.items()
-            for end in ends_of(machine, f"{name}: {{}}")
+            for end in watch.ends_of(machine, f"{name}: {{}}")
         ]
         watch.row(
-            graph(
+            watch.graph(
                 "Key indexes: the failure queue, and drift",
-                [waiting_in(self.failures, "batches given up, in the failure queue"), drift],
+                [watch.waiting_in(self.failures, "batches given up, in the failure queue"), drift],
             ),
-            graph("Key indexes: builds, verifications, removals", ends, [at_once(worker), writes]),
+            watch.graph(
+                "Key indexes: builds, verifications, removals",
+                ends,
+                [watch.at_once(worker), writes],
+            ),
         )

@@ -59,10 +59,14 @@ def estimated_characters(tables: Sequence[Table]) -> int:
 
 def check_template(template: Mapping[str, Any], tables: int) -> None:
     """Raise ConfigError if a template with this number of tables exceeds a quota of AWS."""
-    excess = max(_excesses(template), default=None)
-    if excess is None:
+    excesses = (
+        (size / maximum, f"{what} of {size:,}, and AWS takes {maximum:,}")
+        for size, maximum, what in _sizes(template)
+        if size > maximum
+    )
+    share, what = max(excesses, default=(0.0, ""))
+    if not what:
         return
-    share, what = excess
     # Not all of a template is for tables, so the number is a tenth less than their share.
     fit = int(tables * 0.9 / share)
     raise ConfigError(
@@ -110,13 +114,6 @@ def check_places(tables: Sequence[Table], account: str | None, region: str | Non
                 omitted = "left out for a table of another account or region than the deployment's"
                 allowed = f"{omitted}, {account} and {region}: deploy a stack there"
                 raise wrong_in(table.given, "keyIndex", True, allowed)
-
-
-def _excesses(template: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield each exceeded quota: the size divided by the quota, and a description."""
-    for size, maximum, what in _sizes(template):
-        if size > maximum:
-            yield size / maximum, f"{what} of {size:,}, and AWS takes {maximum:,}"
 
 
 def _sizes(template: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:

@@ -1,7 +1,7 @@
 """State machines: their definitions, the errors that a state retries, jobs, and schedules."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import Annotations, ArnFormat, Aws, Stack, Token
@@ -229,19 +229,20 @@ def start_regularly(
     scope: Construct,
     what: str,
     machine: Machine,
-    starts: Iterable[tuple[str, str, str | None, Mapping[str, Any]]],
+    starts: Mapping[str, tuple[str | None, Mapping[str, Any]]],
+    description: str,
     if_missed: str,
 ) -> list[events.Rule]:
     """Add a rule for each start that has a schedule, and return the rules in this order.
 
     Args:
         what: The noun in all names, such as "Verification".
-        starts: The label of a table, the description of the rule, the schedule as EventBridge
-            writes it, and the input of the execution.
+        starts: The schedule as EventBridge writes it, and the input of the execution, by the label
+            of a table.
+        description: The description of a rule, with {} for the label.
         if_missed: The reason why starts that EventBridge gives up after a day need no queue.
     """
-    scheduled = [(label, text, when, given) for label, text, when, given in starts if when]
-    if not scheduled:
+    if not any(schedule for schedule, _ in starts.values()):
         return []
     role = iam.Role(
         scope,
@@ -251,7 +252,9 @@ def start_regularly(
     )
     allow(role, f"Start{what}s", "states:StartExecution", machine.state_machine_arn)
     rules = []
-    for label, description, when, execution_input in scheduled:
+    for label, (schedule, execution_input) in starts.items():
+        if not schedule:
+            continue
         target = targets.SfnStateMachine(
             machine,
             input=events.RuleTargetInput.from_object({**execution_input, "scheduled": True}),
@@ -260,8 +263,8 @@ def start_regularly(
         rule = events.Rule(
             scope,
             f"{what}-{label}",
-            description=description,
-            schedule=events.Schedule.expression(when),
+            description=description.format(label),
+            schedule=events.Schedule.expression(schedule),
             targets=[target],
         )
         acknowledge(rule, if_missed, "Serverless-EventBusDLQ")
@@ -338,8 +341,7 @@ transitions per minute."""
 
 
 WAKING = _retry(NOT_READY, 5, 6)
-"""The rule for functions that are not ready: five minutes, with attempts that no other rule
-uses."""
+"""The rule for functions that are not ready: five minutes, with separate attempts."""
 
 
 def _failed(*ours: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 from keyhop.dynamodb.units import Prices
 
-from .config import Config
+from .config import Config, Table
 from .functions import SERVICE
 from .permissions import acknowledge
 
@@ -53,6 +53,20 @@ class States(cw.AlarmStatusWidget):
         return widget.to_json()
 
 
+BEHIND_MINUTES = 15
+BEHIND_PERIODS = 3
+"""The number of periods of five minutes after which a high iterator age is not a burst."""
+
+
+class Measured(Protocol):
+    """A resource with metrics: a function, a state machine or a queue."""
+
+    def metric(
+        self, metric_name: str, *, label: str | None, period: Duration, statistic: str
+    ) -> cw.Metric:
+        """Return one of its metrics."""
+
+
 class Monitoring(Construct):
     """An alarm topic and a dashboard, to which rows and alarms are added.
 
@@ -62,11 +76,7 @@ class Monitoring(Construct):
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        config: Config,
-        topic: sns.ITopic | None = None,
+        self, scope: Construct, construct_id: str, config: Config, topic: sns.ITopic | None = None
     ) -> None:
         super().__init__(scope, construct_id)
         self.config = config
@@ -78,7 +88,7 @@ class Monitoring(Construct):
             "Dashboard",
             dashboard_name=name,
             default_interval=Duration.hours(3),
-            variables=[_choice_of(_shown(config))],
+            variables=[_choice_of({table.name: table for table in config.all_tables})],
         )
         self.row(self._states)
         self.console = f"https://{self._host()}"
@@ -111,7 +121,6 @@ class Monitoring(Construct):
         self.alarm(alarm, self.ours("NeedsAPerson", machine=machine), 1, description)
 
     def row(self, *widgets: cw.IWidget) -> None:
-        """Add a row to the dashboard."""
         self._dashboard.add_widgets(*widgets)
 
     @property
@@ -147,22 +156,101 @@ class Monitoring(Construct):
             period=period,
         )
 
-    def of_table(
-        self,
-        name: str,
-        label: str | None = None,
-        *,
-        statistic: str = "Sum",
-        period: Duration = MINUTE,
-    ) -> cw.Metric:
-        """Return a metric that the functions write, for the selected table."""
-        return self.ours(name, label, statistic=statistic, period=period, table=ANY_TABLE)
+    def of_table(self, name: str, label: str | None = None, **more: Any) -> cw.Metric:
+        """Return a metric that the functions write, for the selected table (see `ours`)."""
+        return self.ours(name, label, table=ANY_TABLE, **more)
 
     def counts(self, *names: str) -> list[cw.IMetric]:
         """Return metrics of the selected table, with labels such as "keys reconciled"."""
         return [
             self.of_table(name, re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()) for name in names
         ]
+
+    @staticmethod
+    def metric_of(
+        resource: Measured,
+        name: str,
+        label: str | None = None,
+        *,
+        statistic: str = "Sum",
+        period: Duration = MINUTE,
+    ) -> cw.Metric:
+        """Return a metric that AWS writes for a resource."""
+        return resource.metric(name, label=label, period=period, statistic=statistic)
+
+    def errors_of(
+        self, functions: Mapping[str, Measured], label: str, period: Duration = MINUTE
+    ) -> list[cw.IMetric]:
+        """Return a metric of errors for each function. `label` contains {} for its name."""
+        return [
+            self.metric_of(function, "Errors", label.format(name), period=period)
+            for name, function in functions.items()
+        ]
+
+    def ends_of(self, machine: Measured, label: str) -> list[cw.IMetric]:
+        """Return how many executions of a state machine succeed and fail. `label` contains {}."""
+        return [
+            self.metric_of(
+                machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES
+            )
+            for end in ("Succeeded", "Failed")
+        ]
+
+    def at_once(self, worker: Measured, label: str = "workers at once (right)") -> cw.IMetric:
+        """Return the number of concurrent invocations of a function."""
+        return self.metric_of(worker, "ConcurrentExecutions", label, statistic="Maximum")
+
+    def iterator_age(self, function: Measured, label: str | None = None) -> cw.IMetric:
+        """Return how far a function is behind the streams, in milliseconds."""
+        return self.metric_of(
+            function, "IteratorAge", label, statistic="Maximum", period=FIVE_MINUTES
+        )
+
+    def waiting_in(self, queue: Measured, label: str | None = None) -> cw.IMetric:
+        """Return the number of messages in a failure queue."""
+        name = "ApproximateNumberOfMessagesVisible"
+        return self.metric_of(queue, name, label, statistic="Maximum", period=FIVE_MINUTES)
+
+    def alarm_if_behind(self, name: str, function: Measured, description: str) -> None:
+        """Add an alarm for a function that is BEHIND_MINUTES or more behind a stream."""
+        milliseconds = BEHIND_MINUTES * 60 * 1000
+        self.alarm(name, self.iterator_age(function), milliseconds, description, BEHIND_PERIODS)
+
+    @staticmethod
+    def expression(
+        text: str, label: str, metrics: Mapping[str, cw.IMetric], period: Duration = MINUTE
+    ) -> cw.IMetric:
+        """Return an expression over metrics, whose names must be unique in a graph."""
+        return cw.MathExpression(
+            expression=text, using_metrics={**metrics}, label=label, period=period
+        )
+
+    @staticmethod
+    def number(title: str, metric: cw.IMetric, width: int) -> cw.IWidget:
+        """Return a widget with the latest value."""
+        return cw.SingleValueWidget(title=title, metrics=[metric], width=width, height=3)
+
+    @staticmethod
+    def graph(
+        title: str,
+        left: Sequence[cw.IMetric],
+        right: Sequence[cw.IMetric] = (),
+        *,
+        stacked: bool = False,
+        width: int = HALF_WIDTH,
+    ) -> cw.IWidget:
+        """Return a graph that begins at zero. Metrics on the right have a separate scale."""
+        axis = cw.YAxisProps(min=0)
+        return cw.GraphWidget(
+            title=title,
+            left=[*left],
+            right=[*right],
+            stacked=stacked,
+            width=width,
+            height=6,
+            left_y_axis=axis,
+            right_y_axis=axis,
+        )
 
     def _new_topic(self) -> sns.Topic:
         topic = sns.Topic(self, "Alarms", enforce_ssl=True)
@@ -187,13 +275,9 @@ class Monitoring(Construct):
         return topic
 
 
-def _shown(config: Config) -> list[str]:
-    """Return the names of the tables that can be selected, including those of pairs."""
-    return list(dict.fromkeys(table.name for table in config.all_tables))
-
-
-def _choice_of(tables: list[str]) -> cw.DashboardVariable:
-    """Return the variable that selects a table."""
+def _choice_of(tables: Mapping[str, Table]) -> cw.DashboardVariable:
+    """Return the variable that selects one of the tables, by its name."""
+    first, *_ = tables
     return cw.DashboardVariable(
         id="table",
         type=cw.VariableType.PATTERN,
@@ -201,84 +285,6 @@ def _choice_of(tables: list[str]) -> cw.DashboardVariable:
         value=ANY_TABLE,
         label="Table",
         values=cw.Values.from_values(*(cw.VariableValue(value=name) for name in tables)),
-        default_value=cw.DefaultValue.value(tables[0]),
+        default_value=cw.DefaultValue.value(first),
         visible=True,
-    )
-
-
-class Measured(Protocol):
-    """A resource with metrics: a function, a state machine or a queue."""
-
-    def metric(
-        self, metric_name: str, *, label: str | None, period: Duration, statistic: str
-    ) -> cw.Metric:
-        """Return one of its metrics."""
-
-
-def metric_of(
-    resource: Measured,
-    name: str,
-    label: str | None = None,
-    *,
-    statistic: str = "Sum",
-    period: Duration = MINUTE,
-) -> cw.Metric:
-    """Return a metric that AWS writes for a resource."""
-    return resource.metric(name, label=label, period=period, statistic=statistic)
-
-
-def errors_of(
-    functions: Mapping[str, Measured], label: str, period: Duration = MINUTE
-) -> list[cw.IMetric]:
-    """Return a metric of errors for each function. `label` contains {} for its name."""
-    return [
-        metric_of(function, "Errors", label.format(name), period=period)
-        for name, function in functions.items()
-    ]
-
-
-def ends_of(machine: Measured, label: str) -> list[cw.IMetric]:
-    """Return how many executions of a state machine succeed and fail. `label` contains {}."""
-    return [
-        metric_of(machine, f"Executions{end}", label.format(end.lower()), period=FIVE_MINUTES)
-        for end in ("Succeeded", "Failed")
-    ]
-
-
-def at_once(worker: Measured, label: str = "workers at once (right)") -> cw.IMetric:
-    """Return the number of concurrent invocations of a function."""
-    return metric_of(worker, "ConcurrentExecutions", label, statistic="Maximum")
-
-
-def expression(
-    text: str, label: str, metrics: Mapping[str, cw.IMetric], period: Duration = MINUTE
-) -> cw.IMetric:
-    """Return an expression over metrics, whose names must be unique in a graph."""
-    return cw.MathExpression(expression=text, using_metrics={**metrics}, label=label, period=period)
-
-
-def number(title: str, metric: cw.IMetric, width: int) -> cw.IWidget:
-    """Return a widget with the latest value."""
-    return cw.SingleValueWidget(title=title, metrics=[metric], width=width, height=3)
-
-
-def graph(
-    title: str,
-    left: Sequence[cw.IMetric],
-    right: Sequence[cw.IMetric] = (),
-    *,
-    stacked: bool = False,
-    width: int = HALF_WIDTH,
-) -> cw.IWidget:
-    """Return a graph that begins at zero. Metrics on the right have a separate scale."""
-    axis = cw.YAxisProps(min=0)
-    return cw.GraphWidget(
-        title=title,
-        left=[*left],
-        right=[*right],
-        stacked=stacked,
-        width=width,
-        height=6,
-        left_y_axis=axis,
-        right_y_axis=axis,
     )

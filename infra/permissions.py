@@ -179,14 +179,13 @@ def allow_changing_collections(owner: Owner, tables: Sequence[Table]) -> None:
     conditions, but not the attributes of an existing item.
     """
     putting = [table for table in tables if table.each and table.each.put]
-    for number, (names, group) in enumerate(_by(putting, _attributes_of_puts), 1):
-        named = {"ForAllValues:StringEquals": {"dynamodb:Attributes": [*names]}}
+    for number, arns, named in _by_attributes(owner, putting, _attributes_of_puts):
         allow(
             owner,
             f"PutItemsIntoCollectionsAndTakeThemBack{number}",
             "dynamodb:PutItem DeleteItem ConditionCheckItem",
-            *table_arns(owner, [*group]),
-            conditions=named if names else None,
+            *arns,
+            conditions=named or None,
         )
     if putting:
         allow(
@@ -213,18 +212,6 @@ def allow_reading_metrics(owner: Owner, why: str, action: str) -> None:
     """Allow an action that reads metrics, which CloudWatch cannot limit to some."""
     nothing_else = "Metrics know no resources: CloudWatch takes no other than *."
     allow(owner, why, f"cloudwatch:{action}", "*", wildcard=nothing_else)
-
-
-def allow_recognizing_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
-    """Allow checking that the table that a run names is a metadata table."""
-    if arns := metadata_arns(owner, tables):
-        allow(owner, "SeeThatATableHasShardCounts", "dynamodb:DescribeTable", *arns)
-
-
-def allow_reading_shard_counts(owner: Owner, tables: Sequence[Table]) -> None:
-    """Allow scanning metadata tables, which contain shard counts and no items."""
-    if arns := metadata_arns(owner, tables):
-        allow(owner, "SeeHowManyShardsTheLogicalKeysHave", "dynamodb:Scan", *arns)
 
 
 def allow_objects(owner: Owner, bucket: s3.IBucket, why: str, actions: str) -> None:
@@ -284,7 +271,7 @@ def table_arn(scope: IConstruct, table: Table) -> str:
 
 
 def table_arns(scope: IConstruct, tables: Sequence[Table]) -> list[str]:
-    """Return the ARNs of tables."""
+    """Return the ARNs of tables (see `table_arn`)."""
     return [table_arn(scope, table) for table in tables]
 
 
@@ -295,21 +282,6 @@ def metadata_arns(scope: IConstruct, tables: Sequence[Table]) -> list[str]:
 
 def _arn_of(scope: IConstruct, name: str) -> str:
     return Stack.of(scope).format_arn(service="dynamodb", resource="table", resource_name=name)
-
-
-def _by_attributes(
-    owner: Owner, tables: Sequence[Table]
-) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
-    """Yield the number, the ARNs and the condition of each statement that tables can share."""
-    for number, (attributes, group) in enumerate(_by(tables, _attributes), 1):
-        named = {"ForAllValues:StringEquals": {"dynamodb:Attributes": [*attributes]}}
-        yield number, table_arns(owner, [*group]), named if attributes else {}
-
-
-def _by(
-    tables: Sequence[Table], names_of: Callable[[Table], tuple[str, ...]]
-) -> Iterator[tuple[tuple[str, ...], Iterator[Table]]]:
-    return groupby(sorted(tables, key=names_of), key=names_of)
 
 
 def _attributes_of_puts(table: Table) -> tuple[str, ...]:
@@ -324,6 +296,18 @@ def _attributes(table: Table) -> tuple[str, ...]:
     deployment, is read with it as well, to distinguish remaining sentinels from items.
     """
     return (*table.key_attributes, MARKER) if table.key_attributes else ()
+
+
+def _by_attributes(
+    owner: Owner,
+    tables: Sequence[Table],
+    names_of: Callable[[Table], tuple[str, ...]] = _attributes,
+) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
+    """Yield the number, the ARNs and the condition of each statement that tables can share."""
+    groups = groupby(sorted(tables, key=names_of), key=names_of)
+    for number, (attributes, group) in enumerate(groups, 1):
+        named = {"ForAllValues:StringEquals": {"dynamodb:Attributes": [*attributes]}}
+        yield number, table_arns(owner, [*group]), named if attributes else {}
 
 
 def _flat(value: Any) -> str:

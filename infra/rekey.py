@@ -19,36 +19,16 @@ from constructs import Construct
 from .config import which_pairs, which_sharding, which_tables
 from .deployment import KeyEnumeration
 from .followers import (
-    BEHIND_MINUTES,
     BY_LAMBDA,
-    alarm_if_behind,
     allow_following,
     allow_giving_up,
     allow_reading_streams,
     failure_queue,
-    iterator_age,
-    waiting_in,
 )
 from .guard import REPLICATE
 from .machines import Machine, start_regularly
-from .monitoring import (
-    CAUSE,
-    DAY,
-    FIVE_MINUTES,
-    MINUTE,
-    QUARTER,
-    Monitoring,
-    at_once,
-    ends_of,
-    errors_of,
-    graph,
-)
-from .permissions import (
-    allow,
-    allow_decrypting,
-    allow_describing,
-    table_arns,
-)
+from .monitoring import BEHIND_MINUTES, CAUSE, DAY, FIVE_MINUTES, MINUTE, QUARTER, Monitoring
+from .permissions import allow, allow_decrypting, allow_describing, table_arns
 
 LONGEST_FREEZE_SECONDS = 15
 """The freeze limit is 10 s by default, and what follows takes two short leases. An abandoned freeze
@@ -108,10 +88,13 @@ class Rekey(Construct):
         )
         self.verify = runs.another_job(self, "RekeyVerify", "rekey_verify", self._compare_both())
         self.cut_over = self._cut_over()
+        invoked = self.cut_over.function_arn
+        turn = Machine(self, "RekeyCutOver", config, DEFINITION, {"CutOverArn": invoked})
+        allow(turn, "TakeEachStep", "lambda:InvokeFunction", invoked)
         self.machines: dict[str, Machine] = {
             "RekeyBackfill": self.backfill,
             "RekeyVerify": self.verify,
-            "RekeyCutOver": self._cut_over_machine(),
+            "RekeyCutOver": turn,
         }
         self.functions = {
             REPLICATE: self.replicate,
@@ -123,15 +106,14 @@ class Rekey(Construct):
             self,
             "Verification",
             self.verify,
-            [
-                (
-                    pair.label,
-                    f"A comparison of {pair.destination.label} with what it is made of",
+            {
+                pair.label: (
                     config.verify_schedule,
                     {"rekey": pair.destination.given, "repair": False},
                 )
                 for pair in self._pairs
-            ],
+            },
+            "A comparison of {} with what it is made of",
             "EventBridge tries for a day to start a comparison; one that is missed is made up for "
             "by the next, and a cutover asks how old the last one is.",
         )
@@ -255,13 +237,6 @@ class Rekey(Construct):
         )
         return function
 
-    def _cut_over_machine(self) -> Machine:
-        cut_over = self.cut_over.function_arn
-        names = {"CutOverArn": cut_over}
-        machine = Machine(self, "RekeyCutOver", self._config, DEFINITION, names)
-        allow(machine, "TakeEachStep", "lambda:InvokeFunction", cut_over)
-        return machine
-
     def _of_both(
         self, name: str, description: str, more: Mapping[str, str] = NOTHING, **shape: Any
     ) -> lambda_.Function:
@@ -280,8 +255,7 @@ class Rekey(Construct):
     def _alarm(self, watch: Monitoring) -> None:
         """Add alarms for all pairs."""
         ours = partial(watch.ours, statistic="Maximum")
-        alarm_if_behind(
-            watch,
+        watch.alarm_if_behind(
             "RekeyBehind",
             self.replicate,
             f"Replicate is {BEHIND_MINUTES} minutes or more behind a stream, so one table of a "
@@ -292,7 +266,7 @@ class Rekey(Construct):
         )
         watch.alarm(
             "RekeyFailures",
-            waiting_in(self.failures),
+            watch.waiting_in(self.failures),
             1,
             "Replicate died of an item again and again and gave it up, so the two tables of a pair "
             "may differ, and no cutover is allowed. Its log says why. When that is put right, "
@@ -343,19 +317,21 @@ class Rekey(Construct):
         """Add graphs of the pair whose destination is selected."""
         maximum = partial(watch.of_table, statistic="Maximum", period=FIVE_MINUTES)
         watch.row(
-            graph(
+            watch.graph(
                 "Re-key: how far the other table is behind, and errors",
                 [
                     maximum("ReplicationLag", "seconds"),
-                    iterator_age(self.replicate, "iterator age of all pairs, milliseconds"),
+                    watch.iterator_age(self.replicate, "iterator age of all pairs, milliseconds"),
                 ],
                 [
-                    *errors_of(self.functions, "{}: errors (right)"),
+                    *watch.errors_of(self.functions, "{}: errors (right)"),
                     watch.of_table("RecordsGivenUp", "records given up (right)"),
-                    waiting_in(self.failures, "batches given up, in the failure queue (right)"),
+                    watch.waiting_in(
+                        self.failures, "batches given up, in the failure queue (right)"
+                    ),
                 ],
             ),
-            graph(
+            watch.graph(
                 "Re-key: items",
                 [
                     watch.of_table("RecordsReplicated", "changed keys that were replicated"),
@@ -363,17 +339,17 @@ class Rekey(Construct):
                 ],
                 [
                     watch.of_table("WriteUnits", "write units (right)"),
-                    at_once(self.backfill.worker, "workers of backfills at once (right)"),
+                    watch.at_once(self.backfill.worker, "workers of backfills at once (right)"),
                 ],
             ),
         )
         ends = [
             end
             for name, machine in self.machines.items()
-            for end in ends_of(machine, f"{name}: {{}} (right)")
+            for end in watch.ends_of(machine, f"{name}: {{}} (right)")
         ]
         watch.row(
-            graph(
+            watch.graph(
                 "Re-key: what stands in the way of a cutover",
                 [
                     maximum("ClaimsLeft", "claims: two items want one place"),
@@ -382,7 +358,7 @@ class Rekey(Construct):
                     watch.of_table("Stragglers", "writes that bypassed the router"),
                 ],
             ),
-            graph(
+            watch.graph(
                 "Re-key: how long writes have waited, and executions",
                 [maximum("PauseSeconds", "seconds of a cutover or rollback")],
                 [watch.of_table("CutoversAborted", "called off (right)"), *ends],

@@ -16,17 +16,7 @@ from .deployment import KeyEnumeration
 from .followers import allow_reading_streams
 from .functions import which_limit, which_worker
 from .machines import Machine, start_regularly
-from .monitoring import (
-    ANY_TABLE,
-    CAUSE,
-    DAY,
-    FIVE_MINUTES,
-    WIDTH,
-    Monitoring,
-    ends_of,
-    errors_of,
-    graph,
-)
+from .monitoring import ANY_TABLE, CAUSE, DAY, FIVE_MINUTES, WIDTH, Monitoring
 from .permissions import (
     ALL_RUNS,
     IDS_OF_RUNS,
@@ -85,16 +75,12 @@ class KeyReports(Construct):
             self,
             "Report",
             self.machine,
-            [
-                (
-                    table.label,
-                    f"A report on the keys of {table.label}",
-                    table.report.schedule,
-                    {**table.report.given, "table": table.given},
-                )
+            {
+                table.label: (table.report.schedule, {**table.report.given, "table": table.given})
                 for table in self._tables
                 if table.report
-            ],
+            },
+            "A report on the keys of {}",
             "EventBridge tries for a day to start a report; one that is missed is made up for "
             "by the next, and each says when it was made.",
         )
@@ -194,13 +180,13 @@ class KeyReports(Construct):
             for severity in SEVERITIES
         ]
         watch.row(
-            graph("Reports on keys: findings, by severity", findings),
-            graph(
+            watch.graph("Reports on keys: findings, by severity", findings),
+            watch.graph(
                 "Reports on keys: executions, and errors",
-                ends_of(self.machine, "reports that {}"),
+                watch.ends_of(self.machine, "reports that {}"),
                 [
-                    *errors_of(functions, "{}: errors (right)", FIVE_MINUTES),
-                    *ends_of(self.samples, "samples that {} (right)"),
+                    *watch.errors_of(functions, "{}: errors (right)", FIVE_MINUTES),
+                    *watch.ends_of(self.samples, "samples that {} (right)"),
                 ],
             ),
         )
@@ -238,12 +224,7 @@ def _allow_reading_items(owner: Owner, tables: Sequence[Table]) -> None:
 def _allow_asking(owner: Owner, tables: Sequence[Table]) -> None:
     """Allow requests about the settings, metrics, hot keys and latest writes of tables."""
     arns = table_arns(owner, tables)
-    allow(
-        owner,
-        "LookAtTheSettingsOfTheTables",
-        "dynamodb:DescribeTimeToLive",
-        *arns,
-    )
+    allow(owner, "LookAtTheSettingsOfTheTables", "dynamodb:DescribeTimeToLive", *arns)
     allow(
         owner,
         "SeeWhetherContributorInsightsAreOn",

@@ -19,7 +19,7 @@ from .config import Sharding, which_sharding, which_tables
 from .deployment import KEPT, KeyEnumeration
 from .functions import snake
 from .machines import Machine, warn_of_many_rules
-from .monitoring import CAUSE, FIVE_MINUTES, QUARTER, Monitoring, ends_of, errors_of, graph
+from .monitoring import CAUSE, FIVE_MINUTES, QUARTER, Monitoring
 from .permissions import (
     acknowledge,
     allow,
@@ -69,7 +69,9 @@ class ShardedTables(Construct):
         self._add_write_sharded()
         self._add_query_sharded()
         self._add_move_shards()
-        self.drain_shards = self._drain_shards()
+        move = self.functions["MoveShards"].function_arn
+        self.drain_shards = Machine(self, DRAIN, config, DEFINITION, {"MoveShardsArn": move})
+        allow(self.drain_shards, "MoveItems", "lambda:InvokeFunction", move)
         self._add_propose_drains()
         if config.shrink_schedule:
             self._schedule_proposals(config.shrink_schedule)
@@ -77,7 +79,6 @@ class ShardedTables(Construct):
         keys.say(*self._outputs())
 
     def _outputs(self) -> list[tuple[str, str, str]]:
-        """Return the name, value and description of each output for users."""
         return [
             (
                 "WriteShardedName",
@@ -243,12 +244,6 @@ class ShardedTables(Construct):
         self.functions[name] = function
         return function
 
-    def _drain_shards(self) -> Machine:
-        move = self.functions["MoveShards"].function_arn
-        machine = Machine(self, DRAIN, self._config, DEFINITION, {"MoveShardsArn": move})
-        allow(machine, "MoveItems", "lambda:InvokeFunction", move)
-        return machine
-
     def _schedule_proposals(self, schedule: str) -> None:
         rule = events.Rule(
             self,
@@ -288,12 +283,12 @@ class ShardedTables(Construct):
         )
         at_maximum = watch.of_table("KeysAtMaximum", "hot keys at the maximum")
         watch.row(
-            graph(
+            watch.graph(
                 "Sharded tables: shards, and hot keys",
                 [*watch.counts("ShardsAdded", "ShardsRemoved", "RacesLost"), at_maximum],
                 [watch.of_table("HotKeyThrottles", "throttles of hot keys (right)")],
             ),
-            graph(
+            watch.graph(
                 "Sharded tables: items",
                 watch.counts("ItemsWritten", "ItemsMoved"),
                 [watch.of_table("ItemsFailed", "items that failed (right)")],
@@ -301,9 +296,9 @@ class ShardedTables(Construct):
         )
         proposed = watch.of_table("DrainsProposed", "drains proposed", period=FIVE_MINUTES)
         watch.row(
-            graph(
+            watch.graph(
                 "Sharded tables: drains, and errors",
-                [proposed, *ends_of(self.drain_shards, "drains that {}")],
-                errors_of(self.functions, "{}: errors (right)", FIVE_MINUTES),
-            ),
+                [proposed, *watch.ends_of(self.drain_shards, "drains that {}")],
+                watch.errors_of(self.functions, "{}: errors (right)", FIVE_MINUTES),
+            )
         )

@@ -24,17 +24,14 @@ class OwnTable(Table):
 
     @property
     def label(self) -> str:
-        """Return the table's label in construct ids and messages."""
         return self.called
 
     @property
     def name(self) -> str:
-        """Return the name without account and region."""
         return self.construct.table_name
 
     @property
     def arn(self) -> str:
-        """Return the ARN of the construct."""
         return self.construct.table_arn
 
 
@@ -65,9 +62,7 @@ def keyhop_table(table: dynamodb.ITable, **options: Any) -> OwnTable:
 
 
 def keyhop_pair(
-    source: dynamodb.ITable | str,
-    destination: dynamodb.ITable | str,
-    transform: str | None = None,
+    source: dynamodb.ITable | str, destination: dynamodb.ITable | str, transform: str | None = None
 ) -> Rekeyed:
     """Return a pair for the setting rekey: `rekey=[keyhop_pair(orders, "OrdersByTenant")]`.
 

@@ -13,8 +13,8 @@ from keyhop.errors import KeyhopError
 from keyhop.sharding.key.shards import Phase, Shards
 from keyhop.sharding.key.texts import history_chart
 from keyhop.sharding.table import ShardedTable
-from rich.console import Console
 
+from local.cloud import console
 from testing.databases import Database
 from testing.partitions import partitions
 from testing.servers import dynamodb_local
@@ -170,7 +170,6 @@ def run(
     open_log: Callable[[str], ShardedTable], record: Record, read: Read, seconds: float = 30.0
 ) -> int:
     """The example on this machine; an exit status: 1 if a read was not whole."""
-    console = Console(highlight=False, soft_wrap=True)
     with (
         dynamodb_local() as url,
         partitions(url, rate=KEY_RATE, tables={TABLE}) as model,
@@ -214,9 +213,8 @@ def line(second: Second) -> str:
     shards = second.shards
     phase = f" ({shards.before} -> {shards.number} {shards.phase})"
     return (
-        f"{second.at:4.0f} s {second.acknowledged:10,} {second.throttled:12,} "
-        f"{second.reads:14,}  {shards.writable:>6}"
-        f"{'' if shards.phase is Phase.STEADY else phase}"
+        f"{second.at:4.0f} s {second.acknowledged:10,} {second.throttled:12,} {second.reads:14,}  "
+        f"{shards.writable:>6}{'' if shards.phase is Phase.STEADY else phase}"
     )
 
 

@@ -21,8 +21,12 @@ from typing import Any, NoReturn
 
 import boto3
 from botocore.config import Config
+from rich.console import Console
 
 from testing.servers import ROOT, child, dynamodb_local, free_port, running
+
+console = Console(highlight=False, soft_wrap=True)
+"""Where the demos print."""
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"

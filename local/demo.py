@@ -35,10 +35,9 @@ from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.public.deployment import Deployment, OpenStack
 from keyhop.scan.statistics import Forecast
 from keyhop.storage.local import UNDO, Directory
-from rich.console import Console
 from rich.table import Table
 
-from local.cloud import Cloud, Failed, beside, exit_with, laptop_cloud
+from local.cloud import Cloud, Failed, beside, console, exit_with, laptop_cloud
 from local.laptop import ITEMS, load_and_deploy
 from local.stream_bridge import bridge_for
 from testing.baselines import full_scan, published
@@ -65,8 +64,6 @@ LONGEST_DELIVERY_SECONDS = 60.0
 LONGEST_FAILURE_SECONDS = 120.0
 LONGEST_WAIT_SECONDS = 1.0
 """How long the demo's own writes are repeated while they all fail, and the wait between two."""
-
-console = Console(highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)

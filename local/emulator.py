@@ -14,7 +14,7 @@ VERSION = "1.5.33"
 
 Mends = list[tuple[str, str]]
 
-ERROR_TYPES_OF_WORKERS: Mends = [
+LAMBDA_RUNTIME: Mends = [
     # Retry and Catch use the class of an exception.
     (
         '"error": str(e), "trace": traceback.format_exc()}',
@@ -32,9 +32,6 @@ ERROR_TYPES_OF_WORKERS: Mends = [
         'raise RuntimeError(f"Worker process exited immediately. stderr: {stderr_out}")',
         'raise type("Runtime.ExitError", (RuntimeError,), {})(f"Runtime exited: {stderr_out}")',
     ),
-]
-
-STARTS: Mends = [
     # A process that hangs while it starts is ended after the function's time. ministack would wait
     # for it for ever; AWS gives a start 10 seconds, and then once more the function's time.
     (
@@ -55,9 +52,6 @@ STARTS: Mends = [
         logger.info("Lambda worker spawned for %s (%s, cold start)", self.func_name, runtime)
 """,
     ),
-]
-
-ONE_PLACE: Mends = [
     # Each worker unpacks code and layers for itself, and would compile them: three seconds, and a
     # thousand files that somebody has to delete. They are unpacked once, under a name by what is
     # in them.
@@ -85,9 +79,6 @@ def _once(archive, packed):
 # Python worker script (runs inside a persistent subprocess)
 """,
     ),
-]
-
-CALLERS: Mends = [
     # Who calls is in the session, as on AWS, where it is that of the function's role.
     (
         '"AWS_SESSION_TOKEN": os.environ.get("AWS_SESSION_TOKEN", ""),',
@@ -95,7 +86,8 @@ CALLERS: Mends = [
     ),
 ]
 
-ERROR_TYPES_OF_INVOCATIONS: Mends = [
+LAMBDA_SERVICE: Mends = [
+    # The class of an exception and its traceback are in the answer of an invocation.
     (
         'error_type = "Runtime.HandlerError"',
         'error_type = result.get("error_type") or "Runtime.HandlerError"',
@@ -104,9 +96,6 @@ ERROR_TYPES_OF_INVOCATIONS: Mends = [
         '"errorType": error_type,',
         '"errorType": error_type, "requestId": request_id, "stackTrace": result.get("stack", []),',
     ),
-]
-
-STREAMS_OF_DYNAMODB_LOCAL: Mends = [
     # A mapping may have a stream of DynamoDB Local, whose region is "ddblocal". ministack's own
     # poller passes it over; local/stream_bridge.py carries its records.
     (
@@ -119,7 +108,7 @@ STREAMS_OF_DYNAMODB_LOCAL: Mends = [
     ),
 ]
 
-IDLE_FUNCTIONS: Mends = [
+STEP_FUNCTIONS: Mends = [
     # A function with the tag "idle" answers a state once as one that was not used for weeks: Lambda
     # restores its code at that time.
     (
@@ -136,9 +125,7 @@ IDLE_FUNCTIONS: Mends = [
     result = lambda_svc._execute_function_with_config_scope(exec_record, event)
 """,
     ),
-]
-
-MAPS: Mends = [
+    # A map may read how many children run at once from its input.
     (
         'max_conc = int(state_def.get("MaxConcurrency") or 0)',
         'path = state_def.get("MaxConcurrencyPath")\n'
@@ -175,9 +162,6 @@ MAPS: Mends = [
         """for i, item in enumerate(items)])
 """,
     ),
-]
-
-PUT_OBJECT: Mends = [
     # An integration that ministack lacks: a Body that is not text is written as JSON.
     (
         """    # Generic aws-sdk:* service integration
@@ -196,9 +180,6 @@ PUT_OBJECT: Mends = [
 
 """,
     ),
-]
-
-HISTORY: Mends = [
     # With the parameters of a task, which belong to the event.
     (
         """                    "resourceType": "lambda" if "lambda" in resource else "states",
@@ -209,9 +190,6 @@ HISTORY: Mends = [
                     "parameters": json.dumps(effective),
 """,
     ),
-]
-
-NESTED_EXECUTIONS: Mends = [
     # How another execution has failed is in the cause, as JSON; the error is always the same.
     (
         'return decoded["Error"], decoded.get("Cause", "")',
@@ -224,9 +202,6 @@ NESTED_EXECUTIONS: Mends = [
         'f"Nested execution {execution_arn} ended with status {status}"',
         'json.dumps({"ExecutionArn": execution_arn, "Status": status})',
     ),
-]
-
-CALLBACKS: Mends = [
     # A function that fails fails the task that waits for its token.
     (
         """            _call_lambda(func_ref, lambda_payload)
@@ -262,11 +237,9 @@ CALLBACKS: Mends = [
 ]
 
 MENDED: dict[str, Mends] = {
-    "ministack.core.lambda_runtime": ERROR_TYPES_OF_WORKERS + STARTS + ONE_PLACE + CALLERS,
-    "ministack.services.lambda_svc": ERROR_TYPES_OF_INVOCATIONS + STREAMS_OF_DYNAMODB_LOCAL,
-    "ministack.services.stepfunctions": (
-        IDLE_FUNCTIONS + MAPS + PUT_OBJECT + HISTORY + NESTED_EXECUTIONS + CALLBACKS
-    ),
+    "ministack.core.lambda_runtime": LAMBDA_RUNTIME,
+    "ministack.services.lambda_svc": LAMBDA_SERVICE,
+    "ministack.services.stepfunctions": STEP_FUNCTIONS,
 }
 
 

@@ -13,10 +13,9 @@ import time
 from itertools import islice
 from types import FrameType
 
-from rich.console import Console
 from rich.status import Status
 
-from local.cloud import Cloud, exit_with, laptop_cloud
+from local.cloud import Cloud, console, exit_with, laptop_cloud
 from local.stream_bridge import IDLE_SECONDS, bridge_for
 from testing.databases import load
 from testing.flights import BY_AIRCRAFT, BY_ROUTE, PARTITION_KEYS, create_table, flights
@@ -26,8 +25,6 @@ ITEMS = 40_000
 TABLES = [{"table": table, "keyIndex": True} for table in (BY_ROUTE, BY_AIRCRAFT)]
 PAIRS = [{"source": BY_AIRCRAFT, "destination": "FlightsOfRoute"}]
 """Of `make laptop`, to try a re-key by hand."""
-
-console = Console(highlight=False, soft_wrap=True)
 
 
 def only_the_data() -> int:
@@ -111,10 +108,7 @@ def load_and_deploy(cloud: Cloud, **context: str) -> None:
     settings = " ".join(
         f"-c '{name}={value}'" for name, value in ({"tables": json.dumps(TABLES)} | context).items()
     )
-    console.print(
-        f"$ cdk deploy {settings}   (meanwhile, its data is loaded)",
-        markup=False,
-    )
+    console.print(f"$ cdk deploy {settings}   (meanwhile, its data is loaded)", markup=False)
     began = time.monotonic()
     with cloud.deploying(TABLES, **context) as deployment:
         load_flights(cloud.dynamodb)

@@ -18,9 +18,8 @@ from threading import Event, Lock
 from typing import Any
 
 from keyhop.rekey import Router
-from rich.console import Console
 
-from local.cloud import Cloud, Failed, exit_with, laptop_cloud
+from local.cloud import Cloud, Failed, console, exit_with, laptop_cloud
 from local.stream_bridge import bridge_for
 from testing.databases import Database, load
 from testing.flights import BY_AIRCRAFT, BY_ROUTE, create_table, flights
@@ -48,8 +47,6 @@ BETWEEN_SECONDS = 0.05
 
 ROUTES = ("JFK-LAX", "LGA-ORD", "EWR-SFO")
 """The routes to which flights are moved."""
-
-console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
@@ -129,9 +126,8 @@ def _there_and_back(cloud: Cloud, items: list[dict[str, Any]], laps: Laps) -> bo
 def _sum_up(traffic: "Traffic", items: int, is_same: bool, leftovers: set[str]) -> None:
     counts = traffic.counts
     writes = counts["put"] + counts["deleted"] + counts["moved"]
-    served = ", ".join(
-        f"{counts[f'read {table}']:,} by {table}" for table in sorted(traffic.tables)
-    )
+    tables = sorted((traffic.old, traffic.new))
+    served = ", ".join(f"{counts[f'read {table}']:,} by {table}" for table in tables)
     console.print(
         f"\nreads   {counts['read']:,}, each checked: {counts['wrong']} wrong ({served})\n"
         f"writes  {writes:,}, of them {counts['moved']:,} to another route and "
@@ -203,10 +199,6 @@ class Traffic:
         return longest
 
     @property
-    def tables(self) -> tuple[str, str]:
-        return self.old, self.new
-
-    @property
     def is_right(self) -> bool:
         """Whether every read was right, and nothing failed."""
         return not self.counts["wrong"] and not self.counts["failed"]
@@ -267,21 +259,17 @@ class Traffic:
         return self.router.read(old=lambda: get(self.old, old_key(flight)), new=get_by_route)
 
     def _put(self, flight: Item) -> None:
-        def put(table: str, item: Item) -> None:
-            self.client.put_item(TableName=table, Item=item)
-
+        put = self.client.put_item
         self.router.write(
-            old=lambda: put(self.old, flight),
-            new=lambda: put(self.new, by_route(flight)),
+            old=lambda: put(TableName=self.old, Item=flight),
+            new=lambda: put(TableName=self.new, Item=by_route(flight)),
         )
 
     def _delete(self, flight: Item) -> None:
-        def delete(table: str, key: Item) -> None:
-            self.client.delete_item(TableName=table, Key=key)
-
+        delete = self.client.delete_item
         self.router.write(
-            old=lambda: delete(self.old, old_key(flight)),
-            new=lambda: delete(self.new, new_key(flight)),
+            old=lambda: delete(TableName=self.old, Key=old_key(flight)),
+            new=lambda: delete(TableName=self.new, Key=new_key(flight)),
         )
 
     def _move(self, before: Item, after: Item) -> None:

@@ -13,9 +13,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from rich.console import Console
-
-from local.cloud import exit_with
+from local.cloud import console, exit_with
 from testing.databases import Database, load
 from testing.flights import BY_AIRCRAFT, BY_ROUTE, PARTITION_KEYS, flights
 from testing.servers import ROOT, child, dynamodb_local
@@ -43,8 +41,6 @@ BY_CARRIER = {
     ],
 }
 PAGES = ROOT / "out" / "report"
-
-console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:

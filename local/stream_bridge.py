@@ -90,7 +90,7 @@ class StreamBridge:
     def _carry(self, mapping: Mapping[str, Any]) -> int:
         """Deliver a page of the oldest shard that has records, or the rest of one.
 
-        Returns how many records were read, or remained.
+        Return how many records were read, or remained.
         """
         patterns = _patterns(mapping)
         for shard in self._shards(mapping["EventSourceArn"]):
@@ -166,9 +166,7 @@ class StreamBridge:
 
 
 def _event(record: Record, stream: str) -> Record:
-    """Return a record as a function gets it, written now, because DynamoDB Local only reports the
-    minute.
-    """
+    """Return a record as functions get it, written now: DynamoDB Local only reports the minute."""
     event = as_event(record, stream)
     event["dynamodb"]["ApproximateCreationDateTime"] = float(int(time.time()))
     return event
@@ -194,9 +192,7 @@ def _matches(pattern: Any, value: Any) -> bool:
 def _count_done(
     mapping: Mapping[str, Any], answer: Mapping[str, Any], records: list[Record]
 ) -> int:
-    """Return how many records an invocation has processed: those before the first that is reported
-    as failed.
-    """
+    """Return how many records were processed: those before the first that is reported as failed."""
     response = json.loads(answer["Payload"].read() or "null")
     if answer.get("FunctionError"):
         return 0
@@ -218,9 +214,7 @@ def _failure_message(
     invocations: int,
     answer: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the message that AWS sends to the on-failure queue: where the records are, without the
-    records.
-    """
+    """Return AWS's message for the on-failure queue: where the records are, without the records."""
     first, last = records[0]["dynamodb"], records[-1]["dynamodb"]
     return {
         "requestContext": {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop.key_index import protocol
-from keyhop.key_index.protocol import Call, Place, Seen
+from keyhop.key_index.protocol import Call, Place, shown_by
 
 SENTINEL = "!"
 INSERT, OTHER, CHANGED, WALKED = "I", "R", "M", "W"
@@ -67,12 +67,12 @@ class World:
         """The same, where no keeper is killed and no record comes twice."""
         return replace(self, crashes=0, copies=0)
 
-    def look(self) -> Seen:
+    def look(self) -> tuple[bool, bool | None]:
         """The first two items of the collection."""
         first = [False] * len(self.items & self.before)
         middle = [self.sentinel] if self.place is not Place.FREE else []
         last = [False] * len(self.items - self.before)
-        return Seen.of([*first, *middle, *last][:2])
+        return shown_by([*first, *middle, *last][:2])
 
     def recorded(self, record: str) -> "World":
         """With one more record in the stream; order says nothing."""
@@ -139,9 +139,8 @@ class Rules:
         if call is Call.READ:
             following = protocol.after_read(world.place, items)
         elif call is Call.LOOK:
-            seen = world.look()
-            items = seen.items
-            following = protocol.after_look(seen)
+            items, sentinel = world.look()
+            following = protocol.after_look(items, sentinel)
         elif call is Call.WITHDRAW:
             following = None
             world = replace(world, trusted=world.trusted and not self.withdraws)

@@ -4,7 +4,6 @@ The freeze runs within one invocation. The wait for the long lease is between tw
 """
 
 import math
-import os
 from typing import Any
 
 import boto3
@@ -20,17 +19,15 @@ from keyhop.rekey.opening import plan_of, side_table
 from keyhop.rekey.request import CutOverInput
 
 from handlers.settings import CutOverSettings
-from handlers.telemetry import function, make_logger, report_rekey
-
-logger = make_logger()
+from handlers.telemetry import function, logger, report_rekey
 
 ABORT = "abort"
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the next state; `step` in the event is `next`, or `abort` after an error."""
-    settings = CutOverSettings.from_env(os.environ)
+    settings = CutOverSettings.from_env()
     request = CutOverInput.parse(event["request"])
     change = _change(settings, request)
     if event["step"] == ABORT:

@@ -1,6 +1,5 @@
 """The steps of ReportKeys: examine a table, evaluate the result, and write the page."""
 
-import os
 import time
 from functools import partial
 from typing import Any
@@ -13,16 +12,15 @@ from keyhop.report.request import ReportInput
 from keyhop.report.steps import Steps
 
 from handlers.settings import JobSettings
-from handlers.telemetry import function, make_logger, report_findings
+from handlers.telemetry import function, logger, report_findings
 
 CONNECTIONS = 4
-logger = make_logger()
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the next state from the step, the input and the state."""
-    settings = JobSettings.from_env(os.environ)
+    settings = JobSettings.from_env()
     execution = ExecutionContext.from_context(event["execution"])
     request = ReportInput.parse(event["input"])
     table = allowed(request.table, settings.tables)

@@ -3,7 +3,6 @@
 Each function imports what only it needs, so that none starts slower than necessary.
 """
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -17,20 +16,18 @@ from keyhop.rekey.allowed import allowed_pair
 from keyhop.rekey.request import BACKFILL, VERIFY
 
 from handlers.settings import CleanUpSettings, JobSettings, PlanSettings, WorkerSettings
-from handlers.telemetry import Reading, function, make_logger, report, report_rekey
+from handlers.telemetry import Reading, function, logger, report, report_rekey
 
 if TYPE_CHECKING:
     from keyhop.jobs.request import RunInput
     from keyhop.key_index.request import WalkInput
-
-logger = make_logger()
 
 MOST_CAUSE = 16_000
 """The maximum length of a cause. An error can have 32,768 characters (AWS documentation), and the
 error of a walk is contained in another one."""
 
 
-@function(logger)
+@function
 def plan_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State PlanRun: check the input, look at the table, plan the run.
 
@@ -39,7 +36,7 @@ def plan_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     from keyhop.rekey.daily import nothing_to_compare
     from keyhop.rekey.opening import side_table
 
-    settings = PlanSettings.from_env(os.environ)
+    settings = PlanSettings.from_env()
     task = event.get("task", "keys")
     request = _inputs()[task].parse(event["input"])
     deployment = settings.deployment_for(task)
@@ -97,7 +94,7 @@ def _inputs() -> "dict[str, type[RunInput | WalkInput]]":
     }
 
 
-@function(logger)
+@function
 def scan_segments(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State ScanSegments: process a group of segments until it is done or time is short.
 
@@ -105,7 +102,7 @@ def scan_segments(event: dict[str, Any], context: LambdaContext) -> dict[str, An
     """
     from keyhop.each.outcomes import FAILED
 
-    settings = JobSettings.from_env(os.environ)
+    settings = JobSettings.from_env()
     logger.append_keys(run=event["run"], group=event["item"]["group"])
     usage = Usage()
     reading = Reading(usage)
@@ -129,13 +126,13 @@ def scan_segments(event: dict[str, Any], context: LambdaContext) -> dict[str, An
     return result
 
 
-@function(logger)
+@function
 def finish_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State FinishRun: summarize the run, or start another round of groups.
 
     Return the state for a check, another round or turn, or the end, from the state of ScanGroups.
     """
-    settings = WorkerSettings.from_env(os.environ)
+    settings = WorkerSettings.from_env()
     state = fleet.finish_run(
         event["state"],
         ExecutionContext.from_context(event["execution"]),
@@ -159,7 +156,7 @@ def finish_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return state
 
 
-@function(logger)
+@function
 def verify_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State VerifyRun: read a share of the segments again, and compare the keys.
 
@@ -167,7 +164,7 @@ def verify_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """
     from keyhop.keys.verify import verify_run as verify
 
-    settings = WorkerSettings.from_env(os.environ)
+    settings = WorkerSettings.from_env()
     usage = Usage()
     try:
         state, verdict = verify(
@@ -184,7 +181,7 @@ def verify_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return state
 
 
-@function(logger)
+@function
 def clean_up(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State CleanUp: report why a run failed and what to do, or let a redriven run continue.
 
@@ -192,7 +189,7 @@ def clean_up(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     nobody could read an input in the cause of the execution then. The error is the error of the
     run.
     """
-    settings = CleanUpSettings.from_env(os.environ)
+    settings = CleanUpSettings.from_env()
     execution = ExecutionContext.from_context(event["execution"])
     try:
         fleet.clean_up(event["state"], execution, settings.runs, settings.worker)

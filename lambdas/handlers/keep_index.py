@@ -6,7 +6,6 @@ index was built. If the registry cannot be read, the batch fails and is retried.
 Its logs and metrics contain no keys.
 """
 
-import os
 import time
 from functools import lru_cache
 from typing import Any
@@ -21,9 +20,7 @@ from keyhop.key_index.registry import OCCUPIED
 from keyhop.key_index.sentinel import Sentinel
 
 from handlers.settings import JobSettings
-from handlers.telemetry import function, make_logger, report, report_throttles
-
-logger = make_logger()
+from handlers.telemetry import function, logger, report, report_throttles
 
 PLACE_SECONDS = 5
 """The time for which a place in the registry is cached. It changes only between a removal, which
@@ -33,7 +30,7 @@ MARGIN_SECONDS = 10.0
 LEAST_PATIENCE_SECONDS = 1.0
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Process the records of one stream; return the records to retry."""
     records = event["Records"]
@@ -90,7 +87,7 @@ def _withdraw(stream: str) -> None:
 @lru_cache(maxsize=64)
 def _table_of(stream: str) -> tuple[Table, Connection, KeyIndexes]:
     """Return the table of a stream, cached for all batches of a process."""
-    settings = JobSettings.from_env(os.environ)
+    settings = JobSettings.from_env()
     arn = stream.partition("/stream/")[0]
     name = allowed(arn if arn in settings.tables else table_name_of(arn), settings.tables)
     connection = settings.deployment.connect(name, 2 * THREADS)

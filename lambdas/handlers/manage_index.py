@@ -1,6 +1,5 @@
 """The steps of BuildKeyIndex, VerifyKeyIndex and RemoveKeyIndex that are not runs."""
 
-import os
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,16 +17,15 @@ from keyhop.key_index.trust import MappedKeeper
 from keyhop.streams.event_source import Mappings
 
 from handlers.settings import ManageSettings
-from handlers.telemetry import function, make_logger, report
+from handlers.telemetry import function, logger, report
 
 CONNECTIONS = 16
-logger = make_logger()
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the next state from the action, the step, the input and the state."""
-    settings = ManageSettings.from_env(os.environ)
+    settings = ManageSettings.from_env()
     execution = ExecutionContext.from_context(event["execution"])
     indexes = settings.key_indexes
     order = Order.parse(event["action"], event["input"])

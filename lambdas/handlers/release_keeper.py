@@ -29,9 +29,7 @@ from keyhop.key_index.registry import built_indexes
 from keyhop.storage.s3 import s3_client
 from keyhop.streams.event_source import Mappings
 
-from handlers.telemetry import make_logger
-
-logger = make_logger()
+from handlers.telemetry import logger
 
 PAUSE_SECONDS = 0.5
 MARGIN_MILLISECONDS = 10_000

@@ -4,7 +4,6 @@ It processes the whole batch or fails, and then the same batch is retried. The s
 identifies the pair and the direction. Its logs and metrics contain no keys.
 """
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
@@ -28,13 +27,10 @@ from keyhop.rekey.worker.replicate import Replicator
 from keyhop.rekey.worker.worked import Worked
 
 from handlers.settings import ReplicateSettings, deployed_transform
-from handlers.telemetry import function, make_logger, report_rekey, report_throttles
-
-logger = make_logger()
+from handlers.telemetry import function, logger, report_rekey, report_throttles
 
 MARGIN_SECONDS = 10.0
-"""No request is sent in the last seconds of an invocation, so that none takes effect after its end.
-"""
+"""The last seconds of an invocation, in which no request is sent that might outlast it."""
 
 MOST_PLACES = 40
 """The maximum number of places in a message, which has 256 KB. A key has at most 3 KB, which are 4
@@ -45,7 +41,7 @@ PLAN_SECONDS = 5
 the worker again."""
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | None:
     """Process the records of one stream.
 
@@ -59,7 +55,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str] | N
         return {"why_not": _settle_again(event, context)}
     records = event["Records"]
     stream = records[0]["eventSourceARN"]
-    pair, _ = pair_of_stream(ReplicateSettings.from_env(os.environ).pairs, stream)
+    pair, _ = pair_of_stream(ReplicateSettings.from_env().pairs, stream)
     replicator = _replicator(stream, context)
     try:
         result = replicator.work(records)
@@ -90,7 +86,7 @@ def _replicator(stream: str, context: LambdaContext) -> Replicator:
 
 def _settle_again(message: Mapping[str, Any], context: LambdaContext) -> str:
     """Settle a source key or all claims again; return why it failed, or an empty text."""
-    pairs = ReplicateSettings.from_env(os.environ).pairs
+    pairs = ReplicateSettings.from_env().pairs
     pair = allowed_pair(pairs, message[GIVEN_UP])
     table = pair.source if message["direction"] == "forward" else pair.destination
     stream = look_up(_connection(), table).stream
@@ -108,7 +104,7 @@ def _settle_again(message: Mapping[str, Any], context: LambdaContext) -> str:
 
 def _why_not(table: str) -> str:
     """Return why this function cannot write to a table; an empty text if it can."""
-    allowed_pair(ReplicateSettings.from_env(os.environ).pairs, table)
+    allowed_pair(ReplicateSettings.from_env().pairs, table)
     connection = _connection()
     key = random_key(look_up(connection, table).space, SystemRandom())
     return Probe(connection, table).why_not(key)
@@ -132,14 +128,14 @@ def _report(destination: str, result: Worked) -> None:
 @lru_cache(maxsize=64)
 def _plan_of(stream: str, moment: int) -> str:
     """Return the digest of the plan, read once in each `moment`."""
-    pair, _ = pair_of_stream(ReplicateSettings.from_env(os.environ).pairs, stream)
+    pair, _ = pair_of_stream(ReplicateSettings.from_env().pairs, stream)
     return SideTable(_connection(), pair.side).plan_digest()
 
 
 @lru_cache(maxsize=64)
 def _replicator_of(stream: str, plan: str) -> Replicator:
     """Return the replicator for a stream and the digest of a plan, as a process outlives a plan."""
-    settings = ReplicateSettings.from_env(os.environ)
+    settings = ReplicateSettings.from_env()
     pair, direction = pair_of_stream(settings.pairs, stream)
     connection = _connection()
     rekey = opened(connection, pair.destination, partial(deployed_transform, settings.pairs))
@@ -156,11 +152,7 @@ def _replicator_of(stream: str, plan: str) -> Replicator:
             client.send_message(QueueUrl=settings.queue, MessageBody=typed_json(message))
 
     return Replicator.of(
-        rekey.pair,
-        direction,
-        rekey.transform,
-        lambda table: connection,
-        give_up=give_up,
+        rekey.pair, direction, rekey.transform, lambda table: connection, give_up=give_up
     )
 
 

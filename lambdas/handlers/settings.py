@@ -1,10 +1,11 @@
 """The settings that each function reads from its environment."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
+from typing import Annotated, Any, Self, get_args, get_type_hints
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -27,28 +28,11 @@ from keyhop.streams.event_source import Watch, function_name
 from keyhop.tasks import tasks_of, transform_of
 
 
-@dataclass(frozen=True, slots=True)
-class Sharded:
-    """The sharding of one table, with the name of its metadata table."""
-
-    metadata: str
-    placement: Literal["calculated", "random"]
-    hash: Literal["jump", "modulo"]
-    append_only: bool
-    separator: str
-    most_shards: int
-    start_shards: Mapping[str, int] = field(default_factory=dict)
-
-
 def _names(text: str) -> list[str]:
     tables = json.loads(text)
     if not isinstance(tables, list) or not all(isinstance(table, str) for table in tables):
         raise ValueError("KEYHOP_TABLES must be a JSON list of names and ARNs")
     return tables
-
-
-def _sharded(text: str) -> dict[str, Sharded]:
-    return {table: structured(Sharded, entry) for table, entry in json.loads(text).items()}
 
 
 def _allowed(text: str) -> dict[str, Allowed]:
@@ -90,7 +74,7 @@ class Settings:
     """Settings of a function. Each field's type names its variable and parser."""
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Self:
+    def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:
         """Read the settings; raise KeyError or ValueError if the environment is wrong."""
         values = {}
         for name, hint in get_type_hints(cls, include_extras=True).items():
@@ -103,9 +87,10 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Priced(Settings):
-    """Settings of functions that calculate costs: the size of the function that reads."""
+class CleanUpSettings(Settings):
+    """Settings of CleanUp, which reads the files of a run, and the size of its workers."""
 
+    bucket: Bucket
     memory_mb: Annotated[int, "KEYHOP_WORKER_MEMORY_MB", int]
     architecture: Annotated[str, "KEYHOP_ARCHITECTURE", str]
 
@@ -113,10 +98,14 @@ class Priced(Settings):
     def worker(self) -> FunctionSize:
         return FunctionSize(self.memory_mb, self.architecture)
 
+    @property
+    def runs(self) -> Runs:
+        return Runs(s3_client(), self.bucket)
+
 
 @dataclass(frozen=True)
 class JobSettings(Settings):
-    """Settings of every function of a job, of KeepIndex and of ExamineTable.
+    """Settings of every function of a job, of KeepIndex, ExamineTable and ShowReport.
 
     Attributes:
         tables: The names and ARNs of the tables that this deployment may use.
@@ -167,7 +156,7 @@ class JobSettings(Settings):
 
 
 @dataclass(frozen=True)
-class WorkerSettings(JobSettings, Priced):
+class WorkerSettings(JobSettings, CleanUpSettings):
     """Settings of FinishRun and VerifyRun."""
 
 
@@ -179,13 +168,13 @@ class PlanSettings(WorkerSettings):
         reserved: The number of workers that the deployment has reserved, if any.
         max_cost: The limit in dollars of a run whose input has none.
         each: What may be done for each key, by table.
-        sharded: The sharded tables.
+        sharded: The sharding of each sharded table (infra/config.Sharding.for_functions).
     """
 
     max_cost: MaxCost
     reserved: Annotated[int | None, "KEYHOP_MOST_WORKERS", json.loads, "null"]
     each: Annotated[Mapping[str, Allowed], "KEYHOP_EACH", _allowed, "{}"]
-    sharded: Annotated[Mapping[str, Sharded], "KEYHOP_SHARDING", _sharded, "{}"]
+    sharded: Annotated[Mapping[str, Any], "KEYHOP_SHARDING", json.loads, "{}"]
 
     @property
     def tasks(self) -> Tasks:
@@ -217,30 +206,11 @@ class PlanSettings(WorkerSettings):
 
 
 @dataclass(frozen=True)
-class CleanUpSettings(Priced):
-    """Settings of CleanUp, which only reads the files of the run."""
-
-    bucket: Bucket
-
-    @property
-    def runs(self) -> Runs:
-        return Runs(s3_client(), self.bucket)
-
-
-@dataclass(frozen=True)
 class ManageSettings(JobSettings):
     """Settings of ManageIndex. `queue` is the ARN of the keeper's failure queue."""
 
     max_cost: MaxCost
     queue: Annotated[str, "KEYHOP_FAILURE_QUEUE", str]
-
-
-@dataclass(frozen=True)
-class ShowSettings(Settings):
-    """Settings of ShowReport. `tables` are the tables with reports."""
-
-    bucket: Bucket
-    tables: Tables
 
 
 @dataclass(frozen=True)
@@ -265,7 +235,7 @@ class ShardingSettings(Settings):
     """Settings of WriteSharded, QuerySharded and MoveShards; `sharded` is by name in `tables`."""
 
     tables: Tables
-    sharded: Annotated[Mapping[str, Sharded], "KEYHOP_SHARDING", _sharded]
+    sharded: Annotated[Mapping[str, Any], "KEYHOP_SHARDING", json.loads]
 
 
 @dataclass(frozen=True)

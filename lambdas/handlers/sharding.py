@@ -8,7 +8,6 @@ import datetime
 import hashlib
 import json
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -38,13 +37,11 @@ from handlers.sharding_requests import (
     item_of,
     value_json,
 )
-from handlers.telemetry import function, make_logger, report, report_sharding
+from handlers.telemetry import function, logger, report, report_sharding
 
 if TYPE_CHECKING:
     from keyhop.sharding.drain import DrainStep
     from keyhop.sharding.manage import KeyShards
-
-logger = make_logger()
 
 MESSAGE_CHARACTERS = 300
 """The maximum characters of an item's message, as an answer of Lambda has up to 6 MB."""
@@ -67,7 +64,7 @@ MARGIN_SECONDS = 5.0
 """The time before its timeout in which an invocation sends no requests, so that it can answer."""
 
 
-@function(logger)
+@function
 def write_sharded(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Write items into a sharded table, and return the result of each item.
 
@@ -87,7 +84,7 @@ def write_sharded(event: dict[str, Any], context: LambdaContext) -> dict[str, An
     return _results(len(request.items), failures)
 
 
-@function(logger)
+@function
 def query_sharded(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Read all shards of a key as one, and return a page of its items.
 
@@ -108,7 +105,7 @@ def query_sharded(event: dict[str, Any], context: LambdaContext) -> dict[str, An
     return page
 
 
-@function(logger)
+@function
 def move_shards(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """State MoveShards of DrainShards: take the next step of a drain, and say how long to wait.
 
@@ -131,7 +128,7 @@ def move_shards(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]
     return state
 
 
-@function(logger)
+@function
 def propose_drains(event: dict[str, Any], context: LambdaContext) -> list[dict[str, Any]]:
     """Propose drains of keys with surplus shards in all tables, and start them if configured.
 
@@ -141,7 +138,7 @@ def propose_drains(event: dict[str, Any], context: LambdaContext) -> list[dict[s
     """
     from keyhop.sharding.manage import proposals
 
-    settings = ProposeSettings.from_env(os.environ)
+    settings = ProposeSettings.from_env()
     proposed: list[dict[str, Any]] = []
     failed: list[KeyhopError] = []
     for name in settings.tables:
@@ -193,7 +190,7 @@ def at_work(
     With `writes` the role may ask CloudWatch. Raise InvalidInput if the table is not listed, and a
     KeyhopError that a user can act on in place of an error of botocore.
     """
-    settings = ShardingSettings.from_env(os.environ)
+    settings = ShardingSettings.from_env()
     name = allowed(requested, settings.tables)
     table, client = warm(name, writes)
     client.ends_at = time.monotonic() + seconds_left(context)
@@ -213,18 +210,18 @@ def at_work(
 @lru_cache(maxsize=64)
 def warm(name: str, writes: bool) -> tuple[ShardedTable, TimedClient]:
     """Return a table and its client, cached for all invocations of a process."""
-    settings = ShardingSettings.from_env(os.environ)
+    settings = ShardingSettings.from_env()
     sharded = settings.sharded[name]
     connection, _ = name_table(name, connections=CONNECTIONS)
     timed = TimedClient(connection.client)
     table = ShardedTable(
         NamedTable(replace(connection, client=timed), name),
-        metadata=sharded.metadata,
-        placement=sharded.placement,
-        hash=sharded.hash,
-        append_only=sharded.append_only,
-        separator=sharded.separator,
-        policy=Policy(most=sharded.most_shards, start_shards=sharded.start_shards),
+        metadata=sharded["metadata"],
+        placement=sharded["placement"],
+        hash=sharded["hash"],
+        append_only=sharded["appendOnly"],
+        separator=sharded["separator"],
+        policy=Policy(most=sharded["mostShards"], start_shards=sharded.get("startShards", {})),
         cloudwatch=aws_client("cloudwatch", Endpoint()) if writes else None,
     )
     return table, timed
@@ -252,7 +249,6 @@ def write_items(table: ShardedTable, request: WriteRequest) -> Failures:
 
 
 def _results(items: int, failures: Failures) -> dict[str, Any]:
-    """Return the results of this number of items."""
     return {
         "written": items - len(failures),
         "failed": [

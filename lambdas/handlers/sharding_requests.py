@@ -79,7 +79,6 @@ class WriteRequest:
 
     @classmethod
     def from_event(cls, event: object) -> "WriteRequest":
-        """Read the request; raise InvalidInput if it is wrong."""
         request = read(cls, event, '{"table": "Audit", "items": [...]}')
         if not isinstance(request.items, list):
             raise InvalidInput("items must be an array of items.")
@@ -97,10 +96,7 @@ class QueryRequest:
     between: Annotated[
         Any,
         _later(
-            "an array of two sort keys, or null",
-            type=["array", "null"],
-            minItems=2,
-            maxItems=2,
+            "an array of two sort keys, or null", type=["array", "null"], minItems=2, maxItems=2
         ),
         "the least and the greatest sort key; null for an open end",
     ] = None
@@ -123,7 +119,6 @@ class QueryRequest:
 
     @classmethod
     def from_event(cls, event: object) -> "QueryRequest":
-        """Read the request; raise InvalidInput if it is wrong."""
         request = read(cls, event, '{"table": "Audit", "key": "/f.txt"}')
         between = _between(request.between, request.typed)
         return replace(request, key=_key(request.key, request.typed), between=between)
@@ -142,7 +137,6 @@ class MoveRequest:
 
     @classmethod
     def from_event(cls, event: object) -> "MoveRequest":
-        """Read the request; raise InvalidInput if it is wrong."""
         request = read(cls, event, '{"table": "Audit", "key": "/f.txt", "shards": 1}')
         return replace(request, key=_key(request.key, request.typed))
 
@@ -229,7 +223,10 @@ def _from_typed(source: Any) -> Any:
         case "N":
             return _number(content)
         case "B":
-            return _binary(content)
+            try:
+                return base64.b64decode(content, validate=True)
+            except (binascii.Error, ValueError):
+                raise InvalidItem(f"the content of {must_be}") from None
         case "NULL":
             return None
         case "M":
@@ -252,13 +249,6 @@ def _number(text: str) -> Decimal:
     if not number.is_finite():
         raise InvalidItem("NaN and Infinity are no numbers of DynamoDB")
     return number
-
-
-def _binary(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidItem(f"the content of {_CONTENTS['B'][1]}") from None
 
 
 def _plain_json(value: Any) -> Any:

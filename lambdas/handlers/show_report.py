@@ -5,7 +5,6 @@ that it returns, and removes scripts, <use> and <iframe> (CloudWatch user guide,
 """
 
 import html
-import os
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -14,10 +13,8 @@ from keyhop.jobs.request import allowed
 from keyhop.report.latest import latest_in
 from keyhop.storage.s3 import s3_client
 
-from handlers.settings import ShowSettings
-from handlers.telemetry import function, make_logger
-
-logger = make_logger()
+from handlers.settings import JobSettings
+from handlers.telemetry import function
 
 DESCRIPTION = """\
 ### The latest report on the keys of a table
@@ -31,12 +28,12 @@ ReportKeys; nothing is read of the table for this.
 """
 
 
-@function(logger)
+@function
 def handler(event: dict[str, Any], context: LambdaContext) -> str:
     """Return HTML for the widget, or Markdown if its parameters ask for the description."""
     if event.get("describe"):
         return DESCRIPTION
-    settings = ShowSettings.from_env(os.environ)
+    settings = JobSettings.from_env()
     requested = str(event.get("table", ""))
     try:
         table = allowed(requested, settings.tables)

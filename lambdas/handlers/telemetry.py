@@ -29,21 +29,20 @@ def make_logger() -> Logger:
     return logger
 
 
-def function(logger: Logger) -> Callable[[Handler], Handler]:
-    """Return the decorator of every function: the context is added to the log, and each invocation
-    is traced as a whole.
+logger = make_logger()
+"""The logger of all functions of a process."""
+
+
+def function(handler: Handler) -> Handler:
+    """Decorate a function: add the context to its log, and trace each invocation as a whole.
 
     Requests are not traced, because a worker sends hundreds per second from several threads.
     Metrics count them.
     """
     tracer = Tracer(auto_patch=False)
-
-    def around(handler: Handler) -> Handler:
-        traced = tracer.capture_lambda_handler(handler, capture_response=False)
-        wrapped: Handler = logger.inject_lambda_context(traced)
-        return wrapped
-
-    return around
+    traced = tracer.capture_lambda_handler(handler, capture_response=False)
+    decorated: Handler = logger.inject_lambda_context(traced)
+    return decorated
 
 
 def report(

@@ -73,7 +73,7 @@ class Unreadable(Exception):
 def read(shape: type[T], value: object, like: str) -> T:
     """Read an input as a shape; raise InvalidInput, which names all that is wrong.
 
-    like: an example, as JSON.
+    `like` is an example, as JSON.
     """
     if not isinstance(value, Mapping):
         raise InvalidInput(f"The input must be a JSON object such as {like}, not {shown(value)}.")
@@ -137,10 +137,7 @@ def requirements_of(shape: type) -> dict[str, Must]:
 
 
 def check_arguments(arguments: Mapping[str, Any], requirements: Mapping[str, Must]) -> None:
-    """Raise CannotStart for an argument of a public call that is not what it must be.
-
-    None means the default.
-    """
+    """Raise CannotStart for an argument of a public call that is wrong; None is the default."""
     for name, must in requirements.items():
         value = arguments.get(name)
         if isinstance(value, str) and must.read is tuple:

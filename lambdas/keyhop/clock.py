@@ -29,7 +29,6 @@ class SystemClock:
 
     @staticmethod
     def monotonic() -> float:
-        """See Clock."""
         return time.clock_gettime(_CLOCK)
 
 

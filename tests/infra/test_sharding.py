@@ -106,8 +106,22 @@ def test_the_environment_in_the_template_is_what_the_settings_class_needs(
     found = settings.ShardingSettings.from_env(sharded.environment(name))
     assert found.tables == GIVEN
     assert found.sharded == {
-        "Audit": settings.Sharded("Keyhop-shards-Audit", "calculated", "jump", True, "_", 64),
-        "Devices": settings.Sharded("device-shards", "random", "modulo", False, "#", 16),
+        "Audit": {
+            "metadata": "Keyhop-shards-Audit",
+            "placement": "calculated",
+            "hash": "jump",
+            "appendOnly": True,
+            "separator": "_",
+            "mostShards": 64,
+        },
+        "Devices": {
+            "metadata": "device-shards",
+            "placement": "random",
+            "hash": "modulo",
+            "appendOnly": False,
+            "separator": "#",
+            "mostShards": 16,
+        },
     }
 
 

@@ -1,14 +1,11 @@
 """The input of an execution: what is taken, and what is said of the rest."""
 
-from dataclasses import asdict
-
 import pytest
 from keyhop.checks import names_of
 from keyhop.dynamodb.endpoint import table_region
 from keyhop.errors import InvalidInput
 from keyhop.jobs.request import RUN_ID, Request, allowed
 from keyhop.key_index.request import WalkInput
-from keyhop.key_index.task import Walk
 from keyhop.keys.request import KeysInput
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
@@ -66,7 +63,7 @@ def test_every_field_reaches_the_request() -> None:
 
 def test_a_walk_is_no_business_of_enumerate_keys() -> None:
     """Only WalkKeyIndexes, which a person cannot reach by mistake, writes to a table."""
-    walk = asdict(Walk("build"))
+    walk = {"kind": "build", "repair": True, "grace_seconds": 10.0, "max_write_rate": None}
     with pytest.raises(InvalidInput, match="unknown: 'walk'"):
         KeysInput.parse({"table": "Orders", "walk": walk})
     given = {"table": "Orders", "walk": walk, "lease": "arn:e"}

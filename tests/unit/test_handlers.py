@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from handlers import job, settings
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, InvalidInput, KeysMissing, RunFailed
-from keyhop.jobs.journal import Block, Checkpoint, Commit, Part
+from keyhop.jobs.journal import Checkpoint, Commit, Part
 from keyhop.keys.verify import Verdict
 
 from tests.unit.invocations import Context, metrics_in
@@ -93,7 +93,7 @@ REASON = "TableReadKeyRangeThroughputExceeded"
 
 
 def commit_of(keys: int, ended: int) -> Commit:
-    parts = (Part("parts/g3", 9, "", 0, (Block(3, keys, 9),)),)
+    parts = (Part("parts/g3", 9, "", 0, ((3, keys, 9),)),)
     return Commit(3, 0, "a1", parts, ended, Usage(), 1.0, Checkpoint(), False)
 
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from keyhop.key_index.protocol import Call, Seen
+from keyhop.key_index.protocol import Call, shown_by
 
 from testing.key_index_explorer import WALKED, Rules, World
 from testing.marks import prove
@@ -158,4 +158,4 @@ def test_random_histories_of_more_items_writers_and_keepers_end_right(histories:
     ],
 )
 def test_what_a_look_tells(first_two: list[bool], items: bool, sentinel: bool | None) -> None:
-    assert Seen.of(first_two) == Seen(items, sentinel)
+    assert shown_by(first_two) == (items, sentinel)

@@ -45,7 +45,7 @@ def test_metrics_and_all_that_the_level_asks_for_come_through(
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Keyhop")
     logger = make_logger()
 
-    @function(logger)
+    @function
     def handler(event: dict[str, Any], context: Any) -> None:
         report("Orders", KeysFound=1)
         for name in ("info", "warning", "error"):

@@ -16,7 +16,6 @@ from keyhop.scan.statistics import (
     Findings,
     Forecast,
     Interval,
-    SeenCollection,
     SegmentSample,
     count_interval,
     findings_of,
@@ -131,8 +130,8 @@ def test_a_check_does_not_cut_a_small_table_into_many_segments() -> None:
 @pytest.mark.parametrize("items", [1, 2, 5])
 def test_a_collection_cut_where_the_others_end_is_not_endless(items: int) -> None:
     """Pages often end with the last item of a collection: nobody can tell that it is the last."""
-    whole = [SeenCollection(items, cut=False)] * 300
-    cut = [SeenCollection(items, cut=True)] * 30
+    whole = [(items, True)] * 300
+    cut = [(items, False)] * 30
     expected = forecast(whole, 286.0, random.Random(1))
     assert forecast(whole + cut, 286.0, random.Random(1)) == expected
 
@@ -175,7 +174,7 @@ def test_nothing_found_still_has_an_upper_limit() -> None:
 
 
 def sample(segments: int, lengths: list[int], whole: bool = True) -> SegmentSample:
-    seen = tuple(SeenCollection(n, cut=False) for n in lengths)
+    seen = tuple((n, True) for n in lengths)
     return SegmentSample(segments, whole, seen, pages=1, units=0.5, first_blocks=1.0)
 
 
@@ -249,13 +248,13 @@ def poisson(mean: float, chance: random.Random) -> int:
 def test_a_forecast_is_what_the_ledger_pays(
     length: int, cut: bool, item_bytes: int, units: float
 ) -> None:
-    expected = forecast([SeenCollection(length, cut)] * 20, item_bytes, random.Random(1))
+    expected = forecast([(length, not cut)] * 20, item_bytes, random.Random(1))
     assert expected.units_per_key == pytest.approx(units, rel=0.05)
 
 
 def test_a_cut_collection_is_as_long_as_those_that_were_longer() -> None:
     """All have five items; of every second one only the beginning was seen."""
-    seen = [SeenCollection(5, cut=False), SeenCollection(2, cut=True)] * 50
+    seen = [(5, True), (2, False)] * 50
     whole = forecast(seen[::2], 500, random.Random(1))
     assert forecast(seen, 500, random.Random(1)).units_per_key == pytest.approx(
         whole.units_per_key, rel=0.02

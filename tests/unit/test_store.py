@@ -110,7 +110,7 @@ def test_a_part_tells_the_segment_of_each_key(tmp_path: Path) -> None:
             sink.write(segment, [{"pk": {"B": b"%d-%d" % (segment, n)}} for n in range(segment)])
         (part,) = sink.close()
         assert part.keys == 9
-        assert sorted((block.segment, block.keys) for block in part.blocks) == [
+        assert sorted((segment, keys) for segment, keys, _ in part.blocks) == [
             (1, 1),
             (2, 2),
             (3, 6),

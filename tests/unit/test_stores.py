@@ -122,7 +122,7 @@ def test_a_compressed_part_tells_the_segment_of_each_key(store: Store) -> None:
         content = store.read(part.name)
         assert content is not None
         assert len(content) == part.size
-        assert len(gzip.decompress(content)) == part.header + sum(b.size for b in part.blocks)
+        assert len(gzip.decompress(content)) == part.header + sum(size for *_, size in part.blocks)
         assert {key["pk"]["B"] for _, key in journal.keys(plan, part, {2})} == {b"2-0", b"2-1"}
         assert len(list(journal.keys(plan, part))) == 9
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 from keyhop.errors import BrokenPromise
-from keyhop.jobs.journal import Block, Checkpoint, Commit, EndedSegments, Part, RunPlan
+from keyhop.jobs.journal import Checkpoint, Commit, EndedSegments, Part, RunPlan
 from keyhop.scan.segments import group_order
 from keyhop.scan.skip_scan import BEGINNING
 
@@ -15,7 +15,7 @@ GROUPS = 2
 
 
 def commit(group: int, place: int, still: set[int], ended: int, held: tuple[int, ...] = ()):
-    blocks = tuple(Block(segment, 1, 1) for segment in held)
+    blocks = tuple((segment, 1, 1) for segment in held)
     parts = (Part("p", len(blocks), "", 0, blocks),) if blocks else ()
     checkpoint = Checkpoint(place, dict.fromkeys(still, BEGINNING))
     return commit_of("a", parts, ended, group=group, checkpoint=checkpoint)

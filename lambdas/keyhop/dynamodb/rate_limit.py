@@ -196,10 +196,6 @@ class Budget:
         self._page = max(self._page, units)
         return Turn(units, is_sent=True)
 
-    def with_surprise(self, units: float) -> float:
-        """Return the units to reserve for a page that will probably cost `units`."""
-        return units if self.max_units is None else units + self.surprise
-
     def must_wait(self, units: float) -> bool:
         """Return whether a page of `units` may fit after pages in flight are settled."""
         return self._reserved > 0 and (units > self.left or self.is_blind)
@@ -331,7 +327,9 @@ class Gate:
                 check()
                 with self._changed:
                     seconds = LONGEST_WAIT_SECONDS
-                    reserved = self.budget.with_surprise(units)
+                    reserved = units
+                    if self.budget.max_units is not None:
+                        reserved += self.budget.surprise
                     if turn is None and not self.budget.must_wait(reserved):
                         turn = self.budget.reserve(self.clock(), reserved)
                     if turn is not None:

@@ -83,11 +83,7 @@ def error_code(error: BaseException) -> str:
 
 
 FUNCTION_NOT_READY = frozenset(
-    {
-        "CodeArtifactUserPendingException",
-        "ResourceNotReadyException",
-        "ResourceConflictException",
-    }
+    {"CodeArtifactUserPendingException", "ResourceNotReadyException", "ResourceConflictException"}
 )
 """What Lambda's Invoke answers with 409 or 502 while it prepares a function: one that was idle for
 weeks, is in a VPC and gets its network interfaces, or is being updated (Lambda API reference)."""

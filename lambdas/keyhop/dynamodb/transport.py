@@ -21,7 +21,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from threading import Lock
@@ -237,16 +236,8 @@ def _metadata(answer: Answer) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Second:
-    """The values that requests of one second with the same credentials have in common."""
-
-    number: int
-    credentials: tuple[str, str, str | None]
-    key: bytes
-    canonical: tuple[str, str]
-    to_sign: str
-    head: tuple[str, str]
+HeadOf = Callable[[str, bytes], bytes]
+"""Returns the head of a request of a certain second, from its target and its body."""
 
 
 class Signer:
@@ -265,7 +256,7 @@ class Signer:
         self._host = host
         self._region = region
         self._user_agent = user_agent
-        self._second: _Second | None = None
+        self._second: tuple[int, Any, HeadOf] | None = None
         self._day: tuple[tuple[str, str], bytes] | None = None
 
     def head(self, credentials: Any, target: str, body: bytes, now: float) -> bytes:
@@ -277,21 +268,13 @@ class Signer:
         """
         plain = (credentials.access_key, credentials.secret_key, credentials.token)
         second = self._second
-        if second is None or second.number != int(now) or second.credentials != plain:
+        if second is None or second[:2] != (int(now), plain):
             # Replaced as a whole: another thread may be at the same.
-            second = self._second = self._begin(plain, int(now))
-        before, after = second.canonical
-        canonical = f"{before}{target}{after}{sha256(body).hexdigest()}"
-        to_sign = second.to_sign + sha256(canonical.encode()).hexdigest()
-        signature = hmac.digest(second.key, to_sign.encode(), "sha256").hex()
-        before, after = second.head
-        return (
-            f"{before}{target}{after}{signature}\r\nContent-Length: {len(body)}\r\n\r\n"
-        ).encode()
+            second = self._second = int(now), plain, self._head_of(*plain, int(now))
+        return second[2](target, body)
 
-    def _begin(self, credentials: tuple[str, str, str | None], number: int) -> _Second:
-        access_key, secret_key, token = credentials
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(number))
+    def _head_of(self, access_key: str, secret_key: str, token: str | None, now: int) -> HeadOf:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
         scope = f"{stamp[:8]}/{self._region}/{SERVICE}/aws4_request"
         headers = {"content-type": CONTENT_TYPE, "host": self._host, "x-amz-date": stamp}
         if token:
@@ -300,18 +283,23 @@ class Signer:
         lines = "\n".join(f"{name}:{value}" for name, value in headers.items())
         # Names have no case, but some emulators and proxies know them only as botocore writes them.
         head = "\r\n".join(f"{name.title()}: {value}" for name, value in headers.items())
-        return _Second(
-            number,
-            credentials,
-            self._key(secret_key, stamp[:8]),
-            (f"POST\n/\n\n{lines}\nx-amz-target:", f"\n\n{signed}\n"),
-            f"{ALGORITHM}\n{stamp}\n{scope}\n",
-            (
-                f"POST / HTTP/1.1\r\n{head}\r\nUser-Agent: {self._user_agent}\r\nX-Amz-Target: ",
-                f"\r\nAuthorization: {ALGORITHM} Credential={access_key}/{scope}, "
-                f"SignedHeaders={signed}, Signature=",
-            ),
+        head = f"POST / HTTP/1.1\r\n{head}\r\nUser-Agent: {self._user_agent}\r\nX-Amz-Target: "
+        authorization = (
+            f"\r\nAuthorization: {ALGORITHM} Credential={access_key}/{scope}, "
+            f"SignedHeaders={signed}, Signature="
         )
+        canonical, end = f"POST\n/\n\n{lines}\nx-amz-target:", f"\n\n{signed}\n"
+        to_sign = f"{ALGORITHM}\n{stamp}\n{scope}\n"
+        key = self._key(secret_key, stamp[:8])
+
+        def head_of(target: str, body: bytes) -> bytes:
+            request = f"{canonical}{target}{end}{sha256(body).hexdigest()}"
+            signed_text = to_sign + sha256(request.encode()).hexdigest()
+            signature = hmac.digest(key, signed_text.encode(), "sha256").hex()
+            length = f"\r\nContent-Length: {len(body)}\r\n\r\n"
+            return f"{head}{target}{authorization}{signature}{length}".encode()
+
+        return head_of
 
     def _key(self, secret: str, day: str) -> bytes:
         """Return the key of a day. It is remembered until another one is needed."""

@@ -29,14 +29,7 @@ from keyhop.jobs.layout import (
     layout_for_skip,
     spread,
 )
-from keyhop.jobs.price import (
-    Cost,
-    index_cost,
-    price,
-    published_cost,
-    scan_cost,
-    skip_cost,
-)
+from keyhop.jobs.price import Cost, index_cost, price, published_cost, scan_cost, skip_cost
 from keyhop.jobs.task import TaskPlan
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
@@ -56,8 +49,7 @@ SURVEY_UNITS = 5.0
 """The read units that a run may spend on random segments, to choose its number of segments."""
 
 SEGMENTS_IN_DOUBT = 8
-"""The minimum segments unless the table is certainly small: a few too many cost less than too few.
-"""
+"""The minimum unless the table is certainly small: a few too many cost less than too few."""
 
 ROW_BYTES = 100.0
 """The assumed size of a row of an index, until the service has counted the rows (six hours)."""
@@ -97,11 +89,7 @@ class Start:
 
 
 def first_look(
-    reader: PageReader,
-    plan: TaskPlan,
-    wishes: Wishes,
-    visits: bool,
-    allowance: float = math.inf,
+    reader: PageReader, plan: TaskPlan, wishes: Wishes, visits: bool, allowance: float = math.inf
 ) -> Start:
     """Choose the layout of a run and make its ledger.
 
@@ -244,8 +232,7 @@ def estimate(
             parts = [*looks, *samples, *survey.unfinished]
             rough = rough_interval(parts, rough_keys(parts, source.item_count), len(opening.keys))
             sampled = findings_of_parts(parts, rough, mean, reader.latency, chance)
-    findings = _exact(opening, reader, mean) if whole_table else sampled
-    findings = findings or _reported(reader, opening, mean)
+    findings = sampled or _without_sample(reader, opening, mean)
     latency = findings.latency or REQUEST_SECONDS
     scan_layout = layout_for_scan(
         source.size_bytes or None, wishes, ReadingSpeed(latency, PAGE_BYTES)
@@ -291,32 +278,23 @@ def by_index(table_estimate: Estimate, index: Source, reason: str, wishes: Wishe
     return replace(table_estimate, method="index", reason=reason, layout=layout, costs=costs)
 
 
-def _exact(opening: Opening, reader: PageReader, mean: float) -> Findings:
-    """Return the findings of an opening that has read the whole table."""
-    keys = len(opening.keys)
-    return Findings(
-        keys=Interval(keys, keys, keys),
-        skip=Forecast(reader.usage.read_units / max(1, keys), reader.usage.requests / max(1, keys)),
-        published_units_per_key=UNITS_PER_BLOCK * max(1.0, mean / BLOCK_BYTES),
-        item_bytes=mean,
-        latency=reader.latency,
-        exact=True,
-    )
+def _without_sample(reader: PageReader, opening: Opening, mean: float) -> Findings:
+    """Return the findings of an opening, which may have read the whole table.
 
-
-def _reported(reader: PageReader, opening: Opening, mean: float) -> Findings:
-    """Return findings without a sample: the reported number of items limits the number of keys."""
-    minimum = len(opening.keys)
-    items = reader.source.item_count
-    maximum = float(items) if items > minimum else math.inf
+    If it has not, the reported number of items limits the number of keys.
+    """
+    count, is_whole = len(opening.keys), opening.position is None
     per_key = UNITS_PER_BLOCK * max(1.0, mean / BLOCK_BYTES)
-    return Findings(
-        keys=Interval(minimum if math.isinf(maximum) else maximum, minimum, maximum),
-        skip=Forecast(per_key, 1.0),
-        published_units_per_key=per_key,
-        item_bytes=mean,
-        latency=reader.latency,
-    )
+    if is_whole:
+        usage, divisor = reader.usage, max(1, count)
+        keys = Interval(count, count, count)
+        skip = Forecast(usage.read_units / divisor, usage.requests / divisor)
+    else:
+        items = reader.source.item_count
+        maximum = float(items) if items > count else math.inf
+        keys = Interval(count if math.isinf(maximum) else maximum, count, maximum)
+        skip = Forecast(per_key, 1.0)
+    return Findings(keys, skip, per_key, mean, reader.latency, exact=is_whole)
 
 
 def _cost_json(cost: Cost, prices: Prices) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from keyhop.checks import camel
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import Source, look_up
@@ -57,6 +58,12 @@ from keyhop.storage.s3 import Bucket
 from keyhop.storage.store import Store
 from keyhop.wording import counted
 
+LIMITS = (
+    *("max_concurrency", "max_read_rate", "max_read_units", "max_cost", "verify_share"),
+    "max_write_units",
+)
+"""The fields of a request that an input to resume its run has too."""
+
 CONNECTIONS = 16
 LEAST_LOOK_UNITS = 50.0
 LOOK_SECONDS = 120.0
@@ -68,8 +75,7 @@ FAILURES = "failures"
 TOLERANCE_EXCEEDED = "States.ExceedToleratedFailureThreshold"
 
 OTHER = "RunFailed"
-"""The error name of a run that failed with an error of AWS (States.*, Lambda.*). Step Functions
-retries those."""
+"""The error of a run that failed with one of AWS (States.*, Lambda.*), which are retried."""
 
 MORE_UNITS = 2
 """The factor by which CleanUp advises to raise a budget that was spent."""
@@ -134,7 +140,7 @@ class Planner:
         table = look_up(connection, name)
         first, suffix = None, ""
         if resumed_run is None or resumed_run[1].task != request.task:
-            last = self.tasks[request.task](connection, request.options)
+            last = self._task(request, connection)
             first, suffix = last.before(table, request), f"-{last.first}"
         step_request = first or request
         if resumed_run is not None:
@@ -158,7 +164,7 @@ class Planner:
             more = rest[1] * _dollars_of_rows(task, reader, plan.rows)
             self._check_cost(step_request, reader, plan.method, plan.at_once, *rest, more=more)
         else:
-            task = self.tasks[step_request.task](connection, step_request.options)
+            task = self._task(step_request, connection)
             planned = Planned.of(
                 task, step_request, connection, task.reads(table), usage=self.usage
             )
@@ -172,12 +178,15 @@ class Planner:
                 return self._plan_anew(step_request, table.name, str(error), suffix, spent)
         return self._state(step_request, journal, plan, task, follows=first is not None)
 
+    def _task(self, request: Request, connection: Connection) -> Task:
+        return self.tasks[request.task](connection, request.options)
+
     def _plan_next(
         self, request: Request, ended: Mapping[str, Any], connection: Connection
     ) -> dict[str, Any]:
         run = self.deployment.open_run(ended["run"])
         table = look_up(connection, run[1].table)
-        task = self.tasks[request.task](connection, request.options)
+        task = self._task(request, connection)
         follows = bool(ended.get("follows"))
         if "stale_index" in ended:
             first = task.before(table, request) if follows else None
@@ -187,7 +196,7 @@ class Planner:
                 first or request, run[1].table, ended["stale_index"], suffix, spent
             )
         request = replace(task.after(request, run[1].id), resume=None)
-        task = self.tasks[request.task](connection, request.options)
+        task = self._task(request, connection)
         planned = Planned.of(task, request, connection, table, budget=Budget(), usage=self.usage)
         return self._begin(planned, self.execution.name)
 
@@ -211,9 +220,9 @@ class Planner:
             )
         connection = self.deployment.connect(name, CONNECTIONS)
         budget = Budget(request.max_read_rate, None if math.isinf(remaining) else remaining)
-        task = self.tasks[request.task](connection, request.options)
+        table = look_up(connection, name)
         planned = Planned.of(
-            task, request, connection, look_up(connection, name), why, budget=budget
+            self._task(request, connection), request, connection, table, why, budget=budget
         )
         try:
             name = self.execution.run(f"{suffix}{ANEW}")
@@ -233,9 +242,7 @@ class Planner:
             report |= {"read_units": round(plan.units.mean, 1), **price(plan.units.mean, prices)}
         if execution_request is not request or plan.rows is not None:
             if execution_request is not request:
-                task = self.tasks[execution_request.task](
-                    reader.connection, execution_request.options
-                )
+                task = self._task(execution_request, reader.connection)
             writes, reads = (keys * units for units in task.units_per_key(reader.source))
             report["each"] = {
                 "keys": round(keys),
@@ -449,16 +456,8 @@ def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | N
         return None
     if follows:
         return {**request.given, "resume": plan.id}
-    input_fields = {
-        request.named_by: request.table,
-        "resume": plan.id,
-        "maxConcurrency": request.max_concurrency,
-        "maxReadRate": request.max_read_rate,
-        "maxReadUnits": request.max_read_units,
-        "maxCost": request.max_cost,
-        "verifyShare": request.verify_share,
-        "maxWriteUnits": request.max_write_units,
-    }
+    limits = {camel(name): getattr(request, name) for name in LIMITS}
+    input_fields = {request.named_by: request.table, "resume": plan.id, **limits}
     return {name: value for name, value in input_fields.items() if value is not None}
 
 
@@ -522,14 +521,9 @@ def scan_segments(
     try:
         task, source = begun_task(tasks, plan, connection)
     except StaleIndex as error:
-        return _stale_index(journal, error)
-    reader = PageReader(
-        connection,
-        source,
-        Budget(),
-        patience=patience_within(over_at - time.monotonic()),
-        usage=usage,
-    )
+        return _end_stale(journal, error)
+    patience = patience_within(over_at - time.monotonic())
+    reader = PageReader(connection, source, Budget(), patience=patience, usage=usage)
     task.start(reader)
 
     def spent(units: float) -> None:
@@ -552,7 +546,14 @@ def scan_segments(
     )
     if max_read_rate is not None or task.max_write_rate is not None:
         levels = levels_of(state["execution"], state["map"], journal.store)
-        rate = FleetRate(levels, _limits(reader, max_read_rate, task), reader.stop.wait, time.time)
+
+        def limit(share: float) -> None:
+            if max_read_rate is not None:
+                reader.limit_rate(share * max_read_rate)
+            if task.max_write_rate is not None:
+                task.limit_writes(share * task.max_write_rate)
+
+        rate = FleetRate(levels, limit, reader.stop.wait, time.time)
         if not rate.open(time.time() + over_at - time.monotonic()):
             return {"done": False, "keys": 0, "commits": 0}
         group.idle = rate.tick
@@ -562,42 +563,26 @@ def scan_segments(
     except BudgetSpent:
         is_done = True  # FinishRun may assign it units that other groups did not need
     except StaleIndex as error:
-        return _stale_index(journal, error)
+        return _end_stale(journal, error)
     finally:
         report(plan, None)
         note_examples(journal, task, f"g{number}-{worker}")
     if not is_done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
-        raise NoProgress(_nothing_done(number, max_read_rate, seconds))
+        advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
+        if max_read_rate is not None:
+            advice = (
+                "a worker's share of maxReadRate does not pay for a page in that time, so raise "
+                "maxReadRate, or lower the map's concurrency"
+            )
+        what = f"Group {number} could do nothing in {counted(seconds, 'second')}: {advice}."
+        raise NoProgress(what)
     return {"done": is_done, "keys": group.new_keys, "commits": group.commits}
 
 
-def _stale_index(journal: Journal, error: StaleIndex) -> dict[str, Any]:
+def _end_stale(journal: Journal, error: StaleIndex) -> dict[str, Any]:
     """Record why the index cannot be read, and end the group. FinishRun then starts a new run."""
     journal.keep(STALE_INDEX, {"why": str(error)})
     return {"done": True, "keys": 0, "commits": 0}
-
-
-def _limits(reader: PageReader, max_read_rate: float | None, task: Task) -> Callable[[float], None]:
-    """Return a function that limits this worker to a share of the fleet's rates."""
-
-    def limit(share: float) -> None:
-        if max_read_rate is not None:
-            reader.limit_rate(share * max_read_rate)
-        if task.max_write_rate is not None:
-            task.limit_writes(share * task.max_write_rate)
-
-    return limit
-
-
-def _nothing_done(group: int, max_read_rate: float | None, seconds: float) -> str:
-    if max_read_rate is not None:
-        advice = (
-            "a worker's share of maxReadRate does not pay for a page in that time, so raise "
-            "maxReadRate, or lower the map's concurrency"
-        )
-    else:
-        advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
-    return f"Group {group} could do nothing in {counted(seconds, 'second')}: {advice}."
 
 
 def finish_run(
@@ -759,22 +744,15 @@ def clean_up(
     failed, delete the records of its failures and return. The `state` has the run, the failure, how
     often the execution was redriven before, and the input that resumes the run, if there is one.
     """
-    if not is_redriven(state, execution):
+    # A redrive begins at the state that failed and does not run earlier states again. So the number
+    # of redrives that was recorded right after the failure is smaller than the present one.
+    failed_after = state.get("failedAfter")
+    if failed_after is None or (failed_after["redrives"] or 0) >= execution.redrives:
         raise _failed(state, execution, runs, worker)
     store = runs.store(state["run"])
     for name in store.sizes(FAILURES):
         if (Journal(store).load(name) or {}).get("execution") == execution.id:
             store.delete(name)
-
-
-def is_redriven(state: Mapping[str, Any], execution: ExecutionContext) -> bool:
-    """Return whether the execution was redriven since the failure that led here.
-
-    A redrive begins at the state that failed and does not run earlier states again. So the number
-    of redrives that was recorded right after the failure is smaller than the present one.
-    """
-    failed_after = state.get("failedAfter")
-    return failed_after is not None and (failed_after["redrives"] or 0) < execution.redrives
 
 
 def _failed(
@@ -786,16 +764,17 @@ def _failed(
         totals, summary = sum_up(journal, plan)
         if not summary["finished"]:  # only FinishRun may mark a run as finished
             journal.write_summary(summary | figures(plan, totals, worker, execution))
-        stands = (
+        outcomes = ", ".join(f"{count:,} {name}" for name, count in totals.counts.most_common())
+        progress = (
             f"{totals.ended:,} of {counted(plan.segments, 'segment')} "
             f"{'is' if totals.ended == 1 else 'are'} done, with "
-            f"{counted(totals.keys, 'key')}{_outcomes(totals.counts)}."
+            f"{counted(totals.keys, 'key')}{f' ({outcomes})' if outcomes else ''}."
         )
     except KeyhopError as error:
-        stands = f"Its files cannot be summed up: {error}"
+        progress = f"Its files cannot be summed up: {error}"
     where, name, cause = _first_cause(state["failure"], execution, runs.store(run))
     error_name, detail = (OTHER, f"{name}: {cause}") if "." in name else (name, cause)
-    says = f"{where}{detail} {stands}"
+    says = f"{where}{detail} {progress}"
     if state["again"] is None:
         return RunFailed(says, error_name)
     next_input = dict(state["again"])
@@ -808,14 +787,6 @@ def _failed(
             f"{says} Once it is finished, start with {json.dumps(state['undo'])} to take it back."
         )
     return RunFailed(f"{says} {ADVICE.get(name, OTHER_ADVICE).format(resume=resume)}", error_name)
-
-
-def _outcomes(counts: Mapping[str, int]) -> str:
-    """Format the number of keys of each outcome, with the largest number first."""
-    ordered = sorted(counts.items(), key=lambda entry: -entry[1])
-    return (
-        f" ({', '.join(f'{count:,} {outcome}' for outcome, count in ordered)})" if ordered else ""
-    )
 
 
 def _first_cause(

@@ -27,8 +27,7 @@ FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
 SUFFIX: dict[Format, str] = {"text": "txt", "json": "jsonl", "jsonl": "jsonl", "csv": "csv"}
 
 FIRST = "first"
-"""The field of a row with attributes of its collection's first item, as JSON text of typed values.
-"""
+"""The field of a row with attributes of its collection's first item, as JSON of typed values."""
 
 BUCKET = "bucket"
 """The field of a row with the number of its bucket (RunPlan.buckets)."""
@@ -42,8 +41,8 @@ class Encoder:
 
     def __init__(self, format_: Format, space: KeySpace) -> None:
         self.format = format_
-        self._space = space
         self._names = space.names
+        self._types = {attribute.name: attribute.type for attribute in space.partition}
 
     def header(self) -> bytes:
         """Return the bytes before the first key of a file. Only csv has any."""
@@ -77,11 +76,14 @@ class Encoder:
             objects = (json.loads(line, parse_int=str, parse_float=str) for line in lines)
             rows = ([item[name] for name in self._names] for item in objects)
         else:
-            rows = ([_untext(field) for field in line[:-1].split("\t")] for line in lines)
+            rows = (
+                [json.loads(field) if field.startswith('"') else field for field in fields]
+                for fields in (line[:-1].split("\t") for line in lines)
+            )
         for row in rows:
             yield {
-                attribute.name: {attribute.type: _content(attribute.type, field)}
-                for attribute, field in zip(self._space.partition, row, strict=True)
+                name: {type_: base64.b64decode(field) if type_ == "B" else field}
+                for (name, type_), field in zip(self._types.items(), row, strict=True)
             }
 
 
@@ -101,14 +103,6 @@ def json_text(content: object, indent: int | None = None) -> str:
     """Return JSON without control characters, or characters that change the direction of text."""
     text = json.dumps(content, ensure_ascii=False, indent=indent)
     return _ESCAPED_BY_US.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def _untext(field: str) -> str:
-    return str(json.loads(field)) if field.startswith('"') else field
-
-
-def _content(type_: str, field: str) -> str | bytes:
-    return base64.b64decode(field) if type_ == "B" else field
 
 
 def csv_row(fields: Iterable[object]) -> str:

@@ -119,7 +119,7 @@ class RunPlan(Record):
     rows: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        state: dict[str, Any] = _converter().unstructure(self)
+        state = Record.to_json(self)
         return {"layout": LAYOUT_VERSION, "software_version": __version__, **state}
 
     @classmethod
@@ -193,16 +193,9 @@ class Checkpoint:
         return self.place == segments and not self.open
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Neighbouring lines of a part that belong to one segment, or bucket (RunPlan.buckets).
-
-    In JSON it is three numbers: the segment, the number of keys and the size in bytes.
-    """
-
-    segment: int
-    keys: int
-    size: int
+Block = tuple[int, int, int]
+"""Neighbouring lines of a part that belong to one segment, or bucket (RunPlan.buckets): its number,
+the number of keys, and the size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +210,11 @@ class Part(Record):
 
     @property
     def keys(self) -> int:
-        return sum(block.keys for block in self.blocks)
+        return sum(keys for _, keys, _ in self.blocks)
 
     def in_one(self) -> "Part":
         """Return the part with all its keys in one block."""
-        return replace(self, blocks=(Block(0, self.keys, self.size - self.header),))
+        return replace(self, blocks=((0, self.keys, self.size - self.header),))
 
     def summary(self) -> dict[str, Any]:
         """Return the entry of a manifest."""
@@ -355,11 +348,11 @@ class Journal:
         lines = self._lines(plan, part)
         try:
             lines.read(part.header)
-            for block in part.blocks:
-                content = lines.read(block.size)
-                if segments is None or block.segment in segments:
+            for segment, _, size in part.blocks:
+                content = lines.read(size)
+                if segments is None or segment in segments:
                     for key in encoder.decode(content):
-                        yield block.segment, key
+                        yield segment, key
             if lines.read(1):
                 raise broken(part.name)
         except HARMED as error:
@@ -486,7 +479,10 @@ class PartSink:
     def write(self, segment: int, keys: Sequence[Key]) -> int:
         """Take keys of a segment, and return how many there were."""
         if self._buckets:
-            for bucket, rows in _by_bucket(keys).items():
+            rows_by_bucket: dict[int, list[Key]] = defaultdict(list)
+            for row in keys:
+                rows_by_bucket[int(row[BUCKET]["N"])].append(row)
+            for bucket, rows in rows_by_bucket.items():
                 self._gather(bucket, rows)
         elif keys:
             self._gather(segment, keys)
@@ -520,7 +516,7 @@ class PartSink:
             for segment, pieces in self._gathered.items():
                 block = b"".join(lines for lines, _ in pieces)
                 self._append(block)
-                self._blocks.append(Block(segment, sum(n for _, n in pieces), len(block)))
+                self._blocks.append((segment, sum(n for _, n in pieces), len(block)))
         self._gathered.clear()
         self._waiting = 0
 
@@ -542,13 +538,6 @@ class PartSink:
         self._file.write(content)
         self._sha256.update(content)
         self._size += len(content)
-
-
-def _by_bucket(rows: Sequence[Key]) -> dict[int, list[Key]]:
-    buckets: dict[int, list[Key]] = defaultdict(list)
-    for row in rows:
-        buckets[int(row[BUCKET]["N"])].append(row)
-    return buckets
 
 
 class _Bytes(io.RawIOBase):
@@ -619,8 +608,8 @@ class Totals:
         if commit.finished:
             self.finished.add(commit.group)
         for part in commit.parts:
-            for block in part.blocks:
-                self.segments[block.segment] += block.keys
+            for segment, keys, _ in part.blocks:
+                self.segments[segment] += keys
 
 
 class EndedSegments:
@@ -649,7 +638,7 @@ class EndedSegments:
         still_open = set(checkpoint.open)
         in_parts: set[int] = set()
         if not self.plan.buckets:
-            in_parts = {block.segment for part in commit.parts for block in part.blocks}
+            in_parts = {segment for part in commit.parts for segment, _, _ in part.blocks}
         strange = sorted((still_open | in_parts) - expected)
         if strange:
             raise _wrong(commit, f"has worked segment {strange[0]}, which was not its to work")
@@ -778,8 +767,6 @@ def _converter() -> Any:
     converter = Converter(detailed_validation=False)
     converter.register_unstructure_hook(Usage, usage_json)
     converter.register_structure_hook(Usage, lambda state, _: usage_of(state))
-    converter.register_unstructure_hook(Block, lambda b: [b.segment, b.keys, b.size])
-    converter.register_structure_hook(Block, lambda state, _: Block(*state))
     converter.register_unstructure_hook(Position, Position.to_json)
     converter.register_structure_hook(Position, lambda state, _: Position.from_json(state))
     converter.register_unstructure_hook(KeySpace, asdict)

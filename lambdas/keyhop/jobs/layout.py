@@ -214,10 +214,7 @@ def layout_for_skip(
         max(
             _segments_in_flight(wishes, requests, HOPPING),
             keys * REQUEST_SECONDS / LONGEST_SEGMENT_SECONDS,
-            min(
-                SEGMENTS_PER_THREAD * wishes.most_in_flight,
-                units / UNITS_PER_FURTHER_SEGMENT,
-            ),
+            min(SEGMENTS_PER_THREAD * wishes.most_in_flight, units / UNITS_PER_FURTHER_SEGMENT),
         ),
     )
     return _finish(segments, wishes, keys / KEYS_PER_SEGMENT, requests, pace)

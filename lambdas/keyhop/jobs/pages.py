@@ -37,8 +37,7 @@ CELLS = 256
 
 CELLS_PER_GROUP = 32
 Noted = Callable[[Page, Sequence[Key]], Sequence[Key]]
-"""A function of a page and the keys that it reports, which are its last ones. It returns a row for
-each of these keys."""
+"""Returns a row for each key that a page reports; these are the last keys of the page."""
 
 Learnt = Mapping[str, Any]
 """The state that a source passes from slice to slice, as plain JSON in the checkpoint."""

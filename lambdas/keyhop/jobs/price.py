@@ -9,7 +9,7 @@ these formulas do not include.
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop.dynamodb.units import (
@@ -76,15 +76,13 @@ def skip_cost(findings: Findings, layout: Layout, max_rate: float | None) -> Cos
     units = findings.keys.scaled(findings.skip.units_per_key)
     units = Interval(units.mean + ends, units.low, units.high + ends)
     requests = findings.keys.mean * findings.skip.requests_per_key + layout.segments
-    return Cost(units, requests, _seconds(requests, 0, units.mean, findings, layout, max_rate))
+    return _cost(units, requests, findings, layout, max_rate)
 
 
 def published_cost(findings: Findings, max_rate: float | None) -> Cost:
     """Return the cost of the published way, which reads one item in each of its serial requests."""
     units = findings.keys.scaled(findings.published_units_per_key)
-    requests = findings.keys.mean
-    serial = Layout(1, 1)
-    return Cost(units, requests, _seconds(requests, 0, units.mean, findings, serial, max_rate))
+    return _cost(units, findings.keys.mean, findings, Layout(1, 1), max_rate)
 
 
 def scan_cost(findings: Findings, size_bytes: int, layout: Layout, max_rate: float | None) -> Cost:
@@ -96,9 +94,9 @@ def scan_cost(findings: Findings, size_bytes: int, layout: Layout, max_rate: flo
     at_least = size_bytes < proven
     size = max(float(size_bytes), findings.keys.mean * findings.item_bytes if at_least else 0.0)
     units = UNITS_PER_BLOCK * (size / BLOCK_BYTES + (layout.segments - 1))
+    interval = Interval(units, units, units)
     requests = size / PAGE_BYTES + layout.segments
-    seconds = _seconds(requests, size, units, findings, layout, max_rate)
-    return Cost(Interval(units, units, units), requests, seconds, at_least)
+    return replace(_cost(interval, requests, findings, layout, max_rate, size), at_least=at_least)
 
 
 def index_cost(
@@ -110,20 +108,20 @@ def index_cost(
     ends = UNITS_PER_BLOCK * layout.segments
     units = Interval(units.mean + ends, units.low + ends, units.high + ends)
     requests = size.mean / PAGE_BYTES + layout.segments
-    seconds = _seconds(requests, size.mean, units.mean, findings, layout, max_rate)
-    return Cost(units, requests, seconds)
+    return _cost(units, requests, findings, layout, max_rate, size.mean)
 
 
-def _seconds(
+def _cost(
+    units: Interval,
     requests: float,
-    bytes_read: float,
-    units: float,
     findings: Findings,
     layout: Layout,
     max_rate: float | None,
-) -> float:
+    bytes_read: float = 0.0,
+) -> Cost:
+    """Return a cost with the time that it takes; hops count as requests, and not by their bytes."""
     busy = (requests * findings.latency + bytes_read * SCAN_SECONDS_PER_BYTE) / layout.threads
-    return max(busy, units / max_rate) if max_rate else busy
+    return Cost(units, requests, max(busy, units.mean / max_rate) if max_rate else busy)
 
 
 def run_cost(

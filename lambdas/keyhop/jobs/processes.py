@@ -18,8 +18,8 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -56,13 +56,8 @@ MOST_DEATHS = 3
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
-Connect = Callable[..., Connection]
-"""Connects as dynamodb.client.connect does."""
-
-
 StartProcess = Callable[["Link", Sequence[int]], "subprocess.Popen[bytes]"]
-"""A function that starts a process with an end of a link, which it closes here, and with further
-file descriptors."""
+"""Starts a process with an end of a link, which is closed here, and with further descriptors."""
 
 Assignment = tuple[Path, Endpoint, int, int, float, float | None, float | None]
 """The fields of `_Assigned` after its link, in their order."""
@@ -88,29 +83,22 @@ def starting(program: str) -> StartProcess:
     def start(link: "Link", descriptors: Sequence[int]) -> "subprocess.Popen[bytes]":
         number = link.fileno()
         places = [str(Path(keyhop.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-        with link, _signals_held():
-            return subprocess.Popen(
-                [sys.executable, "-P", "-m", program, str(number)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(number, *descriptors),
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
-            )
+        # Ctrl-C goes to all processes of a terminal. The new process inherits the blocked signals,
+        # and this one receives them afterwards.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            with link:
+                return subprocess.Popen(
+                    [sys.executable, "-P", "-m", program, str(number)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=(number, *descriptors),
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
+                )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     return start
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Block SIGINT and SIGTERM, so that a process that is started inherits the blocked signals.
-
-    Ctrl-C goes to all processes of a terminal. This process receives it afterwards.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(slots=True)
@@ -168,17 +156,19 @@ class GroupProcesses:
         """
         budget, served, spent = self.reader.budget, 0, -math.inf
         least_share = self.plan.least_share
+        shares: dict[int, float | None]
         try:
             while (waiting := self._unfinished) and not self._is_over:
-                shares: dict[int, float | None] = dict.fromkeys(waiting)
-                if budget.max_units is not None:
+                if budget.max_units is None:
+                    shares = dict.fromkeys(waiting)
+                else:
                     is_stuck = budget.spent <= spent
-                    given_shares, least_share = shared_again(
+                    limits, least_share = shared_again(
                         budget.left, {}, waiting, least_share, is_stuck, served
                     )
-                    if not given_shares:
+                    if not limits:
                         raise budget.exhausted()
-                    shares = {**given_shares}
+                    shares = {**limits}
                 served, spent = len(shares), budget.spent
                 self._work(shares)
         finally:
@@ -335,8 +325,11 @@ class _Group:
     commits_before: int = 0
 
 
-def work(link: "Link", tasks: Tasks, connect: Connect) -> None:
-    """Read the group that the link assigns, and send news, and at last the error or None."""
+def work(link: "Link", tasks: Tasks, connect: Callable[..., Connection]) -> None:
+    """Read the group that the link assigns, and send news, and at last the error or None.
+
+    `connect` connects as dynamodb.client.connect does.
+    """
     assignment: Assignment = link.recv()
     assigned = _Assigned(link, *assignment)
     Thread(target=assigned.listen, daemon=True).start()
@@ -382,7 +375,7 @@ class _Assigned:
         late.daemon = True
         late.start()
 
-    def run(self, tasks: Tasks, connect: Connect) -> None:
+    def run(self, tasks: Tasks, connect: Callable[..., Connection]) -> None:
         journal = Journal(Directory(self.path))
         plan = journal.plan()
         assert plan is not None

@@ -4,7 +4,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar
 
 from keyhop.checks import (
@@ -127,9 +127,7 @@ class RunInput(JobInput, ABC):
     """The fields that the input of every run over a table has."""
 
     max_read_units: Annotated[
-        float | None,
-        READ_UNITS,
-        "end the run before it reads more than this; no limit by default",
+        float | None, READ_UNITS, "end the run before it reads more than this; no limit by default"
     ] = None
     resume: Annotated[
         str | None, A_RUN, "the run to continue, which has the name of its execution"
@@ -162,14 +160,8 @@ class RunInput(JobInput, ABC):
 
     def _of_every_run(self) -> dict[str, Any]:
         """Return the fields that a Request takes as they are."""
-        return {
-            "max_concurrency": self.max_concurrency,
-            "max_read_rate": self.max_read_rate,
-            "max_read_units": self.max_read_units,
-            "max_cost": self.max_cost,
-            "dry_run": self.dry_run,
-            "resume": self.resume,
-        }
+        names = [field.name for field in fields(RunInput) if field.name != "scheduled"]
+        return {name: getattr(self, name) for name in names}
 
 
 def wishes_of_fleet(request: Request, size_bytes: int, one_worker: bool) -> Wishes:

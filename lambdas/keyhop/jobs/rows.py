@@ -53,10 +53,9 @@ class Rows:
 
     def _add(self, part: Part) -> None:
         offset = part.header
-        for block in part.blocks:
-            place = len(self._parts), offset, block.size, block.keys
-            self._blocks[block.segment].extend(place)
-            offset += block.size
+        for segment, keys, size in part.blocks:
+            self._blocks[segment].extend((len(self._parts), offset, size, keys))
+            offset += size
         self._parts.append(part.in_one() if self._plan.buckets else part)
 
     def blocks(self, segment: int) -> Iterator[tuple[Part, int, int, int]]:

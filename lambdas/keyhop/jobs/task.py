@@ -25,8 +25,7 @@ from keyhop.scan.skip_scan import Page
 from keyhop.scan.statistics import Interval
 
 TaskOptions = Mapping[str, Any]
-"""The settings of a task, as plain JSON. They are stored in the plan of the run, and only the task
-reads them."""
+"""The settings of a task, as plain JSON. The plan of the run has them; only the task reads them."""
 
 Summary = Mapping[str, Any]
 """A manifest, or a part of one (journal.py)."""

@@ -262,10 +262,9 @@ def too_slow(plan: RunPlan, keys: int) -> str:
             f"the keys without logical, or with keyhop keys, which has no deadline."
         )
     return (
-        f"There was no time left after {counted(keys, 'key')} of earlier slices were "
-        f"remembered, to tell "
-        f"which keys of the index are new: read it with more time (workerTimeoutSeconds), or with "
-        f"keyhop keys, which has no deadline."
+        f"There was no time left after {counted(keys, 'key')} of earlier slices were remembered, "
+        "to tell which keys of the index are new: read it with more time (workerTimeoutSeconds), "
+        "or with keyhop keys, which has no deadline."
     )
 
 

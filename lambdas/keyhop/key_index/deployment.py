@@ -92,11 +92,12 @@ class KeyIndexes:
 
     def task(self, connection: Connection, options: TaskOptions) -> WalkTask:
         """Return the task of a run that walks over one of the tables."""
-        return WalkTask(connection, options, self._checked_sentinel, self._fence)
 
-    def _fence(self, source: Source, holder: str) -> Fence:
-        return Fence(self.registry(source), holder, self.settle_seconds)
+        def sentinel_of(table: Table) -> Sentinel:
+            self.checked(table.name)
+            return self.kept_sentinel(table)
 
-    def _checked_sentinel(self, table: Table) -> Sentinel:
-        self.checked(table.name)
-        return self.kept_sentinel(table)
+        def fence_of(source: Source, holder: str) -> Fence:
+            return Fence(self.registry(source), holder, self.settle_seconds)
+
+        return WalkTask(connection, options, sentinel_of, fence_of)

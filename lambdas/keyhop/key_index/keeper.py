@@ -25,11 +25,11 @@ from keyhop.errors import GaveUp, Stopped
 from keyhop.key_index.protocol import (
     Call,
     Place,
-    Seen,
     after_look,
     after_put,
     after_read,
     first_call,
+    shown_by,
 )
 from keyhop.key_index.registry import Fence
 from keyhop.key_index.sentinel import MARK, MARKER, Sentinel
@@ -39,8 +39,7 @@ from keyhop.streams.event_source import BatchResult, OnFailure, Record
 logger = logging.getLogger(__name__)
 
 MOST_ROUNDS = 50
-"""The maximum number of rounds of one reconciliation. More are needed only if others write to the
-collection all the time."""
+"""The maximum rounds of one reconciliation: more are needed if others write all the time."""
 
 THREADS = 8
 LOOK_ITEMS = 2
@@ -206,9 +205,8 @@ class Collections(ItemCalls):
             if call is Call.READ:
                 call = after_read(self.read(partition), items)
             elif call is Call.LOOK:
-                look = self.look(partition)
-                items = look.items
-                call = after_look(look)
+                items, sentinel = self.look(partition)
+                call = after_look(items, sentinel)
             elif call is Call.WITHDRAW:
                 withdraw()
                 return call
@@ -229,10 +227,10 @@ class Collections(ItemCalls):
         All reads are strongly consistent. Begin with READ if the collection is known to hold items.
         """
         if first is Call.LOOK:
-            look = self.look(partition)
-            if not look.items:
-                return "surplus" if look.sentinel else None
-            if look.sentinel:
+            items, sentinel = self.look(partition)
+            if not items:
+                return "surplus" if sentinel else None
+            if sentinel:
                 return None
         place = self.read(partition)
         if place is Place.FREE and first is Call.READ:
@@ -260,15 +258,15 @@ class Collections(ItemCalls):
             sentinels += [{name: item[name]} for item in items if self.sentinel.is_one(item)]
         return sentinels
 
-    def look(self, partition: Key) -> Seen:
-        """Read the first two items of a collection.
+    def look(self, partition: Key) -> tuple[bool, bool | None]:
+        """Read the first two items of a collection (`shown_by`).
 
         Where items are large, this reads the first item only if that is an item of a user. Then it
         is unknown whether the sentinel comes after it.
         """
         if self._items_are_large and self._first(partition, 1) == [False]:
-            return Seen(items=True, sentinel=None)
-        return Seen.of(self._first(partition, LOOK_ITEMS))
+            return True, None
+        return shown_by(self._first(partition, LOOK_ITEMS))
 
     def put(self, partition: Key) -> bool:
         """Put the sentinel if nothing has its key; False if a user's item has it."""

@@ -36,23 +36,11 @@ from keyhop.key_index.index import (
     table_with_index,
 )
 from keyhop.key_index.provisioned import Scaling, capacity_now, capacity_of, scale_again, settle
-from keyhop.key_index.registry import (
-    FENCE_SECONDS,
-    LOST,
-    Entry,
-    IsAlive,
-    Registry,
-)
-from keyhop.key_index.report import (
-    action_estimate,
-    has_rows,
-    manifest_of,
-    remaining,
-    report_of,
-)
+from keyhop.key_index.registry import FENCE_SECONDS, LOST, Entry, IsAlive, Registry
+from keyhop.key_index.report import action_estimate, has_rows, manifest_of, remaining, report_of
 from keyhop.key_index.request import Order, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.key_index.task import Kind, Walk, WalkTask
+from keyhop.key_index.task import Kind, WalkTask
 from keyhop.key_index.trust import Keeper, kept_now
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
@@ -318,8 +306,8 @@ class LifeCycle:
     def _finish_verification(self, state: Mapping[str, Any]) -> dict[str, Any]:
         order = self.order
         journal = self.journal_of(state["verified"]["run"])
-        report = report_of(order.walk("verify"), journal)
-        grace = math.ceil(self.walk("verify").grace_seconds)
+        report = report_of("verify", order, journal)
+        grace = math.ceil(self._grace_seconds)
         if report["drift"] and grace and not state.get("lookingAgain"):
             says = "waiting for the keeper, to look once more at what was wrong"
             wait = {"next": "wait", "seconds": grace, "says": says, "lookingAgain": True}
@@ -343,7 +331,7 @@ class LifeCycle:
             "report": journal.store.url(REPORT),
         }
         if order.action == "build":
-            built = report_of(order.walk("build"), self.journal_of(state["walked"]["run"]))
+            built = report_of("build", order, self.journal_of(state["walked"]["run"]))
             check_all_were_free(built)
             del built["examples"]
             result["build"] = built
@@ -413,12 +401,12 @@ class LifeCycle:
         check_place(self.connection, self.table, self.sentinel_of(self.table), self.entry.place)
 
     def _job(self, kind: Kind) -> dict[str, Any]:
-        return self.order.run_input(self.walk(kind), self.holder)
+        return self.order.run_input(kind, self._grace_seconds, self.holder)
 
-    def walk(self, kind: Kind) -> Walk:
-        """Return a walk. It waits for nobody if nobody keeps the index."""
-        grace = self.order.grace_seconds if self.keeper.mappings(self.table) else 0.0
-        return self.order.walk(kind, grace)
+    @property
+    def _grace_seconds(self) -> float:
+        """Return how long a walk waits for the keeper: not at all if nobody keeps the index."""
+        return self.order.grace_seconds if self.keeper.mappings(self.table) else 0.0
 
     def _wait(self, says: str) -> dict[str, Any]:
         # An index can take a day, and an execution's history has room for 25,000 events.

@@ -38,7 +38,6 @@ superfluous and harmless.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 GRACE_SECONDS = 10.0
@@ -66,18 +65,13 @@ class Place(Enum):
     OCCUPIED = "an item of a user"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The result of a look: whether items of users, and the sentinel (None: unknown), exist."""
+def shown_by(first_two: Sequence[bool]) -> tuple[bool, bool | None]:
+    """Return whether items of users, and the sentinel (None: unknown), exist, by a look.
 
-    items: bool
-    sentinel: bool | None
-
-    @classmethod
-    def of(cls, first_two: Sequence[bool]) -> "Seen":
-        """Return what a look has seen, by whether each of its items is the sentinel."""
-        sentinel = True if any(first_two) else (None if len(first_two) == 2 else False)
-        return cls(items=not all(first_two), sentinel=sentinel)
+    `first_two` says of each item that the look has read whether it is the sentinel.
+    """
+    sentinel = True if any(first_two) else (None if len(first_two) == 2 else False)
+    return not all(first_two), sentinel
 
 
 def first_call(only_inserts: bool) -> Call:
@@ -99,12 +93,10 @@ def after_put(place: Place) -> Call | None:
     return Call.WITHDRAW if place is Place.OCCUPIED else None
 
 
-def after_look(look: Seen) -> Call | None:
-    """Return the call after a look; None: done. A put or a delete ends a reconciliation."""
-    if look.items and look.sentinel is None:
+def after_look(items: bool, sentinel: bool | None) -> Call | None:
+    """Return the call after a look (`shown_by`); None: done. A put or a delete is the last call."""
+    if items and sentinel is None:
         return Call.READ
-    if look.items and not look.sentinel:
+    if items and not sentinel:
         return Call.PUT
-    if look.sentinel and not look.items:
-        return Call.DELETE
-    return None
+    return Call.DELETE if sentinel and not items else None

@@ -51,8 +51,7 @@ VERSION = 2
 """The version of the format of entry.json."""
 
 MOST_SWAPS = 20
-"""The maximum number of attempts of one change. More are needed only if others change the entry all
-the time."""
+"""The maximum attempts of one change: more are needed if others change the entry all the time."""
 
 LOST = "The lease on the key index is somebody else's: it seemed to have ended; start again."
 OCCUPIED = "an item of yours is in the place of a sentinel, so its collection is not in the index"

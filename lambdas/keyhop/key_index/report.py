@@ -20,7 +20,7 @@ from keyhop.key_index.keeper import Collections
 from keyhop.key_index.provisioned import Scaling, capacity_of, capacity_plan
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import INDEX, Sentinel
-from keyhop.key_index.task import MOST_NAMED, Walk
+from keyhop.key_index.task import MOST_NAMED, Kind
 from keyhop.key_index.trust import Evidence, why_not
 from keyhop.scan.reader import PageReader
 from keyhop.wording import counted
@@ -48,17 +48,17 @@ def manifest_of(journal: Journal) -> Mapping[str, Any]:
     return manifest
 
 
-def report_of(walk: Walk, journal: Journal) -> dict[str, Any]:
+def report_of(kind: Kind, order: Order, journal: Journal) -> dict[str, Any]:
     """Return the report of a walk, from its run. `repaired` is a part of `drift`."""
     manifest, plan = manifest_of(journal), journal.plan()
     prices = US_EAST_1 if plan is None else plan.prices
     usage = usage_of(manifest)
     counters = usage.counters
     missing, surplus, occupied = (int(counters[name]) for name in DRIFT)
-    drift = missing + surplus + occupied if walk.kind == "verify" else occupied
-    repairs = walk.kind == "verify" and walk.repair
+    drift = missing + surplus + occupied if kind == "verify" else occupied
+    repairs = kind == "verify" and order.repair
     return {
-        "kind": walk.kind,
+        "kind": kind,
         "collections": int(counters["collections"]),
         "drift": drift,
         "missing": missing,
@@ -220,10 +220,9 @@ def hot_text(hot: Sequence[str]) -> str:
     """Warn about indexes in which all sentinels have the same partition key."""
     return (
         f"In {', '.join(hot)} all sentinels have one partition key, which takes "
-        f"{PARTITION_WRITE_UNITS:,} write units a second at most; a write for which it has no "
-        f"room is throttled: hold the build well under that (maxWriteRate, --max-write-rate). "
-        f"Another sort key for sentinels (sentinelSortKey, --sentinel) keeps them off a key of "
-        f"yours there."
+        f"{PARTITION_WRITE_UNITS:,} write units a second at most; a write for which it has no room "
+        "is throttled: hold the build well under that (maxWriteRate, --max-write-rate). Another "
+        "sort key for sentinels (sentinelSortKey, --sentinel) keeps them off a key of yours there."
     )
 
 
@@ -251,9 +250,8 @@ def report_text(table: str, report: Mapping[str, Any]) -> str:
     lines = [_headline(table, report)]
     if report["occupied"]:
         lines.append(
-            f"  occupied  "
-            f"{counted(report['occupied'], 'collection has', 'collections have')} an item of yours "
-            f"at the sentinel's sort key: build with another one (--sentinel)"
+            f"  occupied  {counted(report['occupied'], 'collection has', 'collections have')} an "
+            "item of yours at the sentinel's sort key: build with another one (--sentinel)"
         )
     if report["late"]:
         lines.append(f"  late      {report['late']:,}: the keeper was only slow")

@@ -1,7 +1,7 @@
 """The inputs of BuildKeyIndex, VerifyKeyIndex, RemoveKeyIndex and WalkKeyIndexes. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
 from keyhop.checks import STARTED_BY, Check, Must, Truth, number, read, text, whole
@@ -10,7 +10,7 @@ from keyhop.jobs.request import JobInput, Request
 from keyhop.key_index.index import VIEWS
 from keyhop.key_index.protocol import GRACE_SECONDS
 from keyhop.key_index.registry import Action
-from keyhop.key_index.task import KINDS, LONGEST_GRACE_SECONDS, Kind, Walk
+from keyhop.key_index.task import KINDS, LONGEST_GRACE_SECONDS, WALK, Kind
 
 MOST_RATE = 1e6
 
@@ -50,16 +50,12 @@ class Order(JobInput):
         """Return the input of an execution; raise InvalidInput if it is wrong."""
         return read(ORDERS[action], job_input, JobInput.LIKE)
 
-    def walk(self, kind: Kind, grace_seconds: float | None = None) -> Walk:
-        """Return a walk of this action."""
-        grace = self.grace_seconds if grace_seconds is None else grace_seconds
-        return Walk(kind, self.repair, grace, self.max_write_rate)
-
-    def run_input(self, walk: Walk, started_by: str) -> dict[str, Any]:
+    def run_input(self, kind: Kind, grace_seconds: float, started_by: str) -> dict[str, Any]:
         """Return the input of WalkKeyIndexes. `started_by` is the holder of the lease."""
+        walk = (kind, self.repair, grace_seconds, self.max_write_rate)
         fields = {
             "table": self.table,
-            "walk": asdict(walk),
+            "walk": dict(zip(WALK, walk, strict=True)),
             "lease": started_by,
             "maxReadRate": self.max_read_rate,
             "maxConcurrency": self.max_concurrency,
@@ -112,16 +108,12 @@ ORDERS: Mapping[str, type[Order]] = {"build": Build, "verify": Verify, "remove":
 
 
 _WALK = Check(
-    lambda value: (
-        isinstance(value, Mapping)
-        and set(value) == set(Walk.__annotations__)
-        and value["kind"] in KINDS
-    ),
+    lambda value: isinstance(value, Mapping) and set(value) == set(WALK) and value["kind"] in KINDS,
     {
         "type": "object",
         "properties": {"kind": {"enum": [*KINDS]}},
-        "required": [*Walk.__annotations__],
-        "propertyNames": {"enum": [*Walk.__annotations__]},
+        "required": [*WALK],
+        "propertyNames": {"enum": [*WALK]},
     },
 )
 
@@ -156,12 +148,11 @@ class WalkInput:
     def parse(cls, job_input: object) -> Request:
         """Return the request in the input of an execution; raise InvalidInput if it is wrong."""
         parsed = read(cls, job_input, JobInput.LIKE)
-        walk = Walk(**parsed.walk)
         return Request(
             parsed.table,
             "key_index",
-            options={"walk": asdict(walk), "lease": parsed.lease},
-            wanted={"no_repair": not walk.repair or None},
+            options={"walk": dict(parsed.walk), "lease": parsed.lease},
+            wanted={"no_repair": not parsed.walk["repair"] or None},
             max_read_rate=parsed.max_read_rate,
             max_concurrency=parsed.max_concurrency,
             is_part=True,

@@ -71,11 +71,9 @@ class Sentinel:
         return cls(partition, space.sort, _value_of(space.sort, place))
 
     def key_of(self, partition: Key) -> Key:
-        """Return the key of the sentinel in the collection of `partition`."""
         return {**partition, self.sort.name: self.place}
 
     def item_of(self, partition: Key) -> Key:
-        """Return the sentinel in the collection of `partition`."""
         return {**self.key_of(partition), MARKER: MARK}
 
     def is_at_place(self, item: Mapping[str, TypedValue]) -> bool:
@@ -97,7 +95,6 @@ class Sentinel:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "Sentinel":
-        """Convert what `to_json` returns back."""
         ((name, place),) = from_json(state["place"]).items()
         (type_,) = place
         sort = KeyAttribute(name, cast(KeyType, type_))

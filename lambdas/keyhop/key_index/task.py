@@ -14,7 +14,7 @@ strongly consistent reads before it counts.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, compress
 from threading import Event, Lock
 from typing import Any, Literal, get_args
@@ -26,7 +26,7 @@ from keyhop.dynamodb.values import Key, to_json
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task, TaskOptions, TaskPlan
 from keyhop.key_index.keeper import Collections
-from keyhop.key_index.protocol import GRACE_SECONDS, Call, Place
+from keyhop.key_index.protocol import Call, Place
 from keyhop.key_index.registry import Fence
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 from keyhop.scan.reader import PageReader
@@ -37,8 +37,7 @@ Kind = Literal["build", "verify", "remove", "check"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 MOST_GRACES = 50
-"""The maximum number of pages for which one process waits. If more are wrong, no keeper is
-running."""
+"""The maximum pages for which one process waits. If more are wrong, no keeper is running."""
 
 LONGEST_GRACE_SECONDS = 60.0
 """Half of the longest slice: a page that waits must be settled in one."""
@@ -47,18 +46,13 @@ MOST_NAMED = 1000
 """Keys of each kind of drift that are noted: so many are looked at again after a verification."""
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """The kind of a walk, its limits, and whether a verification corrects the drift it finds."""
-
-    kind: Kind
-    repair: bool = True
-    grace_seconds: float = GRACE_SECONDS
-    max_write_rate: float | None = None
+WALK = ("kind", "repair", "grace_seconds", "max_write_rate")
+"""The options of a walk: its kind, whether a verification corrects the drift that it finds, for how
+long it waits for the keeper, and its limit."""
 
 
 class WalkTask(Task):
-    """Settles each collection that a page shows. Its options have the walk, and its sentinels.
+    """Settles each collection that a page shows. Its options are the walk (WALK) and its sentinels.
 
     It counts in the reader's usage: collections, missing and surplus sentinels, occupied (a user's
     item has the sentinel's key), late (the keeper was only slow), put, deleted, strong_reads, and
@@ -81,8 +75,9 @@ class WalkTask(Task):
         fence_of: Callable[[Source, str], Fence] | None = None,
     ) -> None:
         super().__init__()
-        self.walk = Walk(**options["walk"])
-        self.max_write_rate = self.walk.max_write_rate
+        self.kind, self.repair, self.grace_seconds, self.max_write_rate = (
+            options["walk"][name] for name in WALK
+        )
         if "sentinel" in options:
             self.sentinel = Sentinel.from_json(options["sentinel"])
         self._sentinel_of = sentinel_of
@@ -96,21 +91,21 @@ class WalkTask(Task):
         if self._sentinel_of is not None:
             self.sentinel = self._sentinel_of(table)
         options = {**self._options, "sentinel": self.sentinel.to_json()}
-        if self.walk.kind == "remove" and table.index(INDEX) is not None:
+        if self.kind == "remove" and table.index(INDEX) is not None:
             source = self.view(table.source(INDEX))
             return TaskPlan(source, "index", "to remove it", options)
         source = self.view(table.source())
-        return TaskPlan(source, "skip", f"to {self.walk.kind} the key index", options)
+        return TaskPlan(source, "skip", f"to {self.kind} the key index", options)
 
     def view(self, source: Source) -> Source:
         """Task.view: read what identifies sentinels, or only the sentinels of an index."""
         if source.index is not None:
             return replace(source, only=self.sentinel.item_of({}))
         attributes = (self.sentinel.sort.name, MARKER)
-        return replace(source, attributes=attributes, pairs=self.walk.kind == "verify")
+        return replace(source, attributes=attributes, pairs=self.kind == "verify")
 
     def settings(self) -> Mapping[str, Any]:
-        return {"no_repair": not self.walk.repair}
+        return {"no_repair": not self.repair}
 
     def start(self, reader: PageReader) -> None:
         self._reader = reader
@@ -119,7 +114,7 @@ class WalkTask(Task):
             self._connection,
             reader.source.name,
             self.sentinel,
-            writes=Budget(_finite(self.walk.max_write_rate)),
+            writes=Budget(_finite(self.max_write_rate)),
             item_bytes=reader.source.mean_item_bytes,
             patience=reader.patience,
             stop=reader.stop,
@@ -147,14 +142,14 @@ class WalkTask(Task):
         self._collections.limit_writes(max_rate)
 
     def _visited(self, page: Page, counts: Counter[str], put_right: Counter[str]) -> Page:
-        if self.walk.kind == "remove":
+        if self.kind == "remove":
             # Rows that are deleted will not be found again; collections of the table will.
             self._remove(page, put_right if self._reader.source.index else counts)
             return page
         empty: set[int] = set()
-        if self.walk.kind == "build":
+        if self.kind == "build":
             self._build(page, counts)
-        elif self.walk.kind == "check":
+        elif self.kind == "check":
             self._check(page, counts)
         else:
             empty = self._verify(page, counts, put_right)
@@ -211,12 +206,12 @@ class WalkTask(Task):
                 if kind := self._collections.wrong(page.keys[number], first):
                     wrong[number] = kind
         if wrong and self._may_wait():
-            self._collections.pause(self.walk.grace_seconds)
+            self._collections.pause(self.grace_seconds)
             second_looks = {number: self._collections.wrong(page.keys[number]) for number in wrong}
             counts["late"] += sum(kind is None for kind in second_looks.values())
             wrong = {number: kind for number, kind in second_looks.items() if kind is not None}
         for number, kind in wrong.items():
-            if self.walk.repair and kind != "occupied":
+            if self.repair and kind != "occupied":
                 self._repair(kind, page.keys[number], counts, put_right)
             else:
                 self._count(kind, page.keys[number], counts)
@@ -224,10 +219,7 @@ class WalkTask(Task):
 
     def _repair(self, kind: str, key: Key, counts: Counter[str], put_right: Counter[str]) -> None:
         call = self._collections.reconcile(
-            key,
-            Call.LOOK,
-            looks_again=True,
-            wrote=lambda: self._count(kind, key, put_right),
+            key, Call.LOOK, looks_again=True, wrote=lambda: self._count(kind, key, put_right)
         )
         self._book()
         if call in (None, Call.WITHDRAW):
@@ -236,7 +228,7 @@ class WalkTask(Task):
     def _may_wait(self) -> bool:
         with self._lock:
             self._graces += 1
-            return self.walk.grace_seconds > 0 and self._graces <= MOST_GRACES
+            return self.grace_seconds > 0 and self._graces <= MOST_GRACES
 
     def _count(self, kind: str, key: Key, counts: Counter[str]) -> None:
         counts[kind] += 1

@@ -7,7 +7,7 @@ index is not trusted, and the keys are found by hopping, which is always correct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.errors import CannotStart
@@ -243,17 +243,22 @@ def kept_by(keepers: tuple[Follower, ...]) -> dict[str, str]:
 
 
 class Keeper:
-    """The function that maintains an index, with the changes that an action of the life cycle may
-    make. This base class changes nothing.
+    """The function that maintains an index, as the command sees it, which does not change it.
+
+    Args:
+        watch: Finds the functions that follow a stream; None where there can be none.
+        accepts_unseen: Whether the user accepts that it is unknown whether there is a keeper.
 
     Attributes:
-        watch: Finds the functions that follow a stream; None where there can be none.
         turns_stream_on: Whether a table without a stream gets one, which is turned off with the
             index.
     """
 
-    watch: Watch | None
-    turns_stream_on: ClassVar[bool] = False
+    turns_stream_on = False
+
+    def __init__(self, watch: Watch | None, accepts_unseen: bool = False) -> None:
+        self.watch = watch
+        self._accepts_unseen = accepts_unseen
 
     def attach(self, table: Table, sentinel: Sentinel) -> bool:
         """Attach the keeper to the table; return False if it must be called again."""
@@ -261,6 +266,19 @@ class Keeper:
 
     def check_may_detach(self, table: Table) -> None:
         """Raise CannotStart if a function follows the table that must not be stopped here."""
+        keepers = self._keepers(table)
+        if keepers:
+            names = ", ".join(sorted({keeper.function for keeper in keepers}))
+            raise CannotStart(
+                f"A keeper follows the table's stream and would put the sentinels back: {names}. "
+                f"Start the state machine RemoveKeyIndex of its deployment."
+            )
+        if keepers is None and not self._accepts_unseen:
+            raise CannotStart(
+                "It cannot be seen from here whether a keeper follows the table's stream, which "
+                "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
+                f'know of none, give accept="{UNSEEN_KEEPER}".'
+            )
 
     def detach(self, table: Table) -> bool:
         """Detach the keeper from the table; return False if it must be called again."""
@@ -268,11 +286,16 @@ class Keeper:
 
     def mappings(self, table: Table) -> int:
         """Return the number of event source mappings of the keeper."""
-        raise NotImplementedError
+        return len(self._keepers(table) or ())
 
     def shares_stream(self, table: Table) -> bool:
         """Return whether another function reads the stream of the table."""
         return True
+
+    def _keepers(self, table: Table) -> tuple[Follower, ...] | None:
+        if self.watch is None or table.stream is None:
+            return ()
+        return self.watch.followers(table.stream)
 
 
 def kept_now(keeper: Keeper, table: Table) -> dict[str, str]:
@@ -283,64 +306,34 @@ def kept_now(keeper: Keeper, table: Table) -> dict[str, str]:
     return kept_by(watch.followers(stream) or ())
 
 
-@dataclass(frozen=True, slots=True)
 class MappedKeeper(Keeper):
-    """The keeper function of a deployment, with its event source mappings."""
+    """The keeper function of a deployment, which is changed by its event source mappings."""
 
     turns_stream_on = True
-    mappings_of: Mappings
-    watch: Watch | None
+
+    def __init__(self, mappings: Mappings, watch: Watch | None) -> None:
+        super().__init__(watch)
+        self._mappings = mappings
 
     def attach(self, table: Table, sentinel: Sentinel) -> bool:
         if table.stream is None:
             return False
         place = modified_at(sentinel.sort.name, sentinel.place)
-        return self.mappings_of.attach(table.stream, place)
+        return self._mappings.attach(table.stream, place)
+
+    def check_may_detach(self, table: Table) -> None:
+        return
 
     def detach(self, table: Table) -> bool:
-        return self.mappings_of.detach(_stream_of(table))
+        return self._mappings.detach(_stream_of(table))
 
     def shares_stream(self, table: Table) -> bool:
-        return table.stream is not None and bool(self.mappings_of.others(table.stream))
+        return table.stream is not None and bool(self._mappings.others(table.stream))
 
     def mappings(self, table: Table) -> int:
-        return len(self.mappings_of.of_table(_stream_of(table)))
+        return len(self._mappings.of_table(_stream_of(table)))
 
 
 def _stream_of(table: Table) -> str:
     """Return the ARN of the table's stream, or one like it, to find mappings to deleted ones."""
     return table.stream or f"{table.arn}/stream/none"
-
-
-@dataclass(frozen=True, slots=True)
-class OthersKeeper(Keeper):
-    """A keeper of a deployment, which the command does not change.
-
-    If it is unknown whether there is one, the user may accept that.
-    """
-
-    watch: Watch | None
-    accepts_unseen: bool
-
-    def check_may_detach(self, table: Table) -> None:
-        keepers = self._keepers(table)
-        if keepers:
-            names = ", ".join(sorted({keeper.function for keeper in keepers}))
-            raise CannotStart(
-                f"A keeper follows the table's stream and would put the sentinels back: {names}. "
-                f"Start the state machine RemoveKeyIndex of its deployment."
-            )
-        if keepers is None and not self.accepts_unseen:
-            raise CannotStart(
-                "It cannot be seen from here whether a keeper follows the table's stream, which "
-                "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
-                f'know of none, give accept="{UNSEEN_KEEPER}".'
-            )
-
-    def mappings(self, table: Table) -> int:
-        return len(self._keepers(table) or ())
-
-    def _keepers(self, table: Table) -> tuple[Follower, ...] | None:
-        if self.watch is None or table.stream is None:
-            return ()
-        return self.watch.followers(table.stream)

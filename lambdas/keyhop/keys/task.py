@@ -148,9 +148,8 @@ class KeysTask(Task):
         other_rows = usage.counters["rows_elsewhere"]
         if plan.method == "index" and other_rows and other_rows == usage.items:
             raise BrokenPromise(
-                f"The key index has {counted(other_rows, 'row')}, but none with the "
-                f"sentinels' sort key: it "
-                f"was built with another one (sentinel=, sentinelSortKey)."
+                f"The key index has {counted(other_rows, 'row')}, but none with the sentinels' "
+                "sort key: it was built with another one (sentinel=, sentinelSortKey)."
             )
         if "trust" in plan.options:
             self._check_trust(plan.table, plan.options["trust"])

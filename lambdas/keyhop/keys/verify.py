@@ -43,8 +43,7 @@ if TYPE_CHECKING:  # the command checks its run without boto3
     from keyhop.jobs.runs import Runs
 
 Reported = Callable[[int], dict[str, Key]]
-"""Returns the keys of the run in a drawn segment, by their names. Segments are numbered in the
-order of the draw."""
+"""Returns the keys of the run in a drawn segment (by its number in the draw), by their names."""
 
 FEWEST_ITEMS = 100
 
@@ -217,7 +216,14 @@ def verify(
     Raises:
         BrokenPromise: A part of the run is damaged.
     """
-    look = within.plan() or _begun(within, plan, verdict.drawn)
+    look = within.plan()
+    if look is None:
+        count = verdict.drawn
+        options = {"drawn": random.Random().sample(range(plan.segments), count)}
+        why = "to check the run"
+        look = begun_within(
+            within, plan, task="verify", method="scan", reason=why, segments=count, options=options
+        )
     drawn = look.options["drawn"]
     groups = {group_of(segment, plan.segments, plan.groups) for segment in drawn}
     rows = Rows(journal, plan).load(sorted(groups))
@@ -251,18 +257,6 @@ def verify(
     keys_reported = sum(map(rows.count, drawn))
     verdict.keys = keys_reported + verdict.missing + verdict.appeared - verdict.surplus
     return True
-
-
-def _begun(within: Journal, plan: RunPlan, count: int) -> RunPlan:
-    return begun_within(
-        within,
-        plan,
-        task="verify",
-        method="scan",
-        reason="to check the run",
-        segments=count,
-        options={"drawn": random.Random().sample(range(plan.segments), count)},
-    )
 
 
 def _settle(

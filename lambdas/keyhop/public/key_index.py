@@ -40,7 +40,7 @@ from keyhop.key_index.report import (
 from keyhop.key_index.request import Build, Order, Remove, Verify, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import LONGEST_GRACE_SECONDS, WalkTask
-from keyhop.key_index.trust import OthersKeeper
+from keyhop.key_index.trust import Keeper
 from keyhop.public.deployment import BUCKET, FAILURE_QUEUE, find_outputs
 from keyhop.public.runs import OwnStop, Progress, check_estimate, complete, opened_job, waiting
 from keyhop.public.tables import IndexRecord, OpenTable, open_table
@@ -635,7 +635,7 @@ class _Action:
             self._table,
             index._place,
             index._registry,
-            OthersKeeper(index._record.watch, self.accepts_unseen),
+            Keeper(index._record.watch, self.accepts_unseen),
             self._journals.__getitem__,
             self._name,
             index._record.is_alive,
@@ -667,7 +667,7 @@ class _Action:
         ) as job:
             job.prepare(may_be_finished=self._resume)
             complete(job, ACTIVITIES[kind], index._progress, index._say, self._expected)
-        report = report_of(life_cycle.order.walk(kind), job.journal)
+        report = report_of(kind, life_cycle.order, job.journal)
         self._expected = report["collections"]
         self._journals[name] = job.journal
         self.reports[kind] = with_earlier_round(report, self.reports.get(kind))

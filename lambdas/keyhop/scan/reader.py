@@ -98,11 +98,7 @@ class PageReader:
         return page
 
     def send(
-        self,
-        operation: str,
-        parameters: Mapping[str, Any],
-        units: float,
-        over: Event | None = None,
+        self, operation: str, parameters: Mapping[str, Any], units: float, over: Event | None = None
     ) -> tuple[dict[str, Any], float]:
         """Send a Scan or Query that is paid for as a page; return its answer and its read units.
 
@@ -194,10 +190,7 @@ class PageReader:
 
 
 def _fixed_parameters(source: Source) -> dict[str, Any]:
-    parameters: dict[str, Any] = {
-        "TableName": source.name,
-        "ReturnConsumedCapacity": "TOTAL",
-    }
+    parameters: dict[str, Any] = {"TableName": source.name, "ReturnConsumedCapacity": "TOTAL"}
     if source.whole:
         parameters["Select"] = "ALL_ATTRIBUTES"
     else:

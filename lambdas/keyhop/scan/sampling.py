@@ -188,9 +188,9 @@ class Survey:
                 break
             step = advance(self._reader.source.space, position, page, self._hop)
             fresh = page.runs[len(page.runs) - len(step.keys) :]
-            collections.extend(SeenCollection(items, cut=False) for items in fresh)
+            collections.extend((items, True) for items in fresh)
             if fresh and step.position is not None:
-                collections[-1] = SeenCollection(fresh[-1], cut=True)
+                collections[-1] = fresh[-1], False
             units += page.units
             pages += 1
             if page.runs:

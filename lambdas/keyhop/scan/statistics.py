@@ -129,17 +129,9 @@ class Interval:
         return Interval(self.mean * factor, self.low * factor, self.high * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class SeenCollection:
-    """An item collection of which a sample saw `items` items; cut: there may be more."""
-
-    items: int
-    cut: bool
-
-    @property
-    def rank(self) -> tuple[int, bool]:
-        """Return a sort key: by length; of equal lengths, cut ones (may be longer) first."""
-        return self.items, not self.cut
+SeenCollection = tuple[int, bool]
+"""How many items of an item collection a sample saw, and whether these are all. So collections sort
+by length; of equal lengths, those of which more may follow come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,13 +315,12 @@ def forecast(
 
 def _drawn(sample: Sequence[SeenCollection], chance: random.Random) -> Iterator[int]:
     """Yield lengths; cut ones are "redistributed to the right" to longer ones (Efron 1967)."""
-    by_length = sorted(sample, key=lambda collection: collection.rank)
-    ranks = [collection.rank for collection in by_length]
-    for collection in chance.choices(sample, k=SIMULATED_KEYS):
-        while collection.cut:
-            no_shorter = bisect_right(ranks, collection.rank)
-            if no_shorter == len(ranks):
-                collection = SeenCollection(ENDLESS, cut=False)
+    by_length = sorted(sample)
+    for items, is_whole in chance.choices(sample, k=SIMULATED_KEYS):
+        while not is_whole:
+            no_shorter = bisect_right(by_length, (items, is_whole))
+            if no_shorter == len(by_length):
+                items, is_whole = ENDLESS, True
             else:
-                collection = by_length[chance.randrange(no_shorter, len(ranks))]
-        yield collection.items
+                items, is_whole = by_length[chance.randrange(no_shorter, len(by_length))]
+        yield items

@@ -25,8 +25,7 @@ from keyhop.retries import repeat
 from keyhop.storage.store import CHUNK_BYTES, Version
 
 PIECE_BYTES = 8 << 20
-"""The size of the pieces in which a larger part is uploaded. S3 accepts 10,000 pieces of at least
-5 MB."""
+"""The size of the pieces of a larger part; S3 accepts 10,000 pieces of at least 5 MB."""
 
 _TRANSFER = TransferConfig(
     multipart_threshold=PIECE_BYTES, multipart_chunksize=PIECE_BYTES, max_concurrency=2
@@ -75,15 +74,14 @@ class Bucket:
             self._client.put_object(**self._at(name), Body=content)
 
     def read(self, name: str) -> bytes | None:
-        with self._explained():
-            body = self._open(name)
-            return None if body is None else b"".join(body.iter_chunks(CHUNK_BYTES))
+        version = self.look(name)
+        return None if version is None else version.content
 
     def chunks(self, name: str) -> Iterator[bytes]:
         with self._explained():
-            body = self._open(name)
-            if body is not None:
-                yield from body.iter_chunks(CHUNK_BYTES)
+            answer = self._get(name)
+            if answer is not None:
+                yield from answer["Body"].iter_chunks(CHUNK_BYTES)
 
     def span(self, name: str, start: int, size: int) -> bytes | None:
         with self._explained():
@@ -144,10 +142,6 @@ class Bucket:
                     raise
                 return False
         return True
-
-    def _open(self, name: str) -> Any:
-        answer = self._get(name)
-        return None if answer is None else answer["Body"]
 
     def _get(self, name: str, **more: str) -> Any:
         try:

@@ -3,7 +3,6 @@
 import json
 import time
 from collections import Counter
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from keyhop.checks import STARTED_BY
 from keyhop.errors import CannotStart, IndexBusy, IndexNotFound, InvalidInput
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import MARKER, Sentinel
-from keyhop.key_index.task import Walk
 from keyhop.streams import event_source as attach
 
 from testing.databases import Database
@@ -255,7 +253,7 @@ def test_a_table_without_key_index_is_refused(
 ) -> None:
     dynamodb.collections(table_name, [2] * 5)
     machines.machine.places = {}
-    walk = asdict(Walk("build"))
+    walk = {"kind": "build", "repair": True, "grace_seconds": 10.0, "max_write_rate": None}
     with pytest.raises(InvalidInput, match="keyIndex"):
         machines.start("build", {"table": table_name})
     with pytest.raises(InvalidInput, match="keyIndex"):
