@@ -596,7 +596,7 @@ def _nothing_done(group: int, max_read_rate: float | None, seconds: float) -> st
             "maxReadRate, or lower the map's concurrency"
         )
     else:
-        advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
+        advice = "give workers more time (workerTimeoutSeconds), or read on your own machine"
     return f"Group {group} could do nothing in {counted(seconds, 'second')}: {advice}."
 
 

@@ -221,8 +221,8 @@ def hot_text(hot: Sequence[str]) -> str:
     return (
         f"In {', '.join(hot)} all sentinels have one partition key, which takes "
         f"{PARTITION_WRITE_UNITS:,} write units a second at most; a write for which it has no "
-        f"room is throttled: hold the build well under that (maxWriteRate, --max-write-rate). "
-        f"Another sort key for sentinels (sentinelSortKey, --sentinel) keeps them off a key of "
+        f"room is throttled: limit the write rate of the build to much less. "
+        f"Another sort key for sentinels keeps them off a key of "
         f"yours there."
     )
 
@@ -253,7 +253,7 @@ def report_text(table: str, report: Mapping[str, Any]) -> str:
         lines.append(
             f"  occupied  "
             f"{counted(report['occupied'], 'collection has', 'collections have')} an item of yours "
-            f"at the sentinel's sort key: build with another one (--sentinel)"
+            f"at the sentinel's sort key: build with another one"
         )
     if report["late"]:
         lines.append(f"  late      {report['late']:,}: the keeper was only slow")
