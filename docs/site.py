@@ -23,7 +23,7 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 OUT = ROOT / "out"
 PAGES = OUT / "pages"
-COPIED = ("*.md", "*.svg", "*.json")
+COPIED = ("*.md", "*.svg", "*.json", "*.css")
 OF_THE_PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 WIDE: Any = {"terminal_width": 100, "max_content_width": 100}
 

@@ -155,7 +155,7 @@ class Results(Construct):
                 description=f"The partition keys that {config.stack_name} found",
             ),
         )
-        self._keys_table().add_resource_dependency(database)
+        self._keys_table().node.add_dependency(database)
 
     def _own_bucket(self, config: Config) -> s3.Bucket:
         # SSE-S3 and not SSE-KMS: a customer managed key would cost a request for each of many small

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from aws_cdk import Acknowledgment, Aws, Stack, Token, Validations
+import aws_cdk
+from aws_cdk import Aws, Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -34,13 +35,24 @@ ARNS_OF_A_STATEMENT = 12
 CDK moves whole statements into managed policies when the policy of a role gets too large (see
 limits.py)."""
 
+Validations: Any = getattr(aws_cdk, "Validations", None)
+"""The CDK's acknowledgments of findings; None before 2.251, which has none."""
+
 _WHOLE_ITEMS_NEVER = {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"}
 
 
 def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
-    """Give cdk-nag the reason why its `rules` are not followed here."""
-    for rule in rules:
-        Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
+    """Give cdk-nag the reason why its `rules` are not followed here, if the CDK can take it.
+
+    A CDK before 2.266 refuses rules with an ARN.
+    """
+    for rule in rules if Validations else ():
+        acknowledgment = aws_cdk.Acknowledgment(id=rule, reason=reason)
+        try:
+            Validations.of(construct).acknowledge(acknowledgment)
+        except RuntimeError as error:
+            if "InvalidValidationId" not in str(error):
+                raise
 
 
 def allow(

@@ -9,15 +9,28 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
-from aws_cdk import App, CfnCondition, CfnParameter, CfnResource, DefaultStackSynthesizer, Fn, Stack
+from aws_cdk import (
+    App,
+    CfnCondition,
+    CfnParameter,
+    CfnResource,
+    DefaultStackSynthesizer,
+    Fn,
+    ICfnRuleConditionExpression,
+    Stack,
+)
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from . import limits
-from .config_values import ConfigError
+from .config import Config
+from .config_values import LOG_RETENTION_DAYS, ConfigError
 from .deployment import KeyEnumeration
 from .key_index import KeyIndex
 from .layer import LayerError
@@ -34,6 +47,8 @@ OUT = ROOT / "out" / "template"
 PREFIX = "keyhop/"
 """The default prefix of the uploaded objects."""
 TABLE_NAME = "[a-zA-Z0-9_.-]{3,255}"
+MAX_COST = "KEYHOP_MAX_COST"
+"""The variable of functions with the setting maxCost."""
 
 
 class TemplateStack(Stack):
@@ -70,6 +85,23 @@ class TemplateStack(Stack):
                 assert isinstance(resource, CfnResource)
                 state = Fn.condition_if(f"HasTable{number}", "ENABLED", "DISABLED")
                 resource.add_property_override("State", state)
+        self._add_alarm_email()
+
+    def _add_alarm_email(self) -> None:
+        email = CfnParameter(
+            self, "AlarmEmail", default="", description="The address for alarms, or nothing"
+        )
+        (topic,) = (each.ref for each in self.node.find_all() if isinstance(each, sns.CfnTopic))
+        subscription = sns.CfnSubscription(
+            self,
+            "AlarmsByEmail",
+            topic_arn=topic,
+            protocol="email",
+            endpoint=email.value_as_string,
+        )
+        subscription.cfn_options.condition = CfnCondition(
+            self, "HasAlarmEmail", expression=_is_given(email)
+        )
 
     def _name(self, number: int) -> str:
         """Return the name of a table; a missing one is the first table's, which changes nothing."""
@@ -85,14 +117,43 @@ class TemplateStack(Stack):
         )
         if is_required:
             return parameter.value_as_string
-        is_given = Fn.condition_not(Fn.condition_equals(parameter.value_as_string, ""))
-        condition = CfnCondition(self, f"HasTable{number}", expression=is_given)
+        condition = CfnCondition(self, f"HasTable{number}", expression=_is_given(parameter))
         name = Fn.condition_if(condition.logical_id, parameter.value_as_string, Fn.ref("Table1"))
         return name.to_string()
 
 
+def _is_given(parameter: CfnParameter) -> ICfnRuleConditionExpression:
+    """Return the condition that a parameter is not empty."""
+    return Fn.condition_not(Fn.condition_equals(parameter.value_as_string, ""))
+
+
+def _add_options(template: Mapping[str, Any]) -> None:
+    """Add parameters for the settings that are numbers, with the defaults of keyhop.json."""
+    template["Parameters"]["MaxCost"] = {
+        "Type": "Number",
+        "Default": Config.max_cost,
+        "MinValue": 0.01,
+        "Description": "The maximum cost of a run in dollars, if its input has none",
+    }
+    template["Parameters"]["LogRetentionDays"] = {
+        "Type": "Number",
+        "Default": Config.log_retention_days,
+        "AllowedValues": [*LOG_RETENTION_DAYS],
+        "Description": "The days for which logs are kept",
+    }
+    for resource in template["Resources"].values():
+        properties = resource.get("Properties", {})
+        variables = properties.get("Environment", {}).get("Variables", {})
+        if MAX_COST in variables:
+            variables[MAX_COST] = {"Ref": "MaxCost"}
+        if resource["Type"] == "AWS::Logs::LogGroup":
+            properties["RetentionInDays"] = {"Ref": "LogRetentionDays"}
+
+
 def write(folder: Path) -> None:
     """Write both templates and the zip files of their code, and print the progress.
+
+    A zip file beside the folder has all of it, for somebody who has no checkout.
 
     Raises:
         ConfigError: A template is too large.
@@ -106,13 +167,17 @@ def write(folder: Path) -> None:
             app = App(outdir=assembly, analytics_reporting=False, stack_traces=False)
             TemplateStack(app, NAME, with_key_index)
             template = app.synth().get_stack_by_name(NAME).template
+            _add_options(template)
             limits.check_template(template, MOST_TABLES)
             (folder / f"{name}.template.json").write_text(json.dumps(template, indent=1) + "\n")
             files = json.loads((Path(assembly) / f"{NAME}.assets.json").read_text())["files"]
             for digest, file in files.items():
                 if file["source"]["packaging"] == "zip" and not (folder / f"{digest}.zip").exists():
                     unpacked = Path(assembly) / file["source"]["path"]
+                    print(f"Code of {name}: {digest[:8]}.zip ...", flush=True)
                     shutil.make_archive(str(folder / digest), "zip", unpacked)
+    print(f"All files in one: {folder.name}.zip ...", flush=True)
+    shutil.make_archive(str(folder), "zip", folder)
 
 
 def launch_link(bucket: str, region: str) -> str:
@@ -141,7 +206,8 @@ def main(bucket: str = "BUCKET", region: str = "REGION") -> int:
         return 1
     folder = OUT.relative_to(ROOT)
     print(
-        f"""Written to {folder}. Upload it to a bucket of yours, in the region of the tables:
+        f"""Written to {folder}, and all of it to {folder}.zip, for somebody without a checkout.
+Upload it to a bucket of yours, in the region of the tables:
 
   aws s3 cp --recursive {folder} s3://{bucket}/{PREFIX}
 

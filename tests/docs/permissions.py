@@ -281,7 +281,24 @@ def beyond(calls: Iterable[Call], name: str) -> list[Call]:
 
 
 def write_calls(name: str, calls: Iterable[Call]) -> None:
-    Path(__file__).with_name(name).write_text(to_json(calls))
+    path = Path(__file__).with_name(name)
+    path.write_text(to_json(with_others(calls, json.loads(path.read_text()))))
+
+
+def with_others(calls: Iterable[Call], recorded: Mapping[str, Any]) -> set[Call]:
+    """The calls, and those of the record about state machines that they do not name: of a stack
+    with other capabilities. Callers and state machines that are gone are left out.
+    """
+    new = {*calls}
+    callers, machines = {call.caller for call in new}, {*map(_machine, new)}
+    old = (Call(who, *one) for who, ones in recorded.items() if who in callers for one in ones)
+    return new | {call for call in old if _machine(call) in {*STACK_MACHINES} - machines}
+
+
+def _machine(call: Call) -> str:
+    """The state machine of a call, or nothing."""
+    found = re.search(r"(?:stateMachine|execution):Keyhop-(\w+)", call.resource)
+    return found[1] if found else ""
 
 
 if __name__ == "__main__":

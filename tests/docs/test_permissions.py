@@ -22,6 +22,7 @@ from tests.docs.permissions import (
     page,
     policies,
     policy,
+    with_others,
 )
 
 
@@ -103,6 +104,20 @@ def test_permissions_need_names(command: str, names: dict, said: str) -> None:
 def test_the_command_prints_the_policy(capsys: pytest.CaptureFixture) -> None:
     assert main(["permissions", "keys", "--table", "Orders"]) == 0
     assert json.loads(capsys.readouterr().out) == keyhop.permissions("keys", "Orders")
+
+
+def test_a_new_record_keeps_what_a_stack_of_fewer_state_machines_cannot_show() -> None:
+    def calls(who: str, *resources: str) -> list[Call]:
+        arn = "arn:aws:states:eu-west-1:111122223333"
+        return [Call(who, "states:DescribeExecution", f"{arn}:{one}") for one in resources]
+
+    lacking = calls("lists", "stateMachine:Keyhop-ForEachKey", "execution:Keyhop-ForEachKey:e1")
+    gone = calls("lists", "stateMachine:Keyhop-Gone", "execution:Keyhop-EnumerateKeys:e1")
+    gone.append(Call("lists", "s3:GetObject", "arn:aws:s3:::old"))
+    recorded = {"lists": [[one.action, one.resource] for one in (*lacking, *gone)]}
+    recorded["forgotten"] = recorded["lists"]
+    new = calls("lists", "stateMachine:Keyhop-EnumerateKeys")
+    assert with_others(new, recorded) == {*new, *lacking}
 
 
 def _recorded(name: str) -> Iterator[Call]:

@@ -1,6 +1,7 @@
 """The templates of `make template`: parameters for tables and code, nothing of the CDK's own."""
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -8,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from infra import template
+from infra.config import Config
 from tests.infra.template import Deployed
 
 
@@ -38,6 +40,35 @@ def test_all_code_lies_beside_it_and_is_asked_for_by_parameters(written: Deploye
     keys = {one["S3Key"]["Fn::Sub"] for one in code}
     assert keys == {f"${{CodePrefix}}{path.name}" for path in folder.glob("*.zip")}
     assert len(keys) == 2
+
+
+def test_one_file_has_all_of_it(folder: Path):
+    with zipfile.ZipFile(folder.with_suffix(".zip")) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+    assert names == {path.name for path in folder.iterdir()}
+
+
+def test_options_are_parameters_with_the_defaults_of_the_settings(written: Deployed):
+    parameters = written.body["Parameters"]
+    assert parameters["MaxCost"]["Default"] == Config.max_cost
+    assert parameters["LogRetentionDays"]["Default"] == Config.log_retention_days
+    functions = written.of_type("AWS::Lambda::Function").values()
+    variables = [one["Properties"].get("Environment", {}).get("Variables", {}) for one in functions]
+    limits = [one["KEYHOP_MAX_COST"] for one in variables if "KEYHOP_MAX_COST" in one]
+    groups = written.of_type("AWS::Logs::LogGroup").values()
+    retentions = [one["Properties"]["RetentionInDays"] for one in groups]
+    assert limits == [{"Ref": "MaxCost"}] * len(limits) != []
+    assert retentions == [{"Ref": "LogRetentionDays"}] * len(retentions) != []
+
+
+def test_alarms_are_sent_by_e_mail_if_there_is_an_address(written: Deployed):
+    assert written.body["Parameters"]["AlarmEmail"]["Default"] == ""
+    (subscription,) = written.of_type("AWS::SNS::Subscription").values()
+    assert subscription["Condition"] == "HasAlarmEmail"
+    assert subscription["Properties"]["Endpoint"] == {"Ref": "AlarmEmail"}
+    assert written.body["Conditions"]["HasAlarmEmail"] == {
+        "Fn::Not": [{"Fn::Equals": [{"Ref": "AlarmEmail"}, ""]}]
+    }
 
 
 def test_the_link_to_the_console_names_the_uploaded_template_and_the_bucket():

@@ -237,6 +237,34 @@ def test_cloudwatch_is_asked_last_and_what_it_cannot_tell_adds_no_shard(
         assert cloudwatch.asked == 1, "it has a value a minute"
 
 
+@pytest.mark.parametrize(
+    ("cloudwatch", "says"),
+    [
+        (CloudWatch([60 * 10.0], [100.0]), "within minutes instead of seconds"),
+        (None, "no shards are added, unless cloudwatch= is given"),
+    ],
+)
+def test_a_client_that_reads_no_reasons_is_reported_once(
+    cloudwatch: CloudWatch | None, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = table_of(Told(always(throttle())), patience=30, cloudwatch=cloudwatch)
+    for _ in range(2):
+        with pytest.raises(ClientError):
+            put(table)
+    (warning,) = (record.message for record in caplog.records if "reason" in record.message)
+    assert says in warning
+    assert "1.40.10" in warning
+
+
+def test_a_throttle_with_a_reason_after_one_without_is_not_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    table = table_of(Told(lambda name, _: throttle(*[HOT] * (name == "delete_item"))), patience=5)
+    with pytest.raises(ClientError):
+        put(table)
+    assert "reason" not in caplog.text
+
+
 def test_a_table_that_is_too_small_is_raised_once_within_its_bounds() -> None:
     client = Told(always(throttle("TableWriteProvisionedThroughputExceeded")))
     client.table["ProvisionedThroughput"] = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 100}

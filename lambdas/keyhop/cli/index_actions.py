@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
-from keyhop.cli.options import Options
+from keyhop.cli.options import Options, with_flags
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, Stop, stop_on_signals
@@ -137,7 +137,7 @@ class IndexCommand(Session):
             self.put_out(report, lambda: text)
             return DONE
         verify = f"keyhop index verify {self.table.name}"
-        self.put_out(result.to_json(), lambda: result.text(self.table.name, verify))
+        self.put_out(result.to_json(), lambda: with_flags(result.text(self.table.name, verify)))
         return DONE if result.is_clear else FAILED
 
     def status(self) -> int:

@@ -341,9 +341,10 @@ max_read_rate = limit(
 )
 max_cost = limit(
     "--max-cost DOLLARS",
-    help="do not begin if the least estimate is higher, and stop when this is spent (exit status "
-    "4). Reads and writes of DynamoDB count, from zero at each start. With --remote: do not begin "
-    "if the highest estimate, of all services, is higher (default: the limit of the deployment)",
+    help="do not begin if the least estimate is higher (of a re-key, the only one), and stop when "
+    "this is spent (exit status 4). Reads and writes of DynamoDB count, from zero at each start. "
+    "With --remote: do not begin if the highest estimate, of all services, is higher (default: the "
+    "limit of the deployment)",
     type=positive,
 )
 max_write_rate = limit(

@@ -263,6 +263,7 @@ def start(**options: Any) -> None:
     Without it this process copies alone, and nothing follows: writes to TABLE are missed until
     verify.
     """
+    shared.check_place(options["remote"], ())
 
 
 @action(

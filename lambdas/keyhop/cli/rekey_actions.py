@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhop import RekeyStatus
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED, INTERRUPTED
-from keyhop.cli.options import Options
+from keyhop.cli.options import Options, with_flags
 from keyhop.cli.output import is_text, printable, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.runs_actions import Beside, exit_status_of, follow, put_out_start
@@ -151,9 +151,9 @@ class RekeyCommand(Session):
 
     def _gate_facts(self, gates: Iterable[Mapping[str, Any]]) -> Facts:
         for gate in gates:
-            yield gate["name"], gate["says"]
+            yield gate["name"], with_flags(gate["says"])
             if "remedy" in gate:
-                yield "", gate["remedy"]
+                yield "", with_flags(gate["remedy"])
             if gate["name"] == "stragglers":
                 for straggler in self.rekey.status().examples()["bypassed"]:
                     yield "", f"{json_text(straggler['key'])} in the {straggler['side']}"
@@ -178,7 +178,7 @@ class RekeyCommand(Session):
         result = self.rekey.create(**self._given(*names))
         if not result.dry_run:
             return self.status()
-        self._print(result.to_json(), likeness_lines)
+        self._print(result.to_json(), lambda report: map(with_flags, likeness_lines(report)))
         return FAILED if result.obstacles else DONE
 
     def start(self) -> Status:
@@ -215,7 +215,7 @@ class RekeyCommand(Session):
             return DONE
         self._print(result.to_json(), lambda report: [*lines(report), cost_line(result)])
         for note in result.notes:
-            self.say(note)
+            self.say(with_flags(note))
         return DRIFT_FOUND if result.obstacles else DONE
 
     def throttle(self) -> int:
@@ -247,7 +247,9 @@ class RekeyCommand(Session):
 
     def _tell(self, status: RekeyStatus) -> int:
         shows_keys = getattr(self.options, "show_keys", None) == FULL
-        self._print(status.to_json(shows_keys), lambda report: status_lines(status, shows_keys))
+        self._print(
+            status.to_json(shows_keys), lambda report: status_lines(status, shows_keys, with_flags)
+        )
         return DONE
 
     def cutover(self) -> Status:
@@ -270,7 +272,9 @@ class RekeyCommand(Session):
         if result.run is not None:
             stages = Stages(self.rekey.pair, lambda: self._progress().control, time.monotonic)
             return self._follow(result.run, self._served_there, stages)
-        self._print(result.to_json(), lambda report: change_lines(self.rekey.pair, report))
+        self._print(
+            result.to_json(), lambda report: map(with_flags, change_lines(self.rekey.pair, report))
+        )
         if result.obstacles:
             return DRIFT_FOUND
         return DONE if result.is_done or result.dry_run else FAILED

@@ -568,7 +568,7 @@ def scan_segments(
         report(plan, None)
         note_examples(journal, task, f"g{number}-{worker}")
     if not is_done and not group.has_moved and seconds > 0.5 * working_seconds(remaining_seconds):
-        advice = "give workers more time (workerTimeoutSeconds), or read with keyhop keys"
+        advice = "give workers more time (workerTimeoutSeconds), or read on your own machine"
         if max_read_rate is not None:
             advice = (
                 "a worker's share of maxReadRate does not pay for a page in that time, so raise "

@@ -259,12 +259,12 @@ def too_slow(plan: RunPlan, keys: int) -> str:
     if plan.method == "parts":
         return (
             f"There was no time left after {keys:,} physical keys were folded, in one place: list "
-            f"the keys without logical, or with keyhop keys, which has no deadline."
+            f"the keys without logical, or on your own machine, where there is no deadline."
         )
     return (
         f"There was no time left after {counted(keys, 'key')} of earlier slices were remembered, "
         "to tell which keys of the index are new: read it with more time (workerTimeoutSeconds), "
-        "or with keyhop keys, which has no deadline."
+        "or on your own machine, where there is no deadline."
     )
 
 

@@ -221,8 +221,8 @@ def hot_text(hot: Sequence[str]) -> str:
     return (
         f"In {', '.join(hot)} all sentinels have one partition key, which takes "
         f"{PARTITION_WRITE_UNITS:,} write units a second at most; a write for which it has no room "
-        "is throttled: hold the build well under that (maxWriteRate, --max-write-rate). Another "
-        "sort key for sentinels (sentinelSortKey, --sentinel) keeps them off a key of yours there."
+        "is throttled: limit the write rate of the build to much less. Another sort key for "
+        "sentinels keeps them off a key of yours there."
     )
 
 
@@ -251,7 +251,7 @@ def report_text(table: str, report: Mapping[str, Any]) -> str:
     if report["occupied"]:
         lines.append(
             f"  occupied  {counted(report['occupied'], 'collection has', 'collections have')} an "
-            "item of yours at the sentinel's sort key: build with another one (--sentinel)"
+            "item of yours at the sentinel's sort key: build with another one"
         )
     if report["late"]:
         lines.append(f"  late      {report['late']:,}: the keeper was only slow")

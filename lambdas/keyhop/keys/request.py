@@ -84,7 +84,7 @@ class KeysInput(RunInput):
         rules = {
             f"{accept} {STALE_INDEX} is for {method} index: give that too": self.accept
             and not by_index,
-            f"{dry_run} samples the table; keyhop index status describes the key index": (
+            f"{dry_run} samples the table; the status of the key index describes that": (
                 by_index and self.dry_run
             ),
             f"{separator} and {metadata} are for {logical}: give that too": (

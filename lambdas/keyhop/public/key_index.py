@@ -231,7 +231,7 @@ class KeyIndex:
         """Return the state of the index, and what the last verification found."""
         table, where = self._table_now(), self._registry.store.url("")
         if not self._record.is_shared:
-            where += " (this machine alone; of a deployment: give --stack)"
+            where += " (of this machine alone; that of a deployment: name its stack)"
         report, text = status_report(table, self._record.evidence(table), where)
         why_not = report["why_not"]
         return IndexStatus(table.bare_name, report["index"], why_not is None, why_not, report, text)
@@ -257,9 +257,9 @@ class KeyIndex:
             max_read_rate: The maximum read units a second.
             output: A directory for the walks, which can then be resumed.
             resume: Continue the unfinished walks in `output`.
-            max_cost: Raise BudgetSpent before anything is written if the action costs more dollars
-                of reads and writes for sure, and otherwise when it has cost so many. Requests that
-                are in flight then are paid, too.
+            max_cost: Raise BudgetSpent before anything is written if the lower end of the estimate
+                is more dollars of reads and writes, and otherwise when it has cost so many.
+                Requests that are in flight then are paid, too.
 
         Raises:
             IndexBusy: Another call or execution has the lease.

@@ -84,9 +84,9 @@ FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"
 
 ALONE = (
     "No function follows {} here: what was written since the copy began is missing in {}, until "
-    "keyhop rekey verify finds and repairs it while nobody writes."
+    "verify finds and repairs it while nobody writes."
 )
-NOBODY = "no deployment is known to follow it (start --remote)"
+NOBODY = "no deployment is known to follow it (start with remote=True)"
 
 _LEASE = Must(number(10, 60), "a number of seconds from 10 to 60")
 _DAYS = Must(number(0), "a number of days, 0 or more")
@@ -344,8 +344,10 @@ class Rekey:
             max_write_rate: The maximum write units a second.
             max_read_rate: The maximum read units a second.
             max_cost: Raise BudgetSpent before anything is read or written if the estimate is more
-                dollars of reads and writes, and otherwise when it has cost so many. Requests that
-                are in flight then are paid, too. A deployment refuses by the upper end of its
+                dollars of reads and writes, and otherwise when it has cost so many. This estimate
+                has no interval: it is made of the size and the number of items that DynamoDB
+                reports, which are up to six hours old. Requests that are in flight at the maximum
+                are paid, too. A deployment refuses by the upper end of its
                 estimate, of all services.
             functions: The file of the template's functions, if it has any: only this text runs.
             output: A directory for the run, which can then be resumed.

@@ -37,7 +37,7 @@ FOUND = {
     "repaired": "of these were repaired",
     "unsettled": "were written at every look, and are not settled: verify with repair settles them",
     "in_flight": "were in flight: no difference",
-    "bypassed": "of these have a straggler: not repaired; status --show-keys full names them",
+    "bypassed": "of these have a straggler: not repaired; the status with keys names them",
     "unmappable": "have no form under the other key",
     "irreversible": "could not go back as they are",
     "left_out": "left out by the template",
@@ -56,13 +56,17 @@ SERVES = "open: {serves} serves"
 ALWAYS_SHOWN = ("missing", "surplus", "changed")
 
 
-def status_lines(status: RekeyStatus, show_keys: bool = False) -> Iterator[str]:
-    """Return the status for a person."""
+def status_lines(
+    status: RekeyStatus, show_keys: bool = False, sentence: Callable[[str], str] = str
+) -> Iterator[str]:
+    """Return the status for a person; `sentence` writes the names of arguments in sentences."""
     yield f"{status.pair.source} -> {status.pair.destination}: {status.phase}"
-    yield from aligned(_status_facts(status, show_keys), "  ", WIDTH)
+    yield from aligned(_status_facts(status, show_keys, sentence), "  ", WIDTH)
 
 
-def _status_facts(status: RekeyStatus, show_keys: bool) -> Iterator[tuple[str, str]]:
+def _status_facts(
+    status: RekeyStatus, show_keys: bool, sentence: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
     control = status.control
     examples = status.examples() if show_keys else {}
     yield "means", status.means
@@ -93,11 +97,11 @@ def _status_facts(status: RekeyStatus, show_keys: bool) -> Iterator[tuple[str, s
     for straggler in examples.get("bypassed", ()):
         yield "", f"{json_text(straggler['key'])} at {_moment(straggler['at'])} UTC"
     for trouble in status.troubles:
-        yield "trouble", trouble
+        yield "trouble", sentence(trouble)
     command, reason = status.next_step
     yield "safe", status.safe
     yield "next", command
-    yield "", reason
+    yield "", sentence(reason)
 
 
 def _followed(status: RekeyStatus) -> str:
@@ -187,7 +191,7 @@ def compared_lines(pair: Pair, counts: Mapping[str, int]) -> Iterator[str]:
     remaining = differing - counts.get("repaired", 0)
     if differing:
         is_left = f"{counted(remaining, 'difference')} left" if remaining else "all repaired"
-        yield f"  {is_left}; keyhop rekey status says what comes next"
+        yield f"  {is_left}; the status says what comes next"
 
 
 def difference_count(counts: Mapping[str, int]) -> int:
@@ -248,8 +252,8 @@ def likeness_lines(report: Mapping[str, Any]) -> Iterator[str]:
     for row in report["rows"]:
         yield f"  {row['what'].ljust(width)}  {row['fate']}: {row['says']}"
         if row["accept"]:
-            words = " or ".join(row["accept"])
-            yield f"  {' ' * width}  to go on all the same: --accept {words}"
+            words = " or ".join(f'accept="{word}"' for word in row["accept"])
+            yield f"  {' ' * width}  to go on all the same: {words}"
         if row["command"]:
             yield f"  {' ' * width}  by hand: {row['command']}"
 

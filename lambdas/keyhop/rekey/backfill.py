@@ -100,7 +100,7 @@ class BackfillTask(RekeyTask):
         if not control.replicating and NO_STREAM not in accepted:
             raise CannotStart(
                 "Nothing replicates yet, so the backfill would miss what is written meanwhile: "
-                "begin with keyhop rekey start, which turns that on first (or accept "
+                "begin with start, which turns that on first (or accept "
                 f"{NO_STREAM}, and let a verification repair what it finds)."
             )
         if SHARDS not in accepted:
@@ -319,7 +319,7 @@ def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:
         raise CannotStart(
             f"Table {source.bare_name!r} is sharded: its items lie under physical keys, which "
             "end with a shard's number, and would be re-keyed by those. Bring each key back "
-            "to one shard first (keyhop shards drain), or, if the template's match takes the "
+            "to one shard first (drain it), or, if the template's match takes the "
             f"suffix apart, accept {SHARDS}."
         )
 

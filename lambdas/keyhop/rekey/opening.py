@@ -61,7 +61,7 @@ def plan_of(side: SideTable, destination: str) -> Pair:
     except TableNotFound as error:
         raise CannotStart(
             f"There is no re-key into table {destination!r}: its side table "
-            f"{destination + SIDE_SUFFIX!r} is not there. Begin with: keyhop rekey create"
+            f"{destination + SIDE_SUFFIX!r} is not there. Begin with create."
         ) from error
 
 

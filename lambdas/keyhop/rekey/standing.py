@@ -106,7 +106,7 @@ def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
     """Return the gate for unexamined writes to the other table; `why_not` is empty without any."""
     says = why_not or "all writes to the table that does not serve were checked for stragglers"
     remedy = (
-        f"wait, or --accept {STRAGGLERS}: then stragglers that are found later may overwrite "
+        f'wait, or give accept="{STRAGGLERS}": then stragglers that are found later may overwrite '
         "items of the serving table"
     )
     return _gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
@@ -449,14 +449,14 @@ class RekeyStatus:
         else:
             says = f"the {control.serving} serves, and writes to it are "
             says += "replicated" if control.replicating else "not replicated"
-            remedy = "keyhop rekey start"
+            remedy = "start"
         if self.figure(ENDING):
-            remedy = f"let keyhop rekey {self.figure(ENDING)['how']} come to its end"
+            remedy = f"let {self.figure(ENDING)['how']} come to its end"
         return _gate("stage", is_ready, says, remedy)
 
     def _verified_gate(self) -> Gate:
         if why_not := self.why_not_verified:
-            remedy = "keyhop rekey verify, until it finds no difference"
+            remedy = "verify, until it finds no difference"
             return Gate("verified", False, why_not, remedy)
         age = self.now - float(self.figure(VERIFIED)["at"])
         return Gate("verified", True, f"0 differences {duration(max(0.0, age))} ago")
@@ -468,8 +468,8 @@ class RekeyStatus:
             wants = "wants" if count == 1 else "want"
             says = f"{counted(count, 'item')} {wants} a key that another item has"
             remedy = (
-                "wait a minute; items that are still here then collide under the template: keyhop "
-                "rekey status --show-keys full names some"
+                "wait a minute; items that are still here then collide under the template: the "
+                "status with keys names some"
             )
             return _gate("claims", not count, says, remedy)
         says = (
@@ -479,8 +479,7 @@ class RekeyStatus:
         if colliding:
             says += f"; {counted(colliding, 'other item')} collide, or will be settled soon"
         remedy = (
-            "keyhop rekey status --show-keys full names them: change or delete these items, and "
-            "wait for a minute"
+            "change or delete these items, which the status with keys names, and wait for a minute"
         )
         return Gate("claims", False, says, remedy)
 
@@ -493,12 +492,12 @@ class RekeyStatus:
             )
             if self.unmappable and not self.unmapped:
                 says += ", as the last comparison has found"
-                remedy += "; then keyhop rekey verify"
+                remedy += "; then verify"
             return _gate("unmappable", not self.unmappable, says, remedy)
         says = f"going back would lose {items}, which cannot be mapped back"
         remedy = (
             "add the attributes that the template's inverse needs, or accept that the items are "
-            f"lost: --accept {UNMAPPED}"
+            f'lost: accept="{UNMAPPED}"'
         )
         return _gate("would lose", UNMAPPED in accept or not self.unmappable, says, remedy)
 
@@ -515,9 +514,9 @@ class RekeyStatus:
             f"{serving}, in about {counted(settling_seconds(count), 'second')}"
         )
         remedy = (
-            f"keyhop rekey status --show-keys full names them: repeat in the {serving} the writes "
-            f"that you need; then --accept {STRAGGLERS} settles them, and what only the {to} has "
-            f"is lost. Without settling, what the {serving} has would be lost"
+            f"the status with keys names them: repeat in the {serving} the writes that you need; "
+            f'then accept="{STRAGGLERS}" settles them, and what only the {to} has is lost. '
+            f"Without settling, what the {serving} has would be lost"
         )
         if formless := sum(not straggler.has_form for straggler in unsettled):
             says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
@@ -542,7 +541,7 @@ class RekeyStatus:
             return Gate("lag", True, says)
         remedy = "wait; if it stays behind, look at the throttles and the capacity of that table"
         if self.is_copying:
-            remedy = "slow the copy down (keyhop rekey throttle), or wait"
+            remedy = "slow the copy down (throttle), or wait"
             if self.pace.reason:
                 remedy = "wait, as the copy does, or is slowed by itself"
         return _gate("lag", lag < LAG_SECONDS, says, remedy)
@@ -552,7 +551,7 @@ class RekeyStatus:
             says = "the failure queue cannot be read from here"
             return Gate("failures", False, says, "allow sqs:GetQueueAttributes on it")
         says = f"{counted(self.failed, 'batch', 'batches')} wait in the failure queue"
-        remedy = "remove the cause, then keyhop rekey redrive"
+        remedy = "remove the cause, then redrive"
         return _gate("failures", not self.failed, says, remedy)
 
     def _streams_gate(self) -> Gate | None:
@@ -560,7 +559,7 @@ class RekeyStatus:
             return None
         wrong = [f"{direction}: {why}" for direction, why in self.mapped.items() if why]
         says = "; ".join(wrong) or "both streams are followed"
-        remedy = "run keyhop rekey start --remote, which makes the functions follow the streams"
+        remedy = "start with remote=True, which makes the functions follow the streams"
         if self.control.serving == "destination":  # where start is refused
             remedy = (
                 "enable the event source mapping of the function Replicate on that stream; its log "
@@ -583,7 +582,8 @@ class RekeyStatus:
             return Gate("routers", True, f"{says}; no number is expected")
         says += f", {expected} are expected"
         remedy = (
-            "see that all writers use the router (docs/reference/rekey-router.md), or give --expect"
+            "see that all writers use the router (docs/reference/rekey-router.md), or give the "
+            "number of those that do with expect="
         )
         return _gate("routers", at_this == len(self.alive) == expected, says, remedy)
 
@@ -599,7 +599,7 @@ class RekeyStatus:
         if repair and not self.control.replicating:
             return (
                 "Nothing replicates at the moment, and what repairs is what replicates: start, or "
-                "resume, that first (keyhop rekey start), or verify without repair."
+                "resume, that first, or verify without repair."
             )
         if self.is_copying:
             return (
@@ -644,7 +644,7 @@ class RekeyStatus:
         if turned + window > self.now:
             return (
                 f"The cutover was {duration(self.now - turned)} ago: complete comes "
-                f"{duration(window)} after it (--window), as until then there is a way back."
+                f"{duration(window)} after it (window_days=), as until then there is a way back."
             )
         late = [each for each in self.stragglers if each.at > self.now - QUIET_SECONDS]
         if late:
@@ -779,7 +779,7 @@ class RekeyStatus:
             return "create --template FILE", "with the arguments of the first time: it continues"
         if phase == "created":
             return "start", (
-                "it copies the items. With --remote a deployment follows the writes meanwhile; "
+                "it copies the items. With remote=True a deployment follows the writes meanwhile; "
                 "without it nobody may write"
             )
         if phase == "paused":
@@ -828,11 +828,11 @@ class RekeyStatus:
         if not self.figure(DEPLOYMENT):
             return "status", (
                 "wait, and look again. If the process that copies is gone, start again: with "
-                "--resume if it had an output directory"
+                "resume=True if it had an output directory"
             )
         return "status", (
-            f"wait, and look again. keyhop runs show {self.figure(BACKFILL)['run']} says whether "
-            "the run has failed; if so, start again with --resume and the name of the run"
+            f"wait, and look again. If the deployment's run {self.figure(BACKFILL)['run']} has "
+            "failed, start again with resume= and its name"
         )
 
     def _next_after_cutover(self) -> tuple[str, str]:

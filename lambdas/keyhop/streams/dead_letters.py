@@ -69,7 +69,7 @@ class Reworked:
         if self.failed:
             lines.append(f"  {self.failed:,} still fail, and stay in the queue: {self.why}")
         if self.forgotten:
-            fate = "deleted" if self.discarded else "left; delete them with --discard-old"
+            fate = "deleted" if self.discarded else "left; delete them with discard_old=True"
             lines.append(
                 f"  {self.forgotten:,} point to records that the stream has forgotten ({fate}): "
                 f"{remedy} finds what they would have told"

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.rekey.control import Control
@@ -40,15 +41,12 @@ class Pairs:
         told = [str(one) for one in arguments]
         numbers = [one for one in told[:1] if one[:1].isdigit() or one == "none"]
         asked = [] if not yes or action in NEVER_ASK else ["--yes"]
-        return keyhop(
-            "rekey",
-            action,
-            self.source,
-            *numbers,
-            *("--to", self.destination, "--endpoint-url", self.database.url, "--region", REGION),
-            *told[len(numbers) :],
-            *asked,
-        )
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("AWS_ENDPOINT_URL_DYNAMODB", self.database.url)
+            return keyhop(
+                *("rekey", action, self.source, *numbers, "--to", self.destination),
+                *("--region", REGION, *told[len(numbers) :], *asked),
+            )
 
     def status(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self.rekey("status", "-f", "json").out)

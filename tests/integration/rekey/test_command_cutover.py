@@ -46,7 +46,7 @@ def test_a_cutover_looks_at_its_gates_and_is_refused_at_a_shut_one(
         assert result.status == 3, result.err
         text = result.out.decode()
         assert "SHUT  verified" in text
-        assert "do: keyhop rekey verify" in text
+        assert "do: verify" in text
         assert "open  claims" in text
     assert pairs.side.control() == before
     told = json.loads(pairs.rekey("cutover", "--dry-run", "-f", "json").out)

@@ -43,6 +43,12 @@ def test_start_remote_records_the_deployment_and_later_commands_act_there(
     assert "  stack        Keyhop" in pairs.rekey("status").lines
 
 
+def test_an_endpoint_of_the_command_line_is_refused_with_remote(pairs: Pairs) -> None:
+    refused = pairs.rekey("start", "--remote", "--endpoint-url", pairs.database.url)
+    assert refused.status == 2
+    assert "--endpoint-url does not work with --remote: a deployment reads" in refused.err
+
+
 def test_a_copy_is_followed_to_its_end(pairs: Pairs, template: Path, states: States) -> None:
     made(pairs, template)
     states.outputs["RekeyBackfill"] = {"outcomes": {"copied": 30}, "cost": COST}

@@ -167,7 +167,7 @@ def test_a_batch_of_new_items_is_one_look_and_one_write(
     assert client.operations == {"batch_get_item": 1}
     with pytest.raises(CannotStart, match="one table only"):
         table.batch_get_item(RequestItems={"other": {"Keys": keys}})
-    with pytest.raises(AttributeError, match="keyhop keys TABLE --logical"):
+    with pytest.raises(AttributeError, match="list_keys with logical=True"):
         table.scan()
     with pytest.raises(CannotStart, match="overwrite_by_pkeys"):
         table.batch_writer(overwrite_by_pkeys=["v"])

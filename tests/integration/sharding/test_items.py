@@ -151,6 +151,6 @@ def test_a_table_with_a_key_index_is_refused_and_no_other_index_is(
         return Place(dynamodb, name, **more)
 
     item = {"path": "/f", "at": "a"}
-    with pytest.raises(CannotStart, match=r"has a key index.*keyhop index remove"):
+    with pytest.raises(CannotStart, match=r"has a key index.*remove the index first"):
         place(table_name, "keyhop-keys").table().put_item(Item=item)
     place(f"{table_name}-own", "of-my-own").table().put_item(Item=item)

@@ -73,5 +73,5 @@ def test_no_sentence_contradicts_another(name: str) -> None:
     if not state.figure("deployment"):
         assert "  followed by  nobody" in lines
         assert "writes are followed" not in everything
-    if any("start --remote" in trouble for trouble in state.troubles):
+    if any("start with remote=True" in trouble for trouble in state.troubles):
         assert state.control.serving == "source", "start is refused after a cutover"

@@ -107,7 +107,7 @@ def test_a_lag_does_not_prevent_a_rollback() -> None:
     [
         (None, "capacity"),
         (COPIED["backfill"], "capacity"),
-        ({"run": "r", "ended": None}, "rekey throttle"),
+        ({"run": "r", "ended": None}, "slow the copy down (throttle)"),
     ],
 )
 def test_only_a_copy_that_runs_is_to_be_slowed_down(backfill: dict | None, advice: str) -> None:

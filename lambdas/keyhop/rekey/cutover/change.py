@@ -304,7 +304,7 @@ class Change:
             else "claims remain"
         )
         if stragglers:
-            remains = "a write has bypassed the routers (keyhop rekey status --show-keys full)"
+            remains = "a write has bypassed the routers: the status with keys names it"
         return Evidence(seen_for, True, batches, claims, stragglers), remains
 
     def _open(self, turned: Control, began: float | None) -> Next:
@@ -344,6 +344,6 @@ def _rehearsed(rehearsal: Rehearsal, maximum: float) -> Gate:
         f"each of {counted(rehearsal.shards, 'shard')} of the stream has shown a marker after "
         f"{rehearsal.seconds:.1f} seconds; {maximum:g} are left for it in a freeze"
     )
-    remedy = "wait until it is quicker, or give a longer --freeze-limit"
+    remedy = "wait until it is quicker, or give a larger freeze_limit="
     is_open = rehearsal.seconds <= maximum
     return Gate("drain", is_open, says, "" if is_open else remedy)

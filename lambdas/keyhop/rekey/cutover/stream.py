@@ -34,7 +34,7 @@ class StreamCalls(ItemCalls):
         """Return the ARN of the stream, or raise CannotStart if the table has none."""
         arn = self._table_described.get("LatestStreamArn")
         if not arn:
-            raise CannotStart(f"Table {self._table!r} has no stream: keyhop rekey start.")
+            raise CannotStart(f"Table {self._table!r} has no stream: start turns it on.")
         return str(arn)
 
     @property

@@ -259,7 +259,7 @@ def obstacles(
     if is_sharded:
         blocks.append(
             "the table is sharded: bring each key back to one shard first, or let the template's "
-            "match take the suffix apart (--accept shards of start)"
+            "match take the suffix apart, and let start accept shards"
         )
     try:
         check_stream_view(table)
@@ -283,7 +283,9 @@ def notes_on(
         )
     notes += [f"readers of the stream cannot all be seen: {why}" for why in readers.unseen]
     if features.kinesis:
-        notes.append("a Kinesis data stream gets the changes of the source: see create --dry-run")
+        notes.append(
+            "a Kinesis data stream gets the changes of the source: see a dry run of create"
+        )
     if features.ttl is not None:
         notes.append(f"items expire by {features.ttl}: on the new table after the cutover only")
     if has_key_index(table.description):

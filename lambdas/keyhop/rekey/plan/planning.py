@@ -136,7 +136,7 @@ class RekeyPlan:
             examples = iter(["", "Items before and after:", *example_lines(self)])
         elif self.examples:
             keys = self._example_keys(show_keys)
-            head = "Items before and after, by digests of their keys (--show-keys full shows them):"
+            head = "Items before and after, by digests of their keys (show_keys shows them):"
             examples = iter(["", head, *(f"  {before} -> {after}" for before, after in keys)])
         return "\n".join([*lines(self), *examples])
 
@@ -362,7 +362,7 @@ def _collisions(plan: RekeyPlan) -> str:
         return f"{pairs} of items would get the same key"
     if collisions.at_most is None:
         return "unknown"
-    return f"about {pairs}, at most {collisions.at_most:,.0f}; --full counts them"
+    return f"about {pairs}, at most {collisions.at_most:,.0f}; a full plan counts them"
 
 
 def _costs(plan: RekeyPlan) -> list[str]:

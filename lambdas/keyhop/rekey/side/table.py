@@ -77,8 +77,8 @@ class SideTable(Batches, Claims):
         row = self._row(layout.CONTROL, layout.CONTROL)
         if row is None:
             raise CannotStart(
-                f"The side table {self._table!r} has no control item: keyhop rekey create writes "
-                "it, if there was no cutover yet."
+                f"The side table {self._table!r} has no control item: create writes it, if "
+                "there was no cutover yet."
             )
         try:
             return Control.from_json(body_of(row))

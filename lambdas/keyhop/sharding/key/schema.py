@@ -63,8 +63,8 @@ def check_indexes(description: Mapping[str, Any], names: Sequence[str]) -> None:
     if has_key_index(description):
         table = description["TableName"]
         raise CannotStart(
-            f"The table {table!r} has a key index, and so it cannot be sharded: take that away "
-            f"first, by `keyhop index remove {table}`."
+            f"The table {table!r} has a key index, and so it cannot be sharded: remove the "
+            "index first."
         )
     indexes = {index["IndexName"]: index for index in indexes_of(description)}
     for name in names:

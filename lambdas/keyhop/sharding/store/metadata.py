@@ -405,6 +405,6 @@ class Metadata:
     def _lost(self) -> MetadataLost:
         return MetadataLost(
             f"The shard metadata of a key is gone from {self.table}, and so items of "
-            f"{self.schema.table} would be found in part only: keyhop shards recover, or "
-            "keyhop.Shards in Python, makes it anew from the table's keys."
+            f"{self.schema.table} would be found in part only: recover the shards, "
+            "which rebuilds it from the table's keys."
         )

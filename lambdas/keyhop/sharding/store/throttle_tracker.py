@@ -49,6 +49,7 @@ class ThrottleTracker:
     requests: Requests = field(init=False)
     pressure: Pressure = field(init=False)
     _warned_of_index: bool = False
+    _warned_of_reasons: bool = False
     _keys: "OrderedDict[Any, _KeyState]" = field(default_factory=OrderedDict)
     _passing: Lock = field(default_factory=Lock)
     _lock: Lock = field(default_factory=Lock)
@@ -236,6 +237,14 @@ class ThrottleTracker:
         if probed is None:
             return Cause.UNKNOWN
         cause = policy.cause_of(probed.response)
+        if cause is None and not self._warned_of_reasons:
+            self._warned_of_reasons = True
+            logger.warning(
+                "throttling errors give no reason, which boto3's clients read from 1.40.10 on: %s",
+                "shards are added within minutes instead of seconds, by the metrics of CloudWatch"
+                if self.capacity.cloudwatch is not None
+                else "no shards are added, unless cloudwatch= is given, which takes minutes",
+            )
         return cause or policy.cause_by_consumption(*self.capacity.consumption())
 
     def _probe(self, physical: Mapping[str, TypedValue]) -> ClientError | None:
