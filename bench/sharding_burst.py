@@ -5,6 +5,7 @@ back-off, the same demand. Only where they write differs.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,6 +99,7 @@ class Outcome:
     reports: int = 0
     claims: int = 0
     by_second: list[int] = field(default_factory=list)
+    by_moment: Counter[int] = field(default_factory=Counter)
     acknowledged: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
 
@@ -139,7 +141,7 @@ def burst(way: Way, seed: int = SEED) -> Outcome:
     schedule.run()
     began = int(EPOCH) + CALM_SECONDS
     throttled = model.by_second(TABLE, refused=True)
-    accepted = model.by_second(TABLE)
+    accepted = outcome.by_moment
     outcome.throttles = sum(throttled.values())
     _judge(outcome, began, accepted, throttled)
     outcome.claims = client.claims
@@ -187,6 +189,7 @@ def _writer(
             try:
                 put({"path": KEY, "accessed": f"{number:02}-{count:06}"})
                 outcome.acknowledged.append(f"{number:02}-{count:06}")
+                outcome.by_moment[int(clock.time())] += 1
             except ClientError:
                 outcome.given_up += 1
             if in_burst:

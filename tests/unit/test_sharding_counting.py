@@ -16,7 +16,7 @@ from tests.unit.test_sharding_protocol import (
     DRAIN_AND_GROWTH,
     GROWTH,
     TO_TWO,
-    URGENT_TWICE,
+    TWICE,
 )
 
 
@@ -38,7 +38,7 @@ SLOW = Adder("a", slow=True)
 
 SCENARIOS = {
     "growth": (GROWTH, counter(("x",), (), adders=[A, B])),
-    "urgent growth twice": (URGENT_TWICE, counter(("x",), (), (), adders=[A, B])),
+    "growth twice": (TWICE, counter(("x",), (), (), adders=[A, B])),
     "drain, an add": (DRAIN, counter(("x",), ("y",), adders=[A], movers=1)),
     "drain, two movers": (DRAIN, counter((), ("y", "z"), adders=[A], movers=2)),
     "drain, two adds": (DRAIN, counter(("x",), ("y",), adders=[A, B], movers=1)),

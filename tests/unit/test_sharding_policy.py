@@ -102,7 +102,7 @@ def test_shards_are_added_only_by_all_of_its_rules(
     action, following = decide(policy, known, hot(policy, hits, accepted), NOW, known_for)
     if action is Action.GROW:
         assert hits >= policy.threshold
-        assert known.phase in (Phase.STEADY, Phase.OPENED, Phase.WIDENED)
+        assert known.phase in (Phase.STEADY, Phase.OPENED, Phase.OPENED)
         assert known_for >= policy.cooldown
         assert known_for >= known.settle
         assert known.number < following <= min(policy.most, 8 * known.number)
@@ -144,7 +144,7 @@ def test_fast_growth_ends_near_to_what_is_needed(number: int, factor: float) -> 
         at += 15
         pressure = max(1.0, needed / shards.number)
         following = AsMeasured().next_count(shards, at, pressure)
-        grown = shards.grown(following, at, urgently=True)
+        grown = shards.grown(following, at)
         shards = grown.advanced(at + 5).advanced(at + 10)
     assert shards.number <= needed + 2
 

@@ -247,6 +247,7 @@ def decide(
     recent: RecentAttempts,
     now: float,
     known_for: float,
+    counted_for: float,
     at: float = 0.0,
     asked: bool = False,
 ) -> tuple[Action, int]:
@@ -266,8 +267,8 @@ def decide(
         if wait > 0 or (shards.phase is Phase.MOVING and recent.throttled_seconds < lasting):
             return Action.WAIT, shards.number
         return Action.REOPEN, shards.number
-    is_cooling = known_for + TELL_SECONDS < policy.cooldown and not shards.is_new
-    is_growing = shards.phase not in (Phase.STEADY, Phase.OPENED, Phase.WIDENED)
+    is_cooling = counted_for + TELL_SECONDS < policy.cooldown and not shards.is_new
+    is_growing = shards.phase not in (Phase.STEADY, Phase.OPENED)
     if is_cooling or is_growing or recent.share < LEAST_SHARE:
         return Action.WAIT, shards.number
     if shards.number >= policy.most:
@@ -279,7 +280,7 @@ def decide(
             shards.number,
         )  # so that all processes have reported before growth may start
     is_sure = is_measured or recent.lasting >= min(SURE_SECONDS, policy.window / 2)
-    is_cooling = known_for < policy.cooldown and not shards.is_new
+    is_cooling = counted_for < policy.cooldown and not shards.is_new
     if wait > 0 or is_cooling or not is_sure:
         return Action.WAIT, shards.number
     number = policy.growth.next_count(shards, now, recent.pressure(at))

@@ -25,7 +25,7 @@ MOST_KEYS = 1_000
 """The maximum number of keys whose throttles are counted."""
 PROBE_SECONDS = 1.0
 """The minimum time between two probes of one key."""
-REFRESH_SECONDS = 0.5
+REFRESH_SECONDS = 0.25
 """The time between two reads of a key's metadata during a change that delays writes."""
 
 
@@ -101,15 +101,15 @@ class ThrottleTracker:
         if cause is not Cause.HOT_KEY:
             return
         self.requests.usage.count(hot_throttles=1)
-        action, number, pressure = self._counted(state, record, situation, first)
+        action, number = self._counted(state, record, situation, first)
         if action is Action.ASK:
-            action, number, pressure = self._asked_others(state, logical, record)
+            action, number = self._asked_others(state, logical, record)
         if action is Action.AT_MAXIMUM:
             self.requests.usage.count(at_maximum=1)
         if action not in (Action.GROW, Action.REOPEN) or not state.busy.acquire(blocking=False):
             return
         try:
-            self._change(logical, record, number, pressure)
+            self._change(logical, record, number)
         except MetadataChanged:
             pass  # the new metadata is cached
         except (ClientError, BotoCoreError) as error:
@@ -120,8 +120,8 @@ class ThrottleTracker:
 
     def _counted(
         self, state: _KeyState, record: KeyMetadata, situation: tuple[int, bool], first: bool
-    ) -> tuple[Action, int, float]:
-        """Count a throttle; return the action, the new shard count, and the pressure."""
+    ) -> tuple[Action, int]:
+        """Count a throttle; return the action and the new shard count."""
         with self._lock:
             if state.situation != situation:
                 state.recent.clear()
@@ -136,13 +136,13 @@ class ThrottleTracker:
 
     def _asked_others(
         self, state: _KeyState, logical: TypedValue, record: KeyMetadata
-    ) -> tuple[Action, int, float]:
+    ) -> tuple[Action, int]:
         """Decide as `_counted`, by the observations of all processes."""
         with self._lock:
             demand = state.recent.demand
             news = None if demand is None else demand.news(self.requests.clock.monotonic())
         if demand is None or news is None:
-            return Action.WAIT, record.shards.number, 1.0
+            return Action.WAIT, record.shards.number
         pooled = self.pressure.add(logical, record.version, news)
         with self._lock:
             demand.pooled = pooled or Sums()
@@ -152,13 +152,19 @@ class ThrottleTracker:
 
     def _decided(
         self, state: _KeyState, record: KeyMetadata, has_asked: bool = False
-    ) -> tuple[Action, int, float]:
+    ) -> tuple[Action, int]:
         clock, recent = self.requests.clock, state.recent
         now, known_for = clock.monotonic(), self.metadata.known_for(record)
-        decision = policy.decide(
-            self.policy, record.shards, recent, clock.time(), known_for, now, has_asked
+        return policy.decide(
+            self.policy,
+            record.shards,
+            recent,
+            clock.time(),
+            known_for,
+            now - record.counted_since,
+            now,
+            has_asked,
         )
-        return *decision, recent.pressure(now)
 
     def pass_on(self, logical: TypedValue, record: KeyMetadata) -> KeyMetadata:
         """End a phase that ends after a time, and return the present metadata. One thread does
@@ -166,8 +172,6 @@ class ThrottleTracker:
         """
         if record.shards.phase not in PASSING or self.metadata.unsettled(record) > 0:
             return record
-        if record.shards.phase in (Phase.OPENED, Phase.WIDENED) and self._is_hot(logical):
-            return record  # more shards are needed: the next growth may start in this phase
         if not self._passing.acquire(blocking=False):
             return record
         try:
@@ -181,26 +185,21 @@ class ThrottleTracker:
         finally:
             self._passing.release()
 
-    def _is_hot(self, logical: TypedValue) -> bool:
-        state = self._keys.get(canonical(logical))
-        return state is not None and len(state.recent.throttles) >= self.policy.threshold
-
     def _is_on_its_way(self, record: KeyMetadata) -> bool:
-        """Return whether writers do not use new shards yet, or create items at twice the cost."""
-        phase, is_log = record.shards.phase, self.metadata.placement.append_only
-        if phase is Phase.WIDENED or (phase is Phase.OPENED and is_log):
+        """Return whether some writers may not use the new shards yet."""
+        if record.shards.phase is Phase.OPENED:
             return self.metadata.known_for(record) < record.shards.settle / 2
         return record.shards.phase in PASSING
 
-    def refresh(self, logical: TypedValue, record: KeyMetadata) -> None:
+    def refresh(self, logical: TypedValue) -> None:
         """Read the metadata early if a phase delays writes, because the phase may have ended."""
+        record = self.metadata.of(logical, register=True)
         age = self.requests.clock.monotonic() - record.requested
-        if record.shards.phase in PASSING and age >= REFRESH_SECONDS:
+        may_have_ended = self.metadata.unsettled(record) <= record.shards.settle / 2
+        if record.shards.phase in PASSING and may_have_ended and age >= REFRESH_SECONDS:
             self.metadata.of(logical, fresh=True)
 
-    def _change(
-        self, logical: TypedValue, record: KeyMetadata, number: int, pressure: float
-    ) -> None:
+    def _change(self, logical: TypedValue, record: KeyMetadata, number: int) -> None:
         self.requests.clock.sleep(self.requests.chance.uniform(0, self.policy.spread))
         if self.metadata.of(logical).version != record.version:
             return  # another process has changed it first
@@ -208,9 +207,7 @@ class ThrottleTracker:
             after = record.shards.reopened(self.requests.clock.time())
             self.metadata.change(logical, record, after, patiently=False)
             return
-        urgently = pressure >= policy.URGENT or self.metadata.placement.append_only
-        grown = self.metadata.grow(logical, record, number, patiently=False, urgently=urgently)
-        if grown is None:
+        if self.metadata.grow(logical, record, number, patiently=False) is None:
             self.requests.usage.count(at_maximum=1)
 
     def _of(self, logical: TypedValue, situation: tuple[int, bool]) -> _KeyState:
