@@ -172,4 +172,4 @@ class _FixedShards:
 
     def of(self, logical: TypedValue) -> KeyMetadata:
         shards = Shards.registered(0.0, SETTLE_SECONDS, None, self.shards)
-        return KeyMetadata(shards, "", 0.0, 0.0, float("inf"))
+        return KeyMetadata(shards, "", 0.0, 0.0, 0.0, float("inf"))

@@ -3,12 +3,22 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-SUPPOSED = 4
+SUPPOSED = 1
 """Requested and accepted writes that are assumed beforehand, because few writes show little."""
 LEAST_CYCLES = 8
 POOLED_CYCLES = 5
 """The minimum number of cycles for measuring the callers' pace: in one process, and in all. All
 processes together need fewer, because random variations are smaller.
+"""
+POOLED_ACCEPTED = 25
+"""The minimum number of accepted writes of all processes, for the same reason."""
+RECENT_SECONDS = 0.5
+"""The longest cycle before a caller's first throttle that counts, as a longer one may be of a time
+before the burst.
+"""
+WAIT_SECONDS = 0.2
+"""The time for which a caller that reports, because it is throttled, will at least wait before it
+can report again. Without it the sum lacks the callers that wait, and a step is too small.
 """
 LEAST_CALLERS = 8
 """The minimum number of callers in one process; with fewer, it needs the other processes' data."""
@@ -79,6 +89,14 @@ class Demand:
             self.seconds += at - since
         self.callers[caller] = None
 
+    def joined(self, caller: Hashable, cycle: float | None) -> None:
+        """Record that a caller was throttled; cycle: that of its writes before, if it is known."""
+        if caller not in self.callers:
+            self.callers[caller] = None
+            if cycle is not None and cycle <= RECENT_SECONDS:
+                self.cycles += 1
+                self.seconds += cycle
+
     def answered(self, caller: Hashable, began: float | None) -> None:
         """Record an accepted write. began: its start, if it was accepted at the first attempt."""
         self.accepted += 1
@@ -94,14 +112,17 @@ class Demand:
         observed = self.sums(now)
         if observed.are_enough(LEAST_CYCLES) and len(self.callers) >= LEAST_CALLERS:
             return observed
-        return (
-            self.pooled if self.pooled.are_enough(FEW_CYCLES if badly else POOLED_CYCLES) else None
-        )
+        pooled = self.pooled
+        if badly:
+            return pooled if pooled.are_enough(FEW_CYCLES) else None
+        is_enough = pooled.are_enough(POOLED_CYCLES) and pooled.accepted >= POOLED_ACCEPTED
+        return pooled if is_enough else None
 
     def news(self, now: float) -> Sums | None:
         """Return observations to report to other processes; None if the last report is recent."""
         seconds = TELL_CYCLES_SECONDS if self.cycles > self.reported.cycles else TELL_SECONDS
         if now - self.reported_at < seconds:
             return None
-        before, self.reported, self.reported_at = self.reported, self.sums(now), now
+        before, self.reported_at = self.reported, now
+        self.reported = self.sums(now + WAIT_SECONDS)
         return self.reported - before

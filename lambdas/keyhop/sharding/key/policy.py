@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from keyhop.dynamodb.throttling import NO_REASON, reason_names
 from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
@@ -30,8 +30,10 @@ HEADROOM = 5.0
 """The peak within the busiest minute, as a multiple of its mean."""
 LASTING_SECONDS = 8
 """The seconds of the window that must have throttles before a drain in `moving` is cancelled."""
-URGENT = 2.0
-"""The pressure from which new items may wait for new shards, as most must wait anyway."""
+LARGE = 2.0
+"""The pressure from which a step adds all shards that it requires."""
+LARGEST_STEP = 16
+"""The maximum factor of a step, because a measurement of one second may be wrong."""
 LEAST_SHARE = 0.02
 """The minimum share of throttled first attempts; below it, a shard may be busy by chance."""
 SURE_SECONDS = 2.0
@@ -152,49 +154,16 @@ class RecentAttempts:
         return (accepted + len(self.throttled)) / accepted
 
 
-class Growth(Protocol):
-    """Chooses the next shard count."""
-
-    def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        """Return a greater shard count. now: epoch seconds. pressure: attempts per accepted one."""
-
-
-@dataclass(frozen=True, slots=True)
-class OneMore:
-    """Adds one shard at a time."""
-
-    def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        return shards.number + 1
-
-
-@dataclass(frozen=True, slots=True)
-class AsMeasured:
-    """Adds the shards that the pressure requires, and one more at first, as shards are uneven.
-
-    A step has a maximum factor, because a measurement of one second may be wrong, and the next step
-    is measured again. If little is missing, a step is three quarters of that, because each shard
-    makes reads more expensive.
-    """
-
-    most_times: int = 8
-
-    def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        if pressure >= URGENT:
-            count = math.ceil(shards.number * pressure) + (shards.number == 1)
-            return min(count, shards.number * self.most_times)
-        missing = math.ceil(shards.number * (pressure - 1) * 0.75)
-        return shards.number + min(shards.number, max(1, missing))
-
-
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The conditions in which a key gets more shards.
 
     One writer must observe `threshold` throttles within `window` seconds, with `lasting` seconds
-    from the first to the last, and know the present metadata for `cooldown` seconds. Then it waits
-    up to `spread` seconds at random. `most` is the maximum of one key's shards, and `most_in_all`
-    of all shards beyond the first of each key; None: no limit. `start_shards` are for new keys that
-    will be hot, by key, or by prefix, as "/logs/*"; the longest prefix applies.
+    from the first to the last, and know the present shard count for `cooldown` seconds. Then it
+    waits up to `spread` seconds at random. `most` is the maximum of one key's shards, `most_added`
+    of the shards that one step adds, and `most_in_all` of all shards beyond the first of each key;
+    None: no limit. `start_shards` are for new keys that will be hot, by key, or by prefix, as
+    "/logs/*"; the longest prefix applies.
     """
 
     threshold: int = 5
@@ -203,8 +172,8 @@ class Policy:
     spread: float = 0.2
     lasting: float = 0.3
     most: int = 64
+    most_added: int | None = None
     most_in_all: int | None = None
-    growth: Growth = field(default_factory=AsMeasured)
     start_shards: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -230,6 +199,19 @@ class Policy:
         ]
         return self.start_shards[max(prefixes, key=len)] if prefixes else 1
 
+    def next_count(self, number: int, pressure: float) -> int:
+        """Return the next shard count: as many as the pressure requires, and one more at first, as
+        shards are uneven. If little is missing, three quarters of that are added, because each
+        shard makes reads more expensive, and the next step is measured again.
+        """
+        if pressure >= LARGE:
+            count = math.ceil(number * pressure) + (number == 1)
+            added = min(count, number * LARGEST_STEP) - number
+        else:
+            added = min(number, math.ceil(number * (pressure - 1) * 0.75))
+        added = max(1, added if self.most_added is None else min(self.most_added, added))
+        return min(self.most, number + added)
+
 
 class Action(StrEnum):
     """The action of a writer for a hot key, in addition to backing off."""
@@ -245,7 +227,6 @@ def decide(
     policy: Policy,
     shards: Shards,
     recent: RecentAttempts,
-    now: float,
     known_for: float,
     counted_for: float,
     at: float = 0.0,
@@ -253,38 +234,35 @@ def decide(
 ) -> tuple[Action, int]:
     """Return a writer's action for a hot key, and the new shard count.
 
-    `now` in epoch seconds only affects the size of the step, as clocks may differ; `at` is now by
-    the clock of `recent`. The writer has seen the present metadata for `known_for` seconds, and
-    `asked` says that it has just read the observations of the other processes.
+    The writer has seen the present metadata for `known_for` seconds, and its shard count for
+    `counted_for` seconds. `at` is now, by the clock of `recent`, and `asked` says that it has just
+    read the observations of the other processes. It asks for them before it has seen enough itself,
+    so that they are there when one of the processes has.
     """
-    enough = len(recent.throttles) >= policy.threshold and recent.lasting >= policy.lasting
     wait = 0.0 if shards.is_new else shards.settle - known_for
-    if not enough or wait > TELL_SECONDS:
+    if recent.lasting < policy.lasting or wait > TELL_SECONDS:
         return Action.WAIT, shards.number
+    is_enough = len(recent.throttles) >= policy.threshold
     if shards.phase in DRAINING:
         # The drain's moves are throttled as well, and slow down: only other throttling lasts.
         lasting = min(LASTING_SECONDS, policy.window * 0.8)
-        if wait > 0 or (shards.phase is Phase.MOVING and recent.throttled_seconds < lasting):
+        is_moving = shards.phase is Phase.MOVING
+        if not is_enough or wait > 0 or (is_moving and recent.throttled_seconds < lasting):
             return Action.WAIT, shards.number
         return Action.REOPEN, shards.number
-    is_cooling = counted_for + TELL_SECONDS < policy.cooldown and not shards.is_new
+    cooling = 0.0 if shards.is_new else policy.cooldown - counted_for
     is_growing = shards.phase not in (Phase.STEADY, Phase.OPENED)
-    if is_cooling or is_growing or recent.share < LEAST_SHARE:
+    if cooling > TELL_SECONDS or is_growing or recent.share < LEAST_SHARE:
         return Action.WAIT, shards.number
     if shards.number >= policy.most:
-        return Action.AT_MAXIMUM, shards.number
+        return Action.AT_MAXIMUM if is_enough else Action.WAIT, shards.number
     is_measured = recent.is_measured(at)
     if not is_measured and not asked:
-        return (
-            Action.ASK,
-            shards.number,
-        )  # so that all processes have reported before growth may start
+        return Action.ASK, shards.number
     is_sure = is_measured or recent.lasting >= min(SURE_SECONDS, policy.window / 2)
-    is_cooling = counted_for < policy.cooldown and not shards.is_new
-    if wait > 0 or is_cooling or not is_sure:
+    if not is_enough or wait > 0 or cooling > 0 or not is_sure:
         return Action.WAIT, shards.number
-    number = policy.growth.next_count(shards, now, recent.pressure(at))
-    return Action.GROW, min(policy.most, max(shards.number + 1, number))
+    return Action.GROW, policy.next_count(shards.number, recent.pressure(at))
 
 
 def fewer_shards(

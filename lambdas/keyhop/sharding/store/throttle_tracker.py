@@ -4,7 +4,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Lock, get_ident
+from threading import Lock, get_ident, local
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -25,7 +25,7 @@ MOST_KEYS = 1_000
 """The maximum number of keys whose throttles are counted."""
 PROBE_SECONDS = 1.0
 """The minimum time between two probes of one key."""
-REFRESH_SECONDS = 0.25
+REFRESH_SECONDS = 0.1
 """The time between two reads of a key's metadata during a change that delays writes."""
 
 
@@ -39,6 +39,16 @@ class _KeyState:
     probed: float = float("-inf")
 
 
+class _Caller(local):
+    """A thread: its last write's key and start, and the time since the write before; None if that
+    was of another key, or was not accepted at once.
+    """
+
+    name: Any = None
+    began: float | None = None
+    cycle: float | None = None
+
+
 @dataclass(slots=True)
 class ThrottleTracker:
     """Counts the throttles of each key, and adds shards to hot keys; for any number of threads."""
@@ -49,6 +59,7 @@ class ThrottleTracker:
     requests: Requests = field(init=False)
     pressure: Pressure = field(init=False)
     _warned_of_index: bool = False
+    _here: _Caller = field(default_factory=_Caller)
     _keys: "OrderedDict[Any, _KeyState]" = field(default_factory=OrderedDict)
     _passing: Lock = field(default_factory=Lock)
     _lock: Lock = field(default_factory=Lock)
@@ -59,15 +70,20 @@ class ThrottleTracker:
         self.pressure = Pressure(self.requests, self.metadata.table, partition)
 
     def asked(self, logical: TypedValue) -> None:
-        """Record the start of a write, if its key was throttled."""
-        state = self._keys.get(canonical(logical)) if self._keys else None
+        """Record the start of a write."""
+        name, now, here = canonical(logical), self.requests.clock.monotonic(), self._here
+        here.cycle = None if here.began is None or here.name != name else now - here.began
+        here.name, here.began = name, None
+        state = self._keys.get(name) if self._keys else None
         if state is not None:
             with self._lock:
                 if state.recent.demand is not None:
-                    state.recent.demand.asked(get_ident(), self.requests.clock.monotonic())
+                    state.recent.demand.asked(get_ident(), now)
 
     def accepted(self, logical: TypedValue, first: bool, began: float | None) -> None:
         """Record a successful write; `began` is the start of a single write, and not of a batch."""
+        if first:
+            self._here.began = began
         state = self._keys.get(canonical(logical)) if self._keys else None
         if state is None:
             return
@@ -131,7 +147,7 @@ class ThrottleTracker:
             now = self.requests.clock.monotonic()
             state.recent.note(now, throttled=True, first=first)
             if state.recent.demand is not None:
-                state.recent.demand.callers.setdefault(get_ident(), None)
+                state.recent.demand.joined(get_ident(), self._here.cycle)
             return self._decided(state, record)
 
     def _asked_others(
@@ -153,14 +169,12 @@ class ThrottleTracker:
     def _decided(
         self, state: _KeyState, record: KeyMetadata, has_asked: bool = False
     ) -> tuple[Action, int]:
-        clock, recent = self.requests.clock, state.recent
-        now, known_for = clock.monotonic(), self.metadata.known_for(record)
+        now = self.requests.clock.monotonic()
         return policy.decide(
             self.policy,
             record.shards,
-            recent,
-            clock.time(),
-            known_for,
+            state.recent,
+            self.metadata.known_for(record),
             now - record.counted_since,
             now,
             has_asked,
