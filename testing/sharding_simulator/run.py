@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
-from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.placement import place_of
 from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import from_item
 from keyhop.sharding.table import ShardedTable
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.sharding.key.counting import COUNT, counter_key, is_counter, marker_key, reads_of
-from keyhop.sharding.key.names import Names
-from keyhop.sharding.key.schema import Schema
+from keyhop.sharding.key.schema import Names, Schema
 from keyhop.sharding.key.shards import Phase, Shards
 
 from testing.counter_explorer import Adder, Mover, Reader, Rules, World

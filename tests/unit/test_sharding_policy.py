@@ -6,12 +6,13 @@ from heapq import heapify, heappop, heappush
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keyhop.sharding.key.demand import Demand, Sums
 from keyhop.sharding.key.policy import (
     Action,
     Cause,
+    Demand,
     Policy,
     RecentAttempts,
+    Sums,
     cause_by_consumption,
     cause_of,
     decide,

@@ -13,7 +13,6 @@ from typing import Any
 
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise
-from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.placement import Placement
 
 ATTRIBUTES = {
@@ -25,6 +24,8 @@ ATTRIBUTES = {
     **{"claimed_shard": "N", "claimed_by": "S", "keyhop_expires": "N"},
 }
 """The attributes of metadata items and their types; a partition key must have another name."""
+MOST_SHARDS = 1000
+"""The maximum number of shards of a key, so that a suffix has at most four digits."""
 HISTORY = 20
 """The maximum number of entries in shard_history."""
 SETTLE_SECONDS = 5.0

@@ -20,9 +20,16 @@ from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, Shards, from_item, to_item
-from keyhop.sharding.store.claims import CLAIM_KEY, Claims, is_claim
 from keyhop.sharding.store.requests import Requests
-from keyhop.sharding.store.table_item import LOOK_SECONDS, TOTAL_KEY, TableItem, total_key
+from keyhop.sharding.store.table_item import (
+    CLAIM_KEY,
+    LOOK_SECONDS,
+    TOTAL_KEY,
+    Claims,
+    TableItem,
+    is_claim,
+    total_key,
+)
 from keyhop.sharding.store.traffic import Traffic
 
 CACHED_KEYS = 10_000
