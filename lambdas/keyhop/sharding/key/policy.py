@@ -14,7 +14,7 @@ throttling"; service model of botocore 1.44):
 import math
 from collections import deque
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -29,13 +29,13 @@ POOLED_CYCLES = 5
 """The minimum number of cycles for measuring the callers' pace: in one process, and in all. All
 processes together need fewer, because random variations are smaller.
 """
-POOLED_ACCEPTED = 25
-"""The minimum number of accepted writes of all processes, for the same reason."""
+LEAST_ACCEPTED = 25
+"""The minimum number of accepted writes, of one process or of all, for an accurate measurement."""
 RECENT_SECONDS = 0.5
 """The longest cycle before a caller's first throttle that counts, as a longer one may be of a time
 before the burst.
 """
-WAIT_SECONDS = 0.2
+WAIT_SECONDS = 0.15
 """The time for which a caller that reports, because it is throttled, will at least wait before it
 can report again. Without it the sum lacks the callers that wait, and a step is too small.
 """
@@ -128,13 +128,14 @@ class Demand:
 
     def measured(self, now: float, badly: bool = False) -> Sums | None:
         """Return observations that can measure the pace, of this process or of all; or None."""
-        observed = self.sums(now)
-        if observed.are_enough(LEAST_CYCLES) and len(self.callers) >= LEAST_CALLERS:
+        observed, callers = self.sums(now), len(self.callers)
+        is_enough = observed.are_enough(LEAST_CYCLES) and self.accepted >= LEAST_ACCEPTED
+        if is_enough and callers >= LEAST_CALLERS:
             return observed
         pooled = self.pooled
         if badly:
             return pooled if pooled.are_enough(FEW_CYCLES) else None
-        is_enough = pooled.are_enough(POOLED_CYCLES) and pooled.accepted >= POOLED_ACCEPTED
+        is_enough = pooled.are_enough(POOLED_CYCLES) and pooled.accepted >= LEAST_ACCEPTED
         return pooled if is_enough else None
 
     def news(self, now: float) -> Sums | None:
@@ -143,7 +144,9 @@ class Demand:
         if now - self.reported_at < seconds:
             return None
         before, self.reported_at = self.reported, now
-        self.reported = self.sums(now + WAIT_SECONDS)
+        observed = self.sums(now)
+        with_wait = observed.caller_seconds + WAIT_SECONDS
+        self.reported = replace(observed, caller_seconds=with_wait)
         return self.reported - before
 
 
@@ -155,7 +158,7 @@ LASTING_SECONDS = 8
 """The seconds of the window that must have throttles before a drain in `moving` is cancelled."""
 LARGE = 2.0
 """The pressure from which a step adds all shards that it requires."""
-LARGEST_STEP = 16
+LARGEST_STEP = 32
 """The maximum factor of a step, because a measurement of one second may be wrong."""
 LEAST_SHARE = 0.02
 """The minimum share of throttled first attempts; below it, a shard may be busy by chance."""
