@@ -5,6 +5,7 @@ back-off, the same demand. Only where they write differs.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,8 +83,8 @@ class Outcome:
     """What came of one way. Seconds are since the burst began; None: not within it.
 
     absorbed: from when on 95 % of what is wanted is written, in every later five seconds. reports,
-    claims: writes of the metadata. by_second: units written in each second. acknowledged, read:
-    sort keys of items, and of those that a query finds in the end.
+    claims: writes of the metadata. by_second: acknowledged writes of each second. acknowledged,
+    read: sort keys of items, and of those that a query finds in the end.
     """
 
     way: Way
@@ -98,6 +99,7 @@ class Outcome:
     reports: int = 0
     claims: int = 0
     by_second: list[int] = field(default_factory=list)
+    accepted: Counter[int] = field(default_factory=Counter)
     acknowledged: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
 
@@ -139,9 +141,8 @@ def burst(way: Way, seed: int = SEED) -> Outcome:
     schedule.run()
     began = int(EPOCH) + CALM_SECONDS
     throttled = model.by_second(TABLE, refused=True)
-    accepted = model.by_second(TABLE)
     outcome.throttles = sum(throttled.values())
-    _judge(outcome, began, accepted, throttled)
+    _judge(outcome, began, throttled)
     outcome.claims = client.claims
     outcome.reports = client.writes[METADATA] - client.claims
     for table in users[:1]:
@@ -187,6 +188,7 @@ def _writer(
             try:
                 put({"path": KEY, "accessed": f"{number:02}-{count:06}"})
                 outcome.acknowledged.append(f"{number:02}-{count:06}")
+                outcome.accepted[int(clock.time())] += 1
             except ClientError:
                 outcome.given_up += 1
             if in_burst:
@@ -200,15 +202,14 @@ def _writer(
     return write
 
 
-def _judge(
-    outcome: Outcome, began: int, accepted: dict[int, int], throttled: dict[int, int]
-) -> None:
+def _judge(outcome: Outcome, began: int, throttled: dict[int, int]) -> None:
+    accepted = outcome.accepted
     burst = range(began, began + outcome.way.seconds)
-    outcome.by_second = [accepted.get(second, 0) for second in burst]
+    outcome.by_second = [accepted[second] for second in burst]
     outcome.written = sum(outcome.by_second)
     refused = [second - began for second in burst if throttled.get(second)]
     outcome.last_throttle = refused[-1] if refused else None
-    windows = {second: sum(accepted.get(second + n, 0) for n in range(5)) for second in burst[:-4]}
+    windows = {second: sum(accepted[second + n] for n in range(5)) for second in burst[:-4]}
     absorbed = None
     for second in reversed(list(windows)):
         if windows[second] < ABSORBED * 5 * outcome.way.rate:

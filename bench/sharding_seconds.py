@@ -3,8 +3,9 @@
     python -m bench.sharding_seconds
 
 measures for some minutes, in virtual time, writes docs/sharding-seconds.json, and renews its
-section of docs/internals/benchmark-sharding.md. The sharded key is also measured with the library
-as of commit BASE, whose growths did not claim new items. `docs/draw_bursts.py` draws the figures.
+section of docs/internals/benchmark-sharding.md. Bursts of 5 times are also measured with the
+library as of commit BASE, whose growths did not claim new items. `docs/draw_bursts.py` draws the
+figures.
 """
 
 import json
@@ -12,10 +13,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from statistics import median_low
 from typing import Any
 
-from bench.command import LIBRARY, environment, library_of
+from bench.command import environment, library_of
 from bench.markdown import markdown
 from bench.report import DOCS
 from bench.sharding_burst import CALCULATED, KEY_RATE, LOG, SEED, Way, burst
@@ -26,8 +28,11 @@ HEADING = "## A burst second by second"
 BASE = "c458999e"
 SECONDS = 12
 SETTLE = {"settle_seconds": 2.0}
+CALLERS = 50
 RELIEVED = 0.95
-SEEDS = 20
+SEEDS = 10
+SEEDS_BEFORE = 2
+TIMES_BEFORE = 5.0
 
 Bursts = list[dict[str, Any]]
 """The bursts of one library: `title`, `wanted` (writes a second), and for each seed `single` and
@@ -35,55 +40,61 @@ Bursts = list[dict[str, Any]]
 """
 
 
-def ways() -> Iterator[tuple[Way, Way]]:
-    """Yield pairs of a single key and a sharded key for the same burst."""
+def ways() -> Iterator[Way]:
+    """Yield the bursts on a sharded key."""
     for times in (5.0, 10.0):
-        for processes in (1, 32):
+        for processes in (1, CALLERS):
             for name, settings in (("calculated", CALCULATED), ("append-only", LOG)):
                 title = f"{times:g} times, {name}, {processes} process" + "es" * (processes > 1)
-                single = Way("a single key", 1, times=times, seconds=SECONDS)
-                yield (
-                    single,
-                    Way(
-                        title,
-                        settings=settings | SETTLE,
-                        times=times,
-                        processes=processes,
-                        seconds=SECONDS,
-                    ),
+                yield Way(
+                    title,
+                    settings=settings | SETTLE,
+                    times=times,
+                    writers=CALLERS,
+                    processes=processes,
+                    seconds=SECONDS,
                 )
 
 
-def bursts() -> Bursts:
-    """Return all bursts with the library that this process imports."""
-    found: Bursts = []
-    for single, sharded in ways():
-        pairs = [(burst(single, seed), burst(sharded, seed)) for seed in range(SEED, SEED + SEEDS)]
-        found.append(
-            {
-                "title": sharded.title,
-                "wanted": sharded.rate,
-                "single": [alone.by_second for alone, _ in pairs],
-                "sharded": [spread.by_second for _, spread in pairs],
-                "waits": [round(spread.longest_wait, 1) for _, spread in pairs],
-            }
-        )
-    return found
+@cache
+def single(times: float, seed: int) -> list[int]:
+    """Return the writes that a single key accepts in each second of a burst."""
+    way = Way("a single key", 1, times=times, writers=CALLERS, seconds=SECONDS)
+    return burst(way, seed).by_second
+
+
+def measured(way: Way, seed_count: int) -> dict[str, Any]:
+    """Return a burst with some seeds, and with the library that this process imports."""
+    seeds = range(SEED, SEED + seed_count)
+    outcomes = [burst(way, seed) for seed in seeds]
+    return {
+        "title": way.title,
+        "wanted": way.rate,
+        "single": [single(way.times, seed) for seed in seeds],
+        "sharded": [outcome.by_second for outcome in outcomes],
+        "waits": [round(outcome.longest_wait, 1) for outcome in outcomes],
+    }
+
+
+def bursts_before() -> Bursts:
+    """Return the bursts of TIMES_BEFORE times."""
+    return [measured(way, SEEDS_BEFORE) for way in ways() if way.times == TIMES_BEFORE]
 
 
 def measure() -> dict[str, Any]:
     """Measure with this library and with that of BASE, and write the figures."""
     with library_of(BASE) as base:
-        running = [
-            subprocess.Popen(
-                [sys.executable, "-m", "bench.sharding_seconds", "--only-this-library"],
-                env=environment(library),
-                stdout=subprocess.PIPE,
-            )
-            for library in (base, LIBRARY)
-        ]
-        before, now = (json.loads(each.communicate()[0]) for each in running)
-    figures = {"key_rate": KEY_RATE, "before": before, "now": now}
+        before = subprocess.Popen(
+            [sys.executable, "-m", "bench.sharding_seconds", "--before"],
+            env=environment(base),
+            stdout=subprocess.PIPE,
+        )
+        now = [measured(way, SEEDS) for way in ways()]
+        figures = {
+            "key_rate": KEY_RATE,
+            "before": json.loads(before.communicate()[0]),
+            "now": now,
+        }
     FIGURES.write_text(json.dumps(figures) + "\n")
     return figures
 
@@ -117,29 +128,31 @@ def section(figures: dict[str, Any]) -> Iterator[str]:
     yield from markdown(headings, _rows(figures))
     yield ""
     yield (
-        f"For each second of the burst: the accepted writes as a share of those that a single key "
-        f"accepts, in the seed of {SEEDS} in which this share is the lowest. Both run with the "
-        f"same seeds, and the sharded key has `settle_seconds` of {SETTLE['settle_seconds']:g}. "
+        f"For each second of the burst: the acknowledged writes as a share of those that a single "
+        f"key accepts, in the seed of {SEEDS} in which this share is the lowest. {CALLERS} callers "
+        f"write in one process, or in one each. Both run with the same seeds, and the sharded key "
+        f"has `settle_seconds` of {SETTLE['settle_seconds']:g}. "
         f"Relief: the first second in which {RELIEVED:.0%} of what is wanted is accepted; "
         f"{SECONDS} s if there was none. The burst begins with a second's units saved, so that the "
-        f"first throttle comes after half a second. Rows with *before* are measured with commit "
-        f"{BASE}, in which new items were not [claimed](sharding-protocol.md#claims) during a "
-        f"growth. The picture shows the bursts of 5 times: the median of the seeds, and for Keyhop "
-        f"their range; the dotted line is what is wanted."
+        f"first throttle comes after a fraction of a second. Rows with *before* are measured with "
+        f"commit {BASE} and {SEEDS_BEFORE} seeds; new items were not "
+        f"[claimed](sharding-protocol.md#claims) during a growth then. The picture shows the "
+        f"bursts of {TIMES_BEFORE:g} times: the median of the seeds, and for Keyhop their range; "
+        f"the dotted line is what is wanted."
     )
 
 
 def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    for pair in zip(figures["before"], figures["now"], strict=True):
-        for each, suffix in zip(pair, (", before", ""), strict=True):
-            if suffix and "append-only" in each["title"]:
-                continue  # Items of an append-only key are not claimed.
-            yield (
-                f"{each['title']}{suffix}",
-                *(f"{share:.0%}" for share in lowest(each)),
-                f"{median_low(reliefs(each))} s, {reliefs(each)[-1]} s",
-                f"{max(each['waits'])} s",
-            )
+    before = {each["title"]: each for each in figures["before"]}
+    for now in figures["now"]:
+        for each, suffix in ((before.get(now["title"]), ", before"), (now, "")):
+            if each is not None:
+                yield (
+                    f"{each['title']}{suffix}",
+                    *(f"{share:.0%}" for share in lowest(each)),
+                    f"{median_low(reliefs(each))} s, {reliefs(each)[-1]} s",
+                    f"{max(each['waits'])} s",
+                )
 
 
 def write_section(figures: dict[str, Any]) -> None:
@@ -150,9 +163,9 @@ def write_section(figures: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Renew the figures and the section, or print the bursts of this process's library."""
+    """Renew the figures and the section, or print the bursts of an earlier library."""
     if sys.argv[1:]:
-        json.dump(bursts(), sys.stdout)
+        json.dump(bursts_before(), sys.stdout)
     else:
         write_section(measure())
 

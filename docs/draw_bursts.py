@@ -29,11 +29,8 @@ def draw() -> None:
     from matplotlib import pyplot
 
     figures = json.loads(FIGURES.read_text())
-    pairs = [
-        pair
-        for pair in zip(figures["before"], figures["now"], strict=True)
-        if pair[1]["title"].startswith(TIMES)
-    ]
+    bursts = [each for each in figures["now"] if each["title"].startswith(TIMES)]
+    pairs = [*zip(figures["before"], bursts, strict=True)]
     figure, panels = pyplot.subplots(1, len(pairs), figsize=(12, 3.2), sharey=True)
     for panel, (before, now) in zip(panels, pairs, strict=True):
         _draw_panel(panel, before, now)

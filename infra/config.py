@@ -26,7 +26,7 @@ from keyhop.rekey.allowed import Allowed as AllowedRekey
 from keyhop.rekey.allowed import code_digest
 from keyhop.rekey.pair import SIDE_SUFFIX
 from keyhop.report.request import ReportInput
-from keyhop.sharding.key.names import MOST_SHARDS, Names, metadata_of
+from keyhop.sharding.key.schema import MOST_SHARDS, Names, metadata_of
 from keyhop.sharding.key.shards import ATTRIBUTES
 from keyhop.wording import counted
 

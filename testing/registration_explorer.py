@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from botocore.exceptions import ClientError
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import CannotStart, MetadataLost
-from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.placement import Placement
-from keyhop.sharding.key.schema import Schema
+from keyhop.sharding.key.schema import Names, Schema
 from keyhop.sharding.store.metadata import Metadata, MetadataChanged
 from keyhop.sharding.store.requests import Requests
 from keyhop.sharding.store.table_item import TableItem

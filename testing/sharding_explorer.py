@@ -134,7 +134,8 @@ class Rules:
     Others than the protocol's own show what it needs. behind: how many phases old the metadata
     may be that somebody acts on. eager: a phase may be followed by the next while those who began
     two phases before are still at it. claiming, put: decide as the protocol does. losing: answers
-    to creations by a claim may be lost. growth: that a claim is for. repeated: a put or a delete
+    to creations by a claim may be lost. ends: whether a change need not be known for any time
+    before the next. growth: that a claim is for. repeated: a put or a delete
     that is answered late is done again. looks: after so many in vain a reader gives up, at
     the latest. consulted: the counts for which a place was looked up.
     """
@@ -147,11 +148,12 @@ class Rules:
     fenced: bool = True
     checked: bool = True
     targeted: bool = True
-    looks: int = 3
+    looks: int = 2
     conditional: bool = True
     forgetful: bool = True
     eager: bool = False
     claiming: Callable[..., Any] = protocol.step_by_claim
+    ends: Callable[[Shards, Shards], bool] = protocol.only_ends_growth
     growth: Callable[[Shards], int] = lambda shards: shards.counted_at
     put: Callable[..., Any] = protocol.step_of_put
     losing: bool = False
@@ -237,16 +239,23 @@ class Rules:
         return writer if writer.late or writer.known >= oldest else writer.anew()
 
     def _oldest(self, now: int) -> int:
-        """The oldest metadata that somebody may act on. Who has known `widened` for long enough
+        """The oldest metadata that somebody may act on. Who has known `opened` for long enough
         acts as in `steady`, by the same metadata: after nobody is left who acts on older metadata.
+        The end of a growth need not be known for any time before the next change.
         """
         if now and self._is_settled(now):
             return now - 1
-        since = now - self.behind
-        return max(0, since - (since > 0 and self._is_settled(since)))
+        oldest = max(0, now - self.behind)
+        while oldest and self._is_the_same(oldest):
+            oldest -= 1
+        return oldest
 
     def _is_settled(self, now: int) -> bool:
         return self.path[now].last_updated == self.path[now - 1].last_updated
+
+    def _is_the_same(self, now: int) -> bool:
+        before, after = self.path[now - 1 : now + 1]
+        return self._is_settled(now) or self.ends(before, after)
 
     def _kept(self, reader: Reader, oldest: int) -> Reader:
         if reader.known >= oldest or not reader.reads:

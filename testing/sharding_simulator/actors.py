@@ -330,11 +330,11 @@ def _grow_urgently(table: ShardedTable, key: str, count: int) -> None:
     known = table.metadata.of(logical, register=True)
     number = known.shards.number + count
     is_possible = (
-        known.shards.phase in (Phase.STEADY, Phase.OPENED, Phase.WIDENED)
+        known.shards.phase in (Phase.STEADY, Phase.OPENED, Phase.OPENED)
         and number <= table.policy.most
     )
     if is_possible and not table.metadata.unsettled(known):
-        table.metadata.grow(logical, known, number, patiently=False, urgently=True)
+        table.metadata.grow(logical, known, number, patiently=False)
 
 
 def drain(world: World, table: ShardedTable, key: str, until: float) -> None:

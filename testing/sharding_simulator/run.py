@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
-from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.placement import place_of
-from keyhop.sharding.key.policy import OneMore, Policy
+from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import from_item
 from keyhop.sharding.table import ShardedTable
 
@@ -28,7 +28,7 @@ QUICK = Policy(
     window=8.0,
     cooldown=1.0,
     most=MOST_SHARDS,
-    growth=OneMore(),
+    most_added=1,
     start_shards={FORKED: MOST_SHARDS},
 )
 PLACEMENTS: list[dict[str, Any]] = [

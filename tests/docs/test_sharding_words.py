@@ -8,8 +8,7 @@ from typing import Any, Unpack, get_args, get_origin, get_overloads, get_type_hi
 import boto3
 import pytest
 from boto3.dynamodb.table import BatchWriter, TableResource
-from keyhop.sharding.io.table_batch import TableBatch
-from keyhop.sharding.io.words import ELSEWHERE, REFUSED, BatchGot
+from keyhop.sharding.io.boto3_words import ELSEWHERE, REFUSED, BatchGot, TableBatch
 from keyhop.sharding.table import ShardedTable
 
 from tests.docs.pages import ROOT

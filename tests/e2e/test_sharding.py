@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from keyhop.public.deployment import Run
-from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.values import KeyType
 from keyhop.errors import CannotStart
-from keyhop.sharding.key.names import Names
 from keyhop.sharding.key.placement import Placement
+from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import ATTRIBUTES, Shards, to_item
 
 from infra.config import Config, ConfigError, Sharding

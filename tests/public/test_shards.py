@@ -53,7 +53,7 @@ def test_add_list_show_and_drain(place: Place) -> None:
     assert "Writers use 4 shards of /f now." in said
     assert shards.show("/f").shards.writable == 4
     assert [key.key for key in shards.list()] == ["/f", "/g"]
-    place.write("/f", 40)
+    place.write("/f", 80)
     plan = shards.drain("/f", 2, dry_run=True)
     assert (plan.after, plan.is_least, plan.items > 0) == (2, False, True)
     assert plan.write_units >= 4 * plan.items

@@ -11,8 +11,7 @@ from handlers import sharding
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.dynamodb.usage import Usage
 from keyhop.sharding.io.batch import BatchResult
-from keyhop.sharding.key.names import Names
-from keyhop.sharding.key.schema import Schema
+from keyhop.sharding.key.schema import Names, Schema
 
 SECRET = "/a/partition/key"
 SHARDED = {

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.sharding.key.counting import COUNT, counter_key, is_counter, marker_key, reads_of
-from keyhop.sharding.key.names import Names
-from keyhop.sharding.key.schema import Schema
+from keyhop.sharding.key.schema import Names, Schema
 from keyhop.sharding.key.shards import Phase, Shards
 
 from testing.counter_explorer import Adder, Mover, Reader, Rules, World
@@ -16,7 +15,7 @@ from tests.unit.test_sharding_protocol import (
     DRAIN_AND_GROWTH,
     GROWTH,
     TO_TWO,
-    URGENT_TWICE,
+    TWICE,
 )
 
 
@@ -38,7 +37,7 @@ SLOW = Adder("a", slow=True)
 
 SCENARIOS = {
     "growth": (GROWTH, counter(("x",), (), adders=[A, B])),
-    "urgent growth twice": (URGENT_TWICE, counter(("x",), (), (), adders=[A, B])),
+    "growth twice": (TWICE, counter(("x",), (), (), adders=[A, B])),
     "drain, an add": (DRAIN, counter(("x",), ("y",), adders=[A], movers=1)),
     "drain, two movers": (DRAIN, counter((), ("y", "z"), adders=[A], movers=2)),
     "drain, two adds": (DRAIN, counter(("x",), ("y",), adders=[A, B], movers=1)),

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from boto3.dynamodb.conditions import Attr, Key
 from keyhop.errors import CannotStart
-from keyhop.sharding.io.items import clause_of
-from keyhop.sharding.io.key_condition import (
+from keyhop.sharding.io.boto3_query import (
     KeyCondition,
     Range,
     greatest_beginning_with,
     key_condition,
 )
+from keyhop.sharding.io.items import clause_of
 
 P, A, B = {"S": "/f"}, {"S": "a"}, {"S": "b"}
 VALUES = {":p": "/f", ":a": "a", ":b": "b"}

@@ -10,10 +10,9 @@ from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.sharding.io.items import Clause, check_expressions, clause_of, with_fence
 from keyhop.sharding.io.reader import Query, after_token, rank_of, token_of
-from keyhop.sharding.key.names import MOST_SHARDS, Names
 from keyhop.sharding.key.placement import jump, place_of
-from keyhop.sharding.key.schema import Schema
-from keyhop.sharding.key.shards import HISTORY, Shards, from_item, to_item
+from keyhop.sharding.key.schema import Names, Schema
+from keyhop.sharding.key.shards import HISTORY, MOST_SHARDS, Shards, from_item, to_item
 
 from testing.sharding_costs import expected_candidates
 

@@ -1,6 +1,6 @@
 """How fast items are moved beside the users of their target."""
 
-from keyhop.sharding.key.pace import FIRST_UNITS, LEAST_UNITS, MOST_UNITS, Pace
+from keyhop.sharding.key.policy import FIRST_UNITS, LEAST_UNITS, MOST_UNITS, Pace
 
 
 def move(pace: Pace, now: float, until: float, room: float) -> tuple[float, int, int]:

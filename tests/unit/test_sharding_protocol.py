@@ -35,7 +35,7 @@ def settle(shards: Shards) -> Shards:
 
 
 def end(shards: Shards) -> Shards:
-    return replace(shards, phase=Phase.WIDENED).advanced(0.0)
+    return replace(shards, phase=Phase.OPENED).advanced(0.0)
 
 
 def call_off(shards: Shards) -> Shards:
@@ -48,34 +48,25 @@ THREE = Shards.registered(0.0, 5.0, None, 3)
 THREE = replace(THREE, placed_by=frozenset({1, 2, 3}))
 
 GROWTH = path_of(ONE, lambda s: s.grown(2, 0.0), step, step)
-URGENT = path_of(ONE, lambda s: s.grown(2, 0.0, urgently=True), step, step)
-URGENT_OF_TWO = path_of(TWO, lambda s: s.grown(3, 0.0, urgently=True), step, step)
-URGENT_TWICE = path_of(
-    *(ONE, lambda s: s.grown(2, 0.0, urgently=True), step),
-    *(lambda s: s.grown(3, 0.0, urgently=True), step, step),
-)
-SETTLED = path_of(ONE, lambda s: s.grown(2, 0.0, urgently=True), step, settle, end)
-SETTLED_TWICE = path_of(
-    *(ONE, lambda s: s.grown(2, 0.0, urgently=True), step, settle),
-    *(lambda s: s.grown(3, 0.0, urgently=True), step, settle, end),
-)
-BOTH_WAYS = path_of(
-    *(ONE, lambda s: s.grown(2, 0.0), step),
-    *(lambda s: s.grown(3, 0.0, urgently=True), step, step),
-)
-MORE = path_of(TWO, lambda s: s.grown(3, 0.0), step, step)
+OF_TWO = path_of(TWO, lambda s: s.grown(3, 0.0), step, step)
 TWICE = path_of(ONE, lambda s: s.grown(2, 0.0), step, lambda s: s.grown(3, 0.0), step, step)
+SETTLED = path_of(ONE, lambda s: s.grown(2, 0.0), step, settle, end)
+SETTLED_TWICE = path_of(
+    *(ONE, lambda s: s.grown(2, 0.0), step, settle),
+    *(lambda s: s.grown(3, 0.0), step, settle, end),
+)
+ENDED = path_of(ONE, lambda s: s.grown(2, 0.0), step, step, lambda s: s.grown(3, 0.0), step, step)
+ENDED_SETTLED = path_of(
+    *(ONE, lambda s: s.grown(2, 0.0), step, settle, end, lambda s: s.grown(3, 0.0), step, step),
+)
+"""The next growth begins as soon as this one has ended, while some still act on its last phase."""
 DRAIN = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, step, step, step)
 TO_TWO = path_of(THREE, lambda s: s.shrunk(2, 0.0), step, step, step, step)
 DRAIN_AND_GROWTH = (*DRAIN, *path_of(DRAIN[-1], lambda s: s.grown(2, 0.0), step, step)[1:])
-THEN_SLOWLY = path_of(
-    *(ONE, lambda s: s.grown(2, 0.0, urgently=True), step),
-    *(lambda s: s.grown(3, 0.0), step, step),
-)
-URGENT_AGAIN = path_of(
-    *(ONE, lambda s: s.grown(2, 0.0, urgently=True), step, step),
+AGAIN = path_of(
+    *(ONE, lambda s: s.grown(2, 0.0), step, step),
     *(lambda s: s.shrunk(1, 0.0), step, step, step, step),
-    *(lambda s: s.grown(2, 0.0, urgently=True), step, step),
+    *(lambda s: s.grown(2, 0.0), step, step),
 )
 CALLED_OFF = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, step, call_off, step, step, step, step)
 CALLED_OFF_EARLY = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, call_off, step, step, step)
@@ -101,42 +92,37 @@ def item_at(shard: int, *, writers=(), readers=1, movers=0, shards=3, gets=False
 
 SCENARIOS = {
     "growth, a put moves": (GROWTH, item_at(1, writers=[("put b", "put c")])),
-    "growth, two writers put what is new": (GROWTH, item_at(0, writers=[("put b",), ("put c",)])),
+    "growth, new items": (GROWTH, item_at(0, writers=[("put b",), ("put c",)])),
     "growth, an update and a put": (GROWTH, item_at(1, writers=[("update b",), ("put c",)])),
     "growth, a delete and an update": (GROWTH, item_at(1, writers=[("delete",), ("update c",)])),
     "growth, a put and a delete": (GROWTH, item_at(1, writers=[("put b",), ("delete",)])),
-    "growth twice, new items": (TWICE, item_at(0, writers=[("put b",), ("put c",)])),
-    "growth twice, old items": (TWICE, item_at(1, writers=[("put b",), ("update c",)])),
-    "urgent growth, a put moves": (URGENT, item_at(1, writers=[("put b", "put c")])),
-    "urgent growth, new items": (URGENT, item_at(0, writers=[("put b",), ("put c",)])),
-    "urgent growth, an update and a put": (URGENT, item_at(1, writers=[("update b",), ("put c",)])),
-    "urgent growth, deletes": (URGENT, item_at(1, writers=[("put b", "delete"), ("delete",)])),
-    "urgent growth, new and deleted": (URGENT, item_at(0, writers=[("put b",), ("delete",)])),
-    "urgent growth, new updates": (URGENT, item_at(0, writers=[("update b",), ("update c",)])),
-    "urgent growth of two": (URGENT_OF_TWO, item_at(1, writers=[("put b",), ("update c",)])),
-    "urgent growth twice": (URGENT_TWICE, item_at(0, writers=[("put b",), ("put c",)])),
-    "urgent growth twice, unread": (
-        URGENT_TWICE,
+    "growth, deletes": (GROWTH, item_at(1, writers=[("put b", "delete"), ("delete",)])),
+    "growth, new and deleted": (GROWTH, item_at(0, writers=[("put b",), ("delete",)])),
+    "growth, new updates": (GROWTH, item_at(0, writers=[("update b",), ("update c",)])),
+    "growth of two": (OF_TWO, item_at(1, writers=[("put b",), ("update c",)])),
+    "growth twice": (TWICE, item_at(0, writers=[("put b",), ("put c",)])),
+    "growth twice, unread": (
+        TWICE,
         item_at(0, writers=[("put b",), ("put c",)], readers=0),
     ),
-    "urgent growth twice, old items": (
-        URGENT_TWICE,
+    "growth twice, old items": (
+        TWICE,
         item_at(1, writers=[("put b",), ("update c",)]),
     ),
-    "urgent growth, one new item after the other": (
-        URGENT,
+    "growth, one new item after the other": (
+        GROWTH,
         item_at(0, writers=[("put b", "delete", "put c"), ("put d",)]),
     ),
-    "urgent growth, three writers": (
-        URGENT,
+    "growth, three writers": (
+        GROWTH,
         item_at(0, writers=[("put b",), ("put c",), ("put d",)], readers=0, shards=2),
     ),
-    "urgent growth, replaced and new": (
-        URGENT,
+    "growth, replaced and new": (
+        GROWTH,
         item_at(1, writers=[("delete", "put b"), ("put c",)]),
     ),
-    "urgent growth, a put and an update of what is new": (
-        URGENT,
+    "growth, a put and an update of what is new": (
+        GROWTH,
         item_at(0, writers=[("put b",), ("update c", "delete")]),
     ),
     "settled growth, new items": (SETTLED, item_at(0, writers=[("put b",), ("put c",)])),
@@ -149,21 +135,27 @@ SCENARIOS = {
         SETTLED_TWICE,
         item_at(1, writers=[("put b",), ("delete",)]),
     ),
-    "growth after an urgent one": (
-        THEN_SLOWLY,
+    "growth, ended, growth": (
+        ENDED,
         item_at(0, writers=[("put b",), ("put c",)], readers=0),
     ),
-    "growth after an urgent one, old items": (
-        THEN_SLOWLY,
-        item_at(1, writers=[("put b",), ("delete",)], readers=0),
+    "growth, ended, growth, old items": (
+        ENDED,
+        item_at(1, writers=[("put b",), ("update c",)]),
     ),
-    "urgent growth again, after a drain": (
-        URGENT_AGAIN,
+    "growth, ended, growth, one after the other": (
+        ENDED,
+        item_at(0, writers=[("put b", "delete"), ("put c",)], readers=0),
+    ),
+    "settled growth, ended, growth": (
+        ENDED_SETTLED,
+        item_at(0, writers=[("put b",), ("put c",)], readers=0),
+    ),
+    "growth again, after a drain": (
+        AGAIN,
         item_at(0, writers=[("put b", "delete"), ("put c",)], readers=0, movers=1, shards=2),
     ),
-    "urgent growth after another": (BOTH_WAYS, item_at(0, writers=[("put b",), ("put c",)])),
-    "growth of two, older places": (MORE, item_at(1, writers=[("put b",), ("update c",)])),
-    "growth of two, a delete": (MORE, item_at(2, writers=[("put b", "delete")])),
+    "growth of two, a delete": (OF_TWO, item_at(2, writers=[("put b", "delete")])),
     "drain, an update": (DRAIN, item_at(2, writers=[("update b", "update c")], movers=1)),
     "drain, two updates": (DRAIN, item_at(2, writers=[("update b",), ("update c",)], movers=1)),
     "drain, two movers": (DRAIN, item_at(2, writers=[("update b",)], movers=2, readers=0)),
@@ -179,13 +171,13 @@ SCENARIOS = {
 }
 
 
-LOSING = "urgent growth, lost answers"
+LOSING = "growth, lost answers"
 SCENARIOS |= {
-    f"{LOSING}, new items": (URGENT, item_at(0, writers=[("put b",), ("put c",)], readers=0)),
-    f"{LOSING}, read": (URGENT, item_at(0, writers=[("put b",)])),
-    f"{LOSING}, a delete": (URGENT, item_at(0, writers=[("put b",), ("delete",)], readers=0)),
+    f"{LOSING}, new items": (GROWTH, item_at(0, writers=[("put b",), ("put c",)], readers=0)),
+    f"{LOSING}, read": (GROWTH, item_at(0, writers=[("put b",)])),
+    f"{LOSING}, a delete": (GROWTH, item_at(0, writers=[("put b",), ("delete",)], readers=0)),
     f"{LOSING}, replaced": (
-        URGENT,
+        GROWTH,
         item_at(1, writers=[("delete", "put b"), ("put c",)], readers=0),
     ),
     f"{LOSING}, settled": (SETTLED, item_at(0, writers=[("put b",), ("put c",)], readers=0)),
@@ -193,14 +185,15 @@ SCENARIOS |= {
 """In those of this name, answers to creations by a claim may be lost."""
 
 GETS = {
-    "urgent growth twice": (
-        URGENT_TWICE,
+    "growth of two": (OF_TWO, item_at(1, writers=[("put b", "delete")], gets=True)),
+    "growth twice, two puts": (TWICE, item_at(1, writers=[("put b",), ("put c",)], gets=True)),
+    "growth, ended, growth": (ENDED, item_at(1, writers=[("put b",), ("put c",)], gets=True)),
+    "settled growth twice": (
+        SETTLED_TWICE,
         item_at(1, writers=[("put b",), ("put c",)], gets=True),
     ),
-    "urgent growth of two": (URGENT_OF_TWO, item_at(1, writers=[("put b", "delete")], gets=True)),
-    "growth twice, two puts": (TWICE, item_at(1, writers=[("put b",), ("put c",)], gets=True)),
     "growth twice, puts by one": (TWICE, item_at(1, writers=[("put b", "put c")], gets=True)),
-    "growth of two, a delete": (MORE, item_at(2, writers=[("put b", "delete")], gets=True)),
+    "growth of two, a delete": (OF_TWO, item_at(2, writers=[("put b", "delete")], gets=True)),
     "drain": (DRAIN, item_at(2, writers=[("update b",)], movers=1, gets=True)),
     "drain, an older place": (TO_TWO, item_at(3, writers=[("put b",)], movers=1, gets=True)),
     "drain, growth again": (
@@ -216,15 +209,15 @@ GETS = {
 
 LOGS = {
     "growth": (GROWTH, item_at(0, writers=[("put b",)], readers=2)),
-    "growth of two": (MORE, item_at(0, writers=[("put b",)], readers=2)),
-    "urgent growth twice": (URGENT_TWICE, item_at(0, writers=[("put b",)], readers=2)),
+    "growth of two": (OF_TWO, item_at(0, writers=[("put b",)], readers=2)),
+    "growth twice": (TWICE, item_at(0, writers=[("put b",)], readers=2)),
     "drain": (DRAIN, item_at(0, writers=[("put b",)], readers=2, movers=1)),
     "drain called off": (CALLED_OFF, item_at(0, writers=[("put b",)], movers=2)),
     "drain, growth again": (DRAIN_AND_GROWTH, item_at(0, writers=[("put b",)], movers=1)),
 }
 
 
-SLOW = ("urgent growth twice", "settled growth twice", "urgent growth again, after a drain")
+SLOW = ("growth twice", "settled growth twice", "growth again, after a drain")
 
 
 def cases():
@@ -277,7 +270,7 @@ def unclaimed_if(phase):
 
 
 def obstinate(shards, place, claim, *more):
-    if shards.phase is Phase.AWAITED and claim is not None:
+    if shards.phase is Phase.ANNOUNCED and claim is not None:
         return Create(home(shards, place))
     return step_by_claim(shards, place, claim, *more)
 
@@ -303,44 +296,47 @@ def careless(shards, place, claim, owner, maybe_written):
 
 def moving_on(shards, placement, place, holders):
     target = home(shards, place)
-    if shards.phase is Phase.WIDENED and len(holders) == 1 and target > holders[0]:
+    if shards.phase is Phase.OPENED and len(holders) == 1 and target > holders[0]:
         return Move(holders[0], target)
     return step_of_put(shards, placement, place, holders)
 
 
 NEW = f"{LOSING}, new items"
-AT_ONCE = (*URGENT[:2], replace(URGENT[2], phase=Phase.STEADY))
-THREE_NEW = "urgent growth, three writers"
+AT_ONCE = (*GROWTH[:2], replace(GROWTH[2], phase=Phase.STEADY))
+THREE_NEW = "growth, three writers"
 
 WITHOUT = {
-    "metadata two phases old": ({"behind": 2}, "growth, two writers put what is new"),
-    "metadata two phases old, reading": ({"behind": 2}, "growth, a put moves"),
+    "metadata two phases old": ({"behind": 2}, "growth, new items"),
+    "metadata two phases old, reading": ({"behind": 2}, "drain, readers only"),
     "an order of reading": ({"ordered": False}, "drain, an update"),
     "forgetting what newer metadata may have overtaken": (
         {"forgetful": False},
         "drain, an update",
     ),
     "fences": ({"fenced": False}, "drain, two updates"),
-    "a check of the other place": ({"checked": False}, "growth, two writers put what is new"),
+    "a check of the other place": ({"checked": False}, "drain, new items"),
     "claims": ({"put": unclaimed}, NEW),
-    "claims in the old place": ({"claiming": unclaimed_if(Phase.AWAITED)}, NEW),
-    "claims in the new place": ({"claiming": unclaimed_if(Phase.WIDENED)}, NEW),
+    "claims in the old place": ({"claiming": unclaimed_if(Phase.ANNOUNCED)}, NEW),
+    "claims in the new place": ({"claiming": unclaimed_if(Phase.OPENED)}, NEW),
     "following another's claim of the new place": ({"claiming": obstinate}, NEW),
     "waiting for the owner of a claim": ({"claiming": impatient}, NEW),
     "an owner that changes its own claim only": ({"claiming": as_owner}, NEW),
     "an owner that is told when others use its claim": ({"claiming": unshared}, THREE_NEW),
     "knowing that no request may create the item yet": ({"claiming": careless}, NEW),
     "claims until nobody acts on the old place": ({"path": AT_ONCE}, NEW),
+    "knowing each change for some time, but the end of a growth": (
+        {"ends": lambda before, after: before.counted_at == after.counted_at},
+        "growth, ended, growth",
+    ),
     "claims for one growth only": (
         {"growth": lambda shards: 0},
-        "urgent growth again, after a drain",
+        "growth again, after a drain",
     ),
-    "no moves while claims count": ({"put": moving_on}, "urgent growth, replaced and new"),
+    "no moves while claims count": ({"put": moving_on}, "growth, replaced and new"),
     "a check of the place itself, before it is told to be empty": (
         {"targeted": False},
-        "growth, two writers put what is new",
+        "drain never begun",
     ),
-    "a third look while a key grows on": ({"looks": 2}, "growth twice, two puts"),
     "a second look in a drain": ({"looks": 1}, "drain"),
     "a condition on changes in place": ({"conditional": False}, "drain, two updates"),
     "believing what is answered late, of a put": ({"repeated": True}, "growth twice, old items"),
@@ -367,7 +363,7 @@ def test_a_log_needs_readers_that_know_the_shards_before_writers_use_them() -> N
     assert Rules(at_once, LOG, AT["moves twice"]).explore(world)[1]
 
 
-@pytest.mark.parametrize("path", [URGENT, GROWTH, URGENT_OF_TWO], ids=["1", "2", "3"])
+@pytest.mark.parametrize("path", [GROWTH, OF_TWO], ids=["1", "2"])
 def test_a_log_may_use_new_shards_once_all_who_begin_to_read_know_them(
     path: tuple[Shards, ...],
 ) -> None:
@@ -379,15 +375,14 @@ def test_a_log_may_use_new_shards_once_all_who_begin_to_read_know_them(
 
 
 def test_other_items_need_all_who_write_to_know() -> None:
-    path, world = SCENARIOS["urgent growth, new items"]
+    path, world = SCENARIOS["growth, new items"]
     assert Rules(path, CALCULATED, AT["moves twice"], eager=True).explore(world)[1]
 
 
 def test_how_long_a_phase_lasts() -> None:
     settle = ONE.settle
-    assert [lasts(shards, LOG) for shards in URGENT] == [0, settle / 2, settle, settle]
-    assert [lasts(shards, CALCULATED) for shards in URGENT] == [0, settle, settle, settle]
     assert [lasts(shards, LOG) for shards in GROWTH] == [0, settle / 2, settle, settle]
+    assert [lasts(shards, CALCULATED) for shards in GROWTH] == [0, settle, settle, settle]
     assert {lasts(shards, LOG) for shards in DRAIN} == {settle}
 
 
@@ -397,13 +392,11 @@ def test_what_all_phases_lead_to() -> None:
     assert [s.phase for s in CALLED_OFF][4:] == [
         *("halted", "reopening", "announced", "opened", "steady")
     ]
-    assert [shards.phase for shards in URGENT] == ["steady", "awaited", "widened", "steady"]
     for path in (
         GROWTH,
-        URGENT,
-        URGENT_TWICE,
-        BOTH_WAYS,
-        MORE,
+        TWICE,
+        ENDED,
+        OF_TWO,
         DRAIN,
         TO_TWO,
         CALLED_OFF,

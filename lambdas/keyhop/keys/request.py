@@ -16,7 +16,7 @@ from keyhop.jobs.request import (
     accepting,
 )
 from keyhop.scan.segments import MOST_SEGMENTS
-from keyhop.sharding.key.names import DEFAULT_SEPARATOR
+from keyhop.sharding.key.schema import DEFAULT_SEPARATOR
 
 STALE_INDEX = "stale-index"
 """Accepts that a key index is read that is not trusted."""

@@ -11,7 +11,7 @@ from keyhop.report.shown import SHOW_KEYS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.in_flight import MOST
 from keyhop.scan.segments import MOST_SEGMENTS
-from keyhop.sharding.key.names import MOST_SHARDS
+from keyhop.sharding.key.shards import MOST_SHARDS
 
 __all__ = [
     "DEFAULT_BATCH",

@@ -70,7 +70,7 @@ from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.mapping import SETTINGS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.sharding.key.names import metadata_of
+from keyhop.sharding.key.schema import metadata_of
 from keyhop.storage.local import DIGESTS, Directory
 from keyhop.streams.event_source import Mappings
 from keyhop.tasks import tasks_of, transform_of

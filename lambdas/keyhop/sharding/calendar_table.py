@@ -22,8 +22,8 @@ from botocore.exceptions import ClientError
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, KeyhopError
 from keyhop.sharding.io.batch import BatchResult
+from keyhop.sharding.io.boto3_words import Conditional, Got
 from keyhop.sharding.io.items import typed
-from keyhop.sharding.io.words import Conditional, Got
 from keyhop.sharding.key.buckets import (
     LENGTHS,
     SEPARATOR,

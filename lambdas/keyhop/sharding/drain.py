@@ -22,7 +22,7 @@ from keyhop.sharding.io.reader import MetadataExpired, Query
 from keyhop.sharding.io.writer import CHECK, DELETE, Act, Part
 from keyhop.sharding.key import protocol
 from keyhop.sharding.key.counting import is_counter
-from keyhop.sharding.key.pace import Pace
+from keyhop.sharding.key.policy import Pace
 from keyhop.sharding.key.schema import ItemKey
 from keyhop.sharding.key.shards import DRAINING, Phase, Shards
 from keyhop.sharding.store.metadata import KeyMetadata, MetadataChanged
@@ -30,7 +30,7 @@ from keyhop.sharding.store.requests import Overtaken, is_throttled
 from keyhop.sharding.table import ShardedTable
 
 MOVERS = 8
-"""Moves in parallel; each costs four write units for each KB of the item (pace.py)."""
+"""Moves in parallel; each costs four write units for each KB of the item (policy.py)."""
 PAGE_ITEMS = 100
 
 

@@ -20,7 +20,7 @@ from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes
 from keyhop.errors import CannotStart
-from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import Shards
 from keyhop.sharding.store.listing import all_keys
 from keyhop.sharding.store.requests import Requests

@@ -27,14 +27,12 @@ from keyhop.dynamodb.schema import keyspace_of
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import CannotStart
-from keyhop.sharding.io.index_merge import IndexMerge
 from keyhop.sharding.io.items import logical_item, typed, untyped
+from keyhop.sharding.io.merge import IndexMerge
 from keyhop.sharding.io.reader import Query, Reader
-from keyhop.sharding.key.indexes import Index, indexes_by_name
-from keyhop.sharding.key.names import DEFAULT_SEPARATOR, MOST_SHARDS, Names
 from keyhop.sharding.key.placement import Placement
-from keyhop.sharding.key.schema import Schema
-from keyhop.sharding.key.shards import SETTLE_SECONDS, Shards
+from keyhop.sharding.key.schema import DEFAULT_SEPARATOR, Index, Names, Schema, indexes_by_name
+from keyhop.sharding.key.shards import MOST_SHARDS, SETTLE_SECONDS, Shards
 from keyhop.sharding.store.metadata import KeyMetadata
 from keyhop.sharding.store.requests import Requests
 from keyhop.sharding.table import CONNECTIONS, READING_THREADS, ShardedTable
@@ -172,4 +170,4 @@ class _FixedShards:
 
     def of(self, logical: TypedValue) -> KeyMetadata:
         shards = Shards.registered(0.0, SETTLE_SECONDS, None, self.shards)
-        return KeyMetadata(shards, "", 0.0, 0.0, float("inf"))
+        return KeyMetadata(shards, "", 0.0, 0.0, 0.0, float("inf"))

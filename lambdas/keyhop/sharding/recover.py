@@ -16,9 +16,8 @@ from keyhop.dynamodb.values import Key, TypedValue
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.items import typed
 from keyhop.sharding.key.counting import TOKENS
-from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.schema import Schema
-from keyhop.sharding.key.shards import GROWING_FROM, PASSING, SETTLE_SECONDS
+from keyhop.sharding.key.shards import GROWING_FROM, MOST_SHARDS, PASSING, SETTLE_SECONDS
 from keyhop.sharding.key.texts import shards_text, shown, typed_json
 from keyhop.sharding.logical_keys import KnownShards
 from keyhop.sharding.manage import TooEarly

@@ -6,7 +6,7 @@
 
 Its methods for items have the parameters, results and errors of boto3's
 `resource("dynamodb").Table` (docs/reference/sharding-boto3.md). In the table itself only the
-partition key's value differs: `"/f.txt_3"` for `"/f.txt"` (names.py).
+partition key's value differs: `"/f.txt_3"` for `"/f.txt"` (schema.py).
 """
 
 import os
@@ -28,20 +28,9 @@ from keyhop.dynamodb.requester import send
 from keyhop.dynamodb.schema import keyspace_of
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import CannotStart
-from keyhop.sharding.io.answers import with_metadata
 from keyhop.sharding.io.batch import BatchResult, BatchWriter
-from keyhop.sharding.io.items import (
-    key_of,
-    logical_item,
-    typed,
-    typed_item,
-)
-from keyhop.sharding.io.merge import Merge
-from keyhop.sharding.io.reader import Query, Reader, after_token, ends_of, sort_value, token_of
-from keyhop.sharding.io.table_batch import TableBatch, batch_get
-from keyhop.sharding.io.table_items import exact_key, get_item, write_item
-from keyhop.sharding.io.table_query import table_query
-from keyhop.sharding.io.words import (
+from keyhop.sharding.io.boto3_query import table_query
+from keyhop.sharding.io.boto3_words import (
     ELSEWHERE,
     CapacityTold,
     Conditional,
@@ -50,14 +39,35 @@ from keyhop.sharding.io.words import (
     Queried,
     Range,
     Reading,
+    TableBatch,
+    batch_get,
     check_words,
+    exact_key,
+    get_item,
+    with_metadata,
+    write_item,
 )
+from keyhop.sharding.io.items import (
+    key_of,
+    logical_item,
+    typed,
+    typed_item,
+)
+from keyhop.sharding.io.merge import Merge
+from keyhop.sharding.io.reader import Query, Reader, after_token, ends_of, sort_value, token_of
 from keyhop.sharding.io.writer import DELETE, Act, Writer
-from keyhop.sharding.key.indexes import Index, indexes_by_name
-from keyhop.sharding.key.names import DEFAULT_SEPARATOR, Names
 from keyhop.sharding.key.placement import Hash, Placement
 from keyhop.sharding.key.policy import Policy
-from keyhop.sharding.key.schema import ItemKey, Schema, check_indexes, schema_of
+from keyhop.sharding.key.schema import (
+    DEFAULT_SEPARATOR,
+    Index,
+    ItemKey,
+    Names,
+    Schema,
+    check_indexes,
+    indexes_by_name,
+    schema_of,
+)
 from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, SETTLE_SECONDS
 from keyhop.sharding.store.capacity import Capacity, Provisioned
 from keyhop.sharding.store.metadata import PLAIN_KEYS, Metadata

@@ -6,7 +6,7 @@ from typing import Any
 
 from keyhop.dynamodb.values import KeyType
 from keyhop.sharding.drain import Drain, DrainStep, Next
-from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.table import ShardedTable

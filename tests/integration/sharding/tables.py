@@ -14,7 +14,7 @@ import pytest
 from keyhop.dynamodb.client import dynamodb_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.transport import Client
-from keyhop.sharding.key.names import Names
+from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 

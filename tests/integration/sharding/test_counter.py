@@ -14,7 +14,7 @@ from keyhop.errors import CannotStart, GaveUp
 from keyhop.sharding.counter import ShardedCounter
 from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.io.adder import Added
-from keyhop.sharding.key.policy import OneMore, Policy
+from keyhop.sharding.key.policy import Policy
 
 from testing.databases import Database
 from tests.integration.sharding.crashes import Crash, Mortal
@@ -432,7 +432,7 @@ def conflicting(counter: ShardedCounter, place: Place, share: int) -> None:
 
 def test_adds_that_meet_get_more_shards(place: Place) -> None:
     """Transactions that conflict are not throttled, though more shards would help."""
-    counter = ShardedCounter(place.table(policy=Policy(growth=OneMore())))
+    counter = ShardedCounter(place.table(policy=Policy(most_added=1)))
     conflicting(counter, place, 3)
     for n in range(60):
         counter.add("/f", token=f"t{n}")

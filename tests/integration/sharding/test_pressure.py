@@ -1,6 +1,6 @@
 """What the processes that write a throttled key tell each other of it."""
 
-from keyhop.sharding.key.demand import Sums
+from keyhop.sharding.key.policy import Sums
 
 from testing.databases import Database
 from tests.integration.sharding.single import Place

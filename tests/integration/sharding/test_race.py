@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from keyhop.sharding.key.policy import OneMore, Policy
+from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.key.shards import Phase, Shards, to_item
 
 from testing.databases import Database
@@ -53,7 +53,7 @@ def test_of_twenty_processes_one_adds_a_shard(dynamodb: Database, table_name: st
 
 
 def hot_writer(setup: Setup, number: int, ends: float) -> Callable[[], None]:
-    policy = Policy(threshold=2, cooldown=4.0, spread=0.0, growth=OneMore())
+    policy = Policy(threshold=2, cooldown=4.0, spread=0.0, most_added=1)
     table = setup.table(
         placement="random",
         append_only=True,

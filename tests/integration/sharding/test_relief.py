@@ -38,9 +38,9 @@ def test_no_write_waits_for_an_urgent_growth(place: Place) -> None:
     for at in items[:20]:
         table.put_item(Item={"path": "/f", "at": at})
     known = table.metadata.of({"S": "/f"}, fresh=True)
-    table.metadata.grow({"S": "/f"}, known, 8, urgently=True)
+    table.metadata.grow({"S": "/f"}, known, 8)
     used: list[set[int]] = []
-    for phase, batch in (("awaited", items[20:40]), ("widened", items[40:])):
+    for phase, batch in (("announced", items[20:40]), ("opened", items[40:])):
         assert place.shards("/f").phase == phase
         began, requests = place.clock.monotonic(), table.usage.requests
         for at in items[:20]:
@@ -72,18 +72,18 @@ def test_who_finds_the_claim_of_another_waits_for_the_end_of_the_growth(place: P
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "00"})
     known = table.metadata.of({"S": "/f"}, fresh=True)
-    awaited = table.metadata.grow({"S": "/f"}, known, 8, urgently=True)
-    assert awaited is not None
+    announced = table.metadata.grow({"S": "/f"}, known, 8)
+    assert announced is not None
     key = next(
         key
         for key in (ItemKey({"S": "/f"}, {"S": f"{n:02}"}) for n in range(1, 60))
         if table.writer.place_of(key)(8) != 1
     )
-    growth = awaited.shards.counted_at
+    growth = announced.shards.counted_at
     table.metadata.claims.write(key, growth, None, Claim(1, "a writer that was killed"))
     place.clock.sleep(5.1)
     table.put_item(Item={"path": "/f", "at": "00"})
-    assert place.shards("/f").phase == "widened"
+    assert place.shards("/f").phase == "opened"
     began = place.clock.monotonic()
     table.put_item(Item={"path": "/f", "at": key.sort["S"]})
     assert 4 <= place.clock.monotonic() - began <= 7
@@ -94,7 +94,7 @@ def test_claims_are_no_keys(place: Place) -> None:
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "00"})
     known = table.metadata.of({"S": "/f"}, fresh=True)
-    table.metadata.grow({"S": "/f"}, known, 8, urgently=True)
+    table.metadata.grow({"S": "/f"}, known, 8)
     for n in range(20):
         table.put_item(Item={"path": "/f", "at": f"{n:02}"})
     keys = all_keys(table.requests, table.metadata.table, table.schema.partition)
@@ -108,8 +108,8 @@ def test_a_log_uses_its_new_shards_after_half_of_the_time(place: Place) -> None:
     table.put_item(Item={"path": "/f", "at": "a"})
     known = table.metadata.of({"S": "/f"}, fresh=True)
     began = place.clock.monotonic()
-    table.metadata.grow({"S": "/f"}, known, 8, urgently=True)
-    while place.shards("/f").phase == "awaited":
+    table.metadata.grow({"S": "/f"}, known, 8)
+    while place.shards("/f").phase == "announced":
         place.clock.sleep(0.1)
         table.put_item(Item={"path": "/f", "at": f"{place.clock.monotonic()}"})
     assert 2.5 <= place.clock.monotonic() - began <= 2.7

@@ -124,6 +124,7 @@ def test_all_old_of_a_put_to_an_older_item_is_what_was_there_last(place: Place) 
     assert [item["v"] for item in other.query("/f", consistent=True)] == [7] * 8
 
 
+@pytest.mark.parametrize("changing", ["closing", "fenced"], indirect=True)
 def test_what_cannot_be_told_while_the_count_changes_is_refused(changing: Place) -> None:
     """The phase lasts, as the metadata cannot be written: nothing is written in the end."""
     table = changing.table(patience=10.0)

@@ -22,7 +22,7 @@ from keyhop.sharding.key.schema import ItemKey, Schema
 from keyhop.sharding.store.metadata import KeyMetadata, Metadata
 from keyhop.sharding.store.requests import Overtaken
 
-_RANGE = {
+_LIMITS = {
     (): "",
     (":kh_low",): " AND #kh_s >= :kh_low",
     (":kh_high",): " AND #kh_s <= :kh_high",
@@ -222,7 +222,7 @@ class Reader:
             excludes = False
         ends = {":kh_low": low, ":kh_high": high}
         limits = {name: end for name, end in ends.items() if end is not None}
-        within = _RANGE[*limits].replace("= ", " ") if excludes else _RANGE[*limits]
+        within = _LIMITS[*limits].replace("= ", " ") if excludes else _LIMITS[*limits]
         more = dict(query.more)
         names = {"#kh_p": self.schema.partition.name, **({"#kh_s": sort} if limits else {})}
         request: dict[str, Any] = {

@@ -149,6 +149,8 @@ class Writer:
         began = self.requests.clock.monotonic()
         if first:
             self.throttle_tracker.asked(logical)
+        else:
+            self.throttle_tracker.refresh(logical)
         record = self.record_of(logical)
         try:
             answer = self._send(write, record)
@@ -160,7 +162,6 @@ class Writer:
                 write.shard = None  # the next attempt may use another shard
             if isinstance(error, ClientError) and is_throttled(error) and write.physical:
                 self.throttle_tracker.throttled(logical, record, write.physical, error, first)
-            self.throttle_tracker.refresh(logical, record)
             raise
         units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0)
         self.written(logical, record, float(units), first, began)

@@ -1,4 +1,4 @@
-"""When to add shards, how many, and when to propose fewer. Pure.
+"""When to add shards, how many, and when to propose fewer; and how fast a drain moves. Pure.
 
 A throttled writer decides by the reasons that the service gives (AWS documentation, "Diagnosing
 throttling"; service model of botocore 1.44):
@@ -13,16 +13,142 @@ throttling"; service model of botocore 1.44):
 
 import math
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from keyhop.dynamodb.throttling import NO_REASON, reason_names
 from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
-from keyhop.sharding.key.demand import TELL_SECONDS, Demand
-from keyhop.sharding.key.names import MOST_SHARDS
-from keyhop.sharding.key.shards import DRAINING, Phase, Shards
+from keyhop.sharding.key.shards import DRAINING, MOST_SHARDS, Phase, Shards
+
+SUPPOSED = 1
+"""Requested and accepted writes that are assumed beforehand, because few writes show little."""
+LEAST_CYCLES = 8
+POOLED_CYCLES = 5
+"""The minimum number of cycles for measuring the callers' pace: in one process, and in all. All
+processes together need fewer, because random variations are smaller.
+"""
+LEAST_ACCEPTED = 25
+"""The minimum number of accepted writes, of one process or of all, for an accurate measurement."""
+RECENT_SECONDS = 0.5
+"""The longest cycle before a caller's first throttle that counts, as a longer one may be of a time
+before the burst.
+"""
+WAIT_SECONDS = 0.15
+"""The time for which a caller that reports, because it is throttled, will at least wait before it
+can report again. Without it the sum lacks the callers that wait, and a step is too small.
+"""
+LEAST_CALLERS = 8
+"""The minimum number of callers in one process; with fewer, it needs the other processes' data."""
+FEW_CYCLES = 3
+"""The minimum for an inaccurate measurement, which is better than none."""
+TELL_SECONDS = 1.0
+TELL_CYCLES_SECONDS = 0.25
+"""The seconds between two reports of one process to the others, the shorter ones if it has new
+cycles. Each report costs a write unit of the metadata.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Observations of throttled callers, which can be added up over processes: callers times
+    seconds, accepted writes, and the number and total seconds of cycles.
+    """
+
+    caller_seconds: float = 0.0
+    accepted: float = 0.0
+    cycles: float = 0.0
+    seconds: float = 0.0
+
+    def __sub__(self, earlier: "Sums") -> "Sums":
+        return Sums(
+            self.caller_seconds - earlier.caller_seconds,
+            self.accepted - earlier.accepted,
+            self.cycles - earlier.cycles,
+            self.seconds - earlier.seconds,
+        )
+
+    def are_enough(self, minimum_cycles: int) -> bool:
+        """Return whether the callers' pace can be measured with this number of cycles."""
+        return self.cycles >= minimum_cycles and self.seconds > 0
+
+    @property
+    def pressure(self) -> float:
+        """Requested writes for each accepted one, at least 1; only valid if `are_enough`."""
+        requested = self.caller_seconds * self.cycles / self.seconds
+        return max(1.0, (requested + SUPPOSED) / (self.accepted + SUPPOSED))
+
+
+@dataclass(slots=True)
+class Demand:
+    """The writes of one process's callers since the first throttle; moments in seconds.
+
+    A throttled caller sends fewer writes, because it waits. So the demand is computed from cycles:
+    the time from one write to the next, if the first was accepted immediately. Callers that send no
+    further writes are included, because the window is short. Each caller, a thread, has the start
+    of its last write, or None if that was throttled. `reported` is the part that was reported to
+    the other processes, and `pooled` the data of all processes, if it was read just now.
+    """
+
+    began: float
+    accepted: int = 0
+    callers: dict[Hashable, float | None] = field(default_factory=dict)
+    cycles: int = 0
+    seconds: float = 0.0
+    reported: Sums = Sums()
+    reported_at: float = float("-inf")
+    pooled: Sums = Sums()
+
+    def asked(self, caller: Hashable, at: float) -> None:
+        """Record that a caller starts a write."""
+        since = self.callers.get(caller)
+        if since is not None:
+            self.cycles += 1
+            self.seconds += at - since
+        self.callers[caller] = None
+
+    def joined(self, caller: Hashable, cycle: float | None) -> None:
+        """Record that a caller was throttled; cycle: that of its writes before, if it is known."""
+        if caller not in self.callers:
+            self.callers[caller] = None
+            if cycle is not None and cycle <= RECENT_SECONDS:
+                self.cycles += 1
+                self.seconds += cycle
+
+    def answered(self, caller: Hashable, began: float | None) -> None:
+        """Record an accepted write. began: its start, if it was accepted at the first attempt."""
+        self.accepted += 1
+        self.callers[caller] = began
+
+    def sums(self, now: float) -> Sums:
+        """Return the observations until now."""
+        watched = len(self.callers) * (now - self.began)
+        return Sums(watched, float(self.accepted), float(self.cycles), self.seconds)
+
+    def measured(self, now: float, badly: bool = False) -> Sums | None:
+        """Return observations that can measure the pace, of this process or of all; or None."""
+        observed, callers = self.sums(now), len(self.callers)
+        is_enough = observed.are_enough(LEAST_CYCLES) and self.accepted >= LEAST_ACCEPTED
+        if is_enough and callers >= LEAST_CALLERS:
+            return observed
+        pooled = self.pooled
+        if badly:
+            return pooled if pooled.are_enough(FEW_CYCLES) else None
+        is_enough = pooled.are_enough(POOLED_CYCLES) and pooled.accepted >= LEAST_ACCEPTED
+        return pooled if is_enough else None
+
+    def news(self, now: float) -> Sums | None:
+        """Return observations to report to other processes; None if the last report is recent."""
+        seconds = TELL_CYCLES_SECONDS if self.cycles > self.reported.cycles else TELL_SECONDS
+        if now - self.reported_at < seconds:
+            return None
+        before, self.reported_at = self.reported, now
+        observed = self.sums(now)
+        with_wait = observed.caller_seconds + WAIT_SECONDS
+        self.reported = replace(observed, caller_seconds=with_wait)
+        return self.reported - before
+
 
 QUIET_HOURS = 24
 """The minimum time since a key's last change before fewer shards are proposed."""
@@ -30,8 +156,10 @@ HEADROOM = 5.0
 """The peak within the busiest minute, as a multiple of its mean."""
 LASTING_SECONDS = 8
 """The seconds of the window that must have throttles before a drain in `moving` is cancelled."""
-URGENT = 2.0
-"""The pressure from which new items may wait for new shards, as most must wait anyway."""
+LARGE = 2.0
+"""The pressure from which a step adds all shards that it requires."""
+LARGEST_STEP = 32
+"""The maximum factor of a step, because a measurement of one second may be wrong."""
 LEAST_SHARE = 0.02
 """The minimum share of throttled first attempts; below it, a shard may be busy by chance."""
 SURE_SECONDS = 2.0
@@ -152,49 +280,16 @@ class RecentAttempts:
         return (accepted + len(self.throttled)) / accepted
 
 
-class Growth(Protocol):
-    """Chooses the next shard count."""
-
-    def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        """Return a greater shard count. now: epoch seconds. pressure: attempts per accepted one."""
-
-
-@dataclass(frozen=True, slots=True)
-class OneMore:
-    """Adds one shard at a time."""
-
-    def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        return shards.number + 1
-
-
-@dataclass(frozen=True, slots=True)
-class AsMeasured:
-    """Adds the shards that the pressure requires, and one more at first, as shards are uneven.
-
-    A step has a maximum factor, because a measurement of one second may be wrong, and the next step
-    is measured again. If little is missing, a step is three quarters of that, because each shard
-    makes reads more expensive.
-    """
-
-    most_times: int = 8
-
-    def next_count(self, shards: Shards, now: float, pressure: float) -> int:
-        if pressure >= URGENT:
-            count = math.ceil(shards.number * pressure) + (shards.number == 1)
-            return min(count, shards.number * self.most_times)
-        missing = math.ceil(shards.number * (pressure - 1) * 0.75)
-        return shards.number + min(shards.number, max(1, missing))
-
-
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The conditions in which a key gets more shards.
 
     One writer must observe `threshold` throttles within `window` seconds, with `lasting` seconds
-    from the first to the last, and know the present metadata for `cooldown` seconds. Then it waits
-    up to `spread` seconds at random. `most` is the maximum of one key's shards, and `most_in_all`
-    of all shards beyond the first of each key; None: no limit. `start_shards` are for new keys that
-    will be hot, by key, or by prefix, as "/logs/*"; the longest prefix applies.
+    from the first to the last, and know the present shard count for `cooldown` seconds. Then it
+    waits up to `spread` seconds at random. `most` is the maximum of one key's shards, `most_added`
+    of the shards that one step adds, and `most_in_all` of all shards beyond the first of each key;
+    None: no limit. `start_shards` are for new keys that will be hot, by key, or by prefix, as
+    "/logs/*"; the longest prefix applies.
     """
 
     threshold: int = 5
@@ -203,8 +298,8 @@ class Policy:
     spread: float = 0.2
     lasting: float = 0.3
     most: int = 64
+    most_added: int | None = None
     most_in_all: int | None = None
-    growth: Growth = field(default_factory=AsMeasured)
     start_shards: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -230,6 +325,19 @@ class Policy:
         ]
         return self.start_shards[max(prefixes, key=len)] if prefixes else 1
 
+    def next_count(self, number: int, pressure: float) -> int:
+        """Return the next shard count: as many as the pressure requires, and one more at first, as
+        shards are uneven. If little is missing, three quarters of that are added, because each
+        shard makes reads more expensive, and the next step is measured again.
+        """
+        if pressure >= LARGE:
+            count = math.ceil(number * pressure) + (number == 1)
+            added = min(count, number * LARGEST_STEP) - number
+        else:
+            added = min(number, math.ceil(number * (pressure - 1) * 0.75))
+        added = max(1, added if self.most_added is None else min(self.most_added, added))
+        return min(self.most, number + added)
+
 
 class Action(StrEnum):
     """The action of a writer for a hot key, in addition to backing off."""
@@ -245,45 +353,42 @@ def decide(
     policy: Policy,
     shards: Shards,
     recent: RecentAttempts,
-    now: float,
     known_for: float,
+    counted_for: float,
     at: float = 0.0,
     asked: bool = False,
 ) -> tuple[Action, int]:
     """Return a writer's action for a hot key, and the new shard count.
 
-    `now` in epoch seconds only affects the size of the step, as clocks may differ; `at` is now by
-    the clock of `recent`. The writer has seen the present metadata for `known_for` seconds, and
-    `asked` says that it has just read the observations of the other processes.
+    The writer has seen the present metadata for `known_for` seconds, and its shard count for
+    `counted_for` seconds. `at` is now, by the clock of `recent`, and `asked` says that it has just
+    read the observations of the other processes. It asks for them before it has seen enough itself,
+    so that they are there when one of the processes has.
     """
-    enough = len(recent.throttles) >= policy.threshold and recent.lasting >= policy.lasting
     wait = 0.0 if shards.is_new else shards.settle - known_for
-    if not enough or wait > TELL_SECONDS:
+    if recent.lasting < policy.lasting or wait > TELL_SECONDS:
         return Action.WAIT, shards.number
+    is_enough = len(recent.throttles) >= policy.threshold
     if shards.phase in DRAINING:
         # The drain's moves are throttled as well, and slow down: only other throttling lasts.
         lasting = min(LASTING_SECONDS, policy.window * 0.8)
-        if wait > 0 or (shards.phase is Phase.MOVING and recent.throttled_seconds < lasting):
+        is_moving = shards.phase is Phase.MOVING
+        if not is_enough or wait > 0 or (is_moving and recent.throttled_seconds < lasting):
             return Action.WAIT, shards.number
         return Action.REOPEN, shards.number
-    is_cooling = known_for + TELL_SECONDS < policy.cooldown and not shards.is_new
-    is_growing = shards.phase not in (Phase.STEADY, Phase.OPENED, Phase.WIDENED)
-    if is_cooling or is_growing or recent.share < LEAST_SHARE:
+    cooling = 0.0 if shards.is_new else policy.cooldown - counted_for
+    is_growing = shards.phase not in (Phase.STEADY, Phase.OPENED)
+    if cooling > TELL_SECONDS or is_growing or recent.share < LEAST_SHARE:
         return Action.WAIT, shards.number
     if shards.number >= policy.most:
-        return Action.AT_MAXIMUM, shards.number
+        return Action.AT_MAXIMUM if is_enough else Action.WAIT, shards.number
     is_measured = recent.is_measured(at)
     if not is_measured and not asked:
-        return (
-            Action.ASK,
-            shards.number,
-        )  # so that all processes have reported before growth may start
+        return Action.ASK, shards.number
     is_sure = is_measured or recent.lasting >= min(SURE_SECONDS, policy.window / 2)
-    is_cooling = known_for < policy.cooldown and not shards.is_new
-    if wait > 0 or is_cooling or not is_sure:
+    if not is_enough or wait > 0 or cooling > 0 or not is_sure:
         return Action.WAIT, shards.number
-    number = policy.growth.next_count(shards, now, recent.pressure(at))
-    return Action.GROW, min(policy.most, max(shards.number + 1, number))
+    return Action.GROW, policy.next_count(shards.number, recent.pressure(at))
 
 
 def fewer_shards(
@@ -305,3 +410,51 @@ def fewer_shards(
     if number >= shards.number:
         return None
     return number, f"the busiest minute of {QUIET_HOURS} h had {busiest:.0f} write units a second"
+
+
+FIRST_UNITS = 200.0
+MOST_UNITS = 1_000.0
+"""The maximum write units a second for each target shard, source and target together. Half of them
+are at the target, where a partition accepts 1,000.
+"""
+LEAST_UNITS = 4.0
+"""One item of 1 KB: even if it is always throttled, a drain makes progress beside users."""
+RECOVERY_SECONDS = 50.0
+"""The time from zero to the maximum without throttling."""
+HALVING_SECONDS = 1.0
+"""Several movers are throttled at the same time, which must count once."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """Write units a second to `targets` shards, halved by throttling and then raised slowly. All
+    moments are from one clock, in seconds.
+    """
+
+    targets: int
+    rate: float = field(init=False)
+    each: float = 4.0
+    _next: float = float("-inf")
+    _halved: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        self.rate = FIRST_UNITS * self.targets
+
+    def turn(self, now: float) -> float:
+        """Reserve the next move, and return the seconds to wait for it."""
+        at = max(now, self._next)
+        self._next = at + self.each / self.rate
+        return at - now
+
+    def throttled(self, now: float) -> None:
+        """Record a throttled move."""
+        if now - self._halved >= HALVING_SECONDS:
+            self._halved = now
+            self.rate = max(LEAST_UNITS, self.rate / 2)
+            self._next = max(self._next, now) + self.each / self.rate
+
+    def moved(self, units: float) -> None:
+        """Record a move, and its write units."""
+        self.each = max(1.0, units)
+        maximum = MOST_UNITS * self.targets
+        self.rate = min(maximum, self.rate + maximum / RECOVERY_SECONDS * self.each / self.rate)

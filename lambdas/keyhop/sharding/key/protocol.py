@@ -13,10 +13,8 @@ reads.
 
     phase        new items use     readers read     order        moves
     steady       writable          readable         ascending*   up, by puts
-    announced    writable          readable         ascending*   up, by puts
-    opened       writable          readable         ascending*   up, by puts
-    awaited      as claimed        readable         ascending*   none
-    widened      as claimed        readable         ascending*   none
+    announced    as claimed        readable         ascending*   none
+    opened       as claimed        readable         ascending*   none
     closing      writable          readable         ascending*   none
     fenced       writable          readable         descending   none
     moving       writable          readable         descending   down, by movers
@@ -30,11 +28,11 @@ reads.
 exists, the put replaces it there, on condition that it still exists; or moves it to its shard by a
 transaction on both. If not, the item is put in its shard, which is also the target of a move that
 the read has missed. In phases in which some writers use the previous count and others the next one
-(announced, opened, closing, fenced), the put is a transaction that checks both shards.
+(closing, fenced), the put is a transaction that checks both shards.
 
-**Claims.** In `awaited` and `widened`, the shard of a new item whose place changes is decided by
-its claim, an item in the metadata table. A writer in `awaited` claims the old place, and a writer
-in `widened` the new one, on condition that there is no claim; then the writer creates the item at
+**Claims.** In `announced` and `opened`, the shard of a new item whose place changes is decided by
+its claim, an item in the metadata table. A writer in `announced` claims the old place, and a writer
+in `opened` the new one, on condition that there is no claim; then the writer creates the item at
 the claimed place, by a plain put. A claim of the new place is final. A claim of the old place has
 an owner, who may change it to the new place if none of its requests can have created the item. As
 soon as another writer uses that claim too, it has no owner any more.
@@ -58,11 +56,9 @@ from enum import StrEnum
 from keyhop.sharding.key.placement import Place, Placement
 from keyhop.sharding.key.shards import Phase, Shards
 
-_UP = frozenset({Phase.STEADY, Phase.ANNOUNCED, Phase.OPENED})
-_GROWING = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.AWAITED, Phase.WIDENED})
+_GROWING = frozenset({Phase.ANNOUNCED, Phase.OPENED})
 _DOWN = frozenset({Phase.FENCED, Phase.MOVING, Phase.HALTED})
-_BETWEEN = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.CLOSING, Phase.FENCED})
-_CLAIMED = frozenset({Phase.AWAITED, Phase.WIDENED})
+_BETWEEN = frozenset({Phase.CLOSING, Phase.FENCED})
 SHARED = "shared"
 """The owner of a claim that several writers use."""
 
@@ -157,7 +153,7 @@ def candidates(shards: Shards, placement: Placement, place: Place) -> tuple[int,
 
 def step_of_put(shards: Shards, placement: Placement, place: Place, holders: Sequence[int]) -> Step:
     """Return a put's step after its read. holders: the shards that have the item, ascending."""
-    if len(holders) == 1 and placement.calculated and shards.phase in _UP:
+    if len(holders) == 1 and placement.calculated and shards.phase is Phase.STEADY:
         target = home(shards, place)
         if target > holders[0]:
             return Move(holders[0], target)
@@ -172,7 +168,7 @@ def step_of_update(
         at = home(shards, place)
         # Writers in the previous or the next phase may put the same new item there.
         counts = {shards.number, shards.before} if shards.phase in _BETWEEN else set[int]()
-        if shards.phase in _CLAIMED and place(shards.number) != place(shards.before):
+        if shards.phase in _GROWING and place(shards.number) != place(shards.before):
             return ByClaim()
         return Create(at, tuple(sorted({place(count) for count in counts} - {at})))
     if len(holders) > 1:
@@ -194,16 +190,24 @@ def step_by_claim(
     if claim.shard == place(shards.number):
         return Create(claim.shard)
     is_ours = claim.owner == owner
-    if shards.phase is Phase.AWAITED:
+    if shards.phase is Phase.ANNOUNCED:
         return Create(at) if is_ours or claim.owner == SHARED else Claim(at)
     return Claim(at, owner) if is_ours and not maybe_written else Hold()
 
 
 def after_settling(shards: Shards) -> Shards:
     """Return metadata that has been unchanged for `settle` seconds, as a writer may use it: in
-    `widened` nobody uses `awaited` any more, so new items need no claims.
+    `opened` nobody uses `announced` any more, so new items need no claims.
     """
-    return replace(shards, phase=Phase.STEADY) if shards.phase is Phase.WIDENED else shards
+    return replace(shards, phase=Phase.STEADY) if shards.phase is Phase.OPENED else shards
+
+
+def only_ends_growth(before: Shards, after: Shards) -> bool:
+    """Return whether the change from `before` to `after` is the end of a growth, which changes no
+    place of an item. So who has known `before` for long enough may change `after` at once.
+    """
+    phases = before.phase, after.phase
+    return phases == (Phase.OPENED, Phase.STEADY) and before.counted_at == after.counted_at
 
 
 def after_a_late_answer(now: Shards, shard: int, is_update: bool) -> Late:
@@ -230,7 +234,7 @@ def lasts(shards: Shards, placement: Placement) -> float:
     """
     if shards.is_new:
         return 0.0
-    is_announced = shards.phase in (Phase.ANNOUNCED, Phase.AWAITED)
+    is_announced = shards.phase is Phase.ANNOUNCED
     return shards.settle / 2 if placement.append_only and is_announced else shards.settle
 
 
@@ -238,12 +242,10 @@ def looks_that_suffice(shards: Shards, placement: Placement) -> int:
     """Return the number of reads that must miss an item to show that it does not exist.
 
     A read uses its shards in no order, so it misses an item that is being moved. So this is one
-    more than the possible moves in this phase and its neighbours: puts move an item up, to the
-    shard by `writable`, which differs there at most once, and drains move it down, once.
+    more than the possible moves in this phase and its neighbours: puts move an item up, but not
+    during a growth, and drains move it down.
     """
-    if order_of_reading(shards, placement) is Order.ANY:
-        return 1
-    return 3 if shards.phase in _GROWING else 2
+    return 1 if order_of_reading(shards, placement) is Order.ANY else 2
 
 
 def drained(shards: Shards) -> range:

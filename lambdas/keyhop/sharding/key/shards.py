@@ -13,7 +13,6 @@ from typing import Any
 
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise
-from keyhop.sharding.key.names import MOST_SHARDS
 from keyhop.sharding.key.placement import Placement
 
 ATTRIBUTES = {
@@ -25,6 +24,8 @@ ATTRIBUTES = {
     **{"claimed_shard": "N", "claimed_by": "S", "keyhop_expires": "N"},
 }
 """The attributes of metadata items and their types; a partition key must have another name."""
+MOST_SHARDS = 1000
+"""The maximum number of shards of a key, so that a suffix has at most four digits."""
 HISTORY = 20
 """The maximum number of entries in shard_history."""
 SETTLE_SECONDS = 5.0
@@ -38,8 +39,6 @@ class Phase(StrEnum):
     STEADY = "steady"
     ANNOUNCED = "announced"
     OPENED = "opened"
-    AWAITED = "awaited"
-    WIDENED = "widened"
     CLOSING = "closing"
     FENCED = "fenced"
     MOVING = "moving"
@@ -50,21 +49,14 @@ class Phase(StrEnum):
 
 DRAINING = frozenset({Phase.CLOSING, Phase.FENCED, Phase.MOVING, Phase.MOVED})
 """The phases of a drain."""
-GROWING_FROM = frozenset({Phase.STEADY, Phase.OPENED, Phase.WIDENED, Phase.REOPENING})
-"""The phases in which growth may start; `opened` and `widened` use the same count as `steady`."""
-PASSING = frozenset(
-    {
-        *(Phase.ANNOUNCED, Phase.OPENED, Phase.AWAITED, Phase.WIDENED),
-        *(Phase.HALTED, Phase.REOPENING),
-    }
-)
+GROWING_FROM = frozenset({Phase.STEADY, Phase.OPENED, Phase.REOPENING})
+"""The phases in which growth may start; `opened` uses the same count as `steady`."""
+PASSING = frozenset({Phase.ANNOUNCED, Phase.OPENED, Phase.HALTED, Phase.REOPENING})
 """The phases that end after a time: any client that has seen one for long enough ends it."""
 
 _FOLLOWING = {
     Phase.ANNOUNCED: Phase.OPENED,
     Phase.OPENED: Phase.STEADY,
-    Phase.AWAITED: Phase.WIDENED,
-    Phase.WIDENED: Phase.STEADY,
     Phase.CLOSING: Phase.FENCED,
     Phase.FENCED: Phase.MOVING,
     Phase.MOVING: Phase.MOVED,
@@ -161,15 +153,12 @@ class Shards:
         is_another = len(begins) == 2 and all(begins) and begins[0] != begins[1]
         return is_another or self.last_updated < earlier.last_updated
 
-    def grown(self, number: int, now: float, *, urgently: bool = False) -> "Shards":
-        """Add shards, which readers read from now on, while writers do not use them yet; urgently,
-        by waits of writers instead of putting new items where they will not belong later.
-        """
+    def grown(self, number: int, now: float) -> "Shards":
+        """Add shards, which readers read from now on, while writers do not use them yet."""
         assert self.phase in GROWING_FROM
         assert self.number < number <= MOST_SHARDS
         assert self.readable <= number
-        phase = Phase.AWAITED if urgently else Phase.ANNOUNCED
-        return self._counted(number, now, phase, readable=number)
+        return self._counted(number, now, Phase.ANNOUNCED, readable=number)
 
     def shrunk(self, number: int, now: float) -> "Shards":
         """Start a drain: no items are moved yet, and writers still use all shards."""
@@ -197,7 +186,7 @@ class Shards:
         if self.phase not in _FOLLOWING:
             raise ValueError(f"nothing follows {self.phase} by itself")
         more: dict[str, Any] = {}
-        if self.phase in (Phase.ANNOUNCED, Phase.AWAITED, Phase.CLOSING):
+        if self.phase in (Phase.ANNOUNCED, Phase.CLOSING):
             more = {"writable": self.number}
         if self.phase is Phase.MOVED:
             more = {"readable": self.number, "placed_by": self._placed_after_a_drain()}
@@ -281,9 +270,9 @@ def _is_possible(shards: Shards) -> bool:
     if min(counts) < 1 or max(counts) > MOST_SHARDS or shards.settle < LEAST_SETTLE_SECONDS:
         return False
     match shards.phase:
-        case Phase.STEADY | Phase.OPENED | Phase.WIDENED:
+        case Phase.STEADY | Phase.OPENED:
             return number == writable == readable
-        case Phase.ANNOUNCED | Phase.AWAITED:
+        case Phase.ANNOUNCED:
             return writable < number == readable
         case Phase.CLOSING:
             return number < writable == readable

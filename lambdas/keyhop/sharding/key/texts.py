@@ -68,11 +68,7 @@ def phase_text(shards: Shards) -> str:
     more = shard_range(min(shards.writable + 1, shards.number), shards.number)
     return {
         Phase.STEADY: f"nothing is being changed: new items go to {new}",
-        Phase.ANNOUNCED: f"readers read {read} already; writers will use {more} when all readers "
-        "know",
-        Phase.AWAITED: f"readers read {read} already; writers will use {more} when all know; "
-        "until then each new item that belongs there is claimed",
-        Phase.WIDENED: f"writers use {new} from now on; the growth ends with the next write",
+        Phase.ANNOUNCED: f"readers read {read} already; writers will use {more} when all know",
         Phase.OPENED: f"writers use {new} from now on; the growth ends with the next write",
         Phase.CLOSING: f"a drain to {shards_text(shards.number)} was begun: all writers are told; "
         "nothing is moved yet",

@@ -8,9 +8,8 @@ from keyhop.dynamodb.schema import KeyAttribute
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise
 from keyhop.sharding.key.shards import Shards, from_item
-from keyhop.sharding.store.claims import is_claim
 from keyhop.sharding.store.requests import Requests
-from keyhop.sharding.store.table_item import total_key
+from keyhop.sharding.store.table_item import is_claim, total_key
 from keyhop.sharding.store.traffic import traffic_of
 
 logger = logging.getLogger(__name__)

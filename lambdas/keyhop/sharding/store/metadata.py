@@ -20,9 +20,16 @@ from keyhop.sharding.key import protocol
 from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.schema import Schema
 from keyhop.sharding.key.shards import LEAST_SETTLE_SECONDS, Shards, from_item, to_item
-from keyhop.sharding.store.claims import CLAIM_KEY, Claims, is_claim
 from keyhop.sharding.store.requests import Requests
-from keyhop.sharding.store.table_item import LOOK_SECONDS, TOTAL_KEY, TableItem, total_key
+from keyhop.sharding.store.table_item import (
+    CLAIM_KEY,
+    LOOK_SECONDS,
+    TOTAL_KEY,
+    Claims,
+    TableItem,
+    is_claim,
+    total_key,
+)
 from keyhop.sharding.store.traffic import Traffic
 
 CACHED_KEYS = 10_000
@@ -38,14 +45,16 @@ CLOCK_SECONDS = 1e-6
 class KeyMetadata:
     """The metadata of one key, as it was read, with its last_updated as the table has it.
 
-    By the clock's `monotonic`, it was requested, an answer first had it (`since`), and it expires,
-    so that it must no longer be used. A key without metadata is not registered.
+    By the clock's `monotonic`, it was requested, an answer first had it (`since`), or its shard
+    count (`counted_since`), and it expires, so that it must no longer be used. A key without
+    metadata is not registered.
     """
 
     shards: Shards
     version: str
     requested: float
     since: float
+    counted_since: float
     expires: float
     registered: bool = True
 
@@ -192,12 +201,11 @@ class Metadata:
         number: int,
         *,
         patiently: bool = True,
-        urgently: bool = False,
     ) -> KeyMetadata | None:
         """Give a key `number` shards, or raise MetadataChanged; None beyond most_in_all."""
         if self.most_in_all is not None and number - record.shards.readable > self.most_in_all:
             return None
-        after = record.shards.grown(number, self.requests.clock.time(), urgently=urgently)
+        after = record.shards.grown(number, self.requests.clock.time())
         try:
             return self.change(logical, record, after, patiently=patiently)
         except ClientError as error:
@@ -286,9 +294,8 @@ class Metadata:
             return self.create(logical, self.as_new(self.first_count(content)))
         lone = Shards.registered(0.0, LEAST_SETTLE_SECONDS, None)
         now = self.requests.clock.monotonic()
-        return KeyMetadata(
-            lone, "0", requested, now, requested + LEAST_SETTLE_SECONDS / 2, registered=False
-        )
+        expires = requested + LEAST_SETTLE_SECONDS / 2
+        return KeyMetadata(lone, "0", requested, now, now, expires, registered=False)
 
     def _is_lost(self, logical: TypedValue, register: bool) -> bool:
         """Return whether a key without metadata has items that its new metadata would not find. A
@@ -377,11 +384,16 @@ class Metadata:
         with self._lock:
             before = self._known.get(name)
             since, expires = now, requested + shards.settle / 2
+            counted_since = now
+            if before is not None and before.shards.counted_at == shards.counted_at:
+                counted_since = before.counted_since
             if before is not None and before.version == version:
                 since, expires = before.since, max(expires, before.expires)
             elif before is not None and before.requested > requested:
                 return before  # a later answer arrived before this one
-            record = KeyMetadata(shards, version, requested, since, expires)
+            elif before is not None and protocol.only_ends_growth(before.shards, shards):
+                since = before.since
+            record = KeyMetadata(shards, version, requested, since, counted_since, expires)
             self._known[name] = record
             self._known.move_to_end(name)
             if len(self._known) > CACHED_KEYS:

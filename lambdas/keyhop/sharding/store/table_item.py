@@ -1,12 +1,17 @@
-"""The item of a sharded table in its metadata table, which applies to all of its keys.
+"""The items of a metadata table that are not logical keys: the table's own item, and claims.
 
-It has what all users must have in common (`placement`, `of_table`), and the number of all keys'
-shards beyond the first of each (`shards_added`); calendar.py stores the calendar there. No logical
-key may have its name. Each attribute is updated separately, so that versions that only know
-`shards_added` leave the others unchanged.
+The table's item has what all users must have in common (`placement`, `of_table`), and the number of
+all keys' shards beyond the first of each (`shards_added`); calendar.py stores the calendar there.
+No logical key may have its name. Each attribute is updated separately.
+
+A claim of a new item during a growth (key/protocol.py, Claims) is an item whose key has the growth
+and a hash of the item's key. So claims are spread over the metadata table, and those of an earlier
+growth are never used again.
 """
 
+import hashlib
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +19,12 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.refusals import CONDITION_FAILED, error_code
-from keyhop.dynamodb.values import KeyType, TypedValue
+from keyhop.dynamodb.schema import KeyAttribute
+from keyhop.dynamodb.values import KeyType, TypedValue, distinct_bytes
 from keyhop.errors import CannotStart
-from keyhop.sharding.key.schema import Schema
-from keyhop.sharding.store.requests import Requests
+from keyhop.sharding.key.protocol import Claim
+from keyhop.sharding.key.schema import ItemKey, Schema
+from keyhop.sharding.store.requests import Overtaken, Requests
 
 TOTAL_KEY = "!keyhop-total"
 """The item's key, in the same form as logical keys."""
@@ -175,3 +182,79 @@ class TableItem:
             "ExpressionAttributeNames": {"#a": "shards_added"},
             "ExpressionAttributeValues": {f":{n}": {"N": str(v)} for n, v in values.items()},
         }
+
+
+CLAIM_KEY = "!keyhop-claim "
+"""The start of a claim's key; no logical key may start with it."""
+KEPT_SECONDS = 7 * 86_400.0
+"""The time until DynamoDB's time to live may delete a claim. No call takes so long."""
+
+_NAMES = {"#shard": "claimed_shard", "#by": "claimed_by"}
+
+
+def is_claim(key: TypedValue) -> bool:
+    """Return whether a key of the metadata table is a claim's."""
+    (content,) = key.values()
+    text = CLAIM_KEY if isinstance(content, str) else CLAIM_KEY.encode()
+    return bool(content[: len(text)] == text)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The claims in one metadata table; for any number of threads."""
+
+    requests: Requests
+    table: str
+    partition: KeyAttribute
+
+    def write(self, key: ItemKey, growth: int, seen: Claim | None, claim: Claim) -> Claim:
+        """Write an item's claim instead of the one that was seen, and return it; or return the
+        present claim if it is another. Raise Overtaken if there is none.
+        """
+        item_key = {self.partition.name: self._key(key, growth)}
+        condition: dict[str, Any] = {
+            "ConditionExpression": "attribute_not_exists(#shard)",
+            "ExpressionAttributeNames": {"#shard": _NAMES["#shard"]},
+        }
+        if seen is not None:
+            condition = {
+                "ConditionExpression": "#shard = :shard AND #by = :by",
+                "ExpressionAttributeNames": _NAMES,
+                "ExpressionAttributeValues": {
+                    ":shard": {"N": str(seen.shard)},
+                    ":by": {"S": seen.owner},
+                },
+            }
+        expires = math.ceil(self.requests.clock.time() + KEPT_SECONDS)
+        item = {
+            **item_key,
+            "claimed_shard": {"N": str(claim.shard)},
+            "claimed_by": {"S": claim.owner},
+            "keyhop_expires": {"N": str(expires)},
+        }
+        try:
+            self.requests.once(
+                "put_item",
+                TableName=self.table,
+                Item=item,
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **condition,
+            )
+        except ClientError as error:
+            if error_code(error) != CONDITION_FAILED:
+                raise
+            present = error.response.get("Item") or self._read(item_key)
+            if present is None:
+                raise Overtaken from error
+            return Claim(int(present["claimed_shard"]["N"]), present["claimed_by"]["S"])
+        return claim
+
+    def _read(self, key: Mapping[str, TypedValue]) -> Mapping[str, Any] | None:
+        answer = self.requests.once("get_item", TableName=self.table, Key=key, ConsistentRead=True)
+        item: Mapping[str, Any] | None = answer.get("Item")
+        return item
+
+    def _key(self, key: ItemKey, growth: int) -> dict[str, str | bytes]:
+        parts = distinct_bytes(key.logical) + distinct_bytes(key.sort)
+        text = f"{CLAIM_KEY}{growth} {hashlib.sha256(parts).hexdigest()}"
+        return {self.partition.type: text if self.partition.type == "S" else text.encode()}
