@@ -22,8 +22,8 @@ from keyhop.keys.task import DecideTrust, Fold, KeysTask, no_index
 
 if TYPE_CHECKING:
     from keyhop.each.task import Permit
-    from keyhop.rekey.opening import TransformOf
     from keyhop.rekey.pair import Pair
+    from keyhop.rekey.task import TransformOf
     from keyhop.rekey.transform import Transform
 
 

@@ -15,38 +15,136 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import is_over
+from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.requester import ItemCalls, Written, is_over, pause
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.units import BLOCK_BYTES, write_units
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Item, Key, from_json, has_values, to_json
-from keyhop.errors import CannotStart, GaveUp, Stopped
+from keyhop.dynamodb.values import Item, Key, from_json, has_values, size_of, to_json
+from keyhop.errors import AwsRefused, CannotStart, GaveUp, RunConflict, Stopped
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
-from keyhop.rekey.compare.look import item_at
-from keyhop.rekey.compare.looks import Reads
-from keyhop.rekey.destination import Destination, NotTaken
-from keyhop.rekey.digest import key_digest
-from keyhop.rekey.opening import OursOf, Rekey, TransformOf
-from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
+from keyhop.rekey.compare.looks import Reads, item_at
 from keyhop.rekey.request import NO_STREAM, SHARDS
-from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.layout import LAG
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.task import RekeyTask
-from keyhop.rekey.transform import Transform, Unmappable
-from keyhop.rekey.valve import Valve
+from keyhop.rekey.standing import BACKFILL, THROTTLE, UNMAPPABLE, Pace, pace_of, why_not_mine
+from keyhop.rekey.task import FRESH_SECONDS, OursOf, Rekey, RekeyTask, TransformOf
+from keyhop.rekey.transform import Transform, Unmappable, key_digest, key_text
 from keyhop.rekey.worker.images import is_marker
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
+
+
+class NotTaken(ValueError):
+    """DynamoDB rejects an item: it is too large, or an index requires another type."""
+
+
+class Destination(ItemCalls):
+    """The destination table of a backfill, for any number of threads; see ItemCalls."""
+
+    def put_if_absent(self, item: Item, partition: str) -> Written:
+        """Put an item if there is none with its key, or raise NotTaken."""
+        try:
+            return self._write(
+                "put_item",
+                write_units(size_of(item)),
+                TableName=self._table,
+                Item=item,
+                ConditionExpression="attribute_not_exists(#p)",
+                ExpressionAttributeNames={"#p": partition},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except (AwsRefused, CannotStart) as error:
+            cause = error.__cause__
+            if cause is not None and error_code(cause) in _OF_THE_ITEM:
+                raise NotTaken("DynamoDB does not take the item") from error
+            raise
+
+    def read(self, place: Key) -> Item | None:
+        """Read the item at a place, strongly consistent; None if there is none."""
+        item: Item | None = self._read("get_item", Key=place).get("Item")
+        return item
+
+
+_OF_THE_ITEM = {"ValidationException", "ItemCollectionSizeLimitExceededException"}
+
+PAUSE_SECONDS = 1.0
+
+
+class Valve:
+    """The pause and stop switch of a worker of the backfill, for all of its threads, by the side
+    table, which is read every few seconds.
+
+    No write begins later than FRESH_SECONDS after a look at the side table. So the last write of a
+    backfill ends within that time and the life of a request after its end was recorded, and a
+    verification waits for both (SETTLED_SECONDS). One exception is a function that is frozen
+    between its look and its write: the write is conditional on an empty place, and the next
+    verification finds it.
+
+    The gates of a cutover are shut while a backfill is running. A backfill that begins right after
+    the gates were checked pauses from `closing` on, whose lease is longer than both times. So no
+    backfill writes to a table that serves, where the application may have deleted the item.
+    """
+
+    def __init__(
+        self,
+        side: SideTable,
+        run: str,
+        changed: Callable[[Pace], None],
+        stop: Event,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.over: Event | None = None
+        self._side = side
+        self._run = run
+        self._changed = changed
+        self._stop = stop
+        self._clock = clock
+        self._now = now
+        self._pace = Pace()
+        self._looked_at: float | None = None
+        self._lock = Lock()
+
+    def check(self) -> None:
+        """Wait before a write while the backfill is paused. Raise RunConflict if this run may not
+        write any more, or Stopped if it is to stop.
+        """
+        while self._look().is_paused:
+            pause(self._stop, self.over, PAUSE_SECONDS)
+
+    def _look(self) -> Pace:
+        with self._lock:
+            while self._looked_at is None or self._clock() - self._looked_at >= FRESH_SECONDS:
+                self._pace, self._looked_at = self._read_pace()
+            return self._pace
+
+    def _read_pace(self) -> tuple[Pace, float]:
+        """Return the pace, and the moment before it was read, from which its age counts."""
+        looked_at = self._clock()
+        why = why_not_mine(self._side.told(BACKFILL), self._run)
+        control = self._side.control()
+        if control.serving != "source":
+            why = "The destination serves by now"
+        if why is not None:
+            raise RunConflict(f"{why}: nothing more is written for the run {self._run!r}.")
+        if control.stage != "open":
+            return replace(self._pace, share=0.0, reason="the serving table changes"), looked_at
+        pace = pace_of(self._side.told(THROTTLE), self._side.told(f"{LAG}.forward"), self._now())
+        if pace != self._pace:
+            self._changed(pace)
+        return pace, looked_at
+
 
 ITEMS_AT_ONCE = 250
 """Items of a page. For items of 1 KB, its last, half-used block is less than a hundredth of it, and

@@ -1,8 +1,11 @@
 """The state of a re-key, its phase, gates and problems, and the next step. Pure.
 
-Commands, functions and explorers all ask `RekeyStatus`, so each decision is made in one place.
+Commands, functions and explorers all ask `RekeyStatus`, so each decision is made in one place. So
+is the current write speed of a copy, which a person sets and the lag of the stream reduces
+(`Pace`).
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,8 +20,6 @@ from keyhop.rekey.control import (
     direction_from,
     other_side,
 )
-from keyhop.rekey.digest import key_digest
-from keyhop.rekey.pace import BACKFILL, THROTTLE, Pace, pace_of
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.request import STRAGGLERS, UNMAPPED
 from keyhop.rekey.side.layout import (
@@ -34,11 +35,71 @@ from keyhop.rekey.side.layout import (
     Straggler,
     Unmapped,
 )
+from keyhop.rekey.transform import key_digest
 from keyhop.wording import counted, duration
 
 if TYPE_CHECKING:
     from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
     from keyhop.rekey.side.table import SideTable
+
+
+THROTTLE, BACKFILL, UNMAPPABLE = "throttle", "backfill", "unmappable"
+"""Names of figures (side/table.SideTable.tell)."""
+
+NO_LIMIT = "none"
+
+SLOWS_AT_SECONDS = 30.0
+"""Above this lag the backfill slows down, and more so for a larger lag."""
+
+PAUSES_AT_SECONDS = 120.0
+
+OLD_LAG_SECONDS = 300.0
+"""A lag that was reported longer ago is ignored: a stream without records has none."""
+
+LEAST_SHARE = 0.1
+"""The smallest share of the rate before the backfill pauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The speed of a backfill, in write units a second of all workers (None: as the run was
+    started), with the share that the stream leaves; 0 for a pause.
+    """
+
+    rate: float | None = None
+    share: float = 1.0
+    reason: str = ""
+
+    @property
+    def is_paused(self) -> bool:
+        return self.share == 0.0
+
+
+def pace_of(throttle: Mapping[str, Any] | None, lag: Mapping[str, Any] | None, now: float) -> Pace:
+    """Return the pace that the figures of the side table allow at `now`, in seconds since 1970."""
+    rate = None if throttle is None else throttle.get("rate")
+    if rate == NO_LIMIT:
+        rate = math.inf
+    if throttle is not None and throttle.get("paused"):
+        return Pace(rate, 0.0, "paused by hand")
+    seconds = 0.0 if lag is None or now - lag["at"] > OLD_LAG_SECONDS else float(lag["seconds"])
+    if seconds <= SLOWS_AT_SECONDS:
+        return Pace(rate)
+    reason = f"the stream is {seconds:.0f} s behind"
+    if seconds >= PAUSES_AT_SECONDS:
+        return Pace(rate, 0.0, reason)
+    share = (PAUSES_AT_SECONDS - seconds) / (PAUSES_AT_SECONDS - SLOWS_AT_SECONDS)
+    return Pace(rate, max(LEAST_SHARE, share), reason)
+
+
+def why_not_mine(backfill: Mapping[str, Any] | None, run: str) -> str | None:
+    """Return why this run's worker may not write any more, by the figure `backfill`."""
+    if backfill is None or backfill["run"] != run:
+        return "Another backfill was begun since"
+    if backfill["ended"] is not None:
+        return "This backfill has ended already"
+    return None
+
 
 LAG_SECONDS = 2.0
 DAY_SECONDS = VERIFY_SECONDS = QUIET_SECONDS = 86_400.0

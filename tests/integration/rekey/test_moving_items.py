@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
-from keyhop.rekey.backfill import Copier
-from keyhop.rekey.destination import Destination
+from keyhop.rekey.backfill import Copier, Destination
 from keyhop.rekey.worker.replicate import Replicator
 
 from testing.databases import Database

@@ -9,10 +9,10 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control, Side
-from keyhop.rekey.digest import key_digest
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import LONGEST_BATCH_SECONDS
 from keyhop.rekey.side.table import SideTable, table_request
+from keyhop.rekey.transform import key_digest
 
 from testing.databases import Database
 

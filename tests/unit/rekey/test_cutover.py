@@ -13,7 +13,7 @@ from keyhop.rekey import control
 from keyhop.rekey.control import Control, Evidence, Side, direction_from, other_side
 from keyhop.rekey.cutover.change import Change, Next
 from keyhop.rekey.cutover.markers import Rehearsal
-from keyhop.rekey.routing.lease import View
+from keyhop.rekey.routing.follower import View
 from keyhop.rekey.side.layout import Claim, Straggler
 from keyhop.rekey.standing import Gate
 

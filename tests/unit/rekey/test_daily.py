@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from keyhop.errors import CannotStart, TableNotFound
+from keyhop.rekey.compare.digests import nothing_to_compare, why_not_today
 from keyhop.rekey.control import Control
-from keyhop.rekey.daily import nothing_to_compare, why_not_today
 
 ENDED = {"run": "r", "ended": 17.0}
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.side.layout import Claim
 from keyhop.rekey.transform import KeyNames
-from keyhop.rekey.worker.sweep import MOST_CLAIMS, SWEEP_SECONDS, Sweeper
+from keyhop.rekey.worker.drive import MOST_CLAIMS, SWEEP_SECONDS, Sweeper
 
 from testing.rekey_owned import Owned
 from testing.simulation.network import Fate

@@ -16,9 +16,8 @@ from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import US_EAST_1
 from keyhop.dynamodb.values import Item
-from keyhop.rekey.plan.judgement import Question, costs, hot_keys, index_question
 from keyhop.rekey.plan.reading import tally
-from keyhop.rekey.plan.trial import Trial, estimated
+from keyhop.rekey.plan.trial import Question, Trial, costs, estimated, hot_keys, index_question
 from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
 

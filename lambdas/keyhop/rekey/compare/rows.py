@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from keyhop.dynamodb.values import Item, Key, from_json
 from keyhop.jobs.formats import BUCKET
-from keyhop.rekey.digest import item_digest, key_digest
-from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.transform import item_digest, key_digest, key_text
 
 ROWS_PER_BUCKET = 1_000_000
 """The approximate number of rows of both sides. During the comparison, the rows of one side are in

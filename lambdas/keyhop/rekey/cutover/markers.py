@@ -1,22 +1,168 @@
-"""Write markers to the serving table, and look for them in its stream (drain.py)."""
+"""Prove by markers that the worker has processed all writes to the serving table.
+
+A *marker* is an item with a random key that is put into that table and deleted at once. Its record
+is in a shard of the table's stream, after all earlier writes of that shard (A4: within a shard the
+order of publication is that of the commits). The worker has one batch of a shard at a time, and
+records a marker when its batch has finished. So once each open shard has returned a marker that was
+put after the last write, nothing remains. Stream positions would not prove that: a shard without
+new records looks the same as a shard with a record that is not published yet.
+
+The shard of a key's records is determined before writes are frozen, and does not change: records of
+one item come in order, so in one shard and, when that is closed, in one of its children (AWS
+documentation, "How DynamoDB Streams works"). A closed shard is processed before its children.
+"""
 
 import random
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop.clock import Clock
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.values import Key, canonical, from_json, to_json
-from keyhop.errors import CannotStart, GaveUp
+from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.requester import ItemCalls
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace, keyspace_of
+from keyhop.dynamodb.values import Key, TypedValue, canonical, from_json, to_json
+from keyhop.errors import AwsRefused, CannotStart, GaveUp
 from keyhop.rekey.control import Side
-from keyhop.rekey.cutover.drain import keys_by_open_shard, random_key, uncovered
-from keyhop.rekey.cutover.stream import StreamCalls
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE, MARKER_KEYS
 from keyhop.rekey.side.table import SideTable
 from keyhop.wording import counted
+
+KEY_PREFIX = "keyhop-rekey-marker-"
+RANDOM_BYTES = 16
+NUMBER_DIGITS = 37
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard of a stream; `parent` is empty if it has no parent, or the parent is trimmed."""
+
+    id: str
+    parent: str = ""
+    is_open: bool = True
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> "Shard":
+        """Return the shard of a description by DescribeStream."""
+        is_open = "EndingSequenceNumber" not in description.get("SequenceNumberRange", {})
+        return cls(description["ShardId"], description.get("ParentShardId", ""), is_open)
+
+
+def keys_by_open_shard(
+    shards: Sequence[Shard], keys_by_shard: Mapping[str, Key]
+) -> dict[str, Key | None]:
+    """Return a key whose records come to each open shard; None for a shard without such a key.
+
+    `keys_by_shard` has keys by the shard in which a record was seen. An only child has its parent's
+    keys; for two children it is unclear which one has them.
+    """
+    parents = {shard.id: shard.parent for shard in shards}
+    children = Counter(shard.parent for shard in shards)
+
+    def key_of(shard: str) -> Key | None:
+        while shard not in keys_by_shard:
+            parent = parents.get(shard, "")
+            if not parent or children[parent] > 1:
+                return None
+            shard = parent
+        return keys_by_shard[shard]
+
+    return {shard.id: key_of(shard.id) for shard in shards if shard.is_open}
+
+
+def uncovered(shards: Sequence[Shard], marked: Collection[str]) -> list[str]:
+    """Return the open shards that had no marker, if one was put for each shard of `marked`."""
+    keys = keys_by_open_shard(shards, {shard: {} for shard in marked})
+    return [shard for shard, key in keys.items() if key is None]
+
+
+def random_key(space: KeySpace, chance: random.Random, partition: Key | None = None) -> Key:
+    """Return a random primary key, with the given partition key if the table has a sort key."""
+    values = {attribute.name: _random_value(attribute, chance) for attribute in space.attributes}
+    return {**values, **(partition or {})}
+
+
+def _random_value(attribute: KeyAttribute, chance: random.Random) -> TypedValue:
+    content = chance.randbytes(RANDOM_BYTES)
+    if attribute.type == "N":
+        return {"N": str(-chance.randrange(10 ** (NUMBER_DIGITS - 1), 10**NUMBER_DIGITS))}
+    if attribute.type == "B":
+        return {"B": KEY_PREFIX.encode() + content}
+    return {"S": KEY_PREFIX + content.hex()}
+
+
+TRIMMED = "TrimmedDataAccessException"
+TOO_MANY_READERS = "LimitExceededException"
+"""DynamoDB Streams throttles with this error if more than two processes read a shard at once."""
+
+
+class StreamCalls(ItemCalls):
+    """Requests about a table's items and its stream, by the client `dynamodbstreams` of boto3."""
+
+    def __init__(self, connection: Connection, table: str, streams: Any, **more: Any) -> None:
+        super().__init__(connection, table, **more)
+        self._streams = replace(
+            self._requester,
+            client=streams,
+            service="DynamoDB Streams",
+            throttling_codes=frozenset({TOO_MANY_READERS}),
+        )
+        self._described: dict[str, Any] = {}
+
+    @property
+    def stream(self) -> str:
+        """Return the ARN of the stream, or raise CannotStart if the table has none."""
+        arn = self._table_described.get("LatestStreamArn")
+        if not arn:
+            raise CannotStart(f"Table {self._table!r} has no stream: keyhop rekey start.")
+        return str(arn)
+
+    @property
+    def _space(self) -> KeySpace:
+        return keyspace_of(self._table_described)
+
+    @property
+    def _table_described(self) -> Mapping[str, Any]:
+        if not self._described:
+            self._described = self._requester.call("describe_table", TableName=self._table)["Table"]
+        return self._described
+
+    def shards(self) -> list[Shard]:
+        """Return all shards that the stream still has."""
+        shards: list[Shard] = []
+        start: dict[str, Any] = {}
+        while True:
+            description = self._ask("describe_stream", StreamArn=self.stream, **start)[
+                "StreamDescription"
+            ]
+            shards += map(Shard.of, description["Shards"])
+            if "LastEvaluatedShardId" not in description:
+                return shards
+            start = {"ExclusiveStartShardId": description["LastEvaluatedShardId"]}
+
+    def _records(self, shard: str, place: str) -> Any:
+        try:
+            return self._ask("get_records", ShardIterator=place)
+        except AwsRefused as error:
+            if error_code(error.__cause__ or error) != TRIMMED:
+                raise
+            # The record of the iterator is gone; DynamoDB Local says so in an empty shard as well.
+            place = self._iterator(shard, "TRIM_HORIZON")
+            return self._ask("get_records", ShardIterator=place)
+
+    def _iterator(self, shard: str, kind: str) -> str:
+        answer = self._ask(
+            "get_shard_iterator", StreamArn=self.stream, ShardId=shard, ShardIteratorType=kind
+        )
+        return str(answer["ShardIterator"])
+
+    def _ask(self, operation: str, **parameters: Any) -> Any:
+        return self._streams.call(operation, **parameters)
+
 
 THREADS = 16
 MOST_MARKERS = 3_000

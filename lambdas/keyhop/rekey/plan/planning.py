@@ -13,20 +13,9 @@ from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.schema import KEY_INDEX, KeySpace
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.values import Item, Key, to_json
-from keyhop.rekey.digest import key_digest
 from keyhop.rekey.life_cycle.create import shown_keys
 from keyhop.rekey.life_cycle.features import ClientOf, gather
 from keyhop.rekey.life_cycle.likeness import Likeness
-from keyhop.rekey.plan.judgement import (
-    Hot,
-    Question,
-    costs,
-    hot_keys,
-    index_costs,
-    index_question,
-    notes_on,
-    obstacles,
-)
 from keyhop.rekey.plan.reading import (
     DEFAULT_SAMPLE,
     Readers,
@@ -36,9 +25,21 @@ from keyhop.rekey.plan.reading import (
     tally,
     write_rate,
 )
-from keyhop.rekey.plan.trial import Collisions, Trial, estimated
+from keyhop.rekey.plan.trial import (
+    Collisions,
+    Hot,
+    Question,
+    Trial,
+    costs,
+    estimated,
+    hot_keys,
+    index_costs,
+    index_question,
+    notes_on,
+    obstacles,
+)
 from keyhop.rekey.template.functions import tried
-from keyhop.rekey.transform import KeyNames, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Transform, Unmappable, key_digest
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import proportion_limits
 from keyhop.wording import counted, duration

@@ -19,9 +19,13 @@ D is the direction, forward or reverse. Keys are JSON texts of typed values; a n
 for a sort key is replaced by its SHA-256. Content is JSON text in the attribute `body`, beside what
 conditions use: `revision`, `tries` (how often a batch has started), `stamp` (a claim's token).
 
-Figures have `at` in seconds since 1970. Those of the copy, `backfill`, `throttle` and `unmappable`,
-are described in pace.py; the others are:
+Figures have `at` and all other times in seconds since 1970:
 
+    throttle     {"rate": write units a second of all workers, null as the run was started, or
+                 "none" for no limit, "paused": true or false}
+    backfill     {"run", "started", "began", "ended": null while it is running, "counts"}
+    unmappable   {"count", "examples": [{"key": a digest, "why"}], "at", "run"}: the result of the
+                 last backfill, or of the last verification of everything
     destination  {"identity": "" before creation, "adopted": whether it existed, and was empty}
     copied       the result for each feature (rows of likeness.py), once all settings are copied
     ttl          {"attribute": ...} by which items of the source expired; null if they did not
