@@ -154,7 +154,7 @@ def _replicator_of(stream: str, plan: str) -> Replicator:
             }
             client.send_message(QueueUrl=settings.queue, MessageBody=typed_json(message))
 
-    return Replicator.of(
+    return Replicator(
         rekey.pair,
         direction,
         rekey.transform,

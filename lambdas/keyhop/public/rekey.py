@@ -56,7 +56,7 @@ from keyhop.rekey.life_cycle.create import Creation, Starting, found, taken
 from keyhop.rekey.life_cycle.end import Ending, How, settle_expiry
 from keyhop.rekey.life_cycle.likeness import export_command
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.plan.planning import DEFAULT_READ_UNITS, Planning, RekeyPlan
+from keyhop.rekey.plan.planning import DEFAULT_READ_UNITS, RekeyPlan, make_plan
 from keyhop.rekey.request import (
     SHARDS,
     STRAGGLERS,
@@ -258,7 +258,9 @@ class Rekey:
         _check("max_read_rate", A_READ_RATE, max_read_rate)
         pair, keys, transform = self._designed(template, partition_key, sort_key)
         sentinels = self._record.sentinels_of(self._table)
-        planning = Planning(
+        if full:
+            self._approve("plan", partial(self._estimate, "plan"))
+        plan = make_plan(
             self._connection,
             pair.source,
             pair.destination,
@@ -272,9 +274,6 @@ class Rekey:
             max_read_rate=max_read_rate,
             full=full,
         )
-        if full:
-            self._approve("plan", partial(self._estimate, "plan"))
-        plan = planning.plan()
         why = taken(self._connection, pair)
         return replace(plan, blocks=[*plan.blocks, why]) if why else plan
 

@@ -13,25 +13,27 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from threading import Event, Lock
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.own_table import OwnTable
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.refusals import error_code
-from keyhop.dynamodb.requester import ItemCalls, Written, is_over, pause
+from keyhop.dynamodb.requester import Written, is_over, pause
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.units import BLOCK_BYTES, write_units
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Item, Key, from_json, has_values, size_of, to_json
+from keyhop.dynamodb.values import Item, Key, from_json, has_values, to_json
 from keyhop.errors import AwsRefused, CannotStart, GaveUp, RunConflict, Stopped
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
-from keyhop.rekey.compare.looks import Reads, item_at
+from keyhop.rekey.compare.looks import Reads
+from keyhop.rekey.compare.rows import item_at
 from keyhop.rekey.request import NO_STREAM, SHARDS
 from keyhop.rekey.side.layout import LAG
 from keyhop.rekey.side.table import SideTable
@@ -49,31 +51,18 @@ class NotTaken(ValueError):
     """DynamoDB rejects an item: it is too large, or an index requires another type."""
 
 
-class Destination(ItemCalls):
+class Destination(OwnTable):
     """The destination table of a backfill, for any number of threads; see ItemCalls."""
 
     def put_if_absent(self, item: Item, partition: str) -> Written:
         """Put an item if there is none with its key, or raise NotTaken."""
         try:
-            return self._write(
-                "put_item",
-                write_units(size_of(item)),
-                TableName=self._table,
-                Item=item,
-                ConditionExpression="attribute_not_exists(#p)",
-                ExpressionAttributeNames={"#p": partition},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            return self.put_if(item, {partition: None})
         except (AwsRefused, CannotStart) as error:
             cause = error.__cause__
             if cause is not None and error_code(cause) in _OF_THE_ITEM:
                 raise NotTaken("DynamoDB does not take the item") from error
             raise
-
-    def read(self, place: Key) -> Item | None:
-        """Read the item at a place, strongly consistent; None if there is none."""
-        item: Item | None = self._read("get_item", Key=place).get("Item")
-        return item
 
 
 _OF_THE_ITEM = {"ValidationException", "ItemCollectionSizeLimitExceededException"}
@@ -302,14 +291,10 @@ class BackfillTask(RekeyTask):
         self._destination.limit_writes(rate_limit)
 
 
-@dataclass(slots=True)
-class _Puts:
-    """The puts of one page that may have taken effect, each place with the owner of its item. They
-    are unsure if an answer was lost, so that a put may take effect later than the others.
-    """
-
-    places: list[tuple[Key, Key]] = field(default_factory=list)
-    is_unsure: bool = False
+Put = tuple[Key, Key, bool]
+"""A put of a page that may have taken effect: its place, the owner of its item, and whether an
+answer was lost, so that it may take effect later than the others.
+"""
 
 
 class Copier:
@@ -348,7 +333,7 @@ class Copier:
         `is_over`. Raise Stopped if the second reads would have to wait, and the run is to stop.
         """
         counts: Counter[str] = Counter()
-        puts = _Puts()
+        puts: list[Put] = []
         count = 0
         for item in page.items:
             if is_over():
@@ -361,7 +346,7 @@ class Copier:
         self._look_again(puts, page)
         return counts, count
 
-    def _copied(self, item: Item, puts: _Puts) -> str:
+    def _copied(self, item: Item, puts: list[Put]) -> str:
         """Copy an item, and return its outcome."""
         transform = self._transform
         if is_marker(item, transform.source):
@@ -377,17 +362,16 @@ class Copier:
             self._note(transform.source.of(item), str(error))
             return UNMAPPED
 
-    def _put(self, owner: Key, item: Item, puts: _Puts) -> str:
+    def _put(self, owner: Key, item: Item, puts: list[Put]) -> str:
         transform = self._transform
         place = transform.destination.of(item)
         for _ in range(MOST_TRIES):
             written = self._destination.put_if_absent(item, transform.destination.partition)
             if written.refused is None or written.unsure:
-                puts.places.append((place, owner))
-                puts.is_unsure = puts.is_unsure or written.unsure
+                puts.append((place, owner, written.unsure))
             if written.refused is None:
                 return COPIED
-            old = written.old or self._destination.read(place)
+            old = written.old or self._destination.get(place)
             if old is None:
                 continue
             current_owner = transform.owner_of(old)
@@ -397,15 +381,15 @@ class Copier:
             return CLAIMED
         raise GaveUp("A place in the destination was taken and left again all the time.")
 
-    def _look_again(self, puts: _Puts, page: Page) -> None:
+    def _look_again(self, puts: list[Put], page: Page) -> None:
         """Claim each place that its source item has left, or may have left, since the put."""
-        if puts.is_unsure:
+        if any(is_unsure for _, _, is_unsure in puts):
             self._source.pause(WAIT_SECONDS)
         try:
-            sources = self._source.items((owner for _, owner in puts.places), page)
+            sources = self._source.items((owner for _, owner, _ in puts), page)
         finally:
             self._spent(self._source.usage.take())
-        for place, owner in puts.places:
+        for place, owner, _ in puts:
             source = sources.get(key_text(owner))
             if source is None or item_at(self._transform, place, source) is None:
                 self._side.claim("forward", place, owner, is_due=True)

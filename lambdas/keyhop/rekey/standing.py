@@ -151,16 +151,12 @@ class Gate:
 
     def to_json(self) -> dict[str, Any]:
         content = {"name": self.name, "open": self.is_open, "says": self.says}
-        return {**content, "remedy": self.remedy} if self.remedy else content
+        return content if self.is_open else {**content, "remedy": self.remedy}
 
 
 def are_open(gates: Sequence[Gate]) -> bool:
     """Return whether all gates are open."""
     return all(gate.is_open for gate in gates)
-
-
-def _gate(name: str, is_open: bool, says: str, remedy: str) -> Gate:
-    return Gate(name, is_open, says, "" if is_open else remedy)
 
 
 def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
@@ -170,7 +166,7 @@ def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
         f"wait, or --accept {STRAGGLERS}: then stragglers that are found later may overwrite "
         "items of the serving table"
     )
-    return _gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
+    return Gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +221,7 @@ class RekeyStatus:
             control,
             now,
             claims=side.claims(direction, MOST_LISTED),
-            open_batches=[batch.at for batch in side.open_batches(direction)],
+            open_batches=side.open_batches(direction),
             clients=side.clients(),
             stragglers=side.stragglers(),
             figures=side.all_told(),
@@ -513,7 +509,7 @@ class RekeyStatus:
             remedy = "keyhop rekey start"
         if self.figure(ENDING):
             remedy = f"let keyhop rekey {self.figure(ENDING)['how']} come to its end"
-        return _gate("stage", is_ready, says, remedy)
+        return Gate("stage", is_ready, says, remedy)
 
     def _verified_gate(self) -> Gate:
         if why_not := self.why_not_verified:
@@ -532,7 +528,7 @@ class RekeyStatus:
                 "wait a minute; items that are still here then collide under the template: keyhop "
                 "rekey status --show-keys full names some"
             )
-            return _gate("claims", not count, says, remedy)
+            return Gate("claims", not count, says, remedy)
         says = (
             f"{counted(len(refused), 'item')} cannot be written to {self.pair.table(to)} "
             f"({refused[0].refusal}), so it cannot serve until they are changed or deleted"
@@ -555,13 +551,13 @@ class RekeyStatus:
             if self.unmappable and not self.unmapped:
                 says += ", as the last comparison has found"
                 remedy += "; then keyhop rekey verify"
-            return _gate("unmappable", not self.unmappable, says, remedy)
+            return Gate("unmappable", not self.unmappable, says, remedy)
         says = f"going back would lose {items}, which cannot be mapped back"
         remedy = (
             "add the attributes that the template's inverse needs, or accept that the items are "
             f"lost: --accept {UNMAPPED}"
         )
-        return _gate("would lose", UNMAPPED in accept or not self.unmappable, says, remedy)
+        return Gate("would lose", UNMAPPED in accept or not self.unmappable, says, remedy)
 
     def _stragglers_gate(self, to: Side, accept: Collection[str]) -> Gate:
         unsettled, serving = self.unsettled, other_side(to)
@@ -583,7 +579,7 @@ class RekeyStatus:
         if formless := sum(not straggler.has_form for straggler in unsettled):
             says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
             remedy = f"in the {to}, delete or correct the items without a form; {remedy}"
-        return _gate("stragglers", STRAGGLERS in accept and not formless, says, remedy)
+        return Gate("stragglers", STRAGGLERS in accept and not formless, says, remedy)
 
     def _lag_gate(self, to: Side) -> Gate:
         """Return the gate for how far the other table is behind; it never prevents a rollback.
@@ -606,7 +602,7 @@ class RekeyStatus:
             remedy = "slow the copy down (keyhop rekey throttle), or wait"
             if self.pace.reason:
                 remedy = "wait, as the copy does, or is slowed by itself"
-        return _gate("lag", lag < LAG_SECONDS, says, remedy)
+        return Gate("lag", lag < LAG_SECONDS, says, remedy)
 
     def _failures_gate(self) -> Gate:
         if self.failed is None:
@@ -614,7 +610,7 @@ class RekeyStatus:
             return Gate("failures", False, says, "allow sqs:GetQueueAttributes on it")
         says = f"{counted(self.failed, 'batch', 'batches')} wait in the failure queue"
         remedy = "remove the cause, then keyhop rekey redrive"
-        return _gate("failures", not self.failed, says, remedy)
+        return Gate("failures", not self.failed, says, remedy)
 
     def _streams_gate(self) -> Gate | None:
         if not self.mapped:
@@ -627,14 +623,14 @@ class RekeyStatus:
                 "enable the event source mapping of the function Replicate on that stream; its log "
                 "says what the problem is"
             )
-        return _gate("streams", not wrong, says, remedy)
+        return Gate("streams", not wrong, says, remedy)
 
     def _way_back_gate(self) -> Gate | None:
         if self.way_back is None:
             return None
         says = self.way_back or "a test write that must be refused was refused"
         remedy = "without this permission no rollback is possible: grant it to the function"
-        return _gate("way back", not self.way_back, says, remedy)
+        return Gate("way back", not self.way_back, says, remedy)
 
     def _routers_gate(self, expected: int) -> Gate:
         revision = self.control.revision
@@ -646,7 +642,7 @@ class RekeyStatus:
         remedy = (
             "see that all writers use the router (docs/reference/rekey-router.md), or give --expect"
         )
-        return _gate("routers", at_this == len(self.alive) == expected, says, remedy)
+        return Gate("routers", at_this == len(self.alive) == expected, says, remedy)
 
     # --- other refusals ---
 

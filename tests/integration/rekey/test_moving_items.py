@@ -21,7 +21,7 @@ class Busy:
         self.rekey, self.item = rekey, item
         self.numbers = count(1)
         rekey.put([item])
-        self.worker = Replicator.of(
+        self.worker = Replicator(
             rekey.pair, "forward", ByTenant(), lambda name: connection, side=rekey.side
         )
 

@@ -77,7 +77,7 @@ class World:
         connection_of: Callable[[str], Connection] | None = None,
         **more: Any,
     ) -> Replicator:
-        return Replicator.of(
+        return Replicator(
             self.pair,
             direction,
             self.transform,

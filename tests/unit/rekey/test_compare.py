@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keyhop.dynamodb.values import same_item, to_json
 from keyhop.jobs.worker import CALM_SLICES
-from keyhop.rekey.compare.looks import MOST_REPAIRS, Look, Looks, Verdict, look_at, verdict
-from keyhop.rekey.compare.rows import Candidate, Unmatched, buckets_for, row_of
+from keyhop.rekey.compare.looks import MOST_REPAIRS, Looks
+from keyhop.rekey.compare.rows import (
+    Candidate,
+    Look,
+    Unmatched,
+    Verdict,
+    buckets_for,
+    look_at,
+    row_of,
+    verdict,
+)
 from keyhop.rekey.compare.task import told_of
 from keyhop.rekey.standing import Pace, pace_of, why_not_mine
 from keyhop.rekey.transform import item_digest, key_digest, key_text

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from keyhop.jobs.journal import RunPlan
 from keyhop.public.rekey_text import status_lines
-from keyhop.rekey.compare.looks import DIFFERENCES
+from keyhop.rekey.compare.rows import DIFFERENCES
 from keyhop.rekey.compare.task import told_of
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair

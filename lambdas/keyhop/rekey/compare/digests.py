@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event, Lock
-from typing import Any, Self
+from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
@@ -25,7 +25,6 @@ from keyhop.jobs.pages import Learnt, Pages, TablePages
 from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
 from keyhop.rekey.compare.rows import buckets_for, row_of
-from keyhop.rekey.control import Control
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import BACKFILL, RekeyStatus
 from keyhop.rekey.task import SETTLED_SECONDS, OursOf, Rekey, RekeyTask, TransformOf
@@ -44,26 +43,10 @@ UNMAPPED, IRREVERSIBLE, LEFT_OUT, OURS = "unmappable", "irreversible", "left_out
 IN_ROWS = (SOURCE_ITEMS, IRREVERSIBLE, DESTINATION_ITEMS)
 """The counts of the items that become rows."""
 
+Sample = Mapping[str, Any]
+"""The segments of a table that are read: all of `total`, or those in `numbers`."""
+
 Note = Callable[[str, Mapping[str, Any]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """The segments of a table that are read: all of `total`, or those in `numbers`."""
-
-    total: int
-    numbers: Sequence[int] | None = None
-
-    @property
-    def count(self) -> int:
-        return self.total if self.numbers is None else len(self.numbers)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"total": self.total, "numbers": self.numbers and list(self.numbers)}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        return cls(content["total"], content["numbers"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +118,13 @@ class BothSides:
     """The pages of both tables (pages.Pages), with the segments of the source numbered first."""
 
     def __init__(
-        self, reader: PageReader, target: Source, samples: tuple[Drawn, Drawn], rows: Rows
+        self, reader: PageReader, target: Source, samples: Sequence[Sample], rows: Rows
     ) -> None:
-        """Take the reader of the source, and the destination as `target`."""
+        """Take the reader of the source, the destination as `target`, and a sample of each."""
         self.usage = reader.usage
         self.stop = reader.stop
         self.in_flight = reader.in_flight
-        self._first_of_other = samples[0].count
+        self._first_of_other = _count(samples[0])
         sides = (
             (reader, samples[0], rows.of_source),
             (reader.beside(target), samples[1], rows.of_destination),
@@ -150,8 +133,8 @@ class BothSides:
             TablePages(
                 side,
                 hop=False,
-                total=segments.total,
-                sample=segments.numbers,
+                total=segments["total"],
+                sample=segments["numbers"],
                 visit=_noting(rows_of),
                 note_of=lambda page, keys: page.items,
             )
@@ -228,7 +211,7 @@ class DigestsTask(RekeyTask):
         ]
         samples = [_drawn(layout.segments, share) for layout in layouts]
         items = (source.item_count + target.item_count) * (share or 1.0)
-        segments = sum(sample.count for sample in samples)
+        segments = sum(map(_count, samples))
         layout = Layout(
             segments,
             max(layout.threads for layout in layouts),
@@ -238,7 +221,7 @@ class DigestsTask(RekeyTask):
         options = {
             **self._options,
             **rekey.identities(),
-            "drawn": [sample.to_json() for sample in samples],
+            "drawn": samples,
             "ours": [_as_json(self._ours_of(each)) for each in (rekey.source, rekey.destination)],
             "turns": rekey.side.control().turns,
         }
@@ -267,8 +250,7 @@ class DigestsTask(RekeyTask):
         rekey = self._opened_for(reader, plan.options)
         ours = [attributes and from_json(attributes) for attributes in plan.options["ours"]]
         rows = Rows(rekey.transform, plan.buckets, ours[0], ours[1], self._note)
-        source, destination = map(Drawn.from_json, plan.options["drawn"])
-        return BothSides(reader, self._other(rekey), (source, destination), rows)
+        return BothSides(reader, self._other(rekey), plan.options["drawn"], rows)
 
     def finish(self, ended: Ended) -> Summary:
         """Check that each item that was read has a row (Task.finish)."""
@@ -276,9 +258,8 @@ class DigestsTask(RekeyTask):
         read = sum(counts[name] for name in IN_ROWS)
         if ended.totals.keys != read:
             raise BrokenPromise(
-                f"Of {counted(read, 'item')} that were read, {ended.totals.keys:,} were "
-                f"noted: nothing can "
-                "be said of the others."
+                f"Of {counted(read, 'item')} that were read, {ended.totals.keys:,} were noted: "
+                "nothing can be said of the others."
             )
         return {**ended.summary, "examples": noted_examples(ended.journal)}
 
@@ -307,11 +288,16 @@ def comparing_seconds(rows: float, size_bytes: float) -> float:
     return size_bytes / PAGE_BYTES * READING.seconds / READING.in_flight() + rows * ROW_SECONDS
 
 
-def _drawn(segments: int, share: float | None) -> Drawn:
+def _drawn(segments: int, share: float | None) -> Sample:
     if share is None:
-        return Drawn(segments)
+        return {"total": segments, "numbers": None}
     count = max(1, round(share * segments))
-    return Drawn(segments, sorted(random.sample(range(segments), count)))
+    return {"total": segments, "numbers": sorted(random.sample(range(segments), count))}
+
+
+def _count(sample: Sample) -> int:
+    """Return how many segments a sample has."""
+    return sample["total"] if sample["numbers"] is None else len(sample["numbers"])
 
 
 def _units(size_bytes: int, segments: int, share: float | None, items: float) -> float:
@@ -324,10 +310,14 @@ def _as_json(ours: Key | None) -> Any:
     return None if ours is None else to_json(ours)
 
 
-def why_not_today(control: Control, backfill: Mapping[str, Any] | None) -> str | None:
-    """Return why there is nothing to compare, or None if there is. Before the end of the backfill,
-    a verification would report all items that are not yet copied as missing.
+def nothing_to_compare(side: SideTable) -> str | None:
+    """Return why a scheduled comparison has nothing to compare, or None if there is something.
+    Before the end of the backfill, it would report all items that are not yet copied as missing.
     """
+    try:
+        control, backfill = side.control(), side.told(BACKFILL)
+    except (TableNotFound, CannotStart):
+        return "there is no re-key under way"
     if control.serving == "destination":
         return "the destination serves already"
     if control.stage != "open":
@@ -337,11 +327,3 @@ def why_not_today(control: Control, backfill: Mapping[str, Any] | None) -> str |
     if backfill is None or backfill.get("ended") is None:
         return "the backfill has not ended"
     return None
-
-
-def nothing_to_compare(side: SideTable) -> str | None:
-    """Return the same as why_not_today, and also report a re-key that does not exist."""
-    try:
-        return why_not_today(side.control(), side.told(BACKFILL))
-    except (TableNotFound, CannotStart):
-        return "there is no re-key under way"

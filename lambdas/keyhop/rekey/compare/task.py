@@ -50,7 +50,6 @@ from keyhop.rekey.compare.looks import (
     NOT_EQUAL,
     PAUSES,
     REPAIRED,
-    Found,
     Looks,
     Reads,
     Settle,
@@ -58,19 +57,16 @@ from keyhop.rekey.compare.looks import (
 from keyhop.rekey.compare.rows import Candidate, Unmatched
 from keyhop.rekey.control import Side, other_side
 from keyhop.rekey.request import digests_of, with_digests
-from keyhop.rekey.side.layout import LAG
+from keyhop.rekey.side.layout import VERIFIED
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import STALE_SECONDS, UNMAPPABLE
+from keyhop.rekey.standing import UNMAPPABLE
 from keyhop.rekey.task import Rekey, RekeyTask, TransformOf
 from keyhop.rekey.transform import key_digest, key_text
-from keyhop.rekey.worker.replicate import Replicator
+from keyhop.rekey.worker.replicate import Replicator, lag_of
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import PageResult, Position
-
-VERIFY = "verify"
-"""The figure's name (side.SideTable.tell)."""
 
 _COUNTS = (
     SOURCE_ITEMS,
@@ -142,14 +138,14 @@ class _Wave:
     """
 
     first: int
-    found: list[Found]
+    candidates: list[Candidate]
     looks: Iterator[float]
     due: float = 0.0
 
     @property
     def end(self) -> int:
         """The number of the candidate after the last one."""
-        return self.first + len(self.found)
+        return self.first + len(self.candidates)
 
     def look_again(self, clock: Callable[[], float]) -> None:
         """Make the look that is due, and compute when the next one is due."""
@@ -170,12 +166,12 @@ class _Open:
     gathered: list[Candidate] = field(default_factory=list)
     waves: list[_Wave] = field(default_factory=list)
 
-    def found_from(self, number: int) -> list[Found]:
+    def candidates_from(self, number: int) -> list[Candidate]:
         """Return the candidates to settle next, from this one on; empty if they have to wait."""
         if not self.waves or self.waves[0].due < math.inf:
             return []
         at = number - self.waves[0].first
-        return self.waves[0].found[at : at + SETTLED_AT_ONCE]
+        return self.waves[0].candidates[at : at + SETTLED_AT_ONCE]
 
     def waits_until(self) -> float:
         """Return when the next look at a wave is due; infinite if none waits."""
@@ -190,7 +186,7 @@ class BucketPages:
     plan: RunPlan
     looks: Looks
     stop: Event
-    note: Callable[[Found], None] = lambda result: None
+    note: Callable[[Candidate], None] = lambda candidate: None
     usage: Usage = field(default_factory=Usage)
     in_flight: InFlight = field(default_factory=lambda: InFlight(limit=AT_ONCE))
     _open: dict[int, _Open] = field(default_factory=dict)
@@ -220,7 +216,7 @@ class BucketPages:
             next(wave for wave in bucket.waves if wave.due == due).look_again(clock)
         elif self._begins_wave(segment, bucket, settled_count):
             bucket.waves[-1].look_again(clock)
-        elif results := bucket.found_from(settled_count):
+        elif results := bucket.candidates_from(settled_count):
             return self._settled(results, settled_count)
         elif due < math.inf:
             pause(self.stop, over, due - clock())
@@ -241,12 +237,12 @@ class BucketPages:
             bucket.waves.append(_Wave(first, results, self.looks.look_again(results)))
         return bool(candidates)
 
-    def _settled(self, results: list[Found], settled_count: int) -> PageResult:
+    def _settled(self, results: list[Candidate], settled_count: int) -> PageResult:
         counts, real = self.looks.settled(results)
         for result in real:
             self.note(result)
         position = Position({ROWS: {"N": str(settled_count + len(results))}})
-        return PageResult([row_of(result) for result in real], position, counts=counts)
+        return PageResult([_row_of(result) for result in real], position, counts=counts)
 
     def _read(self, bucket: _Open) -> None:
         """Read more rows of a bucket."""
@@ -271,17 +267,14 @@ class BucketPages:
         return self._digests.load(range(self.plan.groups)).pieces(bucket)
 
 
-def row_of(result: Found) -> dict[str, Any]:
+def _row_of(result: Candidate) -> dict[str, Any]:
     """Return a difference as it is written into the run's parts, with its keys."""
     return {
         "finding": {"S": result.finding},
-        "place": {"S": key_text(result.candidate.place)},
+        "place": {"S": key_text(result.place)},
         "repaired": {"S": str(result.is_repaired).lower()},
         **({"straggler": {"S": "true"}} if result.is_bypassed else {}),
-        **{
-            f"owner{number}": {"S": key_text(owner)}
-            for number, owner in enumerate(result.candidate.owners)
-        },
+        **{f"owner{number}": {"S": key_text(owner)} for number, owner in enumerate(result.owners)},
     }
 
 
@@ -290,15 +283,12 @@ BUCKETS_PER_GROUP = 16
 in items of 1 KB these are some 10 million blocks, of 24 bytes each in memory.
 """
 
-SettleOf = Callable[[Connection, Rekey], Settle]
-"""Make the function that repairs."""
-
 
 def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
     """Return a function for any number of threads that settles as the stream's worker does."""
 
     def settle(pairs: Sequence[tuple[Key, Key]]) -> list[bool]:
-        worker = Replicator.of(  # which serves one caller at a time
+        worker = Replicator(  # which serves one caller at a time
             rekey.pair,
             "forward",
             rekey.transform,
@@ -343,13 +333,11 @@ class VerifyTask(RekeyTask):
         options: TaskOptions,
         transform_of: TransformOf,
         journal_of: Callable[[str], Journal],
-        settle_of: SettleOf = settle_forward,
         now: Callable[[], float] = time.time,
         pauses: tuple[float, float] = PAUSES,
     ) -> None:
         super().__init__(connection, options, transform_of, now=now)
         self._journal_of = journal_of
-        self._settle_of = settle_of
         self._pauses = pauses
 
     def before(self, table: Table, request: Request) -> Request | None:
@@ -397,10 +385,10 @@ class VerifyTask(RekeyTask):
             rekey.transform,
             source,
             destination,
-            self._settle_of(self._connection, rekey) if plan.options.get("repair") else None,
+            settle_forward(self._connection, rekey) if plan.options.get("repair") else None,
             sampled=plan.options.get("share") is not None,
             pauses=self._pauses,
-            lag=lambda: self._lag(rekey),
+            lag=lambda: lag_of(rekey.side, "forward", self._now()),
             may_settle=partial(without_stragglers, rekey.side),
         )
         digests, _ = self._digests(plan.options)
@@ -417,7 +405,7 @@ class VerifyTask(RekeyTask):
         if outcome["share"] == 1.0:
             without = {"count": outcome[UNMAPPED], "examples": examples.get(UNMAPPED, [])[:10]}
             side.tell(UNMAPPABLE, {**without, "at": outcome["at"], "run": ended.plan.id})
-        side.tell(VERIFY, outcome)
+        side.tell(VERIFIED, outcome)
         cost = manifest.get("cost", manifest)  # of a fleet, all services
         return {
             **ended.summary,
@@ -444,13 +432,8 @@ class VerifyTask(RekeyTask):
             )
         return plan, manifest
 
-    def _lag(self, rekey: Rekey) -> float:
-        """Return the stream's lag in seconds; 0 without a recent report."""
-        lag = rekey.side.told(f"{LAG}.forward") or {"at": 0.0}
-        return float(lag["seconds"]) if self._now() - lag["at"] <= STALE_SECONDS else 0.0
-
-    def _note(self, result: Found) -> None:
-        place = key_digest(result.candidate.place).hex()
+    def _note(self, result: Candidate) -> None:
+        place = key_digest(result.place).hex()
         bypassed = {"straggler": True} if result.is_bypassed else {}
         example = {"place": place, "repaired": result.is_repaired, **bypassed}
         self.note_example(result.finding, example, MOST_EXAMPLES)

@@ -24,7 +24,7 @@ from keyhop.rekey.control import (
     other_side,
 )
 from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
-from keyhop.rekey.cutover.markers import Markers, Rehearsal
+from keyhop.rekey.cutover.markers import Markers
 from keyhop.rekey.request import STRAGGLERS
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import Gate, RekeyStatus, are_open, examined_gate, settling_seconds
@@ -195,7 +195,7 @@ class Change:
         rehearsal = rehearsal or self.drain.prepare()
         limit = control.freeze_limit if self.freeze_limit is None else self.freeze_limit
         maximum = _time_to_turn(limit) - SHORT_LEASE_SECONDS
-        gate = _rehearsed(rehearsal, maximum)
+        gate = _rehearsed(*rehearsal, maximum)
         self.report(gate.says)
         if not gate.is_open:
             return Next("refused", control, gates=[*gates, gate], why=gate.says)
@@ -232,7 +232,7 @@ class Change:
             )
         return len(stragglers)
 
-    def _rehearse_until_settled(self, control: Control, settled: int) -> Rehearsal:
+    def _rehearse_until_settled(self, control: Control, settled: int) -> tuple[int, float]:
         """Rehearse the drain repeatedly while its batches settle the claims of stragglers."""
         direction = direction_from(control.serving)
         ends = self.clock.monotonic() + MOST_TIMES_AS_LONG * settling_seconds(settled)
@@ -344,14 +344,13 @@ def _time_to_turn(freeze_limit: float) -> float:
     return freeze_limit - SHORT_LEASE_SECONDS - MARGIN_SECONDS
 
 
-def _rehearsed(rehearsal: Rehearsal, maximum: float) -> Gate:
+def _rehearsed(shards: int, seconds: float, maximum: float) -> Gate:
     says = (
-        f"each of {counted(rehearsal.shards, 'shard')} of the stream has shown a marker after "
-        f"{rehearsal.seconds:.1f} seconds; {maximum:g} are left for it in a freeze"
+        f"each of {counted(shards, 'shard')} of the stream has shown a marker after "
+        f"{seconds:.1f} seconds; {maximum:g} are left for it in a freeze"
     )
     remedy = "wait until it is quicker, or give a longer --freeze-limit"
-    is_open = rehearsal.seconds <= maximum
-    return Gate("drain", is_open, says, "" if is_open else remedy)
+    return Gate("drain", seconds <= maximum, says, remedy)
 
 
 REQUEST_SECONDS = 2.0

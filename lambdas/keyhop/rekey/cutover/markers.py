@@ -22,8 +22,8 @@ from typing import Any
 
 from keyhop.clock import Clock
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.own_table import OwnTable
 from keyhop.dynamodb.refusals import error_code
-from keyhop.dynamodb.requester import ItemCalls
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace, keyspace_of
 from keyhop.dynamodb.values import Key, TypedValue, canonical, from_json, to_json
 from keyhop.errors import AwsRefused, CannotStart, GaveUp
@@ -100,70 +100,6 @@ TOO_MANY_READERS = "LimitExceededException"
 """DynamoDB Streams throttles with this error if more than two processes read a shard at once."""
 
 
-class StreamCalls(ItemCalls):
-    """Requests about a table's items and its stream, by the client `dynamodbstreams` of boto3."""
-
-    def __init__(self, connection: Connection, table: str, streams: Any, **more: Any) -> None:
-        super().__init__(connection, table, **more)
-        self._streams = replace(
-            self._requester,
-            client=streams,
-            service="DynamoDB Streams",
-            throttling_codes=frozenset({TOO_MANY_READERS}),
-        )
-        self._described: dict[str, Any] = {}
-
-    @property
-    def stream(self) -> str:
-        """Return the ARN of the stream, or raise CannotStart if the table has none."""
-        arn = self._table_described.get("LatestStreamArn")
-        if not arn:
-            raise CannotStart(f"Table {self._table!r} has no stream: keyhop rekey start.")
-        return str(arn)
-
-    @property
-    def _space(self) -> KeySpace:
-        return keyspace_of(self._table_described)
-
-    @property
-    def _table_described(self) -> Mapping[str, Any]:
-        if not self._described:
-            self._described = self._requester.call("describe_table", TableName=self._table)["Table"]
-        return self._described
-
-    def shards(self) -> list[Shard]:
-        """Return all shards that the stream still has."""
-        shards: list[Shard] = []
-        start: dict[str, Any] = {}
-        while True:
-            description = self._ask("describe_stream", StreamArn=self.stream, **start)[
-                "StreamDescription"
-            ]
-            shards += map(Shard.of, description["Shards"])
-            if "LastEvaluatedShardId" not in description:
-                return shards
-            start = {"ExclusiveStartShardId": description["LastEvaluatedShardId"]}
-
-    def _records(self, shard: str, place: str) -> Any:
-        try:
-            return self._ask("get_records", ShardIterator=place)
-        except AwsRefused as error:
-            if error_code(error.__cause__ or error) != TRIMMED:
-                raise
-            # The record of the iterator is gone; DynamoDB Local says so in an empty shard as well.
-            place = self._iterator(shard, "TRIM_HORIZON")
-            return self._ask("get_records", ShardIterator=place)
-
-    def _iterator(self, shard: str, kind: str) -> str:
-        answer = self._ask(
-            "get_shard_iterator", StreamArn=self.stream, ShardId=shard, ShardIteratorType=kind
-        )
-        return str(answer["ShardIterator"])
-
-    def _ask(self, operation: str, **parameters: Any) -> Any:
-        return self._streams.call(operation, **parameters)
-
-
 THREADS = 16
 MOST_MARKERS = 3_000
 """The most markers that are written to find a key of each shard. For shards of equal width, this
@@ -179,16 +115,10 @@ LATE_SECONDS = 10.0
 REHEARSAL_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """The open shards in a rehearsal of the drain, and the seconds until all returned a marker."""
-
-    shards: int
-    seconds: float
-
-
-class Markers(StreamCalls):
-    """The markers of one table of a pair. The remaining arguments are those of StreamCalls."""
+class Markers(OwnTable):
+    """The markers of one table of a pair. `streams` is boto3's client `dynamodbstreams`, and the
+    remaining arguments are those of ItemCalls.
+    """
 
     def __init__(
         self,
@@ -203,7 +133,14 @@ class Markers(StreamCalls):
         pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
     ) -> None:
-        super().__init__(connection, table, streams, slows=False, **more)
+        super().__init__(connection, table, slows=False, **more)
+        self._streams = replace(
+            self._requester,
+            client=streams,
+            service="DynamoDB Streams",
+            throttling_codes=frozenset({TOO_MANY_READERS}),
+        )
+        self._described: dict[str, Any] = {}
         self._which = which
         self._side = side
         self._time = clock
@@ -213,9 +150,11 @@ class Markers(StreamCalls):
 
     # --- before writes are frozen ---
 
-    def prepare(self) -> Rehearsal:
+    def prepare(self) -> tuple[int, float]:
         """Find a key of each open shard, and check that the worker answers a marker in each. Raise
         CannotStart if a shard has no known key, or GaveUp if the worker takes too long.
+
+        Return the number of open shards, and the seconds until all have returned a marker.
         """
         self.sweep()
         self.locate()
@@ -231,7 +170,7 @@ class Markers(StreamCalls):
             self._time.sleep(LOOK_SECONDS)
         seconds = self._time.monotonic() - began
         self.forget(markers)
-        return Rehearsal(len(markers), seconds)
+        return len(markers), seconds
 
     def locate(self) -> None:
         """Find a key of each open shard that has none yet, or raise CannotStart."""
@@ -329,21 +268,63 @@ class Markers(StreamCalls):
         assert written.refused is None, "a random key is there already"
 
     def _delete_item(self, key: Key, marker: str) -> None:
-        self._write(
-            "delete_item",
-            1.0,
-            TableName=self._table,
-            Key=key,
-            ConditionExpression="#m = :marker",
-            ExpressionAttributeNames={"#m": MARKER_ATTRIBUTE},
-            ExpressionAttributeValues={":marker": {"S": marker}},
-        )
+        self.delete_if(key, {MARKER_ATTRIBUTE: {"S": marker}})
 
     def _each(self, act: Callable[[Any], Any], arguments: Iterable[Any]) -> list[Any]:
         with self._pool(THREADS) as pool:
             return list(pool.map(act, arguments))
 
     # --- the stream ---
+
+    @property
+    def stream(self) -> str:
+        """Return the ARN of the stream, or raise CannotStart if the table has none."""
+        arn = self._table_described.get("LatestStreamArn")
+        if not arn:
+            raise CannotStart(f"Table {self._table!r} has no stream: keyhop rekey start.")
+        return str(arn)
+
+    @property
+    def _space(self) -> KeySpace:
+        return keyspace_of(self._table_described)
+
+    @property
+    def _table_described(self) -> Mapping[str, Any]:
+        if not self._described:
+            self._described = self._requester.call("describe_table", TableName=self._table)["Table"]
+        return self._described
+
+    def shards(self) -> list[Shard]:
+        """Return all shards that the stream still has."""
+        shards: list[Shard] = []
+        start: dict[str, Any] = {}
+        while True:
+            description = self._ask("describe_stream", StreamArn=self.stream, **start)[
+                "StreamDescription"
+            ]
+            shards += map(Shard.of, description["Shards"])
+            if "LastEvaluatedShardId" not in description:
+                return shards
+            start = {"ExclusiveStartShardId": description["LastEvaluatedShardId"]}
+
+    def _records(self, shard: str, place: str) -> Any:
+        try:
+            return self._ask("get_records", ShardIterator=place)
+        except AwsRefused as error:
+            if error_code(error.__cause__ or error) != TRIMMED:
+                raise
+            # The record of the iterator is gone; DynamoDB Local says so in an empty shard as well.
+            place = self._iterator(shard, "TRIM_HORIZON")
+            return self._ask("get_records", ShardIterator=place)
+
+    def _iterator(self, shard: str, kind: str) -> str:
+        answer = self._ask(
+            "get_shard_iterator", StreamArn=self.stream, ShardId=shard, ShardIteratorType=kind
+        )
+        return str(answer["ShardIterator"])
+
+    def _ask(self, operation: str, **parameters: Any) -> Any:
+        return self._streams.call(operation, **parameters)
 
     def _look_for(self, keys: Sequence[Key], places: dict[str, str]) -> None:
         """Record which of the keys appear in which of these shards."""

@@ -46,17 +46,6 @@ EXAMPLES = 10
 _Frozen = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Collisions:
-    """Pairs of items that map to one place: "none" if the transform excludes them, or an
-    "estimate", or "counted". `at_most` is its upper limit (95 %), or None for too small a sample.
-    """
-
-    how: str
-    pairs: float = 0.0
-    at_most: float | None = 0.0
-
-
 @dataclass(slots=True)
 class Trial:
     """The results of a transform on a sample of the source, which skips sentinels of a key index.
@@ -182,19 +171,27 @@ class Trial:
         return restored is not None and same_item(restored, item)
 
 
-def estimated(trial: Trial, share: float) -> Collisions:
-    """Estimate the collisions of all items, from a sample of that share of whole collections."""
-    if trial.transform.kind == "bijective":
-        return Collisions("none")
+def estimated(trial: Trial, share: float) -> dict[str, Any]:
+    """Estimate the collisions of all items, from a sample of that share of whole collections.
+
+    Return the `pairs` of items that map to one place, and `how` they were determined: "none" if the
+    transform excludes them, or an "estimate", or "counted". `at_most` is the upper limit of an
+    estimate (95 %), or None for too small a sample.
+    """
     within, between = trial.pairs
-    if share == 1.0:
-        return Collisions("counted", within + between, within + between)
-    if not trial.items:
-        return Collisions("estimate", 0.0, None)
-    # A pair of one collection is drawn with it; of two collections, both must be drawn.
-    pairs = within / share + between / share**2
-    upper = _most(within) / share + _most(between) / share**2
-    return Collisions("estimate", round(pairs), round(upper))
+    how, pairs, at_most = "none", 0.0, 0.0
+    if trial.transform.kind == "bijective":
+        pass
+    elif share == 1.0:
+        how, pairs = "counted", within + between
+        at_most = pairs
+    elif not trial.items:
+        return {"how": "estimate", "pairs": 0.0, "at_most": None}
+    else:
+        # A pair of one collection is drawn with it; of two collections, both must be drawn.
+        how, pairs = "estimate", round(within / share + between / share**2)
+        at_most = round(_most(within) / share + _most(between) / share**2)
+    return {"how": how, "pairs": pairs, "at_most": at_most}
 
 
 def _most(count: int) -> float:
@@ -262,13 +259,11 @@ class Question:
     update: Mapping[str, Any] = field(default_factory=dict)
     existing: str | None = None
 
-    @property
-    def asks(self) -> str:
-        return (
-            "Would a global index do? If reads by the new key may be eventually consistent, no "
-            "write has to be conditional on it, and writes do not throttle under one old key, an "
-            "index with these keys serves them, and nothing is moved."
-        )
+    asks = (
+        "Would a global index do? If reads by the new key may be eventually consistent, no write "
+        "has to be conditional on it, and writes do not throttle under one old key, an index with "
+        "these keys serves them, and nothing is moved."
+    )
 
     @property
     def needs(self) -> str:
@@ -288,10 +283,10 @@ class Question:
         """Return how the index is queried if its key has several attributes in one part."""
         further = ""
         if self.sort:
-            further = f", and takes conditions on {_listed(self.sort)} from left to right"
+            further = f", and takes conditions on {' and '.join(self.sort)} from left to right"
         return (
-            f"a query needs an equality condition on {_listed(self.partition)}{further}; an item "
-            "that lacks one of these attributes is not in the index"
+            f"a query needs an equality condition on {' and '.join(self.partition)}{further}; an "
+            "item that lacks one of these attributes is not in the index"
         )
 
     @property
@@ -313,30 +308,6 @@ class Question:
             "costs": dict(self.costs),
             "update_table": dict(self.update) or None,
         }
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names)
-
-
-@dataclass(frozen=True, slots=True)
-class Hot:
-    """A new partition key with a large share of the sample, and the n of the filter shard:n that
-    spreads it. Its canonical value belongs to a user.
-    """
-
-    value: tuple[str, str | bytes]
-    share: float
-    shards: int
-
-    @property
-    def most_units(self) -> float:
-        """Return the write units a second of the whole table at which this key throttles."""
-        return PARTITION_WRITE_UNITS / self.share
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the key as JSON, without its value."""
-        return {"share": self.share, "shards": self.shards, "most_write_units": self.most_units}
 
 
 def index_question(trial: Trial, costs: Mapping[str, float], table: Table) -> Question:
@@ -408,14 +379,20 @@ def _index_name(table: Table, attributes: Sequence[str]) -> str:
     return next(each for each in names if each not in taken)
 
 
-def hot_keys(trial: Trial) -> list[Hot]:
-    """Return the new partition keys with a large share, the hottest first."""
+def hot_keys(trial: Trial) -> list[dict[str, Any]]:
+    """Return the new partition keys with a large share of the sample, the hottest first, without
+    their values, which belong to a user.
+
+    `shards` is the n of the filter shard:n that spreads a key, and `most_write_units` the write
+    units a second of the whole table at which it throttles.
+    """
     hot = []
-    for (value,), count in trial.new_collections.most_common(10):
+    for _, count in trial.new_collections.most_common(10):
         share = count / max(1, trial.mapped)
         if share >= HOT_SHARE and count >= HOT_ITEMS:
             shards = max(2, math.ceil(share * WANTED_UNITS / PARTITION_WRITE_UNITS))
-            hot.append(Hot(value, share, shards))
+            throttled_from = PARTITION_WRITE_UNITS / share
+            hot.append({"share": share, "shards": shards, "most_write_units": throttled_from})
     return hot
 
 
@@ -453,7 +430,7 @@ def obstacles(
 def notes_on(
     table: Table, features: Features, trial: Trial, readers: Readers, is_random: bool
 ) -> list[str]:
-    """Return what a person should check; `is_random` is as in Drawn."""
+    """Return what a person should check; `is_random` is as `draw` returns it."""
     notes = []
     if table.stream is None:
         notes.append("the stream is off: create turns it on, and cancel or complete off again")

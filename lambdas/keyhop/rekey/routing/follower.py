@@ -7,10 +7,9 @@ that is answered within the lease took effect while the view was valid. For one 
 later the clock proves nothing, so the item is read again (`held_for_writes`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -19,6 +18,7 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import ALIVE_SECONDS, LEASE_SECONDS, Control, Evidence
 from keyhop.rekey.side.layout import SHADOWED
+from keyhop.rekey.side.table import SideTable
 
 LEAST_CHANGES_OF_TWO_TURNS = 7
 """The fewest revisions between two stages that allow writes, with two turns between them."""
@@ -100,19 +100,6 @@ def moment(clock: Clock) -> Moment:
     return Moment(clock.monotonic(), clock.time())
 
 
-class ControlTable(Protocol):
-    """The methods of the side table that a router needs (side/table.SideTable)."""
-
-    def control(self) -> Control:
-        """Read the control item, strongly consistent."""
-
-    def swap(self, old: Control | None, new: Control) -> bool:
-        """Replace the control item if it has the revision of `old`, and return whether it did."""
-
-    def report_client(self, client: str, report: Mapping[str, Any]) -> None:
-        """Record the revision that a router uses."""
-
-
 @dataclass(slots=True, eq=False)
 class Follower:
     """A cached copy of the control item, for any number of threads, of which one reads at a time.
@@ -122,7 +109,7 @@ class Follower:
     `on_change` is called with the control item whenever it differs from the last one read.
     """
 
-    side: ControlTable
+    side: SideTable
     name: str
     clock: Clock
     usage: Usage = field(default_factory=Usage)

@@ -30,7 +30,6 @@ from keyhop.rekey.control import Control, Side
 from keyhop.rekey.pair import SIDE_SUFFIX
 from keyhop.rekey.routing.follower import (
     FAILURES,
-    ControlTable,
     Follower,
     View,
     held_for_reads,
@@ -198,7 +197,7 @@ class Router:
 
     def __init__(
         self,
-        side: str | ControlTable,
+        side: str | SideTable,
         *,
         clients: Sequence[Any],
         name: str = "",

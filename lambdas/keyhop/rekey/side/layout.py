@@ -34,7 +34,7 @@ Figures have `at` and all other times in seconds since 1970:
     deployment   {"stack"}: the one whose function follows the streams
     lag.D        {"seconds", "at"}; D is forward or reverse
     verify       run, at, finished, share (1: of everything), items, turns (Control.turns when it
-                 began), the counts (compare/outcome.py), left: differences that were not repaired
+                 began), the counts (compare/task.told_of), left: differences that were not repaired
     marker keys S  keys by the shards of the stream of S, source or destination
     turned       {"at", "serving"}: the last change of the serving table
     ending       {"how": complete or cancel, "at"}
@@ -67,19 +67,6 @@ LONGEST_BATCH_SECONDS = 360.0
 """Replicate lives for 300 s at most (infra/rekey.py), and clocks differ. An older record belongs to
 a batch that was killed, or to one that has ended: its request had no answer, and came late.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch that may be in flight, after `tries` starts, the last one at `at` (seconds since
-    1970). `shard` identifies its stream's shard, or its first record.
-    """
-
-    direction: Direction
-    shard: str
-    sequence: str
-    at: float = 0.0
-    tries: int = 1
 
 
 @dataclass(frozen=True, slots=True)

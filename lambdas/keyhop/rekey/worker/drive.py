@@ -18,15 +18,16 @@ from typing import Any, TypeVar, cast
 from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.own_table import OwnTable
 from keyhop.dynamodb.refusals import CHECK_FAILED, cancellations
-from keyhop.dynamodb.requester import ItemCalls, Unanswered, is_of_the_item
+from keyhop.dynamodb.requester import Unanswered, is_of_the_item
 from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE, write_units
 from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.errors import GaveUp, KeyhopError
 from keyhop.rekey.control import Direction, Share
 from keyhop.rekey.side.layout import Claim
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.transform import KeyNames, Transform
+from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import (
     FrozenKey,
     Image,
@@ -45,7 +46,7 @@ MOST_TRIES = 50
 Answer = FrozenKey | Outcome | None
 
 
-class Target(ItemCalls):
+class Target(OwnTable):
     """Makes the requests of one direction's protocol, for any number of threads, with the arguments
     of ItemCalls. `claims` has the claims that were recorded when places were taken over.
     """
@@ -166,11 +167,6 @@ class Target(ItemCalls):
                 values = owner_values(old, self._transform) if old and is_its_own else None
                 yield self._part(call, None, values) if is_its_own else None
 
-    def get(self, key: Key) -> Item | None:
-        """Read an item, strongly consistent."""
-        item: Item | None = self._read("get_item", Key=key).get("Item")
-        return item
-
     def get_many(self, keys: Sequence[Key]) -> list[Key]:
         """Read up to MOST_KEYS_AT_ONCE items, strongly consistent; return those that exist."""
         return self._read_batch(keys, {})
@@ -280,6 +276,13 @@ claim, so that it does not delay its batch, until it stops changing or its place
 """
 
 
+SWEEP_SECONDS = 10.0
+"""The age at which any batch that finds a claim tries it again."""
+
+MOST_CLAIMS = 100
+"""The claims that a batch reads, or settles. They rotate, so each claim is tried in time."""
+
+
 @dataclass(slots=True, eq=False)
 class Task:
     """A work, with the values that identify the owner at each of its places, and the size of its
@@ -303,8 +306,13 @@ class Task:
 
 
 class Driver:
-    """Drives the works of one direction; `origin` is the table that is replicated, for reads.
-    `left` receives the error of each work that is given up because DynamoDB refuses its item.
+    """Drives the works of one direction, and settles its claims, for one batch at a time.
+
+    `origin` is the table that is replicated, for reads. `share` reads the control item.
+
+    Attributes:
+        claims: The claims that this batch has recorded.
+        failures: The error of each work that is given up because DynamoDB refuses its item.
     """
 
     def __init__(
@@ -314,20 +322,28 @@ class Driver:
         origin: Target,
         target: Target,
         side: SideTable,
+        share: Callable[[], Share],
         clock: Callable[[], float],
-        left: Callable[[Exception], None] = lambda error: None,
+        now: Callable[[], float],
         pool: Callable[[int], Executor] = ThreadPoolExecutor,
     ) -> None:
         self.protocol = Protocol(place_of)
         self.claims: list[Claim] = []
+        self.failures: list[Exception] = []
         self._direction = direction
         self._transform = transform
         self._origin = origin
         self._target = target
         self._side = side
+        self._share = share
         self._clock = clock
-        self._left = left
+        self._now = now
         self._pool = pool
+        self._last: Claim | None = None
+
+    def begin(self) -> None:
+        """Begin a batch, without claims and failures."""
+        self.claims, self.failures = [], []
 
     def run(self, tasks: Sequence[Task]) -> None:
         """Drive tasks until each is done or has become claims; an error ends the batch."""
@@ -337,7 +353,7 @@ class Driver:
         self.claims += self._target.claims
         self._target.claims.clear()
 
-    def map(self, function: Callable[[V], W], values: Sequence[V]) -> list[W]:
+    def _map(self, function: Callable[[V], W], values: Sequence[V]) -> list[W]:
         """Return the results for all values, in order, by all threads; the first error ends it."""
         results: dict[int, W] = {}
 
@@ -430,7 +446,7 @@ class Driver:
             except KeyhopError as error:
                 if task.is_left or not is_of_the_item(error):
                     raise
-                self._left(error)
+                self.failures.append(error)
                 task.refusal = str(error)
                 task.work = self.protocol.leave(task.work)
                 continue
@@ -470,6 +486,62 @@ class Driver:
                 images[frozen(self._transform.source.of(item))] = Image(item, self._transform)
         return images
 
+    # --- claims ---
+
+    def due(self, touched: set[Any]) -> list[Claim]:
+        """Return the claims of this batch, those at places with a change, and old ones."""
+        page = self._side.claims(self._direction, MOST_CLAIMS, self._last)
+        self._last = page[-1] if len(page) >= MOST_CLAIMS else None
+        old = self._now() - SWEEP_SECONDS
+        due = [claim for claim in page if claim.at <= old or self._is_touched(claim, touched)]
+        tokens = {claim.token for claim in self.claims}
+        return [*self.claims, *(claim for claim in due if claim.token not in tokens)][:MOST_CLAIMS]
+
+    def _is_touched(self, claim: Claim, touched: set[Any]) -> bool:
+        """Return whether to try a claim that waits for its place; a shared one is being tried."""
+        return not claim.joint and frozen(claim.place) in touched
+
+    def sweep(self, claims: Sequence[Claim]) -> int:
+        """Take claims and settle them; return how many are settled."""
+        taken_claims = []
+        joint = {}
+        for claim in claims:
+            if claim.joint:
+                joint[claim.joint] = claim
+            elif (taken_claim := self._side.take_claim(claim)) is not None:
+                taken_claims.append(taken_claim)
+        for claim in joint.values():
+            taken_claims += self._side.take_joint(claim)
+        return sum(self.settle(taken_claims))
+
+    def settle(self, claims: Sequence[Claim]) -> list[bool]:
+        """Settle claims with our tokens, remove the settled ones, and return which these are.
+        Record the refusals of others, which get separate rows before a shared row is removed.
+        """
+        if not claims or self._share() != "work":
+            return [False] * len(claims)
+        tasks = []
+        for claim in claims:
+            owner = frozen({name: claim.owner[name] for name in self._transform.source.all})
+            fenced = Taken(frozen(claim.place), owner, self._side.fence(claim))
+            tasks.append(Task(self.protocol.settle(fenced)))
+        self.run(tasks)
+        settled, rows = [], {}
+        for claim, task in zip(claims, tasks, strict=True):
+            settled.append(not task.is_left and not (claim.joint and task.is_claimed))
+            if task.is_left and claim.joint:
+                place, refusal = claim.place, task.refusal
+                self._side.claim(self._direction, place, claim.owner, refusal=refusal)
+            elif task.is_left and task.refusal != claim.refusal:
+                self._side.note_refusal(claim, task.refusal)
+            if claim.joint or not task.is_left:
+                rows[self._side.fence(claim)] = claim
+        dropped = dict(zip(rows, self._map(self._side.drop_claim, [*rows.values()]), strict=True))
+        return [
+            is_done and dropped[self._side.fence(claim)]
+            for claim, is_done in zip(claims, settled, strict=True)
+        ]
+
 
 def _of_one_row(tasks: Sequence[Task]) -> list[list[Task]]:
     """Return the tasks in groups: those whose claims share a row, and each of the others alone."""
@@ -507,84 +579,3 @@ def _waves(tasks: Sequence[Task]) -> Iterator[list[Task]]:
         size += task.size
     if wave:
         yield wave
-
-
-SWEEP_SECONDS = 10.0
-"""The age at which any batch that finds a claim tries it again."""
-
-MOST_CLAIMS = 100
-"""The claims that a batch reads, or settles. They rotate, so each claim is tried in time."""
-
-
-class Sweeper:
-    """Settles one direction's claims, by the names of the origin's key and the current share."""
-
-    def __init__(
-        self,
-        direction: Direction,
-        names: KeyNames,
-        side: SideTable,
-        share: Callable[[], Share],
-        now: Callable[[], float],
-    ) -> None:
-        self._direction = direction
-        self._names = names
-        self._side = side
-        self._share = share
-        self._now = now
-        self._last: Claim | None = None
-
-    def due(self, touched: set[Any], fresh: Sequence[Claim]) -> list[Claim]:
-        """Return the new claims, those at places with a change, and old ones."""
-        page = self._side.claims(self._direction, MOST_CLAIMS, self._last)
-        self._last = page[-1] if len(page) >= MOST_CLAIMS else None
-        old = self._now() - SWEEP_SECONDS
-        due = [claim for claim in page if claim.at <= old or self._is_touched(claim, touched)]
-        tokens = {claim.token for claim in fresh}
-        return [*fresh, *(claim for claim in due if claim.token not in tokens)][:MOST_CLAIMS]
-
-    def _is_touched(self, claim: Claim, touched: set[Any]) -> bool:
-        """Return whether to try a claim that waits for its place; a shared one is being tried."""
-        return not claim.joint and frozen(claim.place) in touched
-
-    def sweep(self, claims: Sequence[Claim], driver: Driver) -> int:
-        """Take claims and settle them; return how many are settled."""
-        alone = [claim for claim in claims if not claim.joint]
-        taken_claims = [
-            taken_claim
-            for claim in alone
-            if (taken_claim := self._side.take_claim(claim)) is not None
-        ]
-        for claim in {
-            joint_claim.joint: joint_claim for joint_claim in claims if joint_claim.joint
-        }.values():
-            taken_claims += self._side.take_joint(claim)
-        return sum(self.settle(taken_claims, driver))
-
-    def settle(self, claims: Sequence[Claim], driver: Driver) -> list[bool]:
-        """Settle claims with our tokens, remove the settled ones, and return which these are.
-        Record the refusals of others, which get separate rows before a shared row is removed.
-        """
-        if not claims or self._share() != "work":
-            return [False] * len(claims)
-        tasks = []
-        for claim in claims:
-            owner = frozen({name: claim.owner[name] for name in self._names.all})
-            fenced = Taken(frozen(claim.place), owner, self._side.fence(claim))
-            tasks.append(Task(driver.protocol.settle(fenced)))
-        driver.run(tasks)
-        settled, rows = [], {}
-        for claim, task in zip(claims, tasks, strict=True):
-            settled.append(not task.is_left and not (claim.joint and task.is_claimed))
-            if task.is_left and claim.joint:
-                place, refusal = claim.place, task.refusal
-                self._side.claim(self._direction, place, claim.owner, refusal=refusal)
-            elif task.is_left and task.refusal != claim.refusal:
-                self._side.note_refusal(claim, task.refusal)
-            if claim.joint or not task.is_left:
-                rows[self._side.fence(claim)] = claim
-        dropped = dict(zip(rows, driver.map(self._side.drop_claim, [*rows.values()]), strict=True))
-        return [
-            is_done and dropped[self._side.fence(claim)]
-            for claim, is_done in zip(claims, settled, strict=True)
-        ]

@@ -26,7 +26,7 @@ from keyhop.rekey.side.layout import LAG, Straggler
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import STALE_SECONDS
 from keyhop.rekey.transform import Transform, key_text
-from keyhop.rekey.worker.drive import MOST_CLAIMS, Driver, Sweeper, Target, Task
+from keyhop.rekey.worker.drive import MOST_CLAIMS, Driver, Target, Task
 from keyhop.rekey.worker.images import (
     Change,
     FrozenKey,
@@ -230,43 +230,15 @@ GiveUp = Callable[[Key, Sequence[Key]], None]
 
 
 class Replicator:
-    """Replicates one direction of a pair; for one batch at a time. `transform` maps the origin to
-    the target. `give_up` receives a source key that has killed the worker repeatedly.
+    """Replicates one direction of a pair; for one batch at a time.
+
+    `transform` always maps the source to the destination, and clients of `connection_of` need
+    time-outs of two seconds. `give_up` receives a source key that has killed the worker repeatedly.
+    `more` is for ItemCalls.
     """
 
     def __init__(
         self,
-        direction: Direction,
-        transform: Transform,
-        origin: Target,
-        target: Target,
-        side: SideTable,
-        *,
-        give_up: GiveUp | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
-        pool: Callable[[int], Executor] = ThreadPoolExecutor,
-        expects_pass: bool = False,
-    ) -> None:
-        self.expects_pass = expects_pass
-        """Whether the last batch was passed: the next reads the control item before its record."""
-        self.direction = direction
-        self._transform = transform
-        self._origin = origin
-        self._target = target
-        self._side = side
-        self._give_up = give_up
-        self._clock = clock
-        self._now = now
-        self._pool = pool
-        self._has_turned = False
-        """Whether the serving table has ever changed, by the last read of the control item."""
-        names = transform.source
-        self._sweeper = Sweeper(direction, names, side, self._share, now)
-
-    @classmethod
-    def of(
-        cls,
         pair: Pair,
         direction: Direction,
         transform: Transform,
@@ -277,30 +249,25 @@ class Replicator:
         now: Callable[[], float] = time.time,
         pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
-    ) -> "Replicator":
-        """Return a worker of one direction; `transform` always maps the source to the destination,
-        and clients of `connection_of` need time-outs of two seconds. `more` is for ItemCalls.
-        """
+    ) -> None:
+        self.expects_pass = False
+        """Whether the last batch was passed: the next reads the control item before its record."""
+        self.direction = direction
         names = (pair.source, pair.destination)
         origin, target = names if direction == "forward" else names[::-1]
-        along = transform if direction == "forward" else transform.reverse
-        beside = side or SideTable(connection_of(pair.side), pair.side, now=now, **more)
-        origin_calls, target_calls = (
-            Target(connection_of(name), name, along, direction, beside, **more)
+        self._transform = transform if direction == "forward" else transform.reverse
+        self._side = side or SideTable(connection_of(pair.side), pair.side, now=now, **more)
+        self._origin, self._target = (
+            Target(connection_of(name), name, self._transform, direction, self._side, **more)
             for name in (origin, target)
         )
-        clock = connection_of(origin).clock
-        return cls(
-            direction,
-            along,
-            origin_calls,
-            target_calls,
-            beside,
-            give_up=give_up,
-            clock=clock,
-            now=now,
-            pool=pool,
-        )
+        self._give_up = give_up
+        self._clock = connection_of(origin).clock
+        self._now = now
+        self._has_turned = False
+        """Whether the serving table has ever changed, by the last read of the control item."""
+        tables = self._transform, self._origin, self._target, self._side
+        self._driver = Driver(direction, *tables, self._share, self._clock, now, pool)
 
     def end_at(self, moment: float) -> None:
         """Start no request after this moment of the clock, and none about items somewhat earlier.
@@ -359,12 +326,12 @@ class Replicator:
         it over from its other owner would overtake the work of that owner.
         """
         claims = self._side.claim_together(self.direction, pairs)
-        return self._sweeper.settle(claims, self._driver())
+        return self._driver.settle(claims)
 
     def again(self, source: Key, places: Iterable[Key]) -> bool:
         """Settle a source item that was given up, at its current place and at these places."""
         key = frozen({name: source[name] for name in self._transform.source.all})
-        image = self._driver().look([key]).get(key)
+        image = self._driver.look([key]).get(key)
         now = [] if image is None or image.place is None else [image.place]
         names = self._transform.destination.all
         had = [frozen({name: place[name] for name in names}) for place in places]
@@ -372,21 +339,23 @@ class Replicator:
 
     def sweep(self, most: int = MOST_CLAIMS) -> int:
         """Settle remaining claims, as no batch may come; return how many are settled."""
-        return self._sweeper.sweep(self._side.claims(self.direction, most), self._driver())
+        return self._driver.sweep(self._side.claims(self.direction, most))
 
     # --- a batch ---
 
     def _worked(self, records: Sequence[Record], is_again: bool, quiet_at: float) -> Worked:
-        batch = changes_of(records, self._transform)
-        result = Worked(len(records), len(batch.changes))
-        driver = self._driver(result.failures.append)
-        tasks = [self._task(driver, change, is_again, quiet_at) for change in batch.changes]
+        changes, markers = changes_of(records, self._transform)
+        result = Worked(len(records), len(changes))
+        driver = self._driver
+        driver.begin()
+        tasks = [self._task(change, is_again, quiet_at) for change in changes]
         driver.run(tasks)
         result.left = sum(task.is_left for task in tasks)
-        result.unmapped = self._tell_unmapped(batch.changes)
+        result.unmapped = self._tell_unmapped(changes)
         touched = {place for task in tasks for place in task.values}
-        result.swept = self._swept(touched, driver, result)
-        self._see_markers(batch.markers)
+        result.swept = self._swept(touched)
+        self._see_markers(markers)
+        result.failures = driver.failures
         result.lag = max(0.0, self._now() - newest_of(records))
         self._side.tell_lag(self.direction, result.lag)
         return result
@@ -395,11 +364,11 @@ class Replicator:
         for marker, record in markers.items():
             self._side.see_marker(marker, {"record": record})
 
-    def _swept(self, touched: set[Any], driver: Driver, result: Worked) -> int:
+    def _swept(self, touched: set[Any]) -> int:
         try:
-            return self._sweeper.sweep(self._sweeper.due(touched, driver.claims), driver)
+            return self._driver.sweep(self._driver.due(touched))
         except GaveUp as error:  # the claims remain for other batches
-            result.failures.append(error)
+            self._driver.failures.append(error)
             return 0
 
     def _one_by_one(
@@ -433,13 +402,13 @@ class Replicator:
 
     def _places(self, records: Sequence[Record]) -> list[Key]:
         """Return the places of all images; this calls the users' functions the most."""
-        changes = changes_of(records, self._transform).changes
+        changes, _ = changes_of(records, self._transform)
         return [thawed(place) for change in changes for place in change.places]
 
-    def _task(self, driver: Driver, change: Change, is_again: bool, quiet_at: float) -> Task:
+    def _task(self, change: Change, is_again: bool, quiet_at: float) -> Task:
         is_old = self._now() - change.newest > OLD_SECONDS
         places = tuple(change.places)
-        work = driver.protocol.begin(
+        work = self._driver.protocol.begin(
             change.source, places, change.image, is_again or is_old, waits=is_again
         )
         return Task(work, change.places, change.bytes, quiet_at)
@@ -447,7 +416,7 @@ class Replicator:
     def _tell_unmapped(self, changes: Sequence[Change]) -> int:
         """Record which suspects are unmappable now, and return how many."""
         suspects = [change.source for change in changes if change.unmapped]
-        images = self._driver().look(suspects)
+        images = self._driver.look(suspects)
         count = 0
         for source in suspects:
             image = images.get(source)
@@ -469,18 +438,18 @@ class Replicator:
         result = Worked(len(records), share="pass")
         if not self._has_turned:
             return result
-        batch = changes_of(records, self._transform)
+        changes, markers = changes_of(records, self._transform)
         side = origin_of(self.direction)
         unsettled = {
             frozen(straggler.key): straggler
             for straggler in self._side.unsettled()
             if straggler.side == side
         }
-        for change in batch.changes:  # a deleted item may have no other trace of its places
+        for change in changes:  # a deleted item may have no other trace of its places
             if (straggler := unsettled.get(change.source)) is not None:
                 change.places |= {frozen(at): {} for at in straggler.places}
         bypassing = stragglers_among(
-            batch.changes,
+            changes,
             self._transform,
             self._origin,
             self._target,
@@ -492,9 +461,9 @@ class Replicator:
             has_form = bypass.image is None or bypass.image.place is not None
             places = [thawed(at) for at in bypass.places]
             self._side.straggler(side, thawed(bypass.source), places, has_form)
-        for straggler in self._resolved(side, {change.source for change in batch.changes}):
+        for straggler in self._resolved(side, {change.source for change in changes}):
             self._side.resolve(straggler)
-        self._see_markers(batch.markers)
+        self._see_markers(markers)
         result.stragglers = len(bypassing)
         return result
 
@@ -513,23 +482,11 @@ class Replicator:
 
     # --- around ---
 
-    def _driver(self, failed: Callable[[Exception], None] = lambda error: None) -> Driver:
-        return Driver(
-            self.direction,
-            self._transform,
-            self._origin,
-            self._target,
-            self._side,
-            self._clock,
-            failed,
-            self._pool,
-        )
-
     def _share(self) -> Share:
         control = self._side.control()
         self._has_turned = control.turns > 0
         return control.share_of(self.direction)
 
     def _end(self, note: tuple[str, str], tries: int, quiet_at: float) -> None:
-        self._driver().wait_until(quiet_at)
+        self._driver.wait_until(quiet_at)
         self._side.end(self.direction, *note, tries + 1)
