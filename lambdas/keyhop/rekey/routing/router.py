@@ -7,7 +7,7 @@
 The application supplies a function for each table, and the router calls one of them, depending on
 the control item (control.py). If all readers and writers use routers, no acknowledged write is lost
 and strongly consistent reads never go back in time. A write that is sent without the guard, or that
-is held up after the guard has looked, can reach the table that no longer serves (guard.py).
+is held up after the guard has looked, can reach the table that no longer serves (Guard).
 """
 
 import os
