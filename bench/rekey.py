@@ -88,7 +88,7 @@ def prepared(url: str, items: Iterator[dict[str, Any]]) -> Replicator:
     connection = connect(Endpoint(url=url), 64)
     SideTable(connection, PAIR.side).swap(None, Control(replicating=True))
     tables = [look_up(connection, table) for table in (PAIR.source, PAIR.destination)]
-    return Replicator.of(PAIR, "forward", transform_of(PAIR, *tables), lambda table: connection)
+    return Replicator(PAIR, "forward", transform_of(PAIR, *tables), lambda table: connection)
 
 
 def speed() -> None:

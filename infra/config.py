@@ -22,9 +22,8 @@ from keyhop.each.allowed import Allowed
 from keyhop.errors import CannotStart, InvalidInput
 from keyhop.jobs.request import TABLE_NAME, RunInput
 from keyhop.keys.request import KeysInput
-from keyhop.rekey.allowed import Allowed as AllowedRekey
-from keyhop.rekey.allowed import code_digest
-from keyhop.rekey.pair import SIDE_SUFFIX
+from keyhop.rekey.pair import SIDE_SUFFIX, code_digest
+from keyhop.rekey.pair import Allowed as AllowedRekey
 from keyhop.report.request import ReportInput
 from keyhop.sharding.key.schema import MOST_SHARDS, Names, metadata_of
 from keyhop.sharding.key.shards import ATTRIBUTES

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from keyhop.rekey.compare.look import Look
+from keyhop.rekey.compare.rows import Look
 from keyhop.rekey.worker.protocol import Kind, Outcome
 
 from testing.worlds import Numbers

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhop.rekey.compare.look import Look, Verdict, verdict
+from keyhop.rekey.compare.rows import Look, Verdict, verdict
 from keyhop.rekey.worker.protocol import WRITES, Claim, Kind, Protocol, Work
 
 from testing.rekey_explored import (

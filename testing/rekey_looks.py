@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-from keyhop.rekey.compare.looks import Found, Looks
+from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import Candidate
 
 
 def looked_at(
     looks: Looks, candidates: Sequence[Candidate], pause: Callable[[float], None]
-) -> list[Found]:
+) -> list[Candidate]:
     """Look at the first of these candidates until they are equal or really differ."""
     found = looks.look(candidates)
     for seconds in looks.look_again(found):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keyhop.rekey.compare.look import Look, Verdict
+from keyhop.rekey.compare.rows import Look, Verdict
 from keyhop.rekey.control import (
     Control,
     Direction,

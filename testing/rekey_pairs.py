@@ -8,9 +8,9 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import Item
 from keyhop.rekey.control import Control
-from keyhop.rekey.opening import TransformOf, side_table
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable, table_request
+from keyhop.rekey.task import TransformOf, side_table
 from keyhop.rekey.transform import KeyNames, Transform, Unmappable
 
 from testing.databases import Database

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any
 
 from keyhop.rekey.control import Control, Direction
-from keyhop.rekey.side.layout import Batch, Claim, Straggler
+from keyhop.rekey.side.layout import Claim, Straggler
 
 
 @dataclass
@@ -18,7 +18,7 @@ class SideInMemory:
     reports: dict[str, dict[str, Any]] = field(default_factory=dict)
     noted: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[Direction] = field(default_factory=list)
     claimed: list[Claim] = field(default_factory=list)
     bypassed: list[Straggler] = field(default_factory=list)
     history: list[Control] = field(default_factory=list)
@@ -44,9 +44,9 @@ class SideInMemory:
     def clients(self) -> dict[str, dict[str, Any]]:
         return dict(self.reports)
 
-    def open_batches(self, direction: Direction) -> list[Batch]:
+    def open_batches(self, direction: Direction) -> list[float]:
         self.before("open_batches")
-        return [batch for batch in self.batches if batch.direction == direction]
+        return [0.0 for batch in self.batches if batch == direction]
 
     def claims(self, direction: Direction, most: int | None = None) -> list[Claim]:
         self.before("claims")

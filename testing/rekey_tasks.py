@@ -9,8 +9,8 @@ from keyhop.jobs.journal import Journal
 from keyhop.jobs.task import Task, TaskOptions, Tasks
 from keyhop.rekey.compare.digests import DigestsTask
 from keyhop.rekey.compare.task import VerifyTask
-from keyhop.rekey.opening import TransformOf
 from keyhop.rekey.request import DIGESTS, VERIFY
+from keyhop.rekey.task import TransformOf
 from keyhop.tasks import no_runs, tasks_of, transform_of
 
 

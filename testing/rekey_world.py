@@ -12,9 +12,7 @@ from typing import Any
 from keyhop.errors import KeyhopError
 from keyhop.rekey.control import Control, Direction, Side
 from keyhop.rekey.cutover.change import Change
-from keyhop.rekey.cutover.markers import Rehearsal
 from keyhop.rekey.routing.router import Router
-from keyhop.rekey.side.layout import Batch
 from keyhop.rekey.standing import Gate
 
 from testing.rekey_side import SideInMemory
@@ -49,9 +47,9 @@ class DrainInMemory:
     before: Callable[[str], None] = lambda request: None
     made: int = 0
 
-    def prepare(self) -> Rehearsal:
+    def prepare(self) -> tuple[int, float]:
         self.before("prepare")
-        return Rehearsal(1, 0.5)
+        return (1, 0.5)
 
     def mark(self) -> list[str]:
         self.before("mark")
@@ -112,8 +110,7 @@ class World:
             batch = here.stream[here.seen : here.seen + 50]
             if not batch:
                 continue
-            note = Batch(direction, "", str(here.seen))
-            self.side.batches.append(note)
+            self.side.batches.append(direction)
             share = self.side.item.share_of(direction)
             if share == "work":
                 self.clock.sleep(self.chance.random() * self.lag)
@@ -125,7 +122,7 @@ class World:
                 for key in batch:
                     if share == "work":
                         self.side.see_marker(key, {})
-            self.side.batches.remove(note)
+            self.side.batches.remove(direction)
 
     def writer(self, key: str, router: Router, pause: float = 0.2) -> None:
         """Counts up; a write that fails is made again with the next number."""

@@ -11,12 +11,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
-from keyhop.rekey.allowed import allowed_pair
-from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of
-from keyhop.rekey.cutover.change import Change, Next
+from keyhop.rekey.cutover.change import CONNECTIONS, REQUEST_SECONDS, Change, Next, change_of
 from keyhop.rekey.cutover.deployed import Deployed
-from keyhop.rekey.opening import plan_of, side_table
+from keyhop.rekey.pair import allowed_pair
 from keyhop.rekey.request import CutOverInput
+from keyhop.rekey.task import plan_of, side_table
 
 from handlers.settings import CutOverSettings
 from handlers.telemetry import function, logger, report_rekey

@@ -12,7 +12,7 @@ from keyhop.errors import RunFailed
 from keyhop.jobs import fleet
 from keyhop.jobs.journal import Commit, RunPlan, usage_json
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.rekey.allowed import allowed_pair
+from keyhop.rekey.pair import allowed_pair
 from keyhop.rekey.request import BACKFILL, VERIFY
 
 from handlers.settings import CleanUpSettings, JobSettings, PlanSettings, WorkerSettings
@@ -33,8 +33,8 @@ def plan_run(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
     Return the state for ScanGroups, or for the end, from the execution's input.
     """
-    from keyhop.rekey.daily import nothing_to_compare
-    from keyhop.rekey.opening import side_table
+    from keyhop.rekey.compare.digests import nothing_to_compare
+    from keyhop.rekey.task import side_table
 
     settings = PlanSettings.from_env()
     task = event.get("task", "keys")

@@ -16,15 +16,14 @@ from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
 from keyhop.dynamodb.values import Key, from_json, typed_json
-from keyhop.rekey.allowed import allowed_pair, pair_of_stream
-from keyhop.rekey.cutover.assembly import REQUEST_SECONDS
+from keyhop.rekey.cutover.change import REQUEST_SECONDS
 from keyhop.rekey.cutover.deployed import GIVEN_UP, PROBE, Probe
-from keyhop.rekey.cutover.drain import random_key
-from keyhop.rekey.opening import opened
+from keyhop.rekey.cutover.markers import random_key
+from keyhop.rekey.pair import allowed_pair, pair_of_stream
 from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.task import opened
 from keyhop.rekey.worker.drive import THREADS
-from keyhop.rekey.worker.replicate import Replicator
-from keyhop.rekey.worker.worked import Worked
+from keyhop.rekey.worker.replicate import Replicator, Worked
 
 from handlers.settings import ReplicateSettings, deployed_transform
 from handlers.telemetry import function, logger, report_rekey, report_throttles
@@ -151,8 +150,12 @@ def _replicator_of(stream: str, plan: str) -> Replicator:
             }
             client.send_message(QueueUrl=settings.queue, MessageBody=typed_json(message))
 
-    return Replicator.of(
-        rekey.pair, direction, rekey.transform, lambda table: connection, give_up=give_up
+    return Replicator(
+        rekey.pair,
+        direction,
+        rekey.transform,
+        lambda table: connection,
+        give_up=give_up,
     )
 
 

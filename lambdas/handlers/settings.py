@@ -18,9 +18,8 @@ from keyhop.jobs.price import FunctionSize
 from keyhop.jobs.runs import Runs
 from keyhop.jobs.task import Tasks
 from keyhop.key_index.deployment import KeyIndexes
-from keyhop.rekey.allowed import Allowed as Rekeyed
-from keyhop.rekey.allowed import allowed_pair
-from keyhop.rekey.pair import Pair
+from keyhop.rekey.pair import Allowed as Rekeyed
+from keyhop.rekey.pair import Pair, allowed_pair
 from keyhop.rekey.request import BACKFILL, VERIFY
 from keyhop.rekey.transform import Transform
 from keyhop.storage.s3 import s3_client

@@ -22,8 +22,8 @@ from keyhop.keys.task import DecideTrust, Fold, KeysTask, no_index
 
 if TYPE_CHECKING:
     from keyhop.each.task import Permit
-    from keyhop.rekey.opening import TransformOf
     from keyhop.rekey.pair import Pair
+    from keyhop.rekey.task import TransformOf
     from keyhop.rekey.transform import Transform
 
 
@@ -49,7 +49,7 @@ def fold_of(connection: Connection, space: KeySpace, options: TaskOptions, start
 def transform_of(
     pair: "Pair", source: Table, destination: Table, trusted: str | None = None
 ) -> "Transform":
-    """Load the template of a re-key (rekey.opening.TransformOf); for `trusted`, see `load`."""
+    """Load the template of a re-key (rekey.task.TransformOf); for `trusted`, see `load`."""
     from keyhop.rekey.template.load import load
 
     return load(pair.template, source.space, destination.space, pair.code, trusted)

@@ -19,7 +19,7 @@ from keyhop.rekey.life_cycle.end import Ending
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.template.load import load
-from keyhop.rekey.worker.mapping import SETTINGS
+from keyhop.rekey.worker.images import SETTINGS
 from keyhop.streams.event_source import Mappings
 
 from local.stream_bridge import StreamBridge, bridge_for

@@ -15,8 +15,7 @@ from handlers.settings import (
     deployed_transform,
 )
 from keyhop.errors import CannotStart
-from keyhop.rekey.allowed import Allowed, allowed_pair, code_digest, pair_of_stream
-from keyhop.rekey.pair import Pair
+from keyhop.rekey.pair import Allowed, Pair, allowed_pair, code_digest, pair_of_stream
 from keyhop.rekey.request import VerifyInput
 from keyhop.rekey.side.layout import LONGEST_BATCH_SECONDS
 

@@ -43,15 +43,20 @@ from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.digests import check_comparable, comparing_seconds
 from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import LEASE_SECONDS, Side
-from keyhop.rekey.cutover.assembly import CONNECTIONS, REQUEST_SECONDS, change_of
-from keyhop.rekey.cutover.change import SHUT_BY_STRAGGLERS, Change, Next
+from keyhop.rekey.cutover.change import (
+    CONNECTIONS,
+    REQUEST_SECONDS,
+    SHUT_BY_STRAGGLERS,
+    Change,
+    Next,
+    change_of,
+)
 from keyhop.rekey.cutover.deployed import Deployed, NotDeployed, Redriven
 from keyhop.rekey.life_cycle.create import Creation, Starting, found, taken
 from keyhop.rekey.life_cycle.end import Ending, How, settle_expiry
 from keyhop.rekey.life_cycle.likeness import export_command
-from keyhop.rekey.pace import NO_LIMIT, THROTTLE
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
-from keyhop.rekey.plan.planning import DEFAULT_READ_UNITS, Planning, RekeyPlan
+from keyhop.rekey.plan.planning import DEFAULT_READ_UNITS, RekeyPlan, make_plan
 from keyhop.rekey.request import (
     SHARDS,
     STRAGGLERS,
@@ -64,11 +69,18 @@ from keyhop.rekey.request import (
 )
 from keyhop.rekey.side.layout import DEPLOYMENT, TURNED
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import ACCEPTABLE, MOST_NAMED, WINDOW_DAYS, RekeyStatus
+from keyhop.rekey.standing import (
+    ACCEPTABLE,
+    MOST_NAMED,
+    NO_LIMIT,
+    THROTTLE,
+    WINDOW_DAYS,
+    RekeyStatus,
+)
 from keyhop.rekey.template.files import read, text_of
 from keyhop.rekey.template.load import load
 from keyhop.rekey.transform import Transform
-from keyhop.rekey.worker.mapping import SETTINGS
+from keyhop.rekey.worker.images import SETTINGS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.sharding.key.schema import metadata_of
 from keyhop.storage.local import DIGESTS, Directory
@@ -246,7 +258,9 @@ class Rekey:
         _check("max_read_rate", A_READ_RATE, max_read_rate)
         pair, keys, transform = self._designed(template, partition_key, sort_key)
         sentinels = self._record.sentinels_of(self._table)
-        planning = Planning(
+        if full:
+            self._approve("plan", partial(self._estimate, "plan"))
+        plan = make_plan(
             self._connection,
             pair.source,
             pair.destination,
@@ -260,9 +274,6 @@ class Rekey:
             max_read_rate=max_read_rate,
             full=full,
         )
-        if full:
-            self._approve("plan", partial(self._estimate, "plan"))
-        plan = planning.plan()
         why = taken(self._connection, pair)
         return replace(plan, blocks=[*plan.blocks, why]) if why else plan
 

@@ -11,10 +11,9 @@ from keyhop.jobs.formats import json_text
 from keyhop.public.rekey import RekeyResult
 from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import Control, Stage
-from keyhop.rekey.pace import BACKFILL, NO_LIMIT, THROTTLE
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import DEPLOYMENT, LAG, VERIFIED
-from keyhop.rekey.standing import RekeyStatus
+from keyhop.rekey.standing import BACKFILL, NO_LIMIT, THROTTLE, RekeyStatus
 from keyhop.wording import aligned, cost_facts, counted, duration
 
 WIDTH = 12

@@ -13,40 +13,127 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.own_table import OwnTable
 from keyhop.dynamodb.rate_limit import Budget
-from keyhop.dynamodb.requester import is_over
+from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.requester import Written, is_over, pause
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.units import BLOCK_BYTES, write_units
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Item, Key, from_json, has_values, to_json
-from keyhop.errors import CannotStart, GaveUp, Stopped
+from keyhop.errors import AwsRefused, CannotStart, GaveUp, RunConflict, Stopped
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.pages import Pages, TablePages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
-from keyhop.rekey.compare.look import item_at
 from keyhop.rekey.compare.looks import Reads
-from keyhop.rekey.destination import Destination, NotTaken
-from keyhop.rekey.digest import key_digest
-from keyhop.rekey.opening import OursOf, Rekey, TransformOf
-from keyhop.rekey.pace import BACKFILL, UNMAPPABLE, Pace
+from keyhop.rekey.compare.rows import item_at
 from keyhop.rekey.request import NO_STREAM, SHARDS
-from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.layout import LAG
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.task import RekeyTask
-from keyhop.rekey.transform import Transform, Unmappable
-from keyhop.rekey.valve import Valve
+from keyhop.rekey.standing import BACKFILL, THROTTLE, UNMAPPABLE, Pace, pace_of, why_not_mine
+from keyhop.rekey.task import FRESH_SECONDS, OursOf, Rekey, RekeyTask, TransformOf
+from keyhop.rekey.transform import Transform, Unmappable, key_digest, key_text
 from keyhop.rekey.worker.images import is_marker
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
+
+
+class NotTaken(ValueError):
+    """DynamoDB rejects an item: it is too large, or an index requires another type."""
+
+
+class Destination(OwnTable):
+    """The destination table of a backfill, for any number of threads; see ItemCalls."""
+
+    def put_if_absent(self, item: Item, partition: str) -> Written:
+        """Put an item if there is none with its key, or raise NotTaken."""
+        try:
+            return self.put_if(item, {partition: None})
+        except (AwsRefused, CannotStart) as error:
+            cause = error.__cause__
+            if cause is not None and error_code(cause) in _OF_THE_ITEM:
+                raise NotTaken("DynamoDB does not take the item") from error
+            raise
+
+
+_OF_THE_ITEM = {"ValidationException", "ItemCollectionSizeLimitExceededException"}
+
+PAUSE_SECONDS = 1.0
+
+
+class Valve:
+    """The pause and stop switch of a worker of the backfill, for all of its threads, by the side
+    table, which is read every few seconds.
+
+    No write begins later than FRESH_SECONDS after a look at the side table. So the last write of a
+    backfill ends within that time and the life of a request after its end was recorded, and a
+    verification waits for both (SETTLED_SECONDS). One exception is a function that is frozen
+    between its look and its write: the write is conditional on an empty place, and the next
+    verification finds it.
+
+    The gates of a cutover are shut while a backfill is running. A backfill that begins right after
+    the gates were checked pauses from `closing` on, whose lease is longer than both times. So no
+    backfill writes to a table that serves, where the application may have deleted the item.
+    """
+
+    def __init__(
+        self,
+        side: SideTable,
+        run: str,
+        changed: Callable[[Pace], None],
+        stop: Event,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.over: Event | None = None
+        self._side = side
+        self._run = run
+        self._changed = changed
+        self._stop = stop
+        self._clock = clock
+        self._now = now
+        self._pace = Pace()
+        self._looked_at: float | None = None
+        self._lock = Lock()
+
+    def check(self) -> None:
+        """Wait before a write while the backfill is paused. Raise RunConflict if this run may not
+        write any more, or Stopped if it is to stop.
+        """
+        while self._look().is_paused:
+            pause(self._stop, self.over, PAUSE_SECONDS)
+
+    def _look(self) -> Pace:
+        with self._lock:
+            while self._looked_at is None or self._clock() - self._looked_at >= FRESH_SECONDS:
+                self._pace, self._looked_at = self._read_pace()
+            return self._pace
+
+    def _read_pace(self) -> tuple[Pace, float]:
+        """Return the pace, and the moment before it was read, from which its age counts."""
+        looked_at = self._clock()
+        why = why_not_mine(self._side.told(BACKFILL), self._run)
+        control = self._side.control()
+        if control.serving != "source":
+            why = "The destination serves by now"
+        if why is not None:
+            raise RunConflict(f"{why}: nothing more is written for the run {self._run!r}.")
+        if control.stage != "open":
+            return replace(self._pace, share=0.0, reason="the serving table changes"), looked_at
+        pace = pace_of(self._side.told(THROTTLE), self._side.told(f"{LAG}.forward"), self._now())
+        if pace != self._pace:
+            self._changed(pace)
+        return pace, looked_at
+
 
 ITEMS_AT_ONCE = 250
 """Items of a page. For items of 1 KB, its last, half-used block is less than a hundredth of it, and
@@ -204,14 +291,10 @@ class BackfillTask(RekeyTask):
         self._destination.limit_writes(rate_limit)
 
 
-@dataclass(slots=True)
-class _Puts:
-    """The puts of one page that may have taken effect, each place with the owner of its item. They
-    are unsure if an answer was lost, so that a put may take effect later than the others.
-    """
-
-    places: list[tuple[Key, Key]] = field(default_factory=list)
-    is_unsure: bool = False
+Put = tuple[Key, Key, bool]
+"""A put of a page that may have taken effect: its place, the owner of its item, and whether an
+answer was lost, so that it may take effect later than the others.
+"""
 
 
 class Copier:
@@ -250,7 +333,7 @@ class Copier:
         `is_over`. Raise Stopped if the second reads would have to wait, and the run is to stop.
         """
         counts: Counter[str] = Counter()
-        puts = _Puts()
+        puts: list[Put] = []
         count = 0
         for item in page.items:
             if is_over():
@@ -263,7 +346,7 @@ class Copier:
         self._look_again(puts, page)
         return counts, count
 
-    def _copied(self, item: Item, puts: _Puts) -> str:
+    def _copied(self, item: Item, puts: list[Put]) -> str:
         """Copy an item, and return its outcome."""
         transform = self._transform
         if is_marker(item, transform.source):
@@ -279,17 +362,16 @@ class Copier:
             self._note(transform.source.of(item), str(error))
             return UNMAPPED
 
-    def _put(self, owner: Key, item: Item, puts: _Puts) -> str:
+    def _put(self, owner: Key, item: Item, puts: list[Put]) -> str:
         transform = self._transform
         place = transform.destination.of(item)
         for _ in range(MOST_TRIES):
             written = self._destination.put_if_absent(item, transform.destination.partition)
             if written.refused is None or written.unsure:
-                puts.places.append((place, owner))
-                puts.is_unsure = puts.is_unsure or written.unsure
+                puts.append((place, owner, written.unsure))
             if written.refused is None:
                 return COPIED
-            old = written.old or self._destination.read(place)
+            old = written.old or self._destination.get(place)
             if old is None:
                 continue
             current_owner = transform.owner_of(old)
@@ -299,15 +381,15 @@ class Copier:
             return CLAIMED
         raise GaveUp("A place in the destination was taken and left again all the time.")
 
-    def _look_again(self, puts: _Puts, page: Page) -> None:
+    def _look_again(self, puts: list[Put], page: Page) -> None:
         """Claim each place that its source item has left, or may have left, since the put."""
-        if puts.is_unsure:
+        if any(is_unsure for _, _, is_unsure in puts):
             self._source.pause(WAIT_SECONDS)
         try:
-            sources = self._source.items((owner for _, owner in puts.places), page)
+            sources = self._source.items((owner for _, owner, _ in puts), page)
         finally:
             self._spent(self._source.usage.take())
-        for place, owner in puts.places:
+        for place, owner, _ in puts:
             source = sources.get(key_text(owner))
             if source is None or item_at(self._transform, place, source) is None:
                 self._side.claim("forward", place, owner, is_due=True)

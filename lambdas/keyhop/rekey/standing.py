@@ -1,8 +1,11 @@
 """The state of a re-key, its phase, gates and problems, and the next step. Pure.
 
-Commands, functions and explorers all ask `RekeyStatus`, so each decision is made in one place.
+Commands, functions and explorers all ask `RekeyStatus`, so each decision is made in one place. So
+is the current write speed of a copy, which a person sets and the lag of the stream reduces
+(`Pace`).
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,8 +20,6 @@ from keyhop.rekey.control import (
     direction_from,
     other_side,
 )
-from keyhop.rekey.digest import key_digest
-from keyhop.rekey.pace import BACKFILL, THROTTLE, Pace, pace_of
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.request import STRAGGLERS, UNMAPPED
 from keyhop.rekey.side.layout import (
@@ -34,11 +35,71 @@ from keyhop.rekey.side.layout import (
     Straggler,
     Unmapped,
 )
+from keyhop.rekey.transform import key_digest
 from keyhop.wording import counted, duration
 
 if TYPE_CHECKING:
     from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
     from keyhop.rekey.side.table import SideTable
+
+
+THROTTLE, BACKFILL, UNMAPPABLE = "throttle", "backfill", "unmappable"
+"""Names of figures (side/table.SideTable.tell)."""
+
+NO_LIMIT = "none"
+
+SLOWS_AT_SECONDS = 30.0
+"""Above this lag the backfill slows down, and more so for a larger lag."""
+
+PAUSES_AT_SECONDS = 120.0
+
+OLD_LAG_SECONDS = 300.0
+"""A lag that was reported longer ago is ignored: a stream without records has none."""
+
+LEAST_SHARE = 0.1
+"""The smallest share of the rate before the backfill pauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The speed of a backfill, in write units a second of all workers (None: as the run was
+    started), with the share that the stream leaves; 0 for a pause.
+    """
+
+    rate: float | None = None
+    share: float = 1.0
+    reason: str = ""
+
+    @property
+    def is_paused(self) -> bool:
+        return self.share == 0.0
+
+
+def pace_of(throttle: Mapping[str, Any] | None, lag: Mapping[str, Any] | None, now: float) -> Pace:
+    """Return the pace that the figures of the side table allow at `now`, in seconds since 1970."""
+    rate = None if throttle is None else throttle.get("rate")
+    if rate == NO_LIMIT:
+        rate = math.inf
+    if throttle is not None and throttle.get("paused"):
+        return Pace(rate, 0.0, "paused by hand")
+    seconds = 0.0 if lag is None or now - lag["at"] > OLD_LAG_SECONDS else float(lag["seconds"])
+    if seconds <= SLOWS_AT_SECONDS:
+        return Pace(rate)
+    reason = f"the stream is {seconds:.0f} s behind"
+    if seconds >= PAUSES_AT_SECONDS:
+        return Pace(rate, 0.0, reason)
+    share = (PAUSES_AT_SECONDS - seconds) / (PAUSES_AT_SECONDS - SLOWS_AT_SECONDS)
+    return Pace(rate, max(LEAST_SHARE, share), reason)
+
+
+def why_not_mine(backfill: Mapping[str, Any] | None, run: str) -> str | None:
+    """Return why this run's worker may not write any more, by the figure `backfill`."""
+    if backfill is None or backfill["run"] != run:
+        return "Another backfill was begun since"
+    if backfill["ended"] is not None:
+        return "This backfill has ended already"
+    return None
+
 
 LAG_SECONDS = 2.0
 DAY_SECONDS = VERIFY_SECONDS = QUIET_SECONDS = 86_400.0
@@ -90,16 +151,12 @@ class Gate:
 
     def to_json(self) -> dict[str, Any]:
         content = {"name": self.name, "open": self.is_open, "says": self.says}
-        return {**content, "remedy": self.remedy} if self.remedy else content
+        return content if self.is_open else {**content, "remedy": self.remedy}
 
 
 def are_open(gates: Sequence[Gate]) -> bool:
     """Return whether all gates are open."""
     return all(gate.is_open for gate in gates)
-
-
-def _gate(name: str, is_open: bool, says: str, remedy: str) -> Gate:
-    return Gate(name, is_open, says, "" if is_open else remedy)
 
 
 def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
@@ -109,7 +166,7 @@ def examined_gate(why_not: str, accept: Collection[str]) -> Gate:
         f'wait, or give accept="{STRAGGLERS}": then stragglers that are found later may overwrite '
         "items of the serving table"
     )
-    return _gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
+    return Gate("examined", STRAGGLERS in accept or not why_not, says, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +221,7 @@ class RekeyStatus:
             control,
             now,
             claims=side.claims(direction, MOST_LISTED),
-            open_batches=[batch.at for batch in side.open_batches(direction)],
+            open_batches=side.open_batches(direction),
             clients=side.clients(),
             stragglers=side.stragglers(),
             figures=side.all_told(),
@@ -452,7 +509,7 @@ class RekeyStatus:
             remedy = "start"
         if self.figure(ENDING):
             remedy = f"let {self.figure(ENDING)['how']} come to its end"
-        return _gate("stage", is_ready, says, remedy)
+        return Gate("stage", is_ready, says, remedy)
 
     def _verified_gate(self) -> Gate:
         if why_not := self.why_not_verified:
@@ -471,7 +528,7 @@ class RekeyStatus:
                 "wait a minute; items that are still here then collide under the template: the "
                 "status with keys names some"
             )
-            return _gate("claims", not count, says, remedy)
+            return Gate("claims", not count, says, remedy)
         says = (
             f"{counted(len(refused), 'item')} cannot be written to {self.pair.table(to)} "
             f"({refused[0].refusal}), so it cannot serve until they are changed or deleted"
@@ -493,13 +550,13 @@ class RekeyStatus:
             if self.unmappable and not self.unmapped:
                 says += ", as the last comparison has found"
                 remedy += "; then verify"
-            return _gate("unmappable", not self.unmappable, says, remedy)
+            return Gate("unmappable", not self.unmappable, says, remedy)
         says = f"going back would lose {items}, which cannot be mapped back"
         remedy = (
             "add the attributes that the template's inverse needs, or accept that the items are "
             f'lost: accept="{UNMAPPED}"'
         )
-        return _gate("would lose", UNMAPPED in accept or not self.unmappable, says, remedy)
+        return Gate("would lose", UNMAPPED in accept or not self.unmappable, says, remedy)
 
     def _stragglers_gate(self, to: Side, accept: Collection[str]) -> Gate:
         unsettled, serving = self.unsettled, other_side(to)
@@ -521,7 +578,7 @@ class RekeyStatus:
         if formless := sum(not straggler.has_form for straggler in unsettled):
             says += f"; {formless:,} of them have no form in the {serving}, and cannot be settled"
             remedy = f"in the {to}, delete or correct the items without a form; {remedy}"
-        return _gate("stragglers", STRAGGLERS in accept and not formless, says, remedy)
+        return Gate("stragglers", STRAGGLERS in accept and not formless, says, remedy)
 
     def _lag_gate(self, to: Side) -> Gate:
         """Return the gate for how far the other table is behind; it never prevents a rollback.
@@ -544,7 +601,7 @@ class RekeyStatus:
             remedy = "slow the copy down (throttle), or wait"
             if self.pace.reason:
                 remedy = "wait, as the copy does, or is slowed by itself"
-        return _gate("lag", lag < LAG_SECONDS, says, remedy)
+        return Gate("lag", lag < LAG_SECONDS, says, remedy)
 
     def _failures_gate(self) -> Gate:
         if self.failed is None:
@@ -552,7 +609,7 @@ class RekeyStatus:
             return Gate("failures", False, says, "allow sqs:GetQueueAttributes on it")
         says = f"{counted(self.failed, 'batch', 'batches')} wait in the failure queue"
         remedy = "remove the cause, then redrive"
-        return _gate("failures", not self.failed, says, remedy)
+        return Gate("failures", not self.failed, says, remedy)
 
     def _streams_gate(self) -> Gate | None:
         if not self.mapped:
@@ -565,14 +622,14 @@ class RekeyStatus:
                 "enable the event source mapping of the function Replicate on that stream; its log "
                 "says what the problem is"
             )
-        return _gate("streams", not wrong, says, remedy)
+        return Gate("streams", not wrong, says, remedy)
 
     def _way_back_gate(self) -> Gate | None:
         if self.way_back is None:
             return None
         says = self.way_back or "a test write that must be refused was refused"
         remedy = "without this permission no rollback is possible: grant it to the function"
-        return _gate("way back", not self.way_back, says, remedy)
+        return Gate("way back", not self.way_back, says, remedy)
 
     def _routers_gate(self, expected: int) -> Gate:
         revision = self.control.revision
@@ -585,7 +642,7 @@ class RekeyStatus:
             "see that all writers use the router (docs/reference/rekey-router.md), or give the "
             "number of those that do with expect="
         )
-        return _gate("routers", at_this == len(self.alive) == expected, says, remedy)
+        return Gate("routers", at_this == len(self.alive) == expected, says, remedy)
 
     # --- other refusals ---
 

@@ -2,15 +2,29 @@
 
 A *source* item has its *destination* item. A *place* is a primary key of the destination. The
 *owner* of a destination item is the primary key of the source item from which it is made. Pure.
+
+The text and the digest of a key, and the digest of an item, are the same for equal values, in
+whatever form a request gave them: a number counts by its value, a set in a fixed order, and
+attributes by name.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Literal
 
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Item, Key, value_bytes
+from keyhop.dynamodb.values import (
+    Item,
+    Key,
+    TypedValue,
+    canonical,
+    distinct_bytes,
+    to_json,
+    value_bytes,
+)
 
 Kind = Literal["bijective", "recoverable"]
 
@@ -102,3 +116,54 @@ def check_key(names: KeyNames, item: Item) -> None:
             raise Unmappable(f"{name!r} is a key, and would be empty")
         if size > maximum:
             raise Unmappable(f"{name!r} would have {size:,} bytes; {maximum:,} are most")
+
+
+_KEY_TEXT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
+
+DIGEST_BYTES = 16
+"""With this size, two unequal items among 1e10 have the same digest with a probability of 1e-19."""
+
+
+def key_text(key: Key) -> str:
+    """Return a key as JSON text, which is the same for equal keys."""
+    plain = to_json({name: dict([canonical(value)]) for name, value in key.items()})
+    return _KEY_TEXT(plain)
+
+
+def key_digest(key: Key) -> bytes:
+    """Return a digest that can be shown instead of a primary key, as keys are personal data."""
+    return _digest(b"".join(_named(name, distinct_bytes(key[name])) for name in sorted(key)))
+
+
+def item_digest(item: Item) -> bytes:
+    """Return the digest of a whole item."""
+    return _digest(_members(item))
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=DIGEST_BYTES).digest()
+
+
+def _members(item: Item) -> bytes:
+    return b"".join(_named(name, _bytes(item[name])) for name in sorted(item))
+
+
+def _named(name: str, content: bytes) -> bytes:
+    encoded = name.encode()
+    return b"%d:%b%b" % (len(encoded), encoded, content)
+
+
+def _bytes(value: TypedValue) -> bytes:
+    """Return an encoding that no other value's encoding is equal to or begins with."""
+    ((type_, content),) = value.items()
+    if type_ in ("S", "N", "B"):
+        return distinct_bytes(value)
+    if type_ in ("SS", "NS", "BS"):
+        parts = sorted(distinct_bytes({type_[0]: member}) for member in content)
+    elif type_ == "L":
+        parts = [_bytes(member) for member in content]
+    elif type_ == "M":
+        return b"M%d:%b" % (len(content), _members(content))
+    else:
+        return b"BOOL1;" if type_ == "BOOL" and content else type_.encode() + b"0;"
+    return b"%b%d:%b" % (type_.encode(), len(parts), b"".join(parts))

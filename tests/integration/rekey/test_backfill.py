@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, RunConflict
-from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED
-from keyhop.rekey.pace import BACKFILL
+from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED, Valve
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
-from keyhop.rekey.valve import Valve
+from keyhop.rekey.standing import BACKFILL
 from keyhop.scan.reader import PageReader
 
 from testing.databases import Database

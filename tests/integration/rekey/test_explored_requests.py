@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.worker.drive import Target
 from keyhop.rekey.worker.images import Image, frozen
 from keyhop.rekey.worker.protocol import Call, Kind, Outcome
-from keyhop.rekey.worker.target import Target
 
 from testing.databases import Database
 from testing.rekey_explored import NEW, effect

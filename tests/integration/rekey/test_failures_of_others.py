@@ -102,7 +102,7 @@ def faulty(connection: Connection, rekey: RekeyTables, begun: Any, fate: Any) ->
 
 
 def worker_of(rekey: RekeyTables, connection: Connection) -> Replicator:
-    return Replicator.of(rekey.pair, "forward", ByTenant(), lambda name: connection)
+    return Replicator(rekey.pair, "forward", ByTenant(), lambda name: connection)
 
 
 def places(rekey: RekeyTables) -> set[str]:

@@ -21,7 +21,7 @@ class Application:
 
     def __init__(self, rekey: RekeyTables, connection: Connection) -> None:
         self._rekey = rekey
-        self._worker = Replicator.of(rekey.pair, "forward", ByTenant(), lambda name: connection)
+        self._worker = Replicator(rekey.pair, "forward", ByTenant(), lambda name: connection)
         self._item = order(MOVED)
         self._writes = 0
 
@@ -112,7 +112,7 @@ def test_a_copy_claims_the_place_of_an_item_that_moved_before_its_put(
     there = ByTenant().forward(order(MOVED))
     assert there is not None
     assert claim.place == ByTenant().destination.of(there)
-    worker = Replicator.of(rekey.pair, "forward", ByTenant(), lambda name: connection)
+    worker = Replicator(rekey.pair, "forward", ByTenant(), lambda name: connection)
     assert worker.sweep() == 1
     assert copies(rekey) == ["elsewhere"]
     assert rekey.side.claims("forward") == []

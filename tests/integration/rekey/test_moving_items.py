@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
-from keyhop.rekey.backfill import Copier
-from keyhop.rekey.destination import Destination
+from keyhop.rekey.backfill import Copier, Destination
 from keyhop.rekey.worker.replicate import Replicator
 
 from testing.databases import Database
@@ -22,7 +21,7 @@ class Busy:
         self.rekey, self.item = rekey, item
         self.numbers = count(1)
         rekey.put([item])
-        self.worker = Replicator.of(
+        self.worker = Replicator(
             rekey.pair, "forward", ByTenant(), lambda name: connection, side=rekey.side
         )
 

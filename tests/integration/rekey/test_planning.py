@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent
-from keyhop.rekey.plan.planning import Planning, example_lines, lines
+from keyhop.rekey.plan.planning import RekeyPlan, make_plan
 from keyhop.rekey.plan.reading import Readers
 from keyhop.rekey.template.load import load
 
@@ -51,11 +50,16 @@ def orders(dynamodb: Database, table_name: str) -> Database:
 
 
 def planning(
-    database: Database, name: str, items: Iterable[Key], template: Any = BY_TENANT, **more: Any
-) -> Planning:
+    database: Database,
+    name: str,
+    items: Iterable[Key],
+    template: Any = BY_TENANT,
+    client: Any = None,
+    **more: Any,
+) -> RekeyPlan:
     database.fill(name, items)
-    return Planning(
-        Connection(database.client),
+    return make_plan(
+        Connection(client or database.client),
         name,
         f"{name}-new",
         KEYS,
@@ -70,10 +74,13 @@ def test_of_a_small_table_all_is_known_and_nothing_is_changed(
 ) -> None:
     items = [order(user, user * 10 + n) for user in range(40) for n in range(5)]
     before = orders.tables()
-    plan = planning(orders, table_name, items).plan()
+    plan = planning(orders, table_name, items)
     assert orders.tables() == before
-    assert (plan.items, plan.sampled, plan.is_whole, plan.kind) == (200, 200, True, "recoverable")
-    assert (plan.share, plan.collisions.pairs, plan.not_back, list(plan.hot)) == (0, 0, 0, [])
+    content = plan.to_json()
+    sample = content["sample"]
+    assert (content["items"], sample["items"], sample["whole"]) == (200, 200, True)
+    assert (content["class"], content["unmappable"]["share"]) == ("recoverable", 0)
+    assert (content["collisions"]["pairs"], sample["not_back"], content["hot"]) == (0, 0, [])
     assert len(plan.examples) == 10
     assert len({item["pk"]["S"] for item, _ in plan.examples}) == 10
     assert plan.blocks == []
@@ -82,24 +89,24 @@ def test_of_a_small_table_all_is_known_and_nothing_is_changed(
 def test_what_keyhop_does_not_know_of_the_source_stands_in_the_way_by_its_name(
     orders: Database, table_name: str
 ) -> None:
-    found = planning(orders, table_name, [order(1, 1)])
     client = Learned(orders.client, table_name)
-    plan = replace(found, connection=Connection(client)).plan()
+    plan = planning(orders, table_name, [order(1, 1)], client=client)
     names = ("drop-vector-indexes", TABLE_SETTING, TTL_SETTING)
     assert len(plan.blocks) == 3
     for name in names:
         assert any(f"accept it by {name}" in why for why in plan.blocks)
-    accepting = replace(found, connection=Connection(client), accepted=names)
-    assert not accepting.plan().blocks
+    accepting = planning(orders, table_name, [], client=client, accepted=names)
+    assert not accepting.blocks
 
 
 def test_unmappable_items_are_counted_by_reason_and_stand_in_the_way(
     orders: Database, table_name: str
 ) -> None:
     lacking = [{n: v for n, v in order(1, n_).items() if n != "tenantId"} for n_ in range(3)]
-    plan = planning(orders, table_name, [*lacking, *(order(2, n) for n in range(9))]).plan()
-    assert sum(plan.unmappable.values()) == 3
-    assert plan.share == plan.share_limits[0] == 0.25
+    plan = planning(orders, table_name, [*lacking, *(order(2, n) for n in range(9))])
+    unmappable = plan.to_json()["unmappable"]
+    assert sum(unmappable["reasons"].values()) == 3
+    assert unmappable["share"] == unmappable["from"] == 0.25
     assert any("3 items cannot be mapped" in why for why in plan.blocks)
 
 
@@ -107,8 +114,8 @@ def test_collisions_are_counted_where_the_sample_is_the_whole(
     orders: Database, table_name: str
 ) -> None:
     items = [order(user, number) for user in (1, 41, 81) for number in range(2)]
-    plan = planning(orders, table_name, items).plan()
-    assert (plan.collisions.how, plan.collisions.pairs) == ("counted", 6)
+    plan = planning(orders, table_name, items)
+    assert plan.to_json()["collisions"] == {"how": "counted", "pairs": 6, "at_most": 6}
     assert any("want the same place" in why for why in plan.blocks)
 
 
@@ -116,33 +123,36 @@ def test_a_full_count_finds_every_pair_that_a_sample_may_miss(
     orders: Database, table_name: str
 ) -> None:
     items = [order(user, number) for user in range(60) for number in range(5)]
-    plan = planning(orders, table_name, items, sample=50, full=True).plan()
-    assert (plan.collisions.how, plan.collisions.pairs, plan.items) == ("counted", 100, 300)
-    assert plan.sampled < 300
+    plan = planning(orders, table_name, items, sample=50, full=True)
+    content = plan.to_json()
+    assert content["collisions"] == {"how": "counted", "pairs": 100, "at_most": 100}
+    assert content["sample"]["items"] < content["items"] == 300
 
 
 def test_a_hot_new_key_is_told_with_what_spreads_it(orders: Database, table_name: str) -> None:
     items = [order(user, user, tenantId="big" if user % 2 else f"t{user}") for user in range(80)]
-    (hot,) = planning(orders, table_name, items).plan().hot
-    assert (hot.share, hot.shards, hot.most_units) == (0.5, 20, 2_000)
+    (hot,) = planning(orders, table_name, items).to_json()["hot"]
+    assert hot == {"share": 0.5, "shards": 20, "most_write_units": 2_000}
 
 
 def test_sentinels_are_no_items(orders: Database, table_name: str) -> None:
     sentinel: Key = {"pk": {"S": "USER#1"}, "sk": {"S": " "}, "keyhop": {"N": "1"}}
-    plan = planning(orders, table_name, [sentinel, order(1, 1)], ours={"keyhop": {"N": "1"}}).plan()
-    assert (plan.items, plan.share) == (1, 0)
+    plan = planning(orders, table_name, [sentinel, order(1, 1)], ours={"keyhop": {"N": "1"}})
+    content = plan.to_json()
+    assert (content["items"], content["unmappable"]["share"]) == (1, 0)
 
 
 def test_of_an_index_it_is_told_how_many_items_are_in_it_before_and_after(
     orders: Database, table_name: str
 ) -> None:
     items = [order(1, 1, state="new"), *(order(1, n) for n in range(2, 5))]
-    assert planning(orders, table_name, items).plan().indexes == {"by-state": (0.25, 0.25)}
+    indexes = planning(orders, table_name, items).to_json()["indexes"]
+    assert indexes == {"by-state": {"before": 0.25, "after": 0.25}}
 
 
 def test_the_first_question_is_whether_an_index_would_do(orders: Database, table_name: str) -> None:
-    plan = planning(orders, table_name, [order(1, n) for n in range(30)]).plan()
-    told = lines(plan)
+    plan = planning(orders, table_name, [order(1, n) for n in range(30)])
+    told = plan.to_text().splitlines()
     assert told[0].startswith("Would a global index do?")
     assert plan.question.missing == ["tenant", "order"]
     assert plan.question.collection_share == 1
@@ -152,14 +162,14 @@ def test_the_first_question_is_whether_an_index_would_do(orders: Database, table
 def test_what_is_told_by_default_holds_no_value_of_an_item(
     orders: Database, table_name: str
 ) -> None:
-    plan = planning(orders, table_name, [order(777, n) for n in range(30)]).plan()
-    assert "777" not in json.dumps(plan.to_json()) + "\n".join(lines(plan))
-    assert "TENANT#t17" in "\n".join(example_lines(plan))
+    plan = planning(orders, table_name, [order(777, n) for n in range(30)])
+    assert "777" not in json.dumps(plan.to_json()) + plan.to_text()
+    assert "TENANT#t17" in plan.to_text(show_keys=True)
 
 
 def test_a_budget_ends_the_sample(orders: Database, table_name: str) -> None:
     with pytest.raises(BudgetSpent):
-        planning(orders, table_name, [order(1, 1)], max_read_units=0.1).plan()
+        planning(orders, table_name, [order(1, 1)], max_read_units=0.1)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +193,11 @@ def test_the_cutover_counts_as_a_reader_of_the_stream(
     dynamodb.create(table_name, StreamSpecification=STREAM)
     seen = Readers(tuple(functions), tuple(pipes))
     monkeypatch.setattr("keyhop.rekey.plan.planning.readers_of", lambda *_: seen)
-    plan = planning(dynamodb, table_name, [order(1, 1)]).plan()
+    plan = planning(dynamodb, table_name, [order(1, 1)])
     told = f"{len(readers)} in a cutover: {', '.join(readers)}"
-    assert any(line.endswith(told) for line in lines(plan))
+    assert any(line.endswith(told) for line in plan.to_text().splitlines())
     assert plan.to_json()["readers"]["during_cutover"] == len(readers)
-    notes = [note for note in plan.notes if "processes read each shard" in note]
+    notes = [note for note in plan.to_json()["notes"] if "processes read each shard" in note]
     assert len(notes) == (len(readers) > 2)
     for note in notes:
         assert note.startswith(f"during a cutover {len(readers)} processes")

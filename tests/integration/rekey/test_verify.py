@@ -12,10 +12,9 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.jobs.local import Dropped
 from keyhop.rekey.compare.task import settle_forward
-from keyhop.rekey.opening import Rekey
-from keyhop.rekey.pace import BACKFILL
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
-from keyhop.rekey.valve import SETTLED_SECONDS
+from keyhop.rekey.standing import BACKFILL
+from keyhop.rekey.task import SETTLED_SECONDS, Rekey
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order, transform_of

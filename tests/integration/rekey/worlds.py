@@ -11,9 +11,8 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable, table_request
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import Transform, Unmappable, key_text
 from keyhop.rekey.worker.replicate import Replicator
 from keyhop.streams.dead_letters import as_event
 
@@ -78,7 +77,7 @@ class World:
         connection_of: Callable[[str], Connection] | None = None,
         **more: Any,
     ) -> Replicator:
-        return Replicator.of(
+        return Replicator(
             self.pair,
             direction,
             self.transform,

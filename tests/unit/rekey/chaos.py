@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 from keyhop.errors import KeyhopError, WriteUncertain
 from keyhop.rekey.control import Direction, Side
-from keyhop.rekey.cutover.assembly import change_of
+from keyhop.rekey.cutover.change import change_of
 from keyhop.rekey.routing.router import Router
 
 from testing.simulation.network import Fate, drawn

@@ -10,12 +10,11 @@ from typing import Any
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.requester import units_of
 from keyhop.dynamodb.values import Key
-from keyhop.rekey.backfill import ITEMS_AT_ONCE, Copier
+from keyhop.rekey.backfill import ITEMS_AT_ONCE, Copier, Destination
+from keyhop.rekey.compare.digests import Rows
 from keyhop.rekey.compare.looks import NOT_EQUAL, REPAIRED, Looks, Reads
 from keyhop.rekey.compare.rows import Unmatched
-from keyhop.rekey.compare.sides import Rows
-from keyhop.rekey.destination import Destination
-from keyhop.rekey.valve import SETTLED_SECONDS
+from keyhop.rekey.task import SETTLED_SECONDS
 from keyhop.rekey.worker.replicate import GiveUp
 from keyhop.scan.skip_scan import Page
 

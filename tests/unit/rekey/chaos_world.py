@@ -129,7 +129,7 @@ class ChaosWorld:
     def replicator(
         self, direction: Direction, connection: Connection, give_up: GiveUp
     ) -> Replicator:
-        return Replicator.of(
+        return Replicator(
             self.pair,
             direction,
             self.transform,

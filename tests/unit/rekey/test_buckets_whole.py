@@ -17,10 +17,10 @@ from keyhop.jobs.journal import Checkpoint, Commit, Journal, RunPlan, Totals
 from keyhop.jobs.lifecycle import sum_up
 from keyhop.jobs.rows import Rows
 from keyhop.jobs.worker import GroupWorker
-from keyhop.rekey.compare.buckets import AT_ONCE, BucketPages
 from keyhop.rekey.compare.looks import Looks
 from keyhop.rekey.compare.rows import row_of
-from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.compare.task import AT_ONCE, BucketPages
+from keyhop.rekey.transform import key_text
 from keyhop.scan.skip_scan import BEGINNING, PageResult, Position
 from keyhop.storage.local import Directory
 

@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keyhop.dynamodb.values import same_item, to_json
 from keyhop.jobs.worker import CALM_SLICES
-from keyhop.rekey.compare.look import Look, Verdict, look_at, verdict
 from keyhop.rekey.compare.looks import MOST_REPAIRS, Looks
-from keyhop.rekey.compare.outcome import told_of
-from keyhop.rekey.compare.rows import Candidate, Unmatched, buckets_for, row_of
-from keyhop.rekey.digest import item_digest, key_digest
-from keyhop.rekey.pace import Pace, pace_of, why_not_mine
-from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.compare.rows import (
+    Candidate,
+    Look,
+    Unmatched,
+    Verdict,
+    buckets_for,
+    look_at,
+    row_of,
+    verdict,
+)
+from keyhop.rekey.compare.task import told_of
+from keyhop.rekey.standing import Pace, pace_of, why_not_mine
+from keyhop.rekey.transform import item_digest, key_digest, key_text
 from keyhop.rekey.worker.images import frozen, thawed
 
 from testing.rekey_looks import looked_at

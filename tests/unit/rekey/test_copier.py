@@ -9,9 +9,8 @@ import pytest
 from keyhop.dynamodb.requester import is_over
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import Stopped
-from keyhop.rekey.backfill import Copier
+from keyhop.rekey.backfill import Copier, Destination
 from keyhop.rekey.compare.looks import Reads
-from keyhop.rekey.destination import Destination
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.scan.skip_scan import Page
 

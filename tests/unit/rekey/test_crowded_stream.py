@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from keyhop.errors import GaveUp
-from keyhop.rekey.cutover.assembly import PATIENCE_SECONDS
+from keyhop.rekey.cutover.change import PATIENCE_SECONDS
 from keyhop.rekey.cutover.markers import Markers
 from keyhop.rekey.side.layout import MARKER_KEYS
 

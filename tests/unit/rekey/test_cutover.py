@@ -12,8 +12,7 @@ from keyhop.errors import GaveUp, Stopped
 from keyhop.rekey import control
 from keyhop.rekey.control import Control, Evidence, Side, direction_from, other_side
 from keyhop.rekey.cutover.change import Change, Next
-from keyhop.rekey.cutover.markers import Rehearsal
-from keyhop.rekey.routing.lease import View
+from keyhop.rekey.routing.follower import View
 from keyhop.rekey.side.layout import Claim, Straggler
 from keyhop.rekey.standing import Gate
 
@@ -307,7 +306,7 @@ def test_accepted_stragglers_are_settled_by_batches_before_a_rollback_begins() -
         world.side.claimed += [Claim("reverse", one.key, one.places[0], 0.0, "token")] * 3
         return True
 
-    def prepare() -> Rehearsal:
+    def prepare() -> tuple[int, float]:
         assert {one.stage for one in world.side.history} <= {"open"}, "it has not begun"
         world.side.claimed[:1] = []
         rehearsals.append(len(world.side.claimed))
@@ -335,9 +334,9 @@ def test_what_a_batch_would_settle_does_not_shut_it_out_of_a_quiet_table(gate: s
     """
     world = World()
     change = world.change("destination")
-    rehearse, rehearsed = change.drain.prepare, list[Rehearsal]()
+    rehearse, rehearsed = change.drain.prepare, list[tuple[int, float]]()
 
-    def prepare() -> Rehearsal:
+    def prepare() -> tuple[int, float]:
         rehearsed.append(rehearse())
         return rehearsed[-1]
 

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 from keyhop.errors import CannotStart, TableNotFound
+from keyhop.rekey.compare.digests import nothing_to_compare
 from keyhop.rekey.control import Control
-from keyhop.rekey.daily import nothing_to_compare, why_not_today
+from keyhop.rekey.standing import BACKFILL
+
+from testing.rekey_side import SideInMemory
 
 ENDED = {"run": "r", "ended": 17.0}
 
@@ -24,7 +27,8 @@ ENDED = {"run": "r", "ended": 17.0}
 def test_it_is_compared_from_the_backfills_end_to_the_cutover(
     control: Control, backfill: Any, why: str | None
 ) -> None:
-    assert why_not_today(control, backfill) == why
+    side: Any = SideInMemory(control, figures={BACKFILL: backfill})
+    assert nothing_to_compare(side) == why
 
 
 @pytest.mark.parametrize("error", [TableNotFound("gone"), CannotStart("no control item")])

@@ -5,7 +5,7 @@ import random
 import pytest
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import is_number, size_of
-from keyhop.rekey.cutover.drain import Shard, keys_by_open_shard, random_key, uncovered
+from keyhop.rekey.cutover.markers import Shard, keys_by_open_shard, random_key, uncovered
 
 KEY = {"pk": {"S": "k"}}
 

@@ -9,8 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from keyhop.dynamodb.values import Key
 from keyhop.rekey.side.layout import Claim
-from keyhop.rekey.transform import KeyNames
-from keyhop.rekey.worker.sweep import MOST_CLAIMS, SWEEP_SECONDS, Sweeper
+from keyhop.rekey.worker.drive import MOST_CLAIMS, SWEEP_SECONDS, Driver
 
 from testing.rekey_owned import Owned
 from testing.simulation.network import Fate
@@ -154,10 +153,18 @@ def test_claims_beyond_the_first_page_get_their_turn(pairs_in_a_row: int) -> Non
     for row in range(MOST_CLAIMS + 1):
         owners = [{"id": {"S": f"k{row}-{number}"}} for number in range(pairs_in_a_row)]
         side.claim_together("forward", [(owner, {"pk": owner["id"]}) for owner in owners])
-    sweeper = Sweeper(
-        "forward", KeyNames("id"), side, lambda: "work", lambda: world.time() + SWEEP_SECONDS
+    no_table: Any = None  # none is needed to choose claims
+    driver = Driver(
+        "forward",
+        Owned(),
+        no_table,
+        no_table,
+        side,
+        lambda: "work",
+        world.monotonic,
+        lambda: world.time() + SWEEP_SECONDS,
     )
-    first, second, third = (sweeper.due(set(), []) for _ in range(3))
+    first, second, third = (driver.due(set()) for _ in range(3))
     assert len(first) == MOST_CLAIMS
     assert len(second) == pairs_in_a_row
     assert not {str(claim.owner) for claim in first} & {str(claim.owner) for claim in second}

@@ -6,8 +6,8 @@ import pytest
 from handlers import replicate
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
-from keyhop.rekey.worker.mapping import SETTINGS
-from keyhop.rekey.worker.worked import Worked
+from keyhop.rekey.worker.images import SETTINGS
+from keyhop.rekey.worker.replicate import Worked
 from keyhop.streams.event_source import Mappings
 
 from testing.keepers import FakeLambda

@@ -9,7 +9,11 @@ import pytest
 from keyhop.errors import Unreachable, WritesFrozen, WriteUncertain
 from keyhop.rekey import Router
 from keyhop.rekey.control import Control
-from keyhop.rekey.routing.lease import LEAST_CHANGES_OF_TWO_TURNS, held_for_reads, held_for_writes
+from keyhop.rekey.routing.follower import (
+    LEAST_CHANGES_OF_TWO_TURNS,
+    held_for_reads,
+    held_for_writes,
+)
 
 from testing.rekey_side import SideInMemory
 from testing.virtual_time import EPOCH, VirtualClock

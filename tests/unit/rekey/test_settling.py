@@ -16,10 +16,9 @@ from keyhop.rekey.compare.looks import (
 )
 from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.control import Control
-from keyhop.rekey.cutover.assembly import change_of
-from keyhop.rekey.cutover.change import Change
-from keyhop.rekey.side.rows import key_text
-from keyhop.rekey.side.work import MOST_JOINT
+from keyhop.rekey.cutover.change import Change, change_of
+from keyhop.rekey.side.table import MOST_JOINT
+from keyhop.rekey.transform import key_text
 
 from testing.rekey_looks import looked_at
 from testing.rekey_owned import Owned

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from keyhop.jobs.journal import RunPlan
 from keyhop.public.rekey_text import status_lines
-from keyhop.rekey.compare.look import DIFFERENCES
-from keyhop.rekey.compare.outcome import told_of
+from keyhop.rekey.compare.rows import DIFFERENCES
+from keyhop.rekey.compare.task import told_of
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import Claim, Straggler, Unmapped

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from keyhop.errors import WriteUncertain
 from keyhop.rekey.control import Control, Side
-from keyhop.rekey.cutover.assembly import change_of
-from keyhop.rekey.cutover.change import Next
+from keyhop.rekey.cutover.change import Next, change_of
 from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.routing.router import Router
 from keyhop.rekey.standing import RekeyStatus

@@ -12,15 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from keyhop.dynamodb.requester import ItemCalls
 from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.values import Item, Key
-from keyhop.rekey.compare.look import DIFFERENCES, Finding, Look, look_at, verdict
-from keyhop.rekey.compare.rows import Candidate
-from keyhop.rekey.side.rows import key_text
-from keyhop.rekey.transform import Transform
+from keyhop.rekey.compare.rows import (
+    DIFFERENCES,
+    UNSETTLED,
+    Candidate,
+    Look,
+    look_at,
+    verdict,
+)
+from keyhop.rekey.transform import Transform, key_text
 from keyhop.scan.skip_scan import Page
 
 T = TypeVar("T")
@@ -59,7 +64,6 @@ Beyond it an item in flight may count as a difference, but the lag shuts the gat
 """
 
 IN_FLIGHT, EQUAL, REPAIRED, FOREIGN = "in_flight", "equal", "repaired", "foreign"
-UNSETTLED: Literal["unsettled"] = "unsettled"
 BYPASSED = "bypassed"
 """The other counts of candidates. `in_flight`: they differed, and were equal at a later look, or
 were changing and have been settled. `equal`: they were equal at the first look, and had no
@@ -125,47 +129,47 @@ class Looks:
     clock: Callable[[], float] = time.monotonic
     pool: Callable[[int], Executor] = ThreadPoolExecutor
 
-    def look(self, candidates: Sequence[Candidate]) -> list["Found"]:
-        """Look for the first time at as many of the first candidates as the time allows."""
-        results = self._look(candidates, FIRST_LOOK_SECONDS)
-        for result in results:
-            result.was_equal_at_once = result.look.finding == "equal"
-        return results
-
-    def look_again(self, results: Sequence["Found"]) -> Iterator[float]:
-        """Look again at differing places, until they are equal or the difference is confirmed.
-        Update the results, and yield the minimum seconds to wait before each look.
+    def look(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Look for the first time at as many of the first candidates as the time allows, and return
+        these.
         """
-        differing = _differing(results)
+        looks = self._look(candidates, FIRST_LOOK_SECONDS)
+        for candidate, look in zip(candidates, looks, strict=False):
+            candidate.look, candidate.was_equal_at_once = look, look.finding == "equal"
+            candidate.is_changing = candidate.is_repaired = candidate.is_bypassed = False
+        return list(candidates[: len(looks)])
+
+    def look_again(self, candidates: Sequence[Candidate]) -> Iterator[float]:
+        """Look again at differing places, until they are equal or the difference is confirmed.
+        Yield the minimum seconds to wait before each look.
+        """
+        differing = _differing(candidates)
         for number, seconds in enumerate(self.pauses, 1):
             if not differing:
                 return
             yield seconds
             if number == len(self.pauses):
                 yield from self._until_the_stream_has_come(seconds)
-            looks = self._look([result.candidate for result in differing])
-            for result, after in zip(differing, looks, strict=True):
-                result.is_changing = verdict(result.look, after.look) == "changing"
-                result.look = after.look
+            for candidate, look in zip(differing, self._look(differing), strict=True):
+                candidate.is_changing = verdict(candidate.look, look) == "changing"
+                candidate.look = look
             differing = _differing(differing)
 
-    def settled(self, results: Sequence["Found"]) -> tuple[Counter[str], list["Found"]]:
+    def settled(self, candidates: Sequence[Candidate]) -> tuple[Counter[str], list[Candidate]]:
         """Settle places that still differ; return all counts, and what differs or is unsettled."""
-        unequal = _differing(results)
+        unequal = _differing(candidates)
         if self.settle is not None:
             self._in_threads(REPAIRING_THREADS, self._repair, _groups(unequal, REPAIRS_AT_ONCE))
-        differing = [
-            result for result in unequal if not (result.is_changing and result.is_repaired)
-        ]
+        differing = [each for each in unequal if not (each.is_changing and each.is_repaired)]
         counts: Counter[str] = Counter()
-        at_once = sum(result.was_equal_at_once for result in results)
+        at_once = sum(candidate.was_equal_at_once for candidate in candidates)
         counts[EQUAL if self.sampled else IN_FLIGHT] += at_once
-        counts[IN_FLIGHT] += len(results) - at_once - len(differing)
-        for result in differing:
-            counts[result.finding] += 1
-            counts[FOREIGN] += result.finding == "surplus" and result.look.is_foreign
-            counts[REPAIRED] += result.is_repaired
-            counts[BYPASSED] += result.is_bypassed
+        counts[IN_FLIGHT] += len(candidates) - at_once - len(differing)
+        for candidate in differing:
+            counts[candidate.finding] += 1
+            counts[FOREIGN] += candidate.finding == "surplus" and candidate.look.is_foreign
+            counts[REPAIRED] += candidate.is_repaired
+            counts[BYPASSED] += candidate.is_bypassed
         return +counts, differing
 
     def _until_the_stream_has_come(self, waited: float) -> Iterator[float]:
@@ -174,51 +178,45 @@ class Looks:
             yield remaining
             waited += remaining
 
-    def _repair(self, results: Sequence["Found"]) -> None:
+    def _repair(self, candidates: Sequence[Candidate]) -> None:
         """Settle each place for all of its owners.
 
         A place that was not changing is repaired if it is equal afterwards. If it is not, it may
         have begun to change, so it is settled again, a few times. A place that was changing before
         need not be equal at any moment: it is repaired if all of its claims were settled.
         """
-        remaining = [*results]
+        remaining = [*candidates]
         for _ in range(MOST_REPAIRS):
             # Read every time, as new stragglers may be recorded at any time.
-            allowed = {
-                id(candidate)
-                for candidate in self.may_settle([result.candidate for result in remaining])
-            }
-            for result in remaining:
-                result.is_bypassed = id(result.candidate) not in allowed
-                result.is_repaired = not result.is_bypassed
-            self._settle_owners([result for result in remaining if not result.is_bypassed])
-            quiet = [
-                result for result in remaining if not (result.is_changing or result.is_bypassed)
-            ]
-            looks = self._look([result.candidate for result in quiet])
+            allowed = set(map(id, self.may_settle(remaining)))
+            for candidate in remaining:
+                candidate.is_bypassed = id(candidate) not in allowed
+                candidate.is_repaired = not candidate.is_bypassed
+            self._settle_owners([each for each in remaining if not each.is_bypassed])
+            quiet = [each for each in remaining if not (each.is_changing or each.is_bypassed)]
             remaining = []
-            for result, after in zip(quiet, looks, strict=True):
-                is_settled, result.is_repaired = result.is_repaired, after.look.finding == "equal"
-                if is_settled and not result.is_repaired and result.candidate.owners:
-                    remaining.append(result)
+            for candidate, after in zip(quiet, self._look(quiet), strict=True):
+                is_settled, candidate.is_repaired = candidate.is_repaired, after.finding == "equal"
+                if is_settled and not candidate.is_repaired and candidate.owners:
+                    remaining.append(candidate)
             if not remaining:
                 return
 
-    def _settle_owners(self, results: Sequence["Found"]) -> None:
+    def _settle_owners(self, candidates: Sequence[Candidate]) -> None:
         """Settle places together, but the owners of one place one after the other."""
         assert self.settle is not None
-        for number in range(max((len(result.candidate.owners) for result in results), default=0)):
-            some = [result for result in results if number < len(result.candidate.owners)]
-            pairs = [(result.candidate.owners[number], result.candidate.place) for result in some]
-            for result, has_succeeded in zip(some, self.settle(pairs), strict=True):
-                result.is_repaired = result.is_repaired and has_succeeded
+        for number in range(max((len(each.owners) for each in candidates), default=0)):
+            some = [each for each in candidates if number < len(each.owners)]
+            pairs = [(candidate.owners[number], candidate.place) for candidate in some]
+            for candidate, has_succeeded in zip(some, self.settle(pairs), strict=True):
+                candidate.is_repaired = candidate.is_repaired and has_succeeded
 
-    def _look(self, candidates: Sequence[Candidate], seconds: float = math.inf) -> list["Found"]:
+    def _look(self, candidates: Sequence[Candidate], seconds: float = math.inf) -> list[Look]:
         """Look at candidates in several threads; start no new work after so many seconds."""
         groups = _groups(candidates, MOST_KEYS_AT_ONCE)
         ends_at = self.clock() + seconds
         looks = self._in_threads(LOOKING_THREADS, self._look_at, groups, ends_at)
-        return [result for group in looks for result in group]
+        return [look for group in looks for look in group]
 
     def _in_threads(
         self,
@@ -241,7 +239,7 @@ class Looks:
                 results += [future.result() for future in running]
         return results
 
-    def _look_at(self, candidates: Sequence[Candidate]) -> list["Found"]:
+    def _look_at(self, candidates: Sequence[Candidate]) -> list[Look]:
         """Read the destination first, as its items name more owners, and then the source."""
         items = self.destination.items(candidate.place for candidate in candidates)
         current_items = [items.get(key_text(candidate.place)) for candidate in candidates]
@@ -250,41 +248,17 @@ class Looks:
             if owner is not None:
                 candidate.add(owner)
         sources = self.source.items(owner for candidate in candidates for owner in candidate.owners)
-        results = []
+        looks = []
         for candidate, item in zip(candidates, current_items, strict=True):
-            source_items = [sources.get(key_text(owner)) for owner in candidate.owners]
-            look = look_at(
-                self.transform,
-                candidate.place,
-                item,
-                [each for each in source_items if each is not None],
-            )
-            results.append(Found(candidate, look))
-        return results
+            owned = [sources.get(key_text(owner)) for owner in candidate.owners]
+            source_items = [source for source in owned if source is not None]
+            looks.append(look_at(self.transform, candidate.place, item, source_items))
+        return looks
 
 
-@dataclass(slots=True)
-class Found:
-    """A candidate, with the last look at it. It is changing if it had changed between the last two
-    looks, and bypassed if it has an unsettled straggler, and was not repaired.
-    """
-
-    candidate: Candidate
-    look: Look
-    is_changing: bool = False
-    is_repaired: bool = False
-    is_bypassed: bool = False
-    was_equal_at_once: bool = False
-
-    @property
-    def finding(self) -> Finding | Literal["unsettled"]:
-        """Return the name under which it is counted."""
-        return UNSETTLED if self.is_changing else self.look.finding
-
-
-def _differing(results: Sequence[Found]) -> list[Found]:
+def _differing(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return those that were not equal at their last look."""
-    return [result for result in results if result.look.finding != "equal"]
+    return [candidate for candidate in candidates if candidate.look.finding != "equal"]
 
 
 def _groups(values: Sequence[T], size: int) -> list[Sequence[T]]:

@@ -6,11 +6,14 @@ the same change continues. A freeze that was abandoned is aborted, since nobody 
 writes have waited. Until `turned`, each router aborts it too.
 """
 
+import random
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from keyhop.clock import Clock
+from keyhop.clock import Clock, SystemClock
+from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, GaveUp, KeyhopError
 from keyhop.rekey.control import (
     SHORT_LEASE_SECONDS,
@@ -20,10 +23,12 @@ from keyhop.rekey.control import (
     direction_from,
     other_side,
 )
-from keyhop.rekey.cutover.markers import Markers, Rehearsal
+from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
+from keyhop.rekey.cutover.markers import Markers
 from keyhop.rekey.request import STRAGGLERS
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import Gate, are_open, examined_gate, settling_seconds
+from keyhop.rekey.standing import Gate, RekeyStatus, are_open, examined_gate, settling_seconds
+from keyhop.rekey.task import side_table
 from keyhop.wording import counted
 
 POLL_SECONDS = 0.2
@@ -190,7 +195,7 @@ class Change:
         rehearsal = rehearsal or self.drain.prepare()
         limit = control.freeze_limit if self.freeze_limit is None else self.freeze_limit
         maximum = _time_to_turn(limit) - SHORT_LEASE_SECONDS
-        gate = _rehearsed(rehearsal, maximum)
+        gate = _rehearsed(*rehearsal, maximum)
         self.report(gate.says)
         if not gate.is_open:
             return Next("refused", control, gates=[*gates, gate], why=gate.says)
@@ -227,7 +232,7 @@ class Change:
             )
         return len(stragglers)
 
-    def _rehearse_until_settled(self, control: Control, settled: int) -> Rehearsal:
+    def _rehearse_until_settled(self, control: Control, settled: int) -> tuple[int, float]:
         """Rehearse the drain repeatedly while its batches settle the claims of stragglers."""
         direction = direction_from(control.serving)
         ends = self.clock.monotonic() + MOST_TIMES_AS_LONG * settling_seconds(settled)
@@ -339,11 +344,62 @@ def _time_to_turn(freeze_limit: float) -> float:
     return freeze_limit - SHORT_LEASE_SECONDS - MARGIN_SECONDS
 
 
-def _rehearsed(rehearsal: Rehearsal, maximum: float) -> Gate:
+def _rehearsed(shards: int, seconds: float, maximum: float) -> Gate:
     says = (
-        f"each of {counted(rehearsal.shards, 'shard')} of the stream has shown a marker after "
-        f"{rehearsal.seconds:.1f} seconds; {maximum:g} are left for it in a freeze"
+        f"each of {counted(shards, 'shard')} of the stream has shown a marker after "
+        f"{seconds:.1f} seconds; {maximum:g} are left for it in a freeze"
     )
     remedy = "wait until it is quicker, or give a larger freeze_limit="
-    is_open = rehearsal.seconds <= maximum
-    return Gate("drain", is_open, says, "" if is_open else remedy)
+    return Gate("drain", seconds <= maximum, says, remedy)
+
+
+REQUEST_SECONDS = 2.0
+"""The timeout of a request: a freeze has no time for slower ones."""
+
+CONNECTIONS = 32
+
+PATIENCE_SECONDS = 4.0
+"""The time for retries of throttled requests. A freeze is aborted rather than to wait for long."""
+
+
+def change_of(
+    connection: Connection,
+    destination: str,
+    to: Side,
+    streams: Any,
+    *,
+    deployed: Deployed | NotDeployed = NotDeployed(),  # noqa: B008 frozen
+    accept: Collection[str] = (),
+    expect: int | None = None,
+    freeze_limit: float | None = None,
+    report: Callable[[str], None] = lambda step: None,
+    check: Callable[[], None] = lambda: None,
+    clock: Clock | None = None,
+    chance: random.Random | None = None,
+    pool: Callable[[int], Executor] = ThreadPoolExecutor,
+    **more: Any,
+) -> Change:
+    """Make a change of the serving table to `to`, of the re-key into `destination`.
+
+    `streams` is boto3's client `dynamodbstreams`, `expect` is how many routers must have reported,
+    and `accept` are the losses that the caller accepts (ACCEPTABLE). `more` are arguments of
+    ItemCalls; see Change for `report` and `check`.
+    """
+    clock = clock or SystemClock()
+    more = {"patience": PATIENCE_SECONDS, **more}
+    side = side_table(connection, destination, now=clock.time, **more)
+    pair = side.plan()
+    serving = other_side(to)
+
+    def markers(role: Side) -> Markers:
+        arguments = (connection, pair.table(role), role, side, streams, clock)
+        return Markers(*arguments, chance=chance, pool=pool, **more)
+
+    def look(control: Control) -> list[Gate]:
+        status = RekeyStatus.of(side, deployed, clock.time(), control, tries_way_back=True)
+        return status.gates(to, accept, expect)
+
+    examine = markers(to).prepare
+    return Change(
+        to, side, markers(serving), clock, look, report, freeze_limit, check, accept, examine
+    )

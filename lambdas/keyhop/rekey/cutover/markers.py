@@ -1,22 +1,104 @@
-"""Write markers to the serving table, and look for them in its stream (drain.py)."""
+"""Prove by markers that the worker has processed all writes to the serving table.
+
+A *marker* is an item with a random key that is put into that table and deleted at once. Its record
+is in a shard of the table's stream, after all earlier writes of that shard (A4: within a shard the
+order of publication is that of the commits). The worker has one batch of a shard at a time, and
+records a marker when its batch has finished. So once each open shard has returned a marker that was
+put after the last write, nothing remains. Stream positions would not prove that: a shard without
+new records looks the same as a shard with a record that is not published yet.
+
+The shard of a key's records is determined before writes are frozen, and does not change: records of
+one item come in order, so in one shard and, when that is closed, in one of its children (AWS
+documentation, "How DynamoDB Streams works"). A closed shard is processed before its children.
+"""
 
 import random
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keyhop.clock import Clock
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.values import Key, canonical, from_json, to_json
-from keyhop.errors import CannotStart, GaveUp
+from keyhop.dynamodb.own_table import OwnTable
+from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace, keyspace_of
+from keyhop.dynamodb.values import Key, TypedValue, canonical, from_json, to_json
+from keyhop.errors import AwsRefused, CannotStart, GaveUp
 from keyhop.rekey.control import Side
-from keyhop.rekey.cutover.drain import keys_by_open_shard, random_key, uncovered
-from keyhop.rekey.cutover.stream import StreamCalls
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE, MARKER_KEYS
 from keyhop.rekey.side.table import SideTable
 from keyhop.wording import counted
+
+KEY_PREFIX = "keyhop-rekey-marker-"
+RANDOM_BYTES = 16
+NUMBER_DIGITS = 37
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard of a stream; `parent` is empty if it has no parent, or the parent is trimmed."""
+
+    id: str
+    parent: str = ""
+    is_open: bool = True
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> "Shard":
+        """Return the shard of a description by DescribeStream."""
+        is_open = "EndingSequenceNumber" not in description.get("SequenceNumberRange", {})
+        return cls(description["ShardId"], description.get("ParentShardId", ""), is_open)
+
+
+def keys_by_open_shard(
+    shards: Sequence[Shard], keys_by_shard: Mapping[str, Key]
+) -> dict[str, Key | None]:
+    """Return a key whose records come to each open shard; None for a shard without such a key.
+
+    `keys_by_shard` has keys by the shard in which a record was seen. An only child has its parent's
+    keys; for two children it is unclear which one has them.
+    """
+    parents = {shard.id: shard.parent for shard in shards}
+    children = Counter(shard.parent for shard in shards)
+
+    def key_of(shard: str) -> Key | None:
+        while shard not in keys_by_shard:
+            parent = parents.get(shard, "")
+            if not parent or children[parent] > 1:
+                return None
+            shard = parent
+        return keys_by_shard[shard]
+
+    return {shard.id: key_of(shard.id) for shard in shards if shard.is_open}
+
+
+def uncovered(shards: Sequence[Shard], marked: Collection[str]) -> list[str]:
+    """Return the open shards that had no marker, if one was put for each shard of `marked`."""
+    keys = keys_by_open_shard(shards, {shard: {} for shard in marked})
+    return [shard for shard, key in keys.items() if key is None]
+
+
+def random_key(space: KeySpace, chance: random.Random, partition: Key | None = None) -> Key:
+    """Return a random primary key, with the given partition key if the table has a sort key."""
+    values = {attribute.name: _random_value(attribute, chance) for attribute in space.attributes}
+    return {**values, **(partition or {})}
+
+
+def _random_value(attribute: KeyAttribute, chance: random.Random) -> TypedValue:
+    content = chance.randbytes(RANDOM_BYTES)
+    if attribute.type == "N":
+        return {"N": str(-chance.randrange(10 ** (NUMBER_DIGITS - 1), 10**NUMBER_DIGITS))}
+    if attribute.type == "B":
+        return {"B": KEY_PREFIX.encode() + content}
+    return {"S": KEY_PREFIX + content.hex()}
+
+
+TRIMMED = "TrimmedDataAccessException"
+TOO_MANY_READERS = "LimitExceededException"
+"""DynamoDB Streams throttles with this error if more than two processes read a shard at once."""
+
 
 THREADS = 16
 MOST_MARKERS = 3_000
@@ -33,16 +115,10 @@ LATE_SECONDS = 10.0
 REHEARSAL_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """The open shards in a rehearsal of the drain, and the seconds until all returned a marker."""
-
-    shards: int
-    seconds: float
-
-
-class Markers(StreamCalls):
-    """The markers of one table of a pair. The remaining arguments are those of StreamCalls."""
+class Markers(OwnTable):
+    """The markers of one table of a pair. `streams` is boto3's client `dynamodbstreams`, and the
+    remaining arguments are those of ItemCalls.
+    """
 
     def __init__(
         self,
@@ -57,7 +133,14 @@ class Markers(StreamCalls):
         pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
     ) -> None:
-        super().__init__(connection, table, streams, slows=False, **more)
+        super().__init__(connection, table, slows=False, **more)
+        self._streams = replace(
+            self._requester,
+            client=streams,
+            service="DynamoDB Streams",
+            throttling_codes=frozenset({TOO_MANY_READERS}),
+        )
+        self._described: dict[str, Any] = {}
         self._which = which
         self._side = side
         self._time = clock
@@ -67,9 +150,11 @@ class Markers(StreamCalls):
 
     # --- before writes are frozen ---
 
-    def prepare(self) -> Rehearsal:
+    def prepare(self) -> tuple[int, float]:
         """Find a key of each open shard, and check that the worker answers a marker in each. Raise
         CannotStart if a shard has no known key, or GaveUp if the worker takes too long.
+
+        Return the number of open shards, and the seconds until all have returned a marker.
         """
         self.sweep()
         self.locate()
@@ -85,7 +170,7 @@ class Markers(StreamCalls):
             self._time.sleep(LOOK_SECONDS)
         seconds = self._time.monotonic() - began
         self.forget(markers)
-        return Rehearsal(len(markers), seconds)
+        return len(markers), seconds
 
     def locate(self) -> None:
         """Find a key of each open shard that has none yet, or raise CannotStart."""
@@ -183,21 +268,63 @@ class Markers(StreamCalls):
         assert written.refused is None, "a random key is there already"
 
     def _delete_item(self, key: Key, marker: str) -> None:
-        self._write(
-            "delete_item",
-            1.0,
-            TableName=self._table,
-            Key=key,
-            ConditionExpression="#m = :marker",
-            ExpressionAttributeNames={"#m": MARKER_ATTRIBUTE},
-            ExpressionAttributeValues={":marker": {"S": marker}},
-        )
+        self.delete_if(key, {MARKER_ATTRIBUTE: {"S": marker}})
 
     def _each(self, act: Callable[[Any], Any], arguments: Iterable[Any]) -> list[Any]:
         with self._pool(THREADS) as pool:
             return list(pool.map(act, arguments))
 
     # --- the stream ---
+
+    @property
+    def stream(self) -> str:
+        """Return the ARN of the stream, or raise CannotStart if the table has none."""
+        arn = self._table_described.get("LatestStreamArn")
+        if not arn:
+            raise CannotStart(f"Table {self._table!r} has no stream: start turns it on.")
+        return str(arn)
+
+    @property
+    def _space(self) -> KeySpace:
+        return keyspace_of(self._table_described)
+
+    @property
+    def _table_described(self) -> Mapping[str, Any]:
+        if not self._described:
+            self._described = self._requester.call("describe_table", TableName=self._table)["Table"]
+        return self._described
+
+    def shards(self) -> list[Shard]:
+        """Return all shards that the stream still has."""
+        shards: list[Shard] = []
+        start: dict[str, Any] = {}
+        while True:
+            description = self._ask("describe_stream", StreamArn=self.stream, **start)[
+                "StreamDescription"
+            ]
+            shards += map(Shard.of, description["Shards"])
+            if "LastEvaluatedShardId" not in description:
+                return shards
+            start = {"ExclusiveStartShardId": description["LastEvaluatedShardId"]}
+
+    def _records(self, shard: str, place: str) -> Any:
+        try:
+            return self._ask("get_records", ShardIterator=place)
+        except AwsRefused as error:
+            if error_code(error.__cause__ or error) != TRIMMED:
+                raise
+            # The record of the iterator is gone; DynamoDB Local says so in an empty shard as well.
+            place = self._iterator(shard, "TRIM_HORIZON")
+            return self._ask("get_records", ShardIterator=place)
+
+    def _iterator(self, shard: str, kind: str) -> str:
+        answer = self._ask(
+            "get_shard_iterator", StreamArn=self.stream, ShardId=shard, ShardIteratorType=kind
+        )
+        return str(answer["ShardIterator"])
+
+    def _ask(self, operation: str, **parameters: Any) -> Any:
+        return self._streams.call(operation, **parameters)
 
     def _look_for(self, keys: Sequence[Key], places: dict[str, str]) -> None:
         """Record which of the keys appear in which of these shards."""

@@ -10,7 +10,7 @@ function to the streams. Both can be repeated.
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -40,6 +40,7 @@ from keyhop.rekey.side.layout import (
     TURNED,
 )
 from keyhop.rekey.side.table import SideTable, table_request
+from keyhop.streams.event_source import Mappings
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Creation:
             self._make(self._side_request(source))
             return StepResult(False, f"making the side table {self.pair.side}")
         if table.status != "ACTIVE":
-            return waiting(table)
+            return StepResult(False, waiting(table))
         side = SideTable(self.connection, self.pair.side)
         self._write_plan(side, table)
         creation = side.told(DESTINATION)
@@ -88,7 +89,7 @@ class Creation:
             self._make(self._unrefused().request)
             return StepResult(False, f"making {self.pair.destination}")
         if destination.status != "ACTIVE":
-            return waiting(destination)
+            return StepResult(False, waiting(destination))
         if not creation["identity"]:
             self._check_keys(destination)
             side.tell(DESTINATION, {**creation, "identity": destination.identity})
@@ -205,7 +206,7 @@ class Creation:
         turned_on = side.told(STREAM)
         if source.stream is None:
             if source.status != "ACTIVE":
-                return waiting(source)
+                return StepResult(False, waiting(source))
             side.tell(STREAM, {"turned_on": True, "arn": ""})
             stream = {"StreamEnabled": True, "StreamViewType": VIEW}
             try:
@@ -233,19 +234,6 @@ class Creation:
                 raise
 
 
-class Followers(Protocol):
-    """The replicating function's event source mappings (streams/event_source.Mappings)."""
-
-    def attach(self, stream: str) -> bool:
-        """Make the function follow the stream, and return whether it does by now."""
-
-    def detach(self, stream: str) -> bool:
-        """Detach the function from all streams of a table; return whether that is done."""
-
-    def others(self, stream: str) -> list[str]:
-        """Return the names of other functions that follow the stream."""
-
-
 @dataclass(frozen=True, slots=True)
 class Starting:
     """Starts the replication; `followers` is None without functions, as on a laptop.
@@ -256,7 +244,7 @@ class Starting:
 
     connection: Connection
     pair: Pair
-    followers: Followers | None
+    followers: Mappings | None
     now: Callable[[], float] = time.time
 
     def step(self) -> StepResult:
@@ -320,9 +308,9 @@ def has_items(connection: Connection, table: str) -> bool:
     return bool(request(connection, table, "scan", Limit=1, ConsistentRead=True)["Items"])
 
 
-def waiting(table: Table) -> StepResult:
-    """Return the result of a step that waits for a table to be ACTIVE."""
-    return StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
+def waiting(table: Table) -> str:
+    """Return what a step says that waits for a table to be ACTIVE."""
+    return f"waiting for {table.bare_name}, which is {table.status}"
 
 
 def check_stream_view(source: Table) -> None:

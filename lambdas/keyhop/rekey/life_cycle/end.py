@@ -11,17 +11,18 @@ only one of the two succeeds, and without replication no cutover is possible.
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.requester import ItemCalls
+from keyhop.dynamodb.own_table import OwnTable
 from keyhop.dynamodb.tables import StepResult, Table, ask, request, update
-from keyhop.dynamodb.values import Key, from_json
+from keyhop.dynamodb.values import from_json
 from keyhop.errors import AwsRefused, CannotStart, RunConflict, TableNotFound
 from keyhop.rekey.control import Control, Side, other_side
 from keyhop.rekey.cutover.deployed import NotDeployed
-from keyhop.rekey.life_cycle.create import Followers, found, has_items, waiting
+from keyhop.rekey.life_cycle.create import found, has_items, waiting
 from keyhop.rekey.life_cycle.features import ClientOf, cause_code, forget_scaling
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.side.layout import (
@@ -36,6 +37,7 @@ from keyhop.rekey.side.layout import (
 )
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import WINDOW_DAYS, RekeyStatus
+from keyhop.streams.event_source import Mappings
 
 How = Literal["complete", "cancel"]
 
@@ -59,7 +61,7 @@ class Ending:
     connection: Connection
     destination: str
     how: How
-    followers: Followers | None = None
+    followers: Mappings | None = None
     client_of: ClientOf | None = None
     window_days: float = WINDOW_DAYS
     delete: str = ""
@@ -73,28 +75,24 @@ class Ending:
         if table is None:
             return StepResult(True, f"nothing is left of a re-key to {self.destination}")
         if table.status != "ACTIVE":
-            return waiting(table)
+            return StepResult(False, waiting(table))
         self._check_is_ours(table)
         side = SideTable(self.connection, name)
         if side.has_plan():
             pair = side.plan()
-            step = self._fenced(side, pair)
-            if not step.done:
-                return step
-            for do in (
-                self._mappings,
-                self._batches,
-                self._markers,
-                self._expiry,
+            steps = (
+                self._fence,
+                self._detach,
+                self._await_batches,
+                self._remove_markers,
+                self._settle_expiry,
                 self._export,
-                self._streams,
-            ):
-                step = do(side, pair)
-                if not step.done:
-                    return step
-            step = self._delete_table(side, pair)
-            if not step.done:
-                return step
+                self._turn_streams_off,
+                self._delete_table,
+            )
+            for step in steps:
+                if waits_for := step(side, pair):
+                    return StepResult(False, waits_for)
         request(self.connection, name, "delete_table")
         return StepResult(False, "deleting the side table")
 
@@ -148,8 +146,10 @@ class Ending:
         if self.how == "complete" and is_over and turned.get("serving") != "destination":
             side.tell(TURNED, {"at": self.now(), "serving": "destination"})
 
-    def _fenced(self, side: SideTable, pair: Pair) -> StepResult:
-        """End the replication permanently, and return whether that is done."""
+    def _fence(self, side: SideTable, pair: Pair) -> str:
+        """End the replication permanently. Like each step, return what it has done or waits for, or
+        an empty text if nothing remains to be done.
+        """
         ending = side.told(ENDING)
         if ending is not None and ending["how"] != self.how:
             raise RunConflict(f"{ending['how']} has begun: let that come to its end.")
@@ -157,56 +157,58 @@ class Ending:
             self._check_name(pair)
             created = side.told(DESTINATION) is not None
             if created and side.swap(None, Control()):
-                return StepResult(False, "writing the control item, which create had not come to")
+                return "writing the control item, which create had not come to"
             if created:
                 control = side.control()
                 self._note_turned(side)
                 self._check_may_begin(side)
                 if control.replicating:
                     side.swap(control, control.changed(replicating=False))
-                    return StepResult(False, "ending the replication")
+                    return "ending the replication"
             side.tell(ENDING, {"how": self.how, "at": self.now()})
-        return StepResult(True, "replication has ended")
+        return ""
 
-    def _mappings(self, side: SideTable, pair: Pair) -> StepResult:
+    def _detach(self, side: SideTable, pair: Pair) -> str:
         for name in (pair.source, pair.destination):
             table = found(self.connection, name)
             if self.followers is None or table is None:
                 continue
             if not self.followers.detach(f"{table.arn}/stream/"):
-                return StepResult(False, f"detaching the function from the stream of {name}")
-        return StepResult(True, "nobody follows the streams")
+                return f"detaching the function from the stream of {name}"
+        return ""
 
-    def _batches(self, side: SideTable, pair: Pair) -> StepResult:
+    def _await_batches(self, side: SideTable, pair: Pair) -> str:
         """Wait for batches, because one that has read the control item earlier may still write."""
         if side.open_batches("forward") or side.open_batches("reverse"):
-            return StepResult(False, "waiting for batches that are under way")
-        return StepResult(True, "no batch is under way")
+            return "waiting for batches that are under way"
+        return ""
 
-    def _markers(self, side: SideTable, pair: Pair) -> StepResult:
+    def _remove_markers(self, side: SideTable, pair: Pair) -> str:
         """Remove the markers of a killed drain, but keep other items with such a key."""
         for marker, details in side.markers().items():
-            _Items(self.connection, details["table"]).remove(from_json(details["key"]), marker)
+            with suppress(TableNotFound):
+                items = OwnTable(self.connection, details["table"])
+                items.delete_if(from_json(details["key"]), {MARKER_ATTRIBUTE: {"S": marker}})
             side.drop_marker(marker)
-        return StepResult(True, "no marker is left")
+        return ""
 
-    def _expiry(self, side: SideTable, pair: Pair) -> StepResult:
+    def _settle_expiry(self, side: SideTable, pair: Pair) -> str:
         attribute = (side.told(TTL) or {}).get("attribute")
         tables = [found(self.connection, name) for name in (pair.source, pair.destination)]
         if attribute is None or None in tables or side.told(TURNED) is None:
-            return StepResult(True, "it was never changed when items expire")
+            return ""
         serving = side.control().serving
         return _step_expiry(self.connection, pair, attribute, serving)
 
-    def _export(self, side: SideTable, pair: Pair) -> StepResult:
+    def _export(self, side: SideTable, pair: Pair) -> str:
         """Request the export once, and wait for it."""
         source = found(self.connection, pair.source)
         if not self.export or source is None:
-            return StepResult(True, "no export was asked for")
+            return ""
         progress = side.told(EXPORT)
         if progress is None:
             side.tell(EXPORT, {"arn": "", "token": uuid.uuid4().hex})
-            return StepResult(False, "asking for an export of the source")
+            return "asking for an export of the source"
         if not progress["arn"]:
             parameters = {
                 "TableArn": source.arn,
@@ -218,7 +220,7 @@ class Ending:
             }
             answer = self._ask_for_export(source, parameters)
             side.tell(EXPORT, {**progress, "arn": answer["ExportDescription"]["ExportArn"]})
-            return StepResult(False, "exporting the source")
+            return "exporting the source"
         which = {"ExportArn": progress["arn"]}
         described = ask(self.connection, source.name, "describe_export", which)["ExportDescription"]
         status = described["ExportStatus"]
@@ -226,7 +228,7 @@ class Ending:
             side.tell(EXPORT, None)
             why = described.get("FailureMessage", "")
             raise AwsRefused(f"The export of {source.bare_name!r} has failed: {why}")
-        return StepResult(status == "COMPLETED", f"the export of the source is {status}")
+        return "" if status == "COMPLETED" else f"the export of the source is {status}"
 
     def _ask_for_export(self, source: Table, parameters: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -241,11 +243,11 @@ class Ending:
                 ) from error
             raise
 
-    def _streams(self, side: SideTable, pair: Pair) -> StepResult:
+    def _turn_streams_off(self, side: SideTable, pair: Pair) -> str:
         """Turn off the streams that `create` turned on, unless another function uses them."""
         stream_figure = side.told(STREAM)
         if stream_figure is None:
-            return StepResult(True, "the streams stay as they are")
+            return ""
         creation = side.told(DESTINATION) or {}
         names = [pair.source]
         if self.how == "complete" and not creation.get("adopted"):
@@ -259,18 +261,18 @@ class Ending:
             if table.status != "ACTIVE":
                 return waiting(table)
             update(self.connection, name, StreamSpecification={"StreamEnabled": False})
-            return StepResult(False, f"turning the stream of {name} off")
-        return StepResult(True, "the streams are as they were")
+            return f"turning the stream of {name} off"
+        return ""
 
     def _is_followed(self, stream: str) -> bool:
         return self.followers is not None and bool(self.followers.others(stream))
 
-    def _delete_table(self, side: SideTable, pair: Pair) -> StepResult:
+    def _delete_table(self, side: SideTable, pair: Pair) -> str:
         """Delete the table that is no longer needed, if the caller has named it."""
         name = self.delete
         table = found(self.connection, name) if name else None
         if table is None:
-            return StepResult(True, "there is no table to delete")
+            return ""
         if table.status == "DELETING":
             return waiting(table)
         self._check_name(pair)
@@ -278,12 +280,12 @@ class Ending:
             self._check_made(side, table)
         if table.description.get("DeletionProtectionEnabled"):  # of a destination that create made
             update(self.connection, name, DeletionProtectionEnabled=False)
-            return StepResult(False, f"taking the protection against deletion off {name}")
+            return f"taking the protection against deletion off {name}"
         if table.status != "ACTIVE":
             return waiting(table)
         forget_scaling(self.client_of, table)
         request(self.connection, name, "delete_table")
-        return StepResult(False, f"deleting {name}")
+        return f"deleting {name}"
 
     def _check_made(self, side: SideTable, table: Table) -> None:
         """Raise CannotStart unless `create` made the destination."""
@@ -304,34 +306,32 @@ def settle_expiry(connection: Connection, side: SideTable) -> list[str]:
     pair, attribute = side.plan(), (side.told(TTL) or {}).get("attribute")
     serving = side.control().serving
     sentences: list[str] = []
-    while not (step := _step_expiry(connection, pair, attribute, serving)).done:
-        if step.says in sentences or step.says.startswith("waiting"):
-            return [*sentences, step.says]
-        sentences.append(step.says)
+    while says := _step_expiry(connection, pair, attribute, serving):
+        if says in sentences or says.startswith("waiting"):
+            return [*sentences, says]
+        sentences.append(says)
     return sentences
 
 
-def _step_expiry(
-    connection: Connection, pair: Pair, attribute: str | None, serving: Side
-) -> StepResult:
+def _step_expiry(connection: Connection, pair: Pair, attribute: str | None, serving: Side) -> str:
     """Make one change, or report a wait for one, which may take an hour but does not delay a change
-    of the other table. `attribute` is the one by which items expire; None if they do not.
+    of the other table; return an empty text if nothing remains to be done. `attribute` is the one
+    by which items expire; None if they do not.
     """
     if attribute is None:
-        return StepResult(True, "items do not expire")
-    serves = pair.table(serving)
+        return ""
     waits = []
-    for table, should_be_on in ((serves, True), (pair.table(other_side(serving)), False)):
+    for side, should_be_on in ((serving, True), (other_side(serving), False)):
+        table = pair.table(side)
         state = _expiry_of(connection, table, attribute)
         if state == "changing":
-            says = f"waiting for the time to live of {table}, which is changing"
-            waits.append(StepResult(False, says))
+            waits.append(f"waiting for the time to live of {table}, which is changing")
         elif (state == "on") != should_be_on:
-            step = _change_expiry(connection, table, attribute, should_be_on)
-            if not step.says.startswith("waiting"):
-                return step
-            waits.append(step)
-    return waits[0] if waits else StepResult(True, f"items of {serves} expire by {attribute}")
+            says = _change_expiry(connection, table, attribute, should_be_on)
+            if not says.startswith("waiting"):
+                return says
+            waits.append(says)
+    return waits[0] if waits else ""
 
 
 def _expiry_of(
@@ -352,7 +352,7 @@ def _expiry_of(
     return "on"
 
 
-def _change_expiry(connection: Connection, table: str, attribute: str, on: bool) -> StepResult:
+def _change_expiry(connection: Connection, table: str, attribute: str, on: bool) -> str:
     word = "on" if on else "off"
     specification = {"Enabled": on, "AttributeName": attribute}
     try:
@@ -360,23 +360,5 @@ def _change_expiry(connection: Connection, table: str, attribute: str, on: bool)
     except CannotStart as error:
         if TOO_SOON not in str(error):
             raise
-        return StepResult(
-            False, f"waiting to turn the time to live of {table} {word}: once an hour"
-        )
-    return StepResult(False, f"turning the time to live of {table} {word}")
-
-
-class _Items(ItemCalls):
-    def remove(self, key: Key, marker: str) -> None:
-        try:
-            self._write(
-                "delete_item",
-                1.0,
-                TableName=self._table,
-                Key=key,
-                ConditionExpression="#m = :marker",
-                ExpressionAttributeNames={"#m": MARKER_ATTRIBUTE},
-                ExpressionAttributeValues={":marker": {"S": marker}},
-            )
-        except TableNotFound:
-            return
+        return f"waiting to turn the time to live of {table} {word}: once an hour"
+    return f"turning the time to live of {table} {word}"

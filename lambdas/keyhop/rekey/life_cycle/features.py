@@ -265,10 +265,8 @@ class _Reader:
 
     def compare(self, answer: Mapping[str, Any], members: Members) -> None:
         """Collect the members of an answer that Keyhop does not know."""
-        members_found = {
-            name: value for name, value in answer.items() if name != "ResponseMetadata"
-        }
-        self.unknown.update(unknown_members(members_found, members))
+        answer = {name: value for name, value in answer.items() if name != "ResponseMetadata"}
+        self.unknown.update(unknown_members(answer, members))
 
     def table(self, name: str, read: Callable[[], T], otherwise: T) -> T:
         """Return a feature that DynamoDB describes."""
@@ -417,92 +415,93 @@ def _plans(client: Any, table: Table) -> tuple[str, ...]:
     return tuple(sorted(plans - {""}))
 
 
-def _names(text: str) -> dict[str, None]:
+def words(text: str) -> dict[str, None]:
+    """Return the words of a text, each as a member that has no members itself (Members)."""
     return dict.fromkeys(text.split())
 
 
-_THROUGHPUT = _names(
+_THROUGHPUT = words(
     "ReadCapacityUnits WriteCapacityUnits LastIncreaseDateTime LastDecreaseDateTime "
     "NumberOfDecreasesToday"
 )
 _CAPACITY: Members = {
     "ProvisionedThroughput": _THROUGHPUT,
-    "OnDemandThroughput": _names("MaxReadRequestUnits MaxWriteRequestUnits"),
-    "WarmThroughput": _names("ReadUnitsPerSecond WriteUnitsPerSecond Status"),
+    "OnDemandThroughput": words("MaxReadRequestUnits MaxWriteRequestUnits"),
+    "WarmThroughput": words("ReadUnitsPerSecond WriteUnitsPerSecond Status"),
 }
 _INDEX: Members = {
-    **_names("IndexName IndexSizeBytes ItemCount IndexArn"),
-    "KeySchema": _names("AttributeName KeyType"),
-    "Projection": _names("ProjectionType NonKeyAttributes"),
+    **words("IndexName IndexSizeBytes ItemCount IndexArn"),
+    "KeySchema": words("AttributeName KeyType"),
+    "Projection": words("ProjectionType NonKeyAttributes"),
 }
 VECTOR_INDEX: Members = {
-    **_names("IndexName IndexStatus Backfilling IndexSizeBytes ItemCount IndexArn"),
-    **_names("Dimensions DistanceFunction"),
-    "SearchSchema": _names("AttributeName SearchSchemaElementType"),
-    "Projection": _names("ProjectionType NonKeyAttributes"),
-    "VectorAttribute": _names("AttributeName"),
+    **words("IndexName IndexStatus Backfilling IndexSizeBytes ItemCount IndexArn"),
+    **words("Dimensions DistanceFunction"),
+    "SearchSchema": words("AttributeName SearchSchemaElementType"),
+    "Projection": words("ProjectionType NonKeyAttributes"),
+    "VectorAttribute": words("AttributeName"),
 }
 
 TABLE: Members = {
-    **_names("TableName TableStatus CreationDateTime TableSizeBytes ItemCount TableArn TableId"),
-    **_names("LatestStreamLabel LatestStreamArn DeletionProtectionEnabled"),
-    "AttributeDefinitions": _names("AttributeName AttributeType"),
-    "KeySchema": _names("AttributeName KeyType"),
+    **words("TableName TableStatus CreationDateTime TableSizeBytes ItemCount TableArn TableId"),
+    **words("LatestStreamLabel LatestStreamArn DeletionProtectionEnabled"),
+    "AttributeDefinitions": words("AttributeName AttributeType"),
+    "KeySchema": words("AttributeName KeyType"),
     **_CAPACITY,
-    "BillingModeSummary": _names("BillingMode LastUpdateToPayPerRequestDateTime"),
+    "BillingModeSummary": words("BillingMode LastUpdateToPayPerRequestDateTime"),
     "LocalSecondaryIndexes": _INDEX,
-    "GlobalSecondaryIndexes": {**_INDEX, **_names("IndexStatus Backfilling"), **_CAPACITY},
+    "GlobalSecondaryIndexes": {**_INDEX, **words("IndexStatus Backfilling"), **_CAPACITY},
     "VectorIndexes": VECTOR_INDEX,
-    "StreamSpecification": _names("StreamEnabled StreamViewType"),
-    "SSEDescription": _names("Status SSEType KMSMasterKeyArn InaccessibleEncryptionDateTime"),
-    "TableClassSummary": _names("TableClass LastUpdateDateTime"),
+    "StreamSpecification": words("StreamEnabled StreamViewType"),
+    "SSEDescription": words("Status SSEType KMSMasterKeyArn InaccessibleEncryptionDateTime"),
+    "TableClassSummary": words("TableClass LastUpdateDateTime"),
     # A global table is refused as a whole. These settings mean something only on a global table.
-    **_names("GlobalTableVersion Replicas GlobalTableWitnesses MultiRegionConsistency"),
-    **_names("GlobalTableSettingsReplicationMode DisassociationProtectionEnabled"),
+    **words("GlobalTableVersion Replicas GlobalTableWitnesses MultiRegionConsistency"),
+    **words("GlobalTableSettingsReplicationMode DisassociationProtectionEnabled"),
     # Where the source came from, and a state in which no table can be read.
-    **_names("RestoreSummary ArchivalSummary"),
+    **words("RestoreSummary ArchivalSummary"),
 }
 """Members of the table in the answer of DescribeTable."""
 
 BESIDE: Mapping[str, Members] = {
     "describe_time_to_live": {
-        "TimeToLiveDescription": _names("TimeToLiveStatus AttributeName"),
+        "TimeToLiveDescription": words("TimeToLiveStatus AttributeName"),
     },
     "describe_continuous_backups": {
         "ContinuousBackupsDescription": {
             "ContinuousBackupsStatus": None,
-            "PointInTimeRecoveryDescription": _names(
+            "PointInTimeRecoveryDescription": words(
                 "PointInTimeRecoveryStatus RecoveryPeriodInDays EarliestRestorableDateTime "
                 "LatestRestorableDateTime"
             ),
         },
     },
-    "describe_contributor_insights": _names(
+    "describe_contributor_insights": words(
         "TableName IndexName ContributorInsightsRuleList ContributorInsightsStatus "
         "LastUpdateDateTime FailureException ContributorInsightsMode"
     ),
     "describe_kinesis_streaming_destination": {
         "TableName": None,
-        "KinesisDataStreamDestinations": _names(
+        "KinesisDataStreamDestinations": words(
             "StreamArn DestinationStatus DestinationStatusDescription "
             "ApproximateCreationDateTimePrecision"
         ),
     },
-    "get_resource_policy": _names("Policy RevisionId"),
-    "list_tags_of_resource": {"Tags": _names("Key Value"), "NextToken": None},
+    "get_resource_policy": words("Policy RevisionId"),
+    "list_tags_of_resource": {"Tags": words("Key Value"), "NextToken": None},
 }
 """Members of the other answers of DynamoDB about a table, by boto3's name of the operation."""
 
 SCALING: Mapping[str, Members] = {
-    "ScalableTargets": _names(
+    "ScalableTargets": words(
         "ServiceNamespace ResourceId ScalableDimension MinCapacity MaxCapacity PredictedCapacity "
         "RoleARN CreationTime SuspendedState ScalableTargetARN"
     ),
-    "ScalingPolicies": _names(
+    "ScalingPolicies": words(
         "PolicyARN PolicyName ServiceNamespace ResourceId ScalableDimension PolicyType "
         "TargetTrackingScalingPolicyConfiguration Alarms CreationTime"
     ),
-    "ScheduledActions": _names(
+    "ScheduledActions": words(
         "ScheduledActionName ScheduledActionARN ServiceNamespace Schedule Timezone ResourceId "
         "ScalableDimension StartTime EndTime ScalableTargetAction CreationTime"
     ),

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from keyhop.dynamodb.schema import KEY_INDEX, KeySpace
-from keyhop.rekey.life_cycle.features import TABLE, Features, unknown_members
+from keyhop.rekey.life_cycle.features import TABLE, Features, unknown_members, words
 from keyhop.wording import counted
 
 Fate = Literal["copied", "later", "listed", "left out", "refused", "not here"]
@@ -50,28 +50,14 @@ _WARM_FROM_THE_START = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_0
 throughput"); for a provisioned table it is the provisioned capacity.
 """
 
-_ALARM_ANSWERS = frozenset(
-    {
-        "AlarmName",
-        "AlarmArn",
-        "AlarmConfigurationUpdatedTimestamp",
-        "EvaluationState",
-        "StateReason",
-        "StateReasonData",
-        "StateTransitionedTimestamp",
-        "StateUpdatedTimestamp",
-        "StateValue",
-    }
+_ALARM_ANSWERS = words(
+    "AlarmName AlarmArn AlarmConfigurationUpdatedTimestamp EvaluationState StateReason "
+    "StateReasonData StateTransitionedTimestamp StateUpdatedTimestamp StateValue"
 )
 """The members of an alarm that DescribeAlarms returns and PutMetricAlarm does not accept."""
 
-_OF_VECTOR_INDEX = (
-    "IndexName",
-    "VectorAttribute",
-    "SearchSchema",
-    "Projection",
-    "Dimensions",
-    "DistanceFunction",
+_OF_VECTOR_INDEX = words(
+    "IndexName VectorAttribute SearchSchema Projection Dimensions DistanceFunction"
 )
 """The members that UpdateTable accepts for a new vector index (CreateVectorIndexAction)."""
 
@@ -99,7 +85,7 @@ class Row:
 
 
 class Likeness:
-    """How a destination with these keys gets each feature of the source.
+    """The decisions about how a destination with these keys gets each feature of the source.
 
     Attributes:
         rows: A row for each feature that the source has.
@@ -125,6 +111,10 @@ class Likeness:
         self._keys = keys
         self._accepted = accepted
         self._types: dict[str, str] = {**keys.types}
+        self._source_types = {
+            defined["AttributeName"]: defined["AttributeType"]
+            for defined in self._description["AttributeDefinitions"]
+        }
         self._settings: dict[str, Any] = {}
         self._decide_capacity()
         self._decide_encryption()
@@ -191,10 +181,7 @@ class Likeness:
             self._row("encryption", "copied", f"by KMS: {key}; the side table too")
 
     def _decide_global_indexes(self) -> None:
-        types = {
-            d["AttributeName"]: d["AttributeType"]
-            for d in self._description["AttributeDefinitions"]
-        }
+        types = self._source_types
         sources = set(self._features.table.space.types)
         requests = []
         for entry in self._description.get("GlobalSecondaryIndexes", ()):
@@ -227,10 +214,7 @@ class Likeness:
             self._settings["GlobalSecondaryIndexes"] = requests
 
     def _decide_local_indexes(self) -> None:
-        types = {
-            d["AttributeName"]: d["AttributeType"]
-            for d in self._description["AttributeDefinitions"]
-        }
+        types = self._source_types
         requests = []
         for entry in self._description.get("LocalSecondaryIndexes", ()):
             what = f"local index {entry['IndexName']}"
@@ -251,10 +235,7 @@ class Likeness:
             self._settings["LocalSecondaryIndexes"] = requests
 
     def _decide_vector_indexes(self) -> None:
-        types = {
-            d["AttributeName"]: d["AttributeType"]
-            for d in self._description["AttributeDefinitions"]
-        }
+        types = self._source_types
         for entry in self._description.get("VectorIndexes", ()):
             what = f"vector index {entry['IndexName']}"
             command = _vector_index_command(entry, types, self._name)
@@ -311,7 +292,11 @@ class Likeness:
     def _list_for_a_person(self) -> None:
         had = self._features
         for arn in had.kinesis:
-            command = _kinesis_command(self._name, arn)
+            command = _aws(
+                "dynamodb enable-kinesis-streaming-destination",
+                table_name=self._name,
+                stream_arn=arn,
+            )
             self._row("Kinesis data stream", "listed", f"{arn} gets each change", command)
         for alarm in had.alarms:
             says = f"{alarm['AlarmName']} watches {self._features.table.bare_name}"
@@ -319,7 +304,8 @@ class Likeness:
             self._row("alarm", "listed", says, command)
         for plan in had.plans:
             says = f"{plan} has backed the source up: a selection by tag follows the tags"
-            self._row("backup plan", "listed", says, _backups_command(plan))
+            command = _aws("backup list-backup-selections", backup_plan_id=plan)
+            self._row("backup plan", "listed", says, command)
 
     def _decide_replicas(self) -> None:
         replicas = [
@@ -450,13 +436,6 @@ def _units_text(values: Mapping[str, int], before: str, after: str) -> str:
     return " and ".join(parts) + " a second"
 
 
-def _kinesis_command(table: str, stream: str) -> str:
-    """Return the command that sends a table's changes to a Kinesis data stream."""
-    return _aws(
-        "dynamodb enable-kinesis-streaming-destination", table_name=table, stream_arn=stream
-    )
-
-
 def _alarm_command(described: Mapping[str, Any], old: str, new: str) -> str:
     """Return the command that copies one table's alarm (from DescribeAlarms) to another table."""
     options = {name: value for name, value in described.items() if name not in _ALARM_ANSWERS}
@@ -479,11 +458,6 @@ def _vector_index_command(
     updates = json.dumps([{"Create": create}])
     options = {"table_name": table, **definitions, "vector_index_updates": updates}
     return _aws("dynamodb update-table", **options)
-
-
-def _backups_command(plan: str) -> str:
-    """Return the command that lists the tables of a backup plan."""
-    return _aws("backup list-backup-selections", backup_plan_id=plan)
 
 
 def _with(value: Any, old: Any, new: Any) -> Any:

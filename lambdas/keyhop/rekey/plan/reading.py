@@ -7,9 +7,9 @@ collections in the sample, not on the number of items.
 
 import hashlib
 import random
-from array import array
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,9 +37,8 @@ PAGES_OF_A_SEGMENT = 4
 DEFAULT_SAMPLE = 2_000
 """The number of items of a sample by default."""
 
-BUCKETS = 256
-HELD = 1_024
-"""The hashes of a bucket that are written together."""
+HELD = 10_000
+"""The hashes that are written together."""
 
 MOST_READERS = 2
 """Readers of a shard at a time, beyond which DynamoDB Streams may throttle (AWS documentation)."""
@@ -52,28 +51,20 @@ before it freezes writes, to find a key of each shard.
 DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A sample with an approximate share of a table's items; 1 for all items. It is the beginning
-    of a table that reports no number of items yet, for six hours after its creation.
+def draw(
+    reader: PageReader, count_wanted: int, chance: random.Random
+) -> tuple[list[Item], float, bool]:
+    """Draw about so many whole items, fewer if the budget is spent.
+
+    Return the items, their approximate share of the table's items (1 for all items), and whether
+    they are a fair sample: that of a table that reports no number of items yet, for six hours after
+    its creation, is its beginning.
     """
-
-    items: Sequence[Item]
-    share: float
-    is_random: bool = True
-
-    @property
-    def is_whole(self) -> bool:
-        return self.share == 1.0
-
-
-def draw(reader: PageReader, count_wanted: int, chance: random.Random) -> Drawn:
-    """Draw about so many whole items; return fewer if the budget is spent."""
     count = reader.source.item_count
     if count <= 2 * count_wanted:
         items, is_whole = _segment(reader, 0, 1, count_wanted * 2)
         share = 1.0 if is_whole else min(0.99, len(items) / max(count, len(items) + 1))
-        return Drawn(items, share, is_random=is_whole)
+        return items, share, is_whole
     segments = min(MOST_SEGMENTS, max(SEGMENTS, round(count * SEGMENTS / count_wanted)))
     drawn_items: list[Item] = []
     read = 0
@@ -84,7 +75,7 @@ def draw(reader: PageReader, count_wanted: int, chance: random.Random) -> Drawn:
             break
         drawn_items += items
         read += 1
-    return Drawn(drawn_items, min(0.99, read / segments))
+    return drawn_items, min(0.99, read / segments), True
 
 
 def everything(reader: PageReader, ours: Key | None = None) -> Iterator[Item]:
@@ -123,62 +114,46 @@ def _segment(
 
 
 class Tally:
-    """Counts pairs of equal places by hashes in files. Three items at one place are three pairs.
-
-    Each item has eight bytes of SHA-256, in 256 files of which one at a time is in memory: 3 MB for
-    100 M items. A false pair occurs in one of 3,000 tables.
+    """Counts pairs of equal places by hashes, in a database on disk. Three items at one place are
+    three pairs. A false pair occurs in one of 3,000 tables of 100 M items.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._held = [array("Q") for _ in range(BUCKETS)]
-        self._files = ExitStack()
-        self._open = [self._files.enter_context(self._path(n).open("wb")) for n in range(BUCKETS)]
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._held: list[tuple[int]] = []
+        database.execute("CREATE TABLE places (hash INTEGER)")
 
     def add(self, place: Key) -> None:
         """Add a place, with its attributes in the order of the key."""
         digest = hashlib.sha256(b"".join(map(distinct_bytes, place.values()))).digest()
-        hashes = self._held[digest[0]]
-        hashes.append(int.from_bytes(digest[1:9]))
-        if len(hashes) >= HELD:
-            self._write(digest[0])
+        self._held.append((int.from_bytes(digest[:8], signed=True),))
+        if len(self._held) >= HELD:
+            self._write()
 
     def pairs(self) -> int:
-        """Return the number of pairs. No place can be added after this."""
-        for bucket in range(BUCKETS):
-            self._write(bucket)
-        self._files.close()
-        return sum(_pairs(array("Q", self._path(n).read_bytes())) for n in range(BUCKETS))
+        """Return the number of pairs."""
+        self._write()
+        groups = self._database.execute(
+            "SELECT COUNT(*) FROM places GROUP BY hash HAVING COUNT(*) > 1"
+        )
+        return sum(count * (count - 1) // 2 for (count,) in groups)
 
-    def close(self) -> None:
-        self._files.close()
-
-    def _write(self, bucket: int) -> None:
-        self._open[bucket].write(self._held[bucket].tobytes())
-        self._held[bucket] = array("Q")
-
-    def _path(self, bucket: int) -> Path:
-        return self._folder / f"{bucket:02x}"
+    def _write(self) -> None:
+        self._database.executemany("INSERT INTO places VALUES (?)", self._held)
+        self._held = []
 
 
 @contextmanager
 def tally() -> Iterator[Tally]:
     """Make a Tally whose files are removed afterwards."""
-    with TemporaryDirectory(prefix="keyhop-") as folder:
-        counter = Tally(Path(folder))
-        try:
-            yield counter
-        finally:
-            counter.close()
-
-
-def _pairs(hashes: "array[int]") -> int:
-    pairs, run, last = 0, 0, -1
-    for value in sorted(hashes):
-        run = run + 1 if value == last else 0
-        pairs += run
-        last = value
-    return pairs
+    with (
+        TemporaryDirectory(prefix="keyhop-") as folder,
+        closing(sqlite3.connect(Path(folder) / "places")) as database,
+    ):
+        # Nobody needs the file after a crash, and the sort must not fill the memory.
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "temp_store = FILE"):
+            database.execute(f"PRAGMA {setting}")
+        yield Tally(database)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,31 @@
-"""Try a transform on items, and count the results. Pure."""
+"""Try a transform on items, and judge the results: obstacles, costs, and whether an index suffices.
 
+The costs are those of reads and writes on demand. The estimates of the runs themselves include the
+other costs on AWS (Lambda, Step Functions, S3), which are a few hundredths of these.
+"""
+
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from itertools import count as numbers
+from shlex import quote
 from typing import Any
 
-from keyhop.dynamodb.units import write_units
+from keyhop.dynamodb.schema import has_key_index
+from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.units import (
+    BLOCK_BYTES,
+    DEFAULT_WRITE_RATE,
+    DOLLARS_PER_GB_MONTH,
+    MOST_INDEX_KEY_ATTRIBUTES,
+    PARTITION_WRITE_UNITS,
+    Prices,
+    write_units,
+)
 from keyhop.dynamodb.values import (
     MOST_ITEM_BYTES,
     Item,
@@ -17,21 +35,15 @@ from keyhop.dynamodb.values import (
     same_item,
     size_of,
 )
+from keyhop.errors import CannotStart
+from keyhop.rekey.life_cycle.create import check_stream_view
+from keyhop.rekey.life_cycle.features import Features
+from keyhop.rekey.plan.reading import MOST_READERS, Readers
 from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.wording import counted
 
 EXAMPLES = 10
 _Frozen = tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Collisions:
-    """Pairs of items that map to one place: "none" if the transform excludes them, or an
-    "estimate", or "counted". `at_most` is its upper limit (95 %), or None for too small a sample.
-    """
-
-    how: str
-    pairs: float = 0.0
-    at_most: float | None = 0.0
 
 
 @dataclass(slots=True)
@@ -159,19 +171,27 @@ class Trial:
         return restored is not None and same_item(restored, item)
 
 
-def estimated(trial: Trial, share: float) -> Collisions:
-    """Estimate the collisions of all items, from a sample of that share of whole collections."""
-    if trial.transform.kind == "bijective":
-        return Collisions("none")
+def estimated(trial: Trial, share: float) -> dict[str, Any]:
+    """Estimate the collisions of all items, from a sample of that share of whole collections.
+
+    Return the `pairs` of items that map to one place, and `how` they were determined: "none" if the
+    transform excludes them, or an "estimate", or "counted". `at_most` is the upper limit of an
+    estimate (95 %), or None for too small a sample.
+    """
     within, between = trial.pairs
-    if share == 1.0:
-        return Collisions("counted", within + between, within + between)
-    if not trial.items:
-        return Collisions("estimate", 0.0, None)
-    # A pair of one collection is drawn with it; of two collections, both must be drawn.
-    pairs = within / share + between / share**2
-    upper = _most(within) / share + _most(between) / share**2
-    return Collisions("estimate", round(pairs), round(upper))
+    how, pairs, at_most = "none", 0.0, 0.0
+    if trial.transform.kind == "bijective":
+        pass
+    elif share == 1.0:
+        how, pairs = "counted", within + between
+        at_most = pairs
+    elif not trial.items:
+        return {"how": "estimate", "pairs": 0.0, "at_most": None}
+    else:
+        # A pair of one collection is drawn with it; of two collections, both must be drawn.
+        how, pairs = "estimate", round(within / share + between / share**2)
+        at_most = round(_most(within) / share + _most(between) / share**2)
+    return {"how": how, "pairs": pairs, "at_most": at_most}
 
 
 def _most(count: int) -> float:
@@ -189,3 +209,313 @@ def _equal(first: Any, second: Any) -> bool:
 
 def _frozen(values: Iterable[Any]) -> _Frozen:
     return tuple(canonical(value) for value in values)
+
+
+HOT_SHARE = 0.05
+HOT_ITEMS = 20
+WANTED_UNITS = 40_000
+"""The write units a second of a table by its default quota (AWS documentation)."""
+
+GIGABYTE = 1e9
+MILLION = 1_000_000
+
+EXPORT_DOLLARS_PER_GB, IMPORT_DOLLARS_PER_GB = 0.10, 0.15
+"""The prices of ExportTableToPointInTime and ImportTable, from memory: check AWS's price page."""
+
+EXPORT_SAYS = (
+    "export to S3, transform the data there with your own code, and import it into a new table: "
+    "this needs point-in-time recovery, creates no local indexes, silently keeps only the last "
+    "of two items with the same key, and leaves out what is written in the meantime; Keyhop does "
+    "not do it"
+)
+
+BULK_PUT_SAYS = (
+    "a bulk put from S3 into the new table, after the same export and transformation: the table "
+    "may have local indexes and a stream, and an item whose condition fails is not written, and is "
+    "reported; at least 1,024 writes a second, not into a global table, and the same gap for what "
+    "is written in the meantime; Keyhop does not do it, and does not know its price"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The question whether a global index would suffice.
+
+    Attributes:
+        missing: The attributes of the new key that the items do not have.
+        partition, sort: The attributes of the items that an index could have as its key; empty if
+            the items have no such attributes.
+        collection_share: The largest share of the sample under one partition key of the source.
+        costs: Dollars to fill the index, for a million changes, and for a month.
+        update: The parameters of UpdateTable that make the index; empty without one.
+        existing: The name of an index of the table that has this key.
+    """
+
+    missing: Sequence[str]
+    collection_share: float
+    costs: Mapping[str, float]
+    partition: Sequence[str] = ()
+    sort: Sequence[str] = ()
+    update: Mapping[str, Any] = field(default_factory=dict)
+    existing: str | None = None
+
+    asks = (
+        "Would a global index do? If reads by the new key may be eventually consistent, no write "
+        "has to be conditional on it, and writes do not throttle under one old key, an index with "
+        "these keys serves them, and nothing is moved."
+    )
+
+    @property
+    def needs(self) -> str:
+        """Return what the index needs, besides its cost."""
+        if not self.partition:
+            names = ", ".join(self.missing)
+            return f"{names} must first be written to the items, or have another name"
+        if self.existing is not None:
+            return f"the index {self.existing} has this key already"
+        if not self.missing:
+            return "all items have the new key's attributes: UpdateTable makes it"
+        names = ", ".join((*self.partition, *self.sort))
+        return f"the items have the attributes of its key ({names}): UpdateTable makes it"
+
+    @property
+    def limits(self) -> str:
+        """Return how the index is queried if its key has several attributes in one part."""
+        further = ""
+        if self.sort:
+            further = f", and takes conditions on {' and '.join(self.sort)} from left to right"
+        return (
+            f"a query needs an equality condition on {' and '.join(self.partition)}{further}; an "
+            "item that lacks one of these attributes is not in the index"
+        )
+
+    @property
+    def command(self) -> str:
+        """Return the command that makes the index."""
+        names = ("table-name", "attribute-definitions", "global-secondary-index-updates")
+        values = (
+            value if isinstance(value, str) else json.dumps(value) for value in self.update.values()
+        )
+        flags = (f"--{name} {quote(value)}" for name, value in zip(names, values, strict=True))
+        return f"aws dynamodb update-table {' '.join(flags)}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "asks": self.asks,
+            "needs": self.needs,
+            "missing": list(self.missing),
+            "largest_collection_share": self.collection_share,
+            "costs": dict(self.costs),
+            "update_table": dict(self.update) or None,
+        }
+
+
+def index_question(trial: Trial, costs: Mapping[str, float], table: Table) -> Question:
+    """Return the question whether an index would suffice.
+
+    If the items have the new key, the index has the same. If the new key is composed of several
+    attributes of the items, the index has these as they are, up to four in each part
+    (Developer Guide, GSI.DesignPattern.MultiAttributeKeys).
+    """
+    transform = trial.transform
+    names = transform.destination.all
+    missing = [name for name in names if trial.not_there[name] or not trial.mapped]
+    largest = max(trial.source_counts.values(), default=0) / max(1, trial.items)
+    composed = transform.key_attributes if missing else {name: [name] for name in names}
+    partition, sort = _parts(composed, names)
+    types = {name: _type_of(trial.types[name]) for name in (*partition, *sort)}
+    is_possible = (
+        trial.mapped
+        and partition
+        and None not in types.values()
+        and max(len(partition), len(sort)) <= MOST_INDEX_KEY_ATTRIBUTES
+    )
+    if not is_possible:
+        return Question(missing, largest, costs)
+    keys = [{"AttributeName": name, "KeyType": "HASH"} for name in partition]
+    keys += [{"AttributeName": name, "KeyType": "RANGE"} for name in sort]
+    for entry in table.description.get("GlobalSecondaryIndexes", ()):
+        if entry["KeySchema"] == keys:
+            name = entry["IndexName"]
+            return Question(missing, largest, costs, partition, sort, existing=name)
+    index: dict[str, Any] = {
+        "IndexName": _index_name(table, (*partition, *sort)),
+        "KeySchema": keys,
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    if table.throughput is not None:
+        index["ProvisionedThroughput"] = table.throughput
+    update = {
+        "TableName": table.bare_name,
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": type_} for name, type_ in types.items()
+        ],
+        "GlobalSecondaryIndexUpdates": [{"Create": index}],
+    }
+    return Question(missing, largest, costs, partition, sort, update)
+
+
+def _parts(
+    composed: Mapping[str, Sequence[str]] | None, names: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the attributes of both parts of an index key, each attribute once."""
+    if composed is None:
+        return [], []
+    partition = [*dict.fromkeys(composed[names[0]])]
+    sort = [*dict.fromkeys(name for each in names[1:] for name in composed[each])]
+    return partition, [name for name in sort if name not in partition]
+
+
+def _type_of(types: Counter[str]) -> str | None:
+    """Return the type of an attribute, if all items have it with one type that a key can have."""
+    return next(iter(types)) if len(types) == 1 and types.keys() <= {"S", "N", "B"} else None
+
+
+def _index_name(table: Table, attributes: Sequence[str]) -> str:
+    """Return a valid name that no index of the table has."""
+    taken = {entry["IndexName"] for entry in table.description.get("GlobalSecondaryIndexes", ())}
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(("by", *attributes)))[:200]
+    names = chain((name,), (f"{name}-{number}" for number in numbers(2)))
+    return next(each for each in names if each not in taken)
+
+
+def hot_keys(trial: Trial) -> list[dict[str, Any]]:
+    """Return the new partition keys with a large share of the sample, the hottest first, without
+    their values, which belong to a user.
+
+    `shards` is the n of the filter shard:n that spreads a key, and `most_write_units` the write
+    units a second of the whole table at which it throttles.
+    """
+    hot = []
+    for _, count in trial.new_collections.most_common(10):
+        share = count / max(1, trial.mapped)
+        if share >= HOT_SHARE and count >= HOT_ITEMS:
+            shards = max(2, math.ceil(share * WANTED_UNITS / PARTITION_WRITE_UNITS))
+            throttled_from = PARTITION_WRITE_UNITS / share
+            hot.append({"share": share, "shards": shards, "most_write_units": throttled_from})
+    return hot
+
+
+def obstacles(
+    table: Table, trial: Trial, unmappable: int, collisions: float, is_sharded: bool
+) -> list[str]:
+    """Return the obstacles to a re-key; `collisions` are pairs of items that map to one place."""
+    blocks = []
+    if unmappable:
+        blocks.append(f"{counted(unmappable, 'item')} cannot be mapped: mend them, or the template")
+    if collisions:
+        blocks.append(
+            f"about {counted(collisions, 'pair')} of items want the same place: add to the "
+            "new key what tells them apart"
+        )
+    if trial.not_back:
+        blocks.append(
+            f"{counted(trial.not_back, 'item')} of the sample would not come back as they were: "
+            "the way back needs what the template drops (keep)"
+        )
+    if trial.too_large:
+        blocks.append(f"{counted(trial.too_large, 'item')} would have more than 400 KB")
+    if is_sharded:
+        blocks.append(
+            "the table is sharded: bring each key back to one shard first, or let the template's "
+            "match take the suffix apart, and let start accept shards"
+        )
+    try:
+        check_stream_view(table)
+    except CannotStart as error:
+        blocks.append(str(error))
+    return blocks
+
+
+def notes_on(
+    table: Table, features: Features, trial: Trial, readers: Readers, is_random: bool
+) -> list[str]:
+    """Return what a person should check; `is_random` is as `draw` returns it."""
+    notes = []
+    if table.stream is None:
+        notes.append("the stream is off: create turns it on, and cancel or complete off again")
+    if readers.are_too_many:
+        notes.append(
+            f"during a cutover {len(readers.during_cutover)} processes read each shard of "
+            f"the stream, and DynamoDB may throttle more than {MOST_READERS}: the cutover waits "
+            "and asks again, and the others may fall behind for some seconds"
+        )
+    notes += [f"readers of the stream cannot all be seen: {why}" for why in readers.unseen]
+    if features.kinesis:
+        notes.append(
+            "a Kinesis data stream gets the changes of the source: see a dry run of create"
+        )
+    if features.ttl is not None:
+        notes.append(f"items expire by {features.ttl}: on the new table after the cutover only")
+    if has_key_index(table.description):
+        notes.append("the source has a key index: its sentinels are not copied")
+    notes += [
+        f"index {name} has {trial.before[name]} items of the sample, and would have "
+        f"{trial.entered[name]}"
+        for name in trial.indexes
+        if trial.before[name] != trial.entered[name] and trial.mapped == trial.items
+    ]
+    if not is_random:
+        notes.append(
+            "the table does not say yet how many items it has: the sample is its beginning"
+        )
+    return notes
+
+
+def costs(
+    trial: Trial,
+    items: float,
+    table_bytes: float,
+    prices: Prices,
+    live_rate: float | None = None,
+) -> dict[str, Any]:
+    """Return the costs of a re-key in dollars and seconds, as plain JSON; `live_rate` is in
+    changes a second, if the rate is available.
+    """
+    mapped = trial.mapped / trial.items if trial.items else 1.0
+    put = (trial.write_units + trial.index_units) / trial.mapped if trial.mapped else 1.0
+    of_indexes = trial.index_units / trial.mapped if trial.mapped else 0.0
+    growth = trial.bytes_after / trial.bytes_before if trial.bytes_before else 1.0
+    puts = items * mapped * put
+    # A Scan, and a second look at the same pages, which is strongly consistent.
+    reads = 1.5 * table_bytes / BLOCK_BYTES
+    copy_bytes = table_bytes * growth
+    compared = (table_bytes + copy_bytes) / BLOCK_BYTES
+    million = prices.dollars(MILLION, MILLION * put)
+    gigabytes = table_bytes / GIGABYTE
+    return {
+        "backfill": {
+            "read_units": round(reads, 1),
+            "write_units": round(puts, 1),
+            "dollars": round(prices.dollars(reads, puts), 6),
+            "of_indexes": round(prices.dollars(0.0, items * mapped * of_indexes), 6),
+            "seconds": round(puts / DEFAULT_WRITE_RATE, 1),
+            "write_rate": DEFAULT_WRITE_RATE,
+        },
+        "verify": {"read_units": round(compared, 1), "dollars": round(prices.dollars(compared), 6)},
+        "live": {
+            "dollars_a_million": round(million, 6),
+            "dollars_a_day": None
+            if live_rate is None
+            else round(live_rate * 86_400 * million / MILLION, 6),
+            "write_units_a_second": live_rate,
+        },
+        "storage": {"dollars_a_month": round(copy_bytes / GIGABYTE * DOLLARS_PER_GB_MONTH, 6)},
+        "export_import": {
+            "dollars": round(gigabytes * (EXPORT_DOLLARS_PER_GB + IMPORT_DOLLARS_PER_GB), 6),
+            "says": EXPORT_SAYS,
+            "prices": "from memory, check them",
+        },
+        "bulk_put": {"dollars": None, "says": BULK_PUT_SAYS},
+        "prices": prices.on_demand,
+    }
+
+
+def index_costs(trial: Trial, items: float, table_bytes: float, prices: Prices) -> dict[str, Any]:
+    """Return the costs of a global index with the new key and all attributes instead."""
+    put = trial.write_units / trial.mapped if trial.mapped else 1.0
+    return {
+        "dollars": round(prices.dollars(0.0, items * put), 6),
+        "dollars_a_million": round(prices.dollars(0.0, MILLION * put), 6),
+        "dollars_a_month": round(table_bytes / GIGABYTE * DOLLARS_PER_GB_MONTH, 6),
+    }

@@ -20,6 +20,9 @@ LOOKS = 3
 MOST_WAITING = 100
 """Differences that wait for another comparison; further ones are counted as in flight."""
 
+_FAILED = object()
+"""The result of a read that has raised."""
+
 _TOLD_BESIDE = ("ResponseMetadata", "ConsumedCapacity")
 
 
@@ -84,15 +87,16 @@ class Shadow:
     ) -> Any:
         """Return the serving side's result; `again` has the same reads, strongly consistent."""
         candidate_side = next(side for side in sides if side != serving)
-        first = self.chance.random() < 0.5
-        result = self._tried(sides[candidate_side]) if first else None
+        is_first = self.chance.random() < 0.5
+        result = self._tried(sides[candidate_side]) if is_first else None
         began = self.clock.monotonic()
         answer = sides[serving]()
         self.usage.count(serving_seconds=self.clock.monotonic() - began, shadow_reads=1)
-        result = result or self._tried(sides[candidate_side])
-        if isinstance(result, _Failed):
+        if not is_first:
+            result = self._tried(sides[candidate_side])
+        if result is _FAILED:
             self.usage.count(shadow_failed=1)
-        elif self._agree(same, answer, result.value):
+        elif self._agree(same, answer, result):
             self.usage.count(shadow_equal=1)
         elif len(self._waiting) >= MOST_WAITING:
             self.usage.count(shadow_in_flight=1)
@@ -118,27 +122,27 @@ class Shadow:
             self.usage.count(shadow_in_flight=1)
             return
         candidate, now = self._tried(doubt.candidate), self._tried(doubt.serves)
-        if isinstance(candidate, _Failed) or isinstance(now, _Failed):
+        if candidate is _FAILED or now is _FAILED:
             self.usage.count(shadow_failed=1)
-        elif self._agree(doubt.same, now.value, candidate.value):
+        elif self._agree(doubt.same, now, candidate):
             self.usage.count(shadow_in_flight=1)
-        elif doubt.looks and not same_answers(doubt.was, now.value):
+        elif doubt.looks and not same_answers(doubt.was, now):
             self.usage.count(shadow_in_flight=1)  # the item changes constantly
         elif doubt.looks + 1 < LOOKS:
             # The first answer may have been eventually consistent, so this one replaces it.
-            doubt.was, doubt.looks = now.value, doubt.looks + 1
+            doubt.was, doubt.looks = now, doubt.looks + 1
             doubt.due = self.clock.monotonic() + LAG_SECONDS
             self._waiting.append(doubt)
         else:
             self.usage.count(shadow_real=1)
             self.on_difference(doubt.about)
 
-    def _tried(self, read: Callable[[], Any]) -> "_Found | _Failed":
+    def _tried(self, read: Callable[[], Any]) -> Any:
         began = self.clock.monotonic()
         try:
-            return _Found(read())
+            return read()
         except Exception:  # must not reach the caller
-            return _Failed()
+            return _FAILED
         finally:
             self.usage.count(candidate_seconds=self.clock.monotonic() - began)
 
@@ -150,16 +154,6 @@ class Shadow:
             return bool(same(serving_answer, candidate_answer))
         except Exception:
             return False
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    pass
 
 
 def _content(answer: Any) -> Any:

@@ -19,9 +19,13 @@ D is the direction, forward or reverse. Keys are JSON texts of typed values; a n
 for a sort key is replaced by its SHA-256. Content is JSON text in the attribute `body`, beside what
 conditions use: `revision`, `tries` (how often a batch has started), `stamp` (a claim's token).
 
-Figures have `at` in seconds since 1970. Those of the copy, `backfill`, `throttle` and `unmappable`,
-are described in pace.py; the others are:
+Figures have `at` and all other times in seconds since 1970:
 
+    throttle     {"rate": write units a second of all workers, null as the run was started, or
+                 "none" for no limit, "paused": true or false}
+    backfill     {"run", "started", "began", "ended": null while it is running, "counts"}
+    unmappable   {"count", "examples": [{"key": a digest, "why"}], "at", "run"}: the result of the
+                 last backfill, or of the last verification of everything
     destination  {"identity": "" before creation, "adopted": whether it existed, and was empty}
     copied       the result for each feature (rows of likeness.py), once all settings are copied
     ttl          {"attribute": ...} by which items of the source expired; null if they did not
@@ -30,7 +34,7 @@ are described in pace.py; the others are:
     deployment   {"stack"}: the one whose function follows the streams
     lag.D        {"seconds", "at"}; D is forward or reverse
     verify       run, at, finished, share (1: of everything), items, turns (Control.turns when it
-                 began), the counts (compare/outcome.py), left: differences that were not repaired
+                 began), the counts (compare/task.told_of), left: differences that were not repaired
     marker keys S  keys by the shards of the stream of S, source or destination
     turned       {"at", "serving"}: the last change of the serving table
     ending       {"how": complete or cancel, "at"}
@@ -63,19 +67,6 @@ LONGEST_BATCH_SECONDS = 360.0
 """Replicate lives for 300 s at most (infra/rekey.py), and clocks differ. An older record belongs to
 a batch that was killed, or to one that has ended: its request had no answer, and came late.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch that may be in flight, after `tries` starts, the last one at `at` (seconds since
-    1970). `shard` identifies its stream's shard, or its first record.
-    """
-
-    direction: Direction
-    shard: str
-    sequence: str
-    at: float = 0.0
-    tries: int = 1
 
 
 @dataclass(frozen=True, slots=True)

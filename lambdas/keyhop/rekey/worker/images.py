@@ -13,6 +13,28 @@ from keyhop.errors import CannotStart
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 from keyhop.rekey.transform import KeyNames, Transform, Unmappable, check_key
 
+SETTINGS: Mapping[str, Any] = {
+    # Both are made at `start`, when the destination's stream is empty and the source's has a day.
+    "StartingPosition": "TRIM_HORIZON",
+    # This is a second's work of a core, so a worker that is behind catches up with few records of
+    # batches and few reads of the control item, and it sees a marker after a second. It is 15 s
+    # while the other table takes only 33 writes a second; a batch has 45 s, so it ends in time.
+    "BatchSize": 500,
+    "MaximumBatchingWindowInSeconds": 0,
+    # A shard's records come from one partition, which takes 1,000 writes a second, and one function
+    # can do as much. With several at once, a retry might begin with another record than the batch
+    # that was killed, and would not find its record (protocol.py).
+    "ParallelizationFactor": 1,
+    # Half a batch also begins with another record, and so does one that is done in part.
+    "BisectBatchOnFunctionError": False,
+    "FunctionResponseTypes": [],
+    # The worker itself gives up an item that kills it repeatedly (Replicator.work). Other errors,
+    # such as a table that refuses writes, are temporary, and then no item may have been given up.
+    "MaximumRetryAttempts": -1,
+    "MaximumRecordAgeInSeconds": -1,
+}
+"""The settings of the event source mappings by which the worker follows a stream."""
+
 FrozenKey = tuple[tuple[str, str, str | bytes], ...]
 MARK = {"N": "1"}
 VIEW = "NEW_AND_OLD_IMAGES"
@@ -36,28 +58,22 @@ class Image:
     are: numbers by value, sets in any order.
     """
 
-    __slots__ = ("_made", "_there", "_transform", "_why", "item")
+    __slots__ = ("_mapped", "_transform", "item")
 
     def __init__(self, item: Item, transform: Transform) -> None:
         self.item = item
         self._transform = transform
-        self._made = False
-        self._there: Item | None = None
-        self._why = ""
+        self._mapped: tuple[Item | None, str] | None = None
 
     @property
     def there(self) -> Item | None:
         """Return the item for the other table; None if it is unmappable or excluded."""
-        if not self._made:
-            self._make()
-        return self._there
+        return self._mapping()[0]
 
     @property
     def why_unmappable(self) -> str:
         """Return why the item cannot be mapped; empty if it can, or is excluded on purpose."""
-        if not self._made:
-            self._make()
-        return self._why
+        return self._mapping()[1]
 
     @property
     def place(self) -> FrozenKey | None:
@@ -74,17 +90,18 @@ class Image:
     def bytes(self) -> int:
         return size_of(self.item)
 
-    def _make(self) -> None:
-        try:
-            mapped = self._transform.forward(self.item)
-            if mapped is not None:
-                check_key(self._transform.destination, mapped)
-            self._there = mapped
-        except Unmappable as error:
-            self._why = str(error)
-        except Exception as error:  # a user's function; its message may hold values
-            self._why = f"the template's function raised {type(error).__name__}"
-        self._made = True
+    def _mapping(self) -> tuple[Item | None, str]:
+        if self._mapped is None:
+            try:
+                mapped = self._transform.forward(self.item)
+                if mapped is not None:
+                    check_key(self._transform.destination, mapped)
+                self._mapped = mapped, ""
+            except Unmappable as error:
+                self._mapped = None, str(error)
+            except Exception as error:  # a user's function; its message may hold values
+                self._mapped = None, f"the template's function raised {type(error).__name__}"
+        return self._mapped
 
     def __eq__(self, another: object) -> bool:
         return isinstance(another, Image) and same_item(self.item, another.item)
@@ -121,14 +138,6 @@ class Change:
         return 0 if self.image is None else self.image.bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The content of a batch: changes by source key, and markers with the ids of their records."""
-
-    changes: list[Change]
-    markers: dict[str, str]
-
-
 def by_key(records: Iterable[Mapping[str, Any]], names: KeyNames) -> list[list[Record]]:
     """Return records as Lambda delivers them, grouped by key, in their order."""
     groups: dict[FrozenKey, list[Record]] = {}
@@ -153,9 +162,12 @@ def is_marker(item: Item, names: KeyNames) -> bool:
     return "S" in item.get(MARKER_ATTRIBUTE, {}) and len(item) == len(names.all) + 1
 
 
-def changes_of(records: Iterable[Record], transform: Transform) -> Told:
-    """Return the changes and markers in records that Lambda delivers in the order of each key,
-    without sentinels of a key index. Raise CannotStart if the records have no images.
+def changes_of(
+    records: Iterable[Record], transform: Transform
+) -> tuple[list[Change], dict[str, str]]:
+    """Return the changes in records that Lambda delivers in the order of each key, without
+    sentinels of a key index, and the markers, with the ids of their records. Raise CannotStart if
+    the records have no images.
     """
     changes: dict[FrozenKey, Change] = {}
     markers: dict[str, str] = {}
@@ -185,7 +197,7 @@ def changes_of(records: Iterable[Record], transform: Transform) -> Told:
             change.unmapped = change.unmapped or bool(image.why_unmappable)
             change.image = image if image.item is images[-1] and "NewImage" in content else None
         change.newest = float(content.get("ApproximateCreationDateTime", 0.0))
-    return Told(list(changes.values()), markers)
+    return list(changes.values()), markers
 
 
 def newest_of(records: Sequence[Record]) -> float:

@@ -2,27 +2,35 @@
 
 The protocol decides (protocol.py), and the driver makes the requests (drive.py). This module does
 the rest of a batch: its record, the control item, its reports, and the claims that it sweeps.
+
+It also finds stragglers: writes to the table that does not serve, by writers that bypass the
+routers. The stream of that table also contains the writes of the other worker. They are recognised
+because both tables agree about the item, at the latest when the other worker has processed it.
 """
 
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key, from_json
+from keyhop.dynamodb.values import Item, Key, from_json, same_item
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Direction, Share, Side, origin_of, other_direction
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import Straggler
-from keyhop.rekey.side.rows import key_text
+from keyhop.rekey.side.layout import LAG, Straggler
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.transform import Transform
-from keyhop.rekey.worker.drive import Driver, Task
+from keyhop.rekey.standing import STALE_SECONDS
+from keyhop.rekey.transform import Transform, key_text
+from keyhop.rekey.worker.drive import MOST_CLAIMS, Driver, Target, Task
 from keyhop.rekey.worker.images import (
     Change,
+    FrozenKey,
+    Image,
     Record,
     by_key,
     changes_of,
@@ -32,10 +40,176 @@ from keyhop.rekey.worker.images import (
     thawed,
 )
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
-from keyhop.rekey.worker.stragglers import lag_of, resolved_among, stragglers_among
-from keyhop.rekey.worker.sweep import MOST_CLAIMS, Sweeper
-from keyhop.rekey.worker.target import Target
-from keyhop.rekey.worker.worked import Worked
+from keyhop.wording import counted
+
+
+@dataclass(slots=True)
+class Worked:
+    """The result of a batch; `lag` is the age of its newest record at its end, in seconds. `left`
+    are works that became claims, `stragglers` writes that bypassed the router, `unmapped` keys
+    whose item cannot be mapped, and `given_up` keys that killed the worker repeatedly.
+    """
+
+    records: int = 0
+    keys: int = 0
+    lag: float = 0.0
+    swept: int = 0
+    left: int = 0
+    stragglers: int = 0
+    unmapped: int = 0
+    given_up: int = 0
+    share: Share = "work"
+    failures: list[Exception] = field(default_factory=list)
+
+    def add(self, part: "Worked") -> None:
+        """Add the result of a part of the batch."""
+        for name in ("records", "keys", "swept", "left", "unmapped"):
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        self.lag = max(self.lag, part.lag)
+        self.failures += part.failures
+
+
+LOOKS_AT_SECONDS = (0.0, 1.0, 4.0)
+"""The seconds before each look. A write is a straggler if the tables disagree about its item at
+each look, and the item in one of the two tables has not changed since the first. Reason: the other
+worker makes both agree. It would have changed this table's item, and does that only if the other
+table's item has changed. By its lag, it has processed the item before the last look.
+"""
+
+MOST_LAG_SECONDS = 25.0
+"""The longest lag of the other worker, for a batch that has 45 seconds. If the lag is longer,
+the batch is delivered again: a write that is only delayed looks like a straggler until then.
+"""
+
+
+def lag_of(side: SideTable, direction: Direction, now: float) -> float:
+    """Return the seconds by which a direction is behind; 0 without a recent report."""
+    report = side.told(f"{LAG}.{direction}") or {"at": 0.0}
+    return float(report["seconds"]) if now - report["at"] <= STALE_SECONDS else 0.0
+
+
+def stragglers_among(
+    changes: Sequence[Change],
+    transform: Transform,
+    origin: Target,
+    target: Target,
+    lag: Callable[[], float],
+) -> list[Change]:
+    """Return the changes of the origin whose item differs from the one in the target. Raise GaveUp
+    if the other worker, which is `lag` seconds behind now, is too far behind for a decision.
+    """
+    suspects = list(changes)
+    first: dict[FrozenKey, _Look] = {}
+    for seconds in LOOKS_AT_SECONDS:
+        if not suspects:
+            break
+        if seconds == LOOKS_AT_SECONDS[-1]:
+            behind = lag()
+            if behind > MOST_LAG_SECONDS:
+                raise GaveUp(
+                    f"The other direction is {counted(behind, 'second')} behind: which writes "
+                    "bypassed the routers can be told when it has caught up."
+                )
+            seconds = max(seconds, behind)
+        if seconds:
+            origin.pause(seconds)
+        differing = []
+        for at in range(0, len(suspects), MOST_KEYS_AT_ONCE):
+            some = suspects[at : at + MOST_KEYS_AT_ONCE]
+            for change, look in _looks(some, transform, origin, target):
+                before = first.setdefault(change.source, look)
+                if look.differs and (look.is_here_as(before) or look.is_there_as(before)):
+                    differing.append(change)
+        suspects = differing
+    return suspects
+
+
+def resolved_among(
+    stragglers: Sequence[Straggler], transform: Transform, origin: Target, target: Target
+) -> list[Straggler]:
+    """Return the stragglers of the origin about whose items both tables agree now: later writes
+    have replaced them, or the other worker was further behind than it had reported.
+    """
+    if not stragglers:
+        return []
+    changes = [
+        Change(frozen(straggler.key), {frozen(at): {} for at in straggler.places})
+        for straggler in stragglers
+    ]
+    looks = [look for _, look in _looks(changes, transform, origin, target)]
+    return [
+        straggler for straggler, look in zip(stragglers, looks, strict=True) if not look.differs
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """An item in the origin, and the item that the other table maps to; None if there is none. The
+    place of the first in the other table is None if it cannot be mapped.
+    """
+
+    here: Item | None
+    there: Item | None
+    place: FrozenKey | None
+
+    @property
+    def differs(self) -> bool:
+        return not _same(self.here, self.there)
+
+    def is_here_as(self, before: "_Look") -> bool:
+        return _same(self.here, before.here)
+
+    def is_there_as(self, before: "_Look") -> bool:
+        """Return whether the other table's item has not changed. If there is none, it may have
+        moved to a place that is not read, unless the place of this item is the same as before.
+        """
+        is_at_rest = self.there is not None or self.place == before.place
+        return is_at_rest and _same(self.there, before.there)
+
+
+def _looks(
+    changes: Sequence[Change], transform: Transform, origin: Target, target: Target
+) -> Iterator[tuple[Change, _Look]]:
+    """Read the items of at most MOST_KEYS_AT_ONCE changes in both tables: first the other one, at
+    the places of the records, and again at its current place for an item that has moved since then.
+    """
+    target_items = {
+        change.source: _there(change.source, change.places, transform, target) for change in changes
+    }
+    keys = [thawed(change.source) for change in changes]
+    origin_items = {frozen(transform.source.of(item)): item for item in origin.get_many(keys)}
+    for change in changes:
+        item, target_item = origin_items.get(change.source), target_items[change.source]
+        place = None if item is None else Image(item, transform).place
+        if place is not None and place not in change.places and not _same(item, target_item):
+            target_item = _there(change.source, [place], transform, target) or target_item
+        yield change, _Look(item, target_item, place)
+
+
+def _there(
+    source: FrozenKey, places: Iterable[FrozenKey], transform: Transform, target: Target
+) -> Item | None:
+    """Return the source item that the other table has at any of these places."""
+    for place in places:
+        item = target.get(thawed(place))
+        back = None if item is None else _back(item, transform)
+        if back is not None and frozen(transform.source.of(back)) == source:
+            return back
+    return None
+
+
+def _back(item: Item, transform: Transform) -> Item | None:
+    try:
+        return transform.back(item)
+    except Exception:  # unmappable, or a user's function
+        return None
+
+
+def _same(first: Item | None, second: Item | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return same_item(first, second)
+
 
 OLD_SECONDS = 60.0
 """The age of a record after which its item is read before it is written."""
@@ -56,43 +230,15 @@ GiveUp = Callable[[Key, Sequence[Key]], None]
 
 
 class Replicator:
-    """Replicates one direction of a pair; for one batch at a time. `transform` maps the origin to
-    the target. `give_up` receives a source key that has killed the worker repeatedly.
+    """Replicates one direction of a pair; for one batch at a time.
+
+    `transform` always maps the source to the destination, and clients of `connection_of` need
+    time-outs of two seconds. `give_up` receives a source key that has killed the worker repeatedly.
+    `more` is for ItemCalls.
     """
 
     def __init__(
         self,
-        direction: Direction,
-        transform: Transform,
-        origin: Target,
-        target: Target,
-        side: SideTable,
-        *,
-        give_up: GiveUp | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
-        pool: Callable[[int], Executor] = ThreadPoolExecutor,
-        expects_pass: bool = False,
-    ) -> None:
-        self.expects_pass = expects_pass
-        """Whether the last batch was passed: the next reads the control item before its record."""
-        self.direction = direction
-        self._transform = transform
-        self._origin = origin
-        self._target = target
-        self._side = side
-        self._give_up = give_up
-        self._clock = clock
-        self._now = now
-        self._pool = pool
-        self._has_turned = False
-        """Whether the serving table has ever changed, by the last read of the control item."""
-        names = transform.source
-        self._sweeper = Sweeper(direction, names, side, self._share, now)
-
-    @classmethod
-    def of(
-        cls,
         pair: Pair,
         direction: Direction,
         transform: Transform,
@@ -103,30 +249,25 @@ class Replicator:
         now: Callable[[], float] = time.time,
         pool: Callable[[int], Executor] = ThreadPoolExecutor,
         **more: Any,
-    ) -> "Replicator":
-        """Return a worker of one direction; `transform` always maps the source to the destination,
-        and clients of `connection_of` need time-outs of two seconds. `more` is for ItemCalls.
-        """
+    ) -> None:
+        self.expects_pass = False
+        """Whether the last batch was passed: the next reads the control item before its record."""
+        self.direction = direction
         names = (pair.source, pair.destination)
         origin, target = names if direction == "forward" else names[::-1]
-        along = transform if direction == "forward" else transform.reverse
-        beside = side or SideTable(connection_of(pair.side), pair.side, now=now, **more)
-        origin_calls, target_calls = (
-            Target(connection_of(name), name, along, direction, beside, **more)
+        self._transform = transform if direction == "forward" else transform.reverse
+        self._side = side or SideTable(connection_of(pair.side), pair.side, now=now, **more)
+        self._origin, self._target = (
+            Target(connection_of(name), name, self._transform, direction, self._side, **more)
             for name in (origin, target)
         )
-        clock = connection_of(origin).clock
-        return cls(
-            direction,
-            along,
-            origin_calls,
-            target_calls,
-            beside,
-            give_up=give_up,
-            clock=clock,
-            now=now,
-            pool=pool,
-        )
+        self._give_up = give_up
+        self._clock = connection_of(origin).clock
+        self._now = now
+        self._has_turned = False
+        """Whether the serving table has ever changed, by the last read of the control item."""
+        tables = self._transform, self._origin, self._target, self._side
+        self._driver = Driver(direction, *tables, self._share, self._clock, now, pool)
 
     def end_at(self, moment: float) -> None:
         """Start no request after this moment of the clock, and none about items somewhat earlier.
@@ -185,12 +326,12 @@ class Replicator:
         it over from its other owner would overtake the work of that owner.
         """
         claims = self._side.claim_together(self.direction, pairs)
-        return self._sweeper.settle(claims, self._driver())
+        return self._driver.settle(claims)
 
     def again(self, source: Key, places: Iterable[Key]) -> bool:
         """Settle a source item that was given up, at its current place and at these places."""
         key = frozen({name: source[name] for name in self._transform.source.all})
-        image = self._driver().look([key]).get(key)
+        image = self._driver.look([key]).get(key)
         now = [] if image is None or image.place is None else [image.place]
         names = self._transform.destination.all
         had = [frozen({name: place[name] for name in names}) for place in places]
@@ -198,21 +339,23 @@ class Replicator:
 
     def sweep(self, most: int = MOST_CLAIMS) -> int:
         """Settle remaining claims, as no batch may come; return how many are settled."""
-        return self._sweeper.sweep(self._side.claims(self.direction, most), self._driver())
+        return self._driver.sweep(self._side.claims(self.direction, most))
 
     # --- a batch ---
 
     def _worked(self, records: Sequence[Record], is_again: bool, quiet_at: float) -> Worked:
-        batch = changes_of(records, self._transform)
-        result = Worked(len(records), len(batch.changes))
-        driver = self._driver(result.failures.append)
-        tasks = [self._task(driver, change, is_again, quiet_at) for change in batch.changes]
+        changes, markers = changes_of(records, self._transform)
+        result = Worked(len(records), len(changes))
+        driver = self._driver
+        driver.begin()
+        tasks = [self._task(change, is_again, quiet_at) for change in changes]
         driver.run(tasks)
         result.left = sum(task.is_left for task in tasks)
-        result.unmapped = self._tell_unmapped(batch.changes)
+        result.unmapped = self._tell_unmapped(changes)
         touched = {place for task in tasks for place in task.values}
-        result.swept = self._swept(touched, driver, result)
-        self._see_markers(batch.markers)
+        result.swept = self._swept(touched)
+        self._see_markers(markers)
+        result.failures = driver.failures
         result.lag = max(0.0, self._now() - newest_of(records))
         self._side.tell_lag(self.direction, result.lag)
         return result
@@ -221,11 +364,11 @@ class Replicator:
         for marker, record in markers.items():
             self._side.see_marker(marker, {"record": record})
 
-    def _swept(self, touched: set[Any], driver: Driver, result: Worked) -> int:
+    def _swept(self, touched: set[Any]) -> int:
         try:
-            return self._sweeper.sweep(self._sweeper.due(touched, driver.claims), driver)
+            return self._driver.sweep(self._driver.due(touched))
         except GaveUp as error:  # the claims remain for other batches
-            result.failures.append(error)
+            self._driver.failures.append(error)
             return 0
 
     def _one_by_one(
@@ -259,13 +402,13 @@ class Replicator:
 
     def _places(self, records: Sequence[Record]) -> list[Key]:
         """Return the places of all images; this calls the users' functions the most."""
-        changes = changes_of(records, self._transform).changes
+        changes, _ = changes_of(records, self._transform)
         return [thawed(place) for change in changes for place in change.places]
 
-    def _task(self, driver: Driver, change: Change, is_again: bool, quiet_at: float) -> Task:
+    def _task(self, change: Change, is_again: bool, quiet_at: float) -> Task:
         is_old = self._now() - change.newest > OLD_SECONDS
         places = tuple(change.places)
-        work = driver.protocol.begin(
+        work = self._driver.protocol.begin(
             change.source, places, change.image, is_again or is_old, waits=is_again
         )
         return Task(work, change.places, change.bytes, quiet_at)
@@ -273,7 +416,7 @@ class Replicator:
     def _tell_unmapped(self, changes: Sequence[Change]) -> int:
         """Record which suspects are unmappable now, and return how many."""
         suspects = [change.source for change in changes if change.unmapped]
-        images = self._driver().look(suspects)
+        images = self._driver.look(suspects)
         count = 0
         for source in suspects:
             image = images.get(source)
@@ -295,18 +438,18 @@ class Replicator:
         result = Worked(len(records), share="pass")
         if not self._has_turned:
             return result
-        batch = changes_of(records, self._transform)
+        changes, markers = changes_of(records, self._transform)
         side = origin_of(self.direction)
         unsettled = {
             frozen(straggler.key): straggler
             for straggler in self._side.unsettled()
             if straggler.side == side
         }
-        for change in batch.changes:  # a deleted item may have no other trace of its places
+        for change in changes:  # a deleted item may have no other trace of its places
             if (straggler := unsettled.get(change.source)) is not None:
                 change.places |= {frozen(at): {} for at in straggler.places}
         bypassing = stragglers_among(
-            batch.changes,
+            changes,
             self._transform,
             self._origin,
             self._target,
@@ -318,9 +461,9 @@ class Replicator:
             has_form = bypass.image is None or bypass.image.place is not None
             places = [thawed(at) for at in bypass.places]
             self._side.straggler(side, thawed(bypass.source), places, has_form)
-        for straggler in self._resolved(side, {change.source for change in batch.changes}):
+        for straggler in self._resolved(side, {change.source for change in changes}):
             self._side.resolve(straggler)
-        self._see_markers(batch.markers)
+        self._see_markers(markers)
         result.stragglers = len(bypassing)
         return result
 
@@ -339,23 +482,11 @@ class Replicator:
 
     # --- around ---
 
-    def _driver(self, failed: Callable[[Exception], None] = lambda error: None) -> Driver:
-        return Driver(
-            self.direction,
-            self._transform,
-            self._origin,
-            self._target,
-            self._side,
-            self._clock,
-            failed,
-            self._pool,
-        )
-
     def _share(self) -> Share:
         control = self._side.control()
         self._has_turned = control.turns > 0
         return control.share_of(self.direction)
 
     def _end(self, note: tuple[str, str], tries: int, quiet_at: float) -> None:
-        self._driver().wait_until(quiet_at)
+        self._driver.wait_until(quiet_at)
         self._side.end(self.direction, *note, tries + 1)

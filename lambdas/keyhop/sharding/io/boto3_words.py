@@ -124,8 +124,8 @@ ELSEWHERE = {
     "to ShardedTable alone, and may change between a look and the transaction.",
     "transact_get_items": "Transactions are not possible here: the shards of a key are read one "
     "by one. get_item and query with ConsistentRead see each write that was finished before.",
-    "scan": "A scan would show the shards' keys. `keyhop keys TABLE --logical` lists the logical "
-    "keys, each once; query reads the items of one.",
+    "scan": "A scan would show the shards' keys. keyhop.list_keys with logical=True lists the "
+    "logical keys, each once; query reads the items of one.",
     "execute_statement": "PartiQL is not possible here: its keys would be those of the shards.",
     "search_vectors": "A vector search is not possible here: the items that it finds have the keys "
     "of the shards, and a vector index whose search schema partitions it by the table's partition "
