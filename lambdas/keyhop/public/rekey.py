@@ -65,8 +65,7 @@ from keyhop.rekey.request import (
 from keyhop.rekey.side.layout import DEPLOYMENT, TURNED
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import ACCEPTABLE, MOST_NAMED, WINDOW_DAYS, RekeyStatus
-from keyhop.rekey.template.files import read, text_of
-from keyhop.rekey.template.load import load
+from keyhop.rekey.template.load import load, read, text_of
 from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.mapping import SETTINGS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS

@@ -40,13 +40,14 @@ from keyhop.rekey.request import NO_STREAM, SHARDS
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.task import RekeyTask
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import Transform
 from keyhop.rekey.valve import Valve
 from keyhop.rekey.worker.images import is_marker
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
+from keyhop.template import Unmappable
 
 ITEMS_AT_ONCE = 250
 """Items of a page. For items of 1 KB, its last, half-used block is less than a hundredth of it, and

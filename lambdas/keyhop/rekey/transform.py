@@ -10,16 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Item, Key, value_bytes
+from keyhop.dynamodb.values import Item, Key
+from keyhop.template import Unmappable, why_no_key
 
 Kind = Literal["bijective", "recoverable"]
-
-MOST_KEY_BYTES = (2048, 1024)
-"""The maximum bytes of a partition key and of a sort key (AWS documentation)."""
-
-
-class Unmappable(ValueError):
-    """An item that cannot be mapped to the other key; the message says why, and holds no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +84,6 @@ class Transform(ABC):
 
 def check_key(names: KeyNames, item: Item) -> None:
     """Raise Unmappable for a key that DynamoDB would not accept."""
-    for name, maximum in zip(names.all, MOST_KEY_BYTES, strict=False):
-        value = item.get(name, {})
-        text = value.get("S")
-        if text and len(text) * 4 <= maximum:
-            continue
-        if value.keys().isdisjoint(("S", "N", "B")):
-            raise Unmappable(f"{name!r} is a key, and would be missing")
-        size = value_bytes(value)
-        if not size:
-            raise Unmappable(f"{name!r} is a key, and would be empty")
-        if size > maximum:
-            raise Unmappable(f"{name!r} would have {size:,} bytes; {maximum:,} are most")
+    for name, is_sort_key in zip(names.all, (False, True), strict=False):
+        if wrong := why_no_key(item.get(name), is_sort_key):
+            raise Unmappable(f"{name!r} {wrong}")

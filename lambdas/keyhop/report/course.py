@@ -13,9 +13,7 @@ from typing import Any, TypeVar
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import Key
-from keyhop.report.candidates.evaluate import evaluated
-from keyhop.report.candidates.streamed import Listener, Streamed, listening
-from keyhop.report.candidates.template import candidate
+from keyhop.report.candidates import Listener, Streamed, candidate, evaluated, listening
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     Absent,

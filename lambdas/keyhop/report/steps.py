@@ -16,7 +16,7 @@ from keyhop.errors import BaselineUnreadable, RunConflict
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.request import table_name
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.report.candidates.streamed import Streamed
+from keyhop.report.candidates import Streamed
 from keyhop.report.course import Course, total
 from keyhop.report.facts import (
     Absent,

@@ -20,7 +20,7 @@ from keyhop.jobs.layout import Layout
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
-from keyhop.report.candidates.template import candidate
+from keyhop.report.candidates import candidate
 from keyhop.report.facts_json import sample_json
 from keyhop.report.sample.asks import Asks
 from keyhop.report.sample.drawing import (

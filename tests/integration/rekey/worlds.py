@@ -13,9 +13,10 @@ from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.rows import key_text
 from keyhop.rekey.side.table import SideTable, table_request
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.replicate import Replicator
 from keyhop.streams.dead_letters import as_event
+from keyhop.template import Unmappable
 
 from testing.databases import BY_DAY, Database
 from testing.rekey_owned import Owned

@@ -20,7 +20,8 @@ from keyhop.rekey.plan.judgement import Question, costs, hot_keys, index_questio
 from keyhop.rekey.plan.reading import tally
 from keyhop.rekey.plan.trial import Trial, estimated
 from keyhop.rekey.template.load import load
-from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Kind, Transform
+from keyhop.template import Unmappable
 
 from testing.marks import few
 from testing.simulation.tables import Table as Stored

@@ -6,7 +6,8 @@ from typing import Literal
 
 from keyhop.dynamodb.values import Item, Key
 from keyhop.rekey.digest import item_digest, key_digest
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import Transform
+from keyhop.template import Unmappable
 
 Finding = Literal["equal", "missing", "surplus", "changed", "contended"]
 """The findings at a place. `missing`: there should be an item, but there is none. `surplus`:

@@ -14,10 +14,11 @@ from keyhop.dynamodb.values import Item, Key, has_values, same_item
 from keyhop.jobs.pages import Learnt, TablePages
 from keyhop.rekey.compare.rows import row_of
 from keyhop.rekey.digest import key_digest
-from keyhop.rekey.transform import KeyNames, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Transform
 from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page, PageResult, Position
+from keyhop.template import Unmappable
 
 SOURCE_ITEMS, DESTINATION_ITEMS = "source_items", "destination_items"
 UNMAPPED, IRREVERSIBLE, LEFT_OUT, OURS = "unmappable", "irreversible", "left_out", "ours"

@@ -38,9 +38,10 @@ from keyhop.rekey.plan.reading import (
 )
 from keyhop.rekey.plan.trial import Collisions, Trial, estimated
 from keyhop.rekey.template.functions import tried
-from keyhop.rekey.transform import KeyNames, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Transform
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import proportion_limits
+from keyhop.template import Unmappable
 from keyhop.wording import counted, duration
 
 DEFAULT_READ_UNITS = 200.0

@@ -17,7 +17,8 @@ from keyhop.dynamodb.values import (
     same_item,
     size_of,
 )
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import Transform
+from keyhop.template import Unmappable
 
 EXAMPLES = 10
 _Frozen = tuple[Any, ...]

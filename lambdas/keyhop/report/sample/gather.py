@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
-from keyhop.report.candidates.sampled import Tally
+from keyhop.report.candidates import Tally
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     EXPIRED_DAYS,

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyhop.dynamodb.values import Item, Key, size_of
-from keyhop.report.candidates.template import LEAST_MILLISECONDS, Candidate
+from keyhop.report.candidates import Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Shown
 from keyhop.report.forms import EPOCHS, KeyForm, is_ahead, kind_in, widths_of
 from keyhop.report.shown import Shower
+from keyhop.template import LEAST_MILLISECONDS
 
 ROW = "row"
 TYPE_NAMES = frozenset(
