@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from keyhop.dynamodb.values import TypedValue, text_of
 
@@ -157,21 +156,6 @@ class KeyForm:
             match = _NUMBER.search(content) or _NUMBER_FIRST.match(content)
         number = rounded(match[1]) if match else None
         return cls(tag_of(content), dated, number, prefix_of(content))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields that have a value, as plain JSON."""
-        state: dict[str, Any] = {"tag": self.tag} if self.tag else {}
-        if self.dated:
-            state["dated"] = True
-        if self.number is not None:
-            state["number"] = self.number
-        if self.prefix:
-            state["prefix"] = self.prefix
-        return state
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "KeyForm":
-        return cls(**state)
 
 
 def rounded(digits: str) -> float:

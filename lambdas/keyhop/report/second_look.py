@@ -21,7 +21,7 @@ from keyhop.errors import BrokenPromise, BudgetSpent, NotPermitted
 from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Collection, SampleFacts
-from keyhop.report.facts_json import sample_of
+from keyhop.report.facts_json import from_json
 from keyhop.report.sample.examine import Examination, mean_bytes_of, place, probe
 from keyhop.report.sample.largest import OF_INDEX, SEGMENT, by_size, within_bytes
 from keyhop.report.sample.reading import Asker
@@ -68,7 +68,7 @@ def look_again(
     plan, manifest = journal.plan(), journal.manifest()
     if plan is None or manifest is None:
         raise BrokenPromise("The sample is not finished, so there is nothing to look at again.")
-    facts = sample_of(manifest[SAMPLE])
+    facts = from_json(SampleFacts, manifest[SAMPLE])
     table = look_up(connection, plan.table)
     source = table.source()
     if source.identity != plan.identity:
