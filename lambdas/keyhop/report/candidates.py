@@ -20,7 +20,6 @@ times.
 """
 
 import math
-import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -48,7 +47,7 @@ from keyhop.report.facts import (
     SampleFacts,
 )
 from keyhop.report.statistics import shares
-from keyhop.report.statistics.order import kendall
+from keyhop.report.statistics.order import Reservoir, kendall
 from keyhop.report.statistics.shares import effective, weighted_share, widened
 from keyhop.scan.statistics import TAIL, beta_quantile, proportion_limits, t_quantile
 from keyhop.template import Compiled, Unmappable, why_no_key
@@ -165,9 +164,7 @@ class Listener:
     candidate: Candidate
     places: int = MOST_PLACES
     writes: dict[tuple[float, int], list[float]] = field(default_factory=dict)
-    inserts: list[tuple[float, str]] = field(default_factory=list)
-    seen: int = 0
-    chance: random.Random = field(default_factory=lambda: random.Random(0))
+    inserts: Reservoir[tuple[float, str]] = field(default_factory=lambda: Reservoir(ORDERED))
 
     def take(self, record: Mapping[str, Any], at: float, units: float) -> None:
         """Add one record, with its second and the write units that it cost."""
@@ -183,15 +180,7 @@ class Listener:
         counted[0] += 1
         counted[1] += units
         if record["eventName"] == "INSERT":
-            self._sample(at, key)
-
-    def _sample(self, at: float, key: str) -> None:
-        """Add an insert to a reservoir, where each insert has the same chance."""
-        self.seen += 1
-        if len(self.inserts) < ORDERED:
-            self.inserts.append((at, key))
-        elif (place := self.chance.randrange(self.seen)) < ORDERED:
-            self.inserts[place] = at, key
+            self.inserts.offer((at, key))
 
     def facts(self) -> Streamed:
         """Return what the stream shows, and forget the keys."""
@@ -203,7 +192,8 @@ class Listener:
         ranks = {key: rank for rank, key in enumerate(sorted({key for _, key in self.inserts}))}
         times = [at for at, _ in self.inserts]
         streamed = Streamed(replay(writes), kendall(times, [ranks[key] for _, key in self.inserts]))
-        self.writes, self.inserts = {}, []
+        self.writes.clear()
+        self.inserts.clear()
         return streamed
 
 

@@ -23,6 +23,7 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
 from keyhop.report.candidates import candidate
 from keyhop.report.facts_json import from_json, to_json
+from keyhop.report.forms import Shower
 from keyhop.report.sample.asks import Asks
 from keyhop.report.sample.drawing import (
     Drawing,
@@ -35,7 +36,6 @@ from keyhop.report.sample.examine import Examination
 from keyhop.report.sample.gather import counted, gather
 from keyhop.report.sample.reading import Asker, SamplePages
 from keyhop.report.sample.rows import Looking, Row, from_key
-from keyhop.report.shown import Shower
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Survey

@@ -18,7 +18,7 @@ Kind = Literal["probe", "count", "draw"]
 
 SHARES: Mapping[Kind, float] = {"probe": 0.45, "count": 0.15, "draw": 0.35}
 """The shares of the read units. Lengths cost most: 3,000 units give about 500 of them. The rest is
-for a second look at the largest collections (report/second_look.py)."""
+for a second look at the largest collections (report/sampling.py)."""
 
 SHARES_WITHOUT_INDEX: Mapping[Kind, float] = {"probe": 0.7, "count": 0.25, "draw": 0.0}
 LEAST_UNITS: Mapping[Kind, float] = {"probe": 1.5, "count": 1.5, "draw": 0.5}

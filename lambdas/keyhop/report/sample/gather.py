@@ -103,8 +103,10 @@ MOST_ATTRIBUTES, MOST_SHAPES, MOST_TAGS = 200, 50, 30
 METHOD = "complete count"
 OF_KEYS = ("keys", "dated", "tagged", "numbered", "density")
 """The figures of SampleFacts that are counts if every key was found."""
-OF_ITEMS = ("length", "growing", "item_bytes", "large", "coverage", "tags", "shapes", "item_mean")
-OF_ITEMS += ("unrepresented", "sort_tagged", "typed", "unpadded", "ttl", "indexes")
+OF_ITEMS = (
+    *("length", "growing", "item_bytes", "large", "coverage", "tags", "shapes", "item_mean"),
+    *("unrepresented", "sort_tagged", "typed", "unpadded", "ttl", "indexes"),
+)
 """The figures that are counts if every item was read and observed."""
 
 
@@ -205,13 +207,13 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
     """Return the facts without the intervals of the figures that were counted."""
     segments = [row for row in rows if isinstance(row, SegmentRow)]
     collections = (collection for row in segments for collection in row.collections)
-    names = OF_KEYS if facts.all_keys else ()
+    names: list[str] = [*OF_KEYS] if facts.all_keys else []
     if facts.all_items and all(
         collection.whole and len(collection.observations) == collection.items
         for collection in collections
     ):
         names += OF_ITEMS
-        names += ("orphans",) if len(segments) <= MOST_CHECKED else ()
+        names += ["orphans"] if len(segments) <= MOST_CHECKED else []
     exact = {name: _exact(getattr(facts, name)) for name in names}
     return replace(facts, **exact) if exact else facts
 

@@ -16,8 +16,7 @@ from keyhop.report.candidates import Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Shown
 from keyhop.report.facts_json import from_json, to_json
-from keyhop.report.forms import EPOCHS, KeyForm, is_ahead, kind_in, widths_of
-from keyhop.report.shown import Shower
+from keyhop.report.forms import EPOCHS, KeyForm, Shower, is_ahead, kind_in, widths_of
 from keyhop.template import LEAST_MILLISECONDS
 
 ROW = "row"

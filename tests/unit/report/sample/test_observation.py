@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from keyhop.report.facts_json import from_json, to_json
+from keyhop.report.forms import Shower
 from keyhop.report.sample.rows import Looking, Observation, is_type_name
-from keyhop.report.shown import Shower
 
 DAY = 86_400
 NOW = 1_800_000_000.0
