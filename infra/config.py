@@ -25,8 +25,8 @@ from keyhop.keys.request import KeysInput
 from keyhop.rekey.pair import SIDE_SUFFIX, code_digest
 from keyhop.rekey.pair import Allowed as AllowedRekey
 from keyhop.report.request import ReportInput
-from keyhop.sharding.key.schema import MOST_SHARDS, Names, metadata_of
-from keyhop.sharding.key.shards import ATTRIBUTES
+from keyhop.sharding.key.schema import Names, metadata_of
+from keyhop.sharding.key.shards import ATTRIBUTES, MOST_SHARDS
 from keyhop.wording import counted
 
 from .config_values import (

@@ -1,7 +1,8 @@
 """A transform in which source items contend for a place in the destination, and its reverse."""
 
 from keyhop.dynamodb.values import Item
-from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Kind, Transform
+from keyhop.template import Unmappable
 
 
 class Owned(Transform):

@@ -11,7 +11,8 @@ from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable, table_request
 from keyhop.rekey.task import TransformOf, side_table
-from keyhop.rekey.transform import KeyNames, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Transform
+from keyhop.template import Unmappable
 
 from testing.databases import Database
 

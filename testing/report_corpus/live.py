@@ -12,11 +12,11 @@ from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import Table
 from keyhop.report.facts import Absent, Facts, RequestFacts, SampleFacts, StreamFacts, TableFacts
 from keyhop.report.findings import Finding
+from keyhop.report.forms import Shower
 from keyhop.report.request import ReportInput
 from keyhop.report.rules.judge import judge
 from keyhop.report.sampler import attach
 from keyhop.report.sampling import sample
-from keyhop.report.shown import Shower
 from keyhop.report.sources import absence, control_plane, insights, metrics, stream
 from keyhop.report.sources.code import read_code
 from keyhop.report.sources.requests import requests_of

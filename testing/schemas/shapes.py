@@ -1,7 +1,8 @@
 """JSON Schema (2020-12) of the shapes of inputs and outputs. Pure.
 
 An input is a dataclass whose fields say what they must be (keyhop.checks): its schema is made of
-those checks. An output is a TypedDict (outputs.py); `Annotated[int, "..."]` describes a field.
+those checks. An output is a TypedDict (outputs.py), or a dataclass of a report, whose numbers are
+null if they are infinite; `Annotated[int, "..."]` describes a field.
 """
 
 import dataclasses
@@ -60,8 +61,8 @@ def _of_field(field: "dataclasses.Field[Any]", hint: Any) -> Schema:
 
 
 def of_output(type_: Any, strict: bool = False) -> Schema:
-    """Of a TypedDict, or whatever is in one. strict: other fields are not taken, as in the tests;
-    who reads an output must bear that fields are added."""
+    """Of a TypedDict or a dataclass, or whatever is in one. strict: other fields are not taken, as
+    in the tests; who reads an output must bear that fields are added."""
     if type_ is Any:
         return {}
     if type_ in _PLAIN:
@@ -74,6 +75,11 @@ def of_output(type_: Any, strict: bool = False) -> Schema:
             "required": sorted(type_.__required_keys__),
         }
         return {**schema, "additionalProperties": False} if strict else schema
+    if dataclasses.is_dataclass(type_):
+        hints = get_type_hints(type_, include_extras=True)
+        properties = {name: _or_null(of_output(hint, strict)) for name, hint in hints.items()}
+        schema = {"type": "object", "properties": properties, "required": sorted(hints)}
+        return {**schema, "additionalProperties": False} if strict else schema
     origin, arguments = get_origin(type_), get_args(type_)
     if origin is Annotated:
         return {**of_output(arguments[0], strict), "description": arguments[1]}
@@ -83,11 +89,19 @@ def of_output(type_: Any, strict: bool = False) -> Schema:
         return {"enum": [*arguments]}
     if origin in (Union, UnionType):
         return _either([of_output(one, strict) for one in arguments])
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": of_output(arguments[0], strict)}
     if origin in (dict, Mapping):
         return {"type": "object", "additionalProperties": of_output(arguments[1], strict)}
     raise TypeError(f"no schema for {type_}")
+
+
+def _or_null(schema: Schema) -> Schema:
+    """JSON has no infinity."""
+    if schema.get("type") == "number":
+        return {**schema, "type": ["number", "null"]}
+    values = schema.get("additionalProperties")
+    return {**schema, "additionalProperties": _or_null(values)} if values else schema
 
 
 def _either(schemas: list[Schema]) -> Schema:

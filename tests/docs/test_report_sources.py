@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from keyhop.report import sampler
-from keyhop.report.candidates.template import candidate
+from keyhop.report.candidates import candidate
 from keyhop.report.facts import RequestFacts
 from keyhop.report.sources.requests import read_requests
 from moto import mock_aws

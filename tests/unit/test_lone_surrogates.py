@@ -11,7 +11,7 @@ from keyhop.cli.report_actions import _old
 from keyhop.each.request import EachInput
 from keyhop.errors import CannotStart, InvalidInput
 from keyhop.keys.request import KeysInput
-from keyhop.rekey.template.files import read as read_template
+from keyhop.rekey.template.load import read as read_template
 from keyhop.report.request import ReportInput
 from keyhop.report.sources.code import read_directory
 from keyhop.report.sources.requests import read_requests

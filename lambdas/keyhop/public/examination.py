@@ -18,7 +18,7 @@ from keyhop.errors import BaselineUnreadable, BudgetSpent, CannotStart, NotPermi
 from keyhop.public.deployment import index_record
 from keyhop.public.runs import Progress
 from keyhop.public.tables import CONNECTIONS
-from keyhop.report.candidates.streamed import Streamed
+from keyhop.report.candidates import Streamed
 from keyhop.report.course import Course
 from keyhop.report.facts import Absent, CodeFacts, RequestFacts, SampleFacts, StreamFacts
 from keyhop.report.findings import Finding, Report, Severity

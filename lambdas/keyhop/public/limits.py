@@ -7,7 +7,7 @@ from keyhop.jobs.request import DEFAULT_STACK
 from keyhop.key_index.protocol import GRACE_SECONDS, UNSEEN_KEEPER
 from keyhop.rekey.standing import NO_LIMIT
 from keyhop.report.findings import SEVERITIES
-from keyhop.report.shown import SHOW_KEYS
+from keyhop.report.forms import SHOW_KEYS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.in_flight import MOST
 from keyhop.scan.segments import MOST_SEGMENTS

@@ -77,8 +77,7 @@ from keyhop.rekey.standing import (
     WINDOW_DAYS,
     RekeyStatus,
 )
-from keyhop.rekey.template.files import read, text_of
-from keyhop.rekey.template.load import load
+from keyhop.rekey.template.load import load, read, text_of
 from keyhop.rekey.transform import Transform
 from keyhop.rekey.worker.images import SETTINGS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS

@@ -34,8 +34,8 @@ from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.io.items import typed
 from keyhop.sharding.key.placement import Hash, Placement
 from keyhop.sharding.key.policy import Policy
-from keyhop.sharding.key.schema import DEFAULT_SEPARATOR, MOST_SHARDS, schema_of
-from keyhop.sharding.key.shards import DRAINING, Phase, from_item
+from keyhop.sharding.key.schema import DEFAULT_SEPARATOR, schema_of
+from keyhop.sharding.key.shards import DRAINING, MOST_SHARDS, Phase, from_item
 from keyhop.sharding.key.shards import Shards as Metadata
 from keyhop.sharding.key.texts import escaped, phase_text, shards_text, shown, typed_json
 from keyhop.sharding.logical_keys import KnownShards, check_is_metadata

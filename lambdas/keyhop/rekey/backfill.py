@@ -39,12 +39,13 @@ from keyhop.rekey.side.layout import LAG
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import BACKFILL, THROTTLE, UNMAPPABLE, Pace, pace_of, why_not_mine
 from keyhop.rekey.task import FRESH_SECONDS, OursOf, Rekey, RekeyTask, TransformOf
-from keyhop.rekey.transform import Transform, Unmappable, key_digest, key_text
+from keyhop.rekey.transform import Transform, key_digest, key_text
 from keyhop.rekey.worker.images import is_marker
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
+from keyhop.template import Unmappable
 
 
 class NotTaken(ValueError):

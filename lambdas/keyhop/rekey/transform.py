@@ -23,17 +23,10 @@ from keyhop.dynamodb.values import (
     canonical,
     distinct_bytes,
     to_json,
-    value_bytes,
 )
+from keyhop.template import Unmappable, why_no_key
 
 Kind = Literal["bijective", "recoverable"]
-
-MOST_KEY_BYTES = (2048, 1024)
-"""The maximum bytes of a partition key and of a sort key (AWS documentation)."""
-
-
-class Unmappable(ValueError):
-    """An item that cannot be mapped to the other key; the message says why, and holds no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +97,9 @@ class Transform(ABC):
 
 def check_key(names: KeyNames, item: Item) -> None:
     """Raise Unmappable for a key that DynamoDB would not accept."""
-    for name, maximum in zip(names.all, MOST_KEY_BYTES, strict=False):
-        value = item.get(name, {})
-        text = value.get("S")
-        if text and len(text) * 4 <= maximum:
-            continue
-        if value.keys().isdisjoint(("S", "N", "B")):
-            raise Unmappable(f"{name!r} is a key, and would be missing")
-        size = value_bytes(value)
-        if not size:
-            raise Unmappable(f"{name!r} is a key, and would be empty")
-        if size > maximum:
-            raise Unmappable(f"{name!r} would have {size:,} bytes; {maximum:,} are most")
+    for name, is_sort_key in zip(names.all, (False, True), strict=False):
+        if wrong := why_no_key(item.get(name), is_sort_key):
+            raise Unmappable(f"{name!r} {wrong}")
 
 
 _KEY_TEXT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode

@@ -13,9 +13,7 @@ from typing import Any, TypeVar
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import Key
-from keyhop.report.candidates.evaluate import evaluated
-from keyhop.report.candidates.streamed import Listener, Streamed, listening
-from keyhop.report.candidates.template import candidate
+from keyhop.report.candidates import Listener, Streamed, candidate, evaluated, listening
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     Absent,
@@ -29,10 +27,10 @@ from keyhop.report.facts import (
     TableFacts,
 )
 from keyhop.report.findings import LOOKED, Report, Spent
+from keyhop.report.forms import Shower
 from keyhop.report.pages.document import pictures
 from keyhop.report.request import THROTTLED, ReportInput
 from keyhop.report.rules.judge import judge, not_assessed
-from keyhop.report.shown import Shower
 from keyhop.report.sources import control_plane, insights, metrics, stream
 from keyhop.report.sources.absence import Looked, client_beside, why_not
 from keyhop.report.sources.metrics import Own
@@ -167,7 +165,7 @@ class Course:
                 place=place,
             )
         )
-        return facts, [each.facts() if each.seen or each.writes else None for each in candidates]
+        return facts, [each.facts() if each.writes else None for each in candidates]
 
     def add_reads(self, read_units: float, requests: int) -> None:
         """Add reads of the table's data to `spent`."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 LEVEL = 0.95
 
@@ -15,21 +15,14 @@ Side = Literal["above", "below", "open"]
 class Estimate:
     """A value with the interval that contains the true value in `level` of all samples.
 
-    An exact count has low = value = high.
-
-    Attributes:
-        value: The estimated value.
-        low: The lower end of the interval.
-        high: The upper end; infinite if only a lower end is known.
-        n: The number of observations.
-        method: The method in a few words, such as "random segments".
-        level: The confidence level of the interval.
+    An exact count has low = value = high. The upper end is infinite if only a lower end is known.
+    The method is a few words, such as "random segments".
     """
 
     value: float
     low: float
-    high: float
-    n: int
+    high: Annotated[float, "null: at least"]
+    n: Annotated[int, "observations"]
     method: str
     level: float = LEVEL
 

@@ -12,7 +12,7 @@ from keyhop.dynamodb.units import Prices
 from keyhop.report.estimate import Estimate
 
 Shown = str
-"""A key in the form that the report may show: a digest, a prefix, or whole (report/shown.py)."""
+"""A key in the form that the report may show: a digest, a prefix, or whole (report/forms.py)."""
 
 TABLE = ""
 """The target that means the table; other targets are names of indexes."""

@@ -1,8 +1,8 @@
-"""The facts of a source as plain JSON, in files from one function to a later one. Pure.
+"""Data classes as plain JSON, in files from one function to a later one. Pure.
 
-The facts of a sample are in the manifest of its run, those of the other sources in files of the
-report's run. The public form is in the report (pages/). JSON has no infinity, and no names but
-texts: a quantile is "0.5", and an entry whose name is a tuple is a pair.
+The rows and the facts of a sample are in the files of its run, the facts of other sources in files
+of the report's run. The public form is in the report (pages/). JSON has no infinity, and no names
+but texts: a quantile is "0.5", and an entry whose name is a tuple is a pair.
 """
 
 import math
@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 from keyhop.report.estimate import Estimate
-from keyhop.report.facts import Absent, SampleFacts
+from keyhop.report.facts import Absent
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -19,21 +19,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def sample_json(facts: SampleFacts) -> dict[str, Any]:
-    """Return the facts of a sample as plain JSON."""
-    state: dict[str, Any] = _converter().unstructure(facts)
-    return state
+def to_json(value: object, compact: bool = False) -> Any:
+    """Return a data class as plain JSON; without the names of its fields if it is compact."""
+    return _converter(compact).unstructure(value)
 
 
-def sample_of(state: Mapping[str, Any]) -> SampleFacts:
-    """Reverse `sample_json`."""
-    return _converter().structure(state, SampleFacts)
+def from_json(shape: type[T], state: Any, compact: bool = False) -> T:
+    """Reverse `to_json`."""
+    return _converter(compact).structure(state, shape)
 
 
 def source_json(facts: object) -> dict[str, Any]:
     """Return a source's facts, or its absence, as plain JSON."""
     kind = "absent" if isinstance(facts, Absent) else "seen"
-    return {kind: _converter().unstructure(facts)}
+    return {kind: to_json(facts)}
 
 
 def source_of(shape: type[T], state: Mapping[str, Any] | None) -> T | Absent:
@@ -41,15 +40,16 @@ def source_of(shape: type[T], state: Mapping[str, Any] | None) -> T | Absent:
     if state is None:
         return Absent("It was not looked at.")
     if "absent" in state:
-        return _converter().structure(state["absent"], Absent)
-    return _converter().structure(state["seen"], shape)
+        return from_json(Absent, state["absent"])
+    return from_json(shape, state["seen"])
 
 
 @cache
-def _converter() -> "Converter":
-    from cattrs import Converter
+def _converter(compact: bool) -> "Converter":
+    from cattrs import Converter, UnstructureStrategy
 
-    converter = Converter(detailed_validation=False)
+    strategy = UnstructureStrategy.AS_TUPLE if compact else UnstructureStrategy.AS_DICT
+    converter = Converter(unstruct_strat=strategy, detailed_validation=False)
 
     def is_mapping_by(kind: type) -> Any:
         def has_names(type_: Any) -> bool:
@@ -77,6 +77,7 @@ def _converter() -> "Converter":
     converter.register_unstructure_hook(
         float, lambda number: number if math.isfinite(number) else str(number)
     )
+    converter.register_structure_hook(float | str | None, lambda state, _: state)
     converter.register_unstructure_hook_func(is_mapping_by(float), to_texts)
     converter.register_unstructure_hook_func(is_mapping_by(tuple), to_pairs)
     converter.register_structure_hook_func(is_mapping_by(tuple), from_pairs)

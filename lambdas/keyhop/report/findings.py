@@ -6,7 +6,7 @@ suppressed or too small never leads to `clear`, but to `unknown` with the price 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 Status = Literal["found", "clear", "unknown"]
 Severity = Literal["high", "medium", "low", "info"]
@@ -20,81 +20,52 @@ Origin = Literal[
     "control plane", "sample", "metrics", "insights", "stream", "code", "requests", "candidates"
 ]
 
+READ_UNITS = "read units, as DynamoDB charged them"
+"""The fields of the classes below are described by the words of the published schema."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One figure that a rule has read.
-
-    Attributes:
-        source: The source of the figure.
-        signal: What it is, in words; or why it is missing, if `value` is None.
-        value: The figure; None if it is missing.
-        low: The lower end of its interval.
-        high: The upper end of its interval.
-        threshold: The threshold of the rule.
-        window: The seconds that it covers, if it is about a time.
-        n: The number of observations.
-        rru: The read units that it cost.
-        where: The file and line, the index, or the digest of a key; "" for none.
-    """
+    """One figure that a rule has read. Without a value, `signal` says why it is missing."""
 
     source: Origin
     signal: str
     value: float | None = None
     low: float | None = None
-    high: float | None = None
-    threshold: float | None = None
-    window: float | None = None
-    n: int = 0
-    rru: float = 0.0
-    where: str = ""
+    high: Annotated[float | None, "null also where there is no upper end"] = None
+    threshold: Annotated[float | None, "against which it is held"] = None
+    window: Annotated[float | None, "seconds that it covers"] = None
+    n: Annotated[int, "observations"] = 0
+    rru: Annotated[float, READ_UNITS] = 0.0
+    where: Annotated[str, "file and line, index, or digest of a key"] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """Costs in US dollars, each None if it is not known.
+    """Costs at the measured rate today and after a change, and of the change; None if not known."""
 
-    Attributes:
-        today: The dollars a month, at the measured rate.
-        advised: The dollars a month after the change.
-        one_off: The dollars of the change.
-        priced: The date of the prices, such as 2026-11-01.
-    """
-
-    today: float | None
-    advised: float | None
-    one_off: float | None
-    priced: str
+    today: Annotated[float | None, "US dollars a month"]
+    advised: Annotated[float | None, "US dollars a month"]
+    one_off: Annotated[float | None, "US dollars"]
+    priced: Annotated[str, "the date of the prices"]
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The steps against a problem.
+    """The steps against a problem, in order, each a sentence."""
 
-    Attributes:
-        patterns: P1 to P20, explained in docs/how-to/key-patterns.md.
-        steps: Sentences, in order.
-        command: A command to paste; "" for none.
-        cost: The costs before and after.
-    """
-
-    patterns: tuple[str, ...] = ()
+    patterns: Annotated[tuple[str, ...], "P1 to P20, as docs/how-to/key-patterns.md has them"] = ()
     steps: tuple[str, ...] = ()
-    command: str = ""
+    command: Annotated[str, "to paste; empty for none"] = ""
     cost: Money | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of an answer.
+    """The price of an answer."""
 
-    Attributes:
-        rru: The read units.
-        remedy: The option of the command, such as "--requests FILE".
-    """
-
-    rru: float
-    remedy: str
+    rru: Annotated[float, READ_UNITS]
+    remedy: Annotated[str, "the flag or the setting; empty if there is none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +112,11 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The cost of the report.
+    """The cost of the report itself."""
 
-    Attributes:
-        rru: The read units of the table and its indexes.
-        requests: The requests to all services.
-        dollars: The price of these.
-        seconds: The time that it took.
-    """
-
-    rru: float
-    requests: int
-    dollars: float
+    rru: Annotated[float, READ_UNITS]
+    requests: Annotated[int, "to all services"]
+    dollars: Annotated[float, "US dollars"]
     seconds: float
 
 

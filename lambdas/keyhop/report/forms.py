@@ -1,17 +1,23 @@
-"""The form of a key's text: a type tag, a date, a number at its end. Pure.
+"""The form of a key's text (tag, date, number at its end), and how reports write keys. Pure.
 
 Only such forms of a key are kept, never the key. A tag is a word before a delimiter, as ORDER in
 ORDER#17. It has at most two digits, as more digits are a value. Many keys together show whether it
 is a type, or just a name at this place.
+
+A report writes keys as digests by default. A digest is keyed by the table's identity. So a key has
+the same digest in each report of the table, which makes reports comparable, and another digest in
+another table. A reader who knows the identity and guesses a key can see whether it exists. Digests
+of short keys cannot hide that.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Literal
 
-from keyhop.dynamodb.values import TypedValue, text_of
+from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes, plain, text_of
 
 _TAG = re.compile(
     r"[$@#_/]*([^\W\d_](?:[^\W\d]|[.-]){0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([^\W\d_]{2,16})_(?=[^_])"
@@ -158,21 +164,6 @@ class KeyForm:
         number = rounded(match[1]) if match else None
         return cls(tag_of(content), dated, number, prefix_of(content))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields that have a value, as plain JSON."""
-        state: dict[str, Any] = {"tag": self.tag} if self.tag else {}
-        if self.dated:
-            state["dated"] = True
-        if self.number is not None:
-            state["number"] = self.number
-        if self.prefix:
-            state["prefix"] = self.prefix
-        return state
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "KeyForm":
-        return cls(**state)
-
 
 def rounded(digits: str) -> float:
     """Round a number to KEPT_DIGITS."""
@@ -216,3 +207,48 @@ def _is_fraction(parts: list[str], at: int) -> bool:
     if at == 0 or parts[at - 1] != "." or not parts[at - 2].isdecimal():
         return False
     return "." not in (parts[at - 3 : at - 2] if at > 2 else []) + parts[at + 1 : at + 2]
+
+
+ShowKeys = Literal["digest", "prefix", "full"]
+SHOW_KEYS: tuple[ShowKeys, ...] = ("digest", "prefix", "full")
+
+DIGEST_BYTES = 6
+"""There are 2 ** 48 digests, so of a million keys hardly two share one."""
+
+PREFIX = 4
+"""The characters of a key without a type tag that a prefix shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shower:
+    """Writes the keys of one table, and of its indexes.
+
+    Attributes:
+        identity: See Table.identity.
+        how: The form of the keys.
+    """
+
+    identity: str
+    how: ShowKeys = "digest"
+
+    def digest(self, key: Key) -> str:
+        """Return a digest of the values in the order of their names; equal numbers are equal."""
+        secret = hashlib.sha256(self.identity.encode()).digest()
+        digest = hashlib.blake2b(digest_size=DIGEST_BYTES, key=secret)
+        for name in sorted(key):
+            digest.update(distinct_bytes(key[name]))
+        return digest.hexdigest()
+
+    def shown(self, key: Key) -> str:
+        """Return a key in the form that the report may show."""
+        if self.how == "digest":
+            return self.digest(key)
+        if self.how == "full":
+            return " ".join(str(plain(key[name])) for name in sorted(key))
+        return f"{self._prefix(key)}…{self.digest(key)}"
+
+    def _prefix(self, key: Key) -> str:
+        value = key[min(key)]
+        text = bytes(value["B"]).hex() if "B" in value else text_of(value)
+        tag = tag_of(text) if "S" in value else ""
+        return text[: len(tag) + 1] if tag else text[:PREFIX]

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from keyhop.checks import Check, Must, Truth, number, one_of, text, whole
 from keyhop.jobs.request import A_RUN, A_TABLE, READ_UNITS, Request, RunInput, accepting
-from keyhop.report.candidates.template import why_wrong
+from keyhop.report.candidates import why_wrong
 from keyhop.report.findings import SEVERITIES
-from keyhop.report.shown import SHOW_KEYS
+from keyhop.report.forms import SHOW_KEYS
 
 THROTTLED = "throttled"
 """Accepts reading a table with a key range that was throttled within the last hour."""

@@ -16,7 +16,7 @@ from keyhop.errors import BaselineUnreadable, RunConflict
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.request import table_name
 from keyhop.jobs.runs import ExecutionContext
-from keyhop.report.candidates.streamed import Streamed
+from keyhop.report.candidates import Streamed
 from keyhop.report.course import Course, total
 from keyhop.report.facts import (
     Absent,
@@ -28,13 +28,13 @@ from keyhop.report.facts import (
 )
 from keyhop.report.facts_json import source_json, source_of
 from keyhop.report.findings import SEVERITIES, Finding, Report, Severity, Spent, worst_first
+from keyhop.report.forms import Shower
 from keyhop.report.latest import PAGE, REPORT, WIDGETS, Latest
 from keyhop.report.pages.baseline import FINE, FOUND, differences, status_of
 from keyhop.report.pages.document import to_json
 from keyhop.report.pages.page import page, widget
 from keyhop.report.request import ReportInput
-from keyhop.report.second_look import look_again
-from keyhop.report.shown import Shower
+from keyhop.report.sampling import look_again
 from keyhop.report.sources.absence import why_denied
 
 T = TypeVar("T")

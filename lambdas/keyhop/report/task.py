@@ -8,20 +8,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from keyhop.dynamodb import values
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KEY_INDEX, keyspace_of
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.tables import request as ask_of_table
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
-from keyhop.dynamodb.values import Key, from_json, to_json
+from keyhop.dynamodb.values import Key
 from keyhop.errors import KeyhopError
 from keyhop.jobs.journal import Journal, Part, RunPlan
 from keyhop.jobs.layout import Layout
 from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
-from keyhop.report.candidates.template import candidate
-from keyhop.report.facts_json import sample_json
+from keyhop.report.candidates import candidate
+from keyhop.report.facts_json import from_json, to_json
+from keyhop.report.forms import Shower
 from keyhop.report.sample.asks import Asks
 from keyhop.report.sample.drawing import (
     Drawing,
@@ -34,7 +36,6 @@ from keyhop.report.sample.examine import Examination
 from keyhop.report.sample.gather import counted, gather
 from keyhop.report.sample.reading import Asker, SamplePages
 from keyhop.report.sample.rows import Looking, Row, from_key
-from keyhop.report.shown import Shower
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Survey
@@ -118,7 +119,7 @@ class ReportTask(Task):
             "ttl": self._ttl_of(table) if ttl is ... else ttl,
             "now": time.time(),
             "seed": self._options.get("seed") or uuid.uuid4().hex,
-            "ours": [to_json(attributes) for attributes in self._ours_of(table)],
+            "ours": [values.to_json(attributes) for attributes in self._ours_of(table)],
             "indexes": indexes,
             "items": source.item_count,
             "means": _means(table),
@@ -146,7 +147,7 @@ class ReportTask(Task):
         layout = Layout(drawing.size, THREADS, workers, workers)
         size = plan.source.item_count * (plan.source.mean_item_bytes or math.inf)
         through = reads_through(drawing, remaining, size / BLOCK_BYTES * UNITS_PER_BLOCK)
-        drawn_options = {**options, "drawing": drawing.to_json(), "through": through}
+        drawn_options = {**options, "drawing": to_json(drawing), "through": through}
         expected = Interval(2.0 * keys, keys, MOST_UNITS_PER_KEY * keys).scaled(page)
         return replace(
             plan, options=drawn_options, layout=layout, units=expected if units is None else None
@@ -155,7 +156,7 @@ class ReportTask(Task):
     def pages(
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
     ) -> Pages:
-        drawing = Drawing.from_json(plan.options["drawing"])
+        drawing = from_json(Drawing, plan.options["drawing"])
         looked = examination(plan)
 
         def examine(number: int) -> Asks[Row]:
@@ -171,7 +172,7 @@ class ReportTask(Task):
         plan, usage = ended.plan, ended.totals.usage
         rows = rows_of(ended.journal, plan, ended.totals.parts)
         facts = counted(gather(rows, population(plan), usage.read_units, usage.items), rows)
-        return {**ended.summary, SAMPLE: sample_json(facts)}
+        return {**ended.summary, SAMPLE: to_json(facts)}
 
     def _ttl_of(self, table: Table) -> str | None:
         """Return the attribute of time to live; None if it is off or cannot be read."""
@@ -205,7 +206,7 @@ def examination(plan: RunPlan) -> Examination:
         },
         tuple(map(candidate, _candidates(plan))),
     )
-    ours = tuple(map(from_json, options["ours"]))
+    ours = tuple(map(values.from_json, options["ours"]))
     segments = options["drawing"]["segments"]
     observed_share = min(1.0, MOST_NOTED / segments) if options["units"] is None else 1.0
     return Examination(

@@ -5,8 +5,9 @@ from functools import partial
 import pytest
 from keyhop.errors import TooExpensive
 from keyhop.jobs.fleet import CONNECTIONS
-from keyhop.report.facts_json import sample_of
-from keyhop.report.second_look import look_again
+from keyhop.report.facts import SampleFacts
+from keyhop.report.facts_json import from_json
+from keyhop.report.sampling import look_again
 from keyhop.report.task import SAMPLE, ReportTask
 
 from testing.databases import BY_DAY, Database
@@ -41,7 +42,7 @@ def test_several_workers_sample_within_one_budget(
     assert plan.groups > 2
     manifest = journal.manifest()
     assert manifest is not None
-    facts = sample_of(manifest[SAMPLE])
+    facts = from_json(SampleFacts, manifest[SAMPLE])
     assert result["read_units"] == facts.rru <= 200 + 1
     assert facts.keys is not None
     assert 0.8 * facts.keys.low <= len(SIZES) <= 1.2 * facts.keys.high

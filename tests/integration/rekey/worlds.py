@@ -12,9 +12,10 @@ from keyhop.dynamodb.values import Key
 from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable, table_request
-from keyhop.rekey.transform import Transform, Unmappable, key_text
+from keyhop.rekey.transform import Transform, key_text
 from keyhop.rekey.worker.replicate import Replicator
 from keyhop.streams.dead_letters import as_event
+from keyhop.template import Unmappable
 
 from testing.databases import BY_DAY, Database
 from testing.rekey_owned import Owned

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.values import Item, item_json, same_item
-from keyhop.rekey.template.files import read
 from keyhop.rekey.template.functions import tried
-from keyhop.rekey.template.load import load
+from keyhop.rekey.template.load import load, read
 from keyhop.report.advice import PATTERNS
 
 from testing.servers import ROOT

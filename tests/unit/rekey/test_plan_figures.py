@@ -19,7 +19,8 @@ from keyhop.dynamodb.values import Item
 from keyhop.rekey.plan.reading import tally
 from keyhop.rekey.plan.trial import Question, Trial, costs, estimated, hot_keys, index_question
 from keyhop.rekey.template.load import load
-from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable
+from keyhop.rekey.transform import KeyNames, Kind, Transform
+from keyhop.template import Unmappable
 
 from testing.marks import few
 from testing.simulation.tables import Table as Stored

@@ -2,10 +2,8 @@
 
 import pytest
 from keyhop.errors import CannotStart
-from keyhop.rekey.template.filters import filter_of
 from keyhop.rekey.template.load import load
-from keyhop.rekey.template.text import parsed
-from keyhop.rekey.transform import Unmappable
+from keyhop.template import Unmappable, filter_of, parsed
 
 from tests.unit.rekey.templates import ORDER, ORDERS, keys
 
@@ -159,6 +157,10 @@ def test_a_number_in_a_text_is_one_in_its_only_form():
         ("-86400000", "date:%Y-%m-%d:ms", "1969-12-31"),
         ("0", "date:%Y-%m-%d:ms", "1970-01-01"),
         ("999.99999999999999999999999999999999999", "date:%S:ms", "00"),
+        ("99999999999", "date:%Y-%m-%d", "5138-11-16"),
+        ("100000000000", "date:%Y-%m-%d", "1973-03-03"),
+        ("-100000000000", "date:%Y-%m-%d", "1966-10-31"),
+        ("100000000000", "date:%Y-%m-%d:s", "5138-11-16"),
     ],
 )
 def test_a_number_is_of_the_second_that_it_is_in(number: str, filtered: str, date: str) -> None:
@@ -173,9 +175,13 @@ def test_a_number_is_of_the_second_that_it_is_in(number: str, filtered: str, dat
         ("{ region | upper ? none at all }", "{region|upper?none at all}"),
         ("{n : N | pad : 5 ? 0}", "{n:N|pad:5?0}"),
         ("{ address.city }", "{address.city}"),
+        ("{at:day}", "{at|date:%Y-%m-%d}"),
+        ("{at : hour | first : 4 ? none}", "{at|date:%Y-%m-%dT%H|first:4?none}"),
+        ("{city:upper}", "{city|upper}"),
+        ("{hash( id ) % 4|pad:2}", "{id|shard:4|pad:2}"),
     ],
 )
-def test_spaces_around_the_parts_of_a_field_mean_nothing(written: str, means: str) -> None:
+def test_spaces_mean_nothing_and_short_forms_stand_for_filters(written: str, means: str) -> None:
     assert parsed(written) == parsed(means)
 
 

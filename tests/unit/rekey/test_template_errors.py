@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.load import load
-from keyhop.rekey.transform import Unmappable
+from keyhop.template import Unmappable
 
 from tests.unit.rekey.templates import keys
 
@@ -54,6 +54,8 @@ WRONG = [
     (setting("T#PK}"), "a '}' closes nothing"),
     (setting("T#{}"), "{} does not begin with the name of an attribute"),
     (setting("T#{PK:X}"), "'X' is no type of a key"),
+    (setting("T#{PK:dya}"), "'dya' is no type of a key: {PK:dya} takes one of S, N, B, year"),
+    (setting("T#{hash(PK)}"), "{hash(PK)} is no hash: it is written {hash(id)%4}"),
     (setting(""), "it is empty"),
     (setting("T#{PK:N}"), "'PK' is of type S, and not N"),
     (setting("{n:N}#{PK.x}"), "{PK.x} steps into a key or a variable"),

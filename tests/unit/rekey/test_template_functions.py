@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from keyhop.errors import CannotStart
-from keyhop.rekey.template.files import read
 from keyhop.rekey.template.functions import tried
-from keyhop.rekey.template.load import load
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.template.load import load, read
+from keyhop.rekey.transform import Transform
+from keyhop.template import Unmappable
 
 from tests.unit.rekey.templates import ORDERS, keys
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from keyhop.dynamodb.values import canonical, same_item
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.load import load
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import Transform
+from keyhop.template import Unmappable
 
 from tests.unit.rekey.templates import keys
 

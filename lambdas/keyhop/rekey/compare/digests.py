@@ -28,12 +28,13 @@ from keyhop.rekey.compare.rows import buckets_for, row_of
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import BACKFILL, RekeyStatus
 from keyhop.rekey.task import SETTLED_SECONDS, OursOf, Rekey, RekeyTask, TransformOf
-from keyhop.rekey.transform import KeyNames, Transform, Unmappable, key_digest
+from keyhop.rekey.transform import KeyNames, Transform, key_digest
 from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page, PageResult, Position
 from keyhop.scan.statistics import Interval
+from keyhop.template import Unmappable
 from keyhop.wording import counted
 
 SOURCE_ITEMS, DESTINATION_ITEMS = "source_items", "destination_items"

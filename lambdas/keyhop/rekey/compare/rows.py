@@ -12,7 +12,8 @@ from typing import Literal
 
 from keyhop.dynamodb.values import Item, Key, from_json
 from keyhop.jobs.formats import BUCKET
-from keyhop.rekey.transform import Transform, Unmappable, item_digest, key_digest, key_text
+from keyhop.rekey.transform import Transform, item_digest, key_digest, key_text
+from keyhop.template import Unmappable
 
 ROWS_PER_BUCKET = 1_000_000
 """The approximate number of rows of both sides. During the comparison, the rows of one side are in

@@ -39,9 +39,10 @@ from keyhop.rekey.plan.trial import (
     obstacles,
 )
 from keyhop.rekey.template.functions import tried
-from keyhop.rekey.transform import KeyNames, Transform, Unmappable, key_digest
+from keyhop.rekey.transform import KeyNames, Transform, key_digest
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import proportion_limits
+from keyhop.template import Unmappable
 from keyhop.wording import counted, duration
 
 DEFAULT_READ_UNITS = 200.0

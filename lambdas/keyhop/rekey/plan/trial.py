@@ -39,7 +39,8 @@ from keyhop.errors import CannotStart
 from keyhop.rekey.life_cycle.create import check_stream_view
 from keyhop.rekey.life_cycle.features import Features
 from keyhop.rekey.plan.reading import MOST_READERS, Readers
-from keyhop.rekey.transform import Transform, Unmappable
+from keyhop.rekey.transform import Transform
+from keyhop.template import Unmappable
 from keyhop.wording import counted
 
 EXAMPLES = 10

@@ -15,7 +15,8 @@ from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import Item, Key, TypedValue, is_item, same_item
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.rules import Reversed, check_equal
-from keyhop.rekey.transform import KeyNames, Kind, Transform, Unmappable, check_key
+from keyhop.rekey.transform import KeyNames, Kind, Transform, check_key
+from keyhop.template import Unmappable
 
 _NAMES = ("transform", "inverse", "keep", "reads")
 Function = Callable[[dict[str, TypedValue]], Item | None]

@@ -1,30 +1,90 @@
-"""Make a Transform of a template; all messages about a wrong template are here.
+"""Read a template and make a Transform of it; messages about a wrong template are here.
 
     {"separator": "#", "items": [{"name", "match", "set", "keep"}, ..., {"otherwise": "refuse"}]}
     {"transform": "file.py:forward", "inverse": "file.py:backward", "keep": {...}, "reads": [...]}
 
-Pure: the functions of the second kind are executed only if their text is the trusted one.
+The functions of the second kind are executed only if their text is the trusted one.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
-from keyhop.checks import hint, shown
+from keyhop.checks import check_characters, hint, shown
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import KeyType, TypedValue, is_number
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.functions import loaded
-from keyhop.rekey.template.looks import Look
-from keyhop.rekey.template.proof import Parts, proved
-from keyhop.rekey.template.rules import Rules
-from keyhop.rekey.template.text import Compiled, Field, compiled, parsed, whole
+from keyhop.rekey.template.rules import Rules, WrittenRule, proved
 from keyhop.rekey.transform import KeyNames, Transform
+from keyhop.template import Compiled, Field, compiled, parsed, whole
 
 OTHERWISE = ("refuse", "copy", "skip")
 """The treatment of an item that no rule matches; the first one is the default."""
 _OF_RULE = ("name", "match", "set", "keep")
+
+
+def read(path: Path) -> tuple[dict[str, Any], str]:
+    """Read a template's file, and the file with functions that it may name, without executing them.
+
+    Return the template as a JSON object, and the text of the functions' file beside it, if any.
+    The suffix .json means JSON, any other YAML. Raise CannotStart for a file that is not valid.
+    """
+    text = text_of(path)
+    try:
+        content = json.loads(text) if path.suffix == ".json" else _of_yaml(text)
+        check_characters(content)
+    except ValueError as error:
+        raise CannotStart(f"{str(path)!r} is no template: {error}.") from error
+    except RecursionError as error:
+        raise CannotStart(f"{str(path)!r} is no template: it is nested too deeply.") from error
+    if not isinstance(content, dict):
+        raise CannotStart(f"{str(path)!r} is no template: it holds no object with items.")
+    file, _, _ = str(content.get("transform", "")).partition(":")
+    if not file:
+        return content, ""
+    if Path(file).name != file:
+        raise CannotStart(f"The file {file!r} of the transform must lie beside the template.")
+    return content, text_of(path.parent / file)
+
+
+def _of_yaml(text: str) -> Any:
+    import yaml  # not in the functions' layer, where a template comes from the plan
+
+    try:
+        content = yaml.safe_load(text)
+        text = json.dumps(content, allow_nan=False)  # as in the plan: no dates, no cycles
+    except (yaml.YAMLError, TypeError) as error:
+        line = getattr(error, "problem_mark", None)
+        if "'\\t'" in (getattr(error, "problem", None) or "") and line:
+            raise ValueError(
+                f"line {line.line + 1} has a tab where YAML expects spaces: indent with spaces"
+            ) from error
+        where = f" in line {line.line + 1}" if line else ""
+        raise ValueError(f"it is no YAML that JSON can hold{where}") from error
+    _check_names_are_texts(content)
+    return json.loads(text)
+
+
+def _check_names_are_texts(content: Any) -> None:
+    """Refuse names that are not texts: YAML reads words such as No and on as booleans."""
+    if isinstance(content, dict):
+        if not all(isinstance(name, str) for name in content):
+            raise ValueError("a name in it is no text for YAML: put No, on and numbers in quotes")
+        content = list(content.values())
+    for element in content if isinstance(content, list) else ():
+        _check_names_are_texts(element)
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file, or raise CannotStart."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotStart(f"The file {str(path)!r} cannot be read: {error}.") from error
 
 
 def load(
@@ -55,17 +115,17 @@ def load(
             "The template copies what no rule is for, and the tables' keys differ in names or "
             "types: write a rule for these items, or otherwise: skip."
         )
-    owner = dict.fromkeys(chain.from_iterable(proven.owner_attributes for proven in every))
-    reverse = dict.fromkeys(
-        chain.from_iterable(proven.reverse_owner_attributes for proven in every)
-    )
+    owner = chain.from_iterable(rule.owner_attributes for rule in every)
+    reverse = chain.from_iterable(rule.reverse_owner_attributes for rule in every)
     names = KeyNames.of_schema(source), KeyNames.of_schema(destination)
-    return Rules([proven.rule for proven in every], otherwise, *names, tuple(owner), tuple(reverse))
+    return Rules(
+        every, otherwise, *names, tuple(dict.fromkeys(owner)), tuple(dict.fromkeys(reverse))
+    )
 
 
 def _rules(
     template: Mapping[str, Any], source: KeySpace, destination: KeySpace
-) -> tuple[list[Parts], str]:
+) -> tuple[list[WrittenRule], str]:
     items = template.get("items")
     if not isinstance(items, list) or not items:
         raise CannotStart("The template has no items: list rules, each with match and set.")
@@ -88,7 +148,9 @@ def _rules(
     return rules, otherwise
 
 
-def _rule(rule: Any, number: int, separator: str, source: KeySpace, destination: KeySpace) -> Parts:
+def _rule(
+    rule: Any, number: int, separator: str, source: KeySpace, destination: KeySpace
+) -> WrittenRule:
     name = rule.get("name", f"number {number}") if isinstance(rule, Mapping) else ""
     if not isinstance(name, str) or not name:
         raise CannotStart(f"Rule number {number} of the template is no object with match and set.")
@@ -131,7 +193,7 @@ def _rule(rule: Any, number: int, separator: str, source: KeySpace, destination:
     }
     _check_keep(keep, name, sets)
     names = KeyNames.of_schema(source), KeyNames.of_schema(destination)
-    return Parts(name, *names, of_match, of_sets, keep)
+    return WrittenRule(name, *names, of_match, of_sets, keep)
 
 
 def _value(
@@ -196,7 +258,7 @@ def _of_constant(constant: TypedValue) -> Compiled:
         same = Decimal(value["N"]) == Decimal(content) if type_ == "N" else value == constant
         return () if same else None
 
-    return Compiled((), Look(type_, constant=content), lambda _scope: constant, split)
+    return Compiled((), lambda _scope: constant, split, type_, constant=content)
 
 
 def _constant(content: Any) -> TypedValue:

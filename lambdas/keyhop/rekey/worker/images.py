@@ -11,7 +11,8 @@ from keyhop.dynamodb.schema import MARKER
 from keyhop.dynamodb.values import Item, Key, canonical, from_json, same_item, size_of, with_bytes
 from keyhop.errors import CannotStart
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
-from keyhop.rekey.transform import KeyNames, Transform, Unmappable, check_key
+from keyhop.rekey.transform import KeyNames, Transform, check_key
+from keyhop.template import Unmappable
 
 SETTINGS: Mapping[str, Any] = {
     # Both are made at `start`, when the destination's stream is empty and the source's has a day.

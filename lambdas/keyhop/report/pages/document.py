@@ -17,6 +17,7 @@ from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
     CandidateFacts,
+    Collection,
     Facts,
     IndexFacts,
     InsightFacts,
@@ -24,7 +25,16 @@ from keyhop.report.facts import (
     SampleFacts,
     StreamFacts,
 )
-from keyhop.report.findings import Origin, Report, Severity, Status, worst_first
+from keyhop.report.findings import (
+    Advice,
+    Evidence,
+    Price,
+    Report,
+    Severity,
+    Spent,
+    Status,
+    worst_first,
+)
 
 SCHEMA: Literal["keyhop-report/1"] = "keyhop-report/1"
 """The number grows when a field is removed or changes its meaning, not when one is added."""
@@ -36,60 +46,6 @@ MINUTES = 180
 MOST_ROWS = 12
 """The maximum number of rows of a table or of bars: nobody reads more."""
 
-ReadUnits = Annotated[float | None, "read units, as DynamoDB charged them"]
-Dollars = Annotated[float | None, "US dollars"]
-
-
-class EstimateJson(TypedDict):
-    """A figure with the interval that contains the true value in `level` of all samples."""
-
-    value: float | None
-    low: float | None
-    high: Annotated[float | None, "null: at least"]
-    level: float | None
-    n: Annotated[int, "observations"]
-    method: str
-
-
-class EvidenceJson(TypedDict):
-    """A figure that a rule read; `value` is null if it is not known."""
-
-    source: Origin
-    signal: str
-    value: float | None
-    low: float | None
-    high: Annotated[float | None, "null also where there is no upper end"]
-    threshold: Annotated[float | None, "against which it is held"]
-    window: Annotated[float | None, "seconds that it covers"]
-    n: Annotated[int, "observations"]
-    rru: ReadUnits
-    where: Annotated[str, "file and line, index, or digest of a key"]
-
-
-class MoneyJson(TypedDict):
-    """Costs; null if not known."""
-
-    today: Annotated[float | None, "US dollars a month"]
-    advised: Annotated[float | None, "US dollars a month"]
-    one_off: Dollars
-    priced: Annotated[str, "the date of the prices"]
-
-
-class AdviceJson(TypedDict):
-    """The advice for a finding."""
-
-    patterns: Annotated[list[str], "P1 to P20, as docs/how-to/key-patterns.md has them"]
-    steps: list[str]
-    command: Annotated[str, "to paste; empty for none"]
-    cost: MoneyJson | None
-
-
-class PriceJson(TypedDict):
-    """The price of the answer of a rule."""
-
-    rru: ReadUnits
-    remedy: Annotated[str, "the flag or the setting; empty if there is none"]
-
 
 class FindingJson(TypedDict):
     """The answer of one rule about one target."""
@@ -100,18 +56,9 @@ class FindingJson(TypedDict):
     severity: Severity
     target: Annotated[str, "an index; empty for the table"]
     summary: str
-    evidence: list[EvidenceJson]
-    advice: AdviceJson | None
-    price_of_knowing: PriceJson | None
-
-
-class SpentJson(TypedDict):
-    """The cost of the report itself."""
-
-    rru: ReadUnits
-    requests: Annotated[int, "to all services"]
-    dollars: Dollars
-    seconds: float | None
+    evidence: list[Evidence]
+    advice: Advice | None
+    price_of_knowing: Price | None
 
 
 class KeyMap(TypedDict):
@@ -128,14 +75,14 @@ class Quantile(TypedDict):
     """A quantile (0.5, 0.9, 0.99); `bytes` are without indexes, null if the table reports none."""
 
     quantile: float
-    items: NotRequired[EstimateJson]
-    bytes: EstimateJson | None
+    items: NotRequired[Estimate]
+    bytes: Estimate | None
 
 
 class Unseen(TypedDict):
     """The share of all items that is in collections of more than `items` items."""
 
-    share: EstimateJson
+    share: Estimate
     items: float | None
 
 
@@ -155,17 +102,7 @@ class Lorenz(TypedDict):
     """A Lorenz curve of [share of keys, share of items], the smallest collections first."""
 
     points: list[list[float | None]]
-    gini: EstimateJson | None
-
-
-class TopCollection(TypedDict):
-    """A large collection; `by` is the draw that found it."""
-
-    key: str
-    items: EstimateJson
-    bytes: EstimateJson | None
-    place: float | None
-    by: str
+    gini: Estimate | None
 
 
 class Top(TypedDict):
@@ -175,7 +112,7 @@ class Top(TypedDict):
     collection was counted or estimated. Without either, the list may lack the largest collections.
     """
 
-    collections: list[TopCollection]
+    collections: list[Collection]
     biased: list[str]
     exhaustive: bool
 
@@ -185,14 +122,14 @@ class ItemBytes(TypedDict):
 
     quantiles: list[Quantile]
     largest: float | None
-    large: EstimateJson | None
+    large: Estimate | None
 
 
 class Share(TypedDict):
     """A tag, a shape or an attribute, with the share of the items that have it."""
 
     name: str
-    share: EstimateJson
+    share: Estimate
 
 
 class Writer(TypedDict):
@@ -218,29 +155,12 @@ class Index(TypedDict):
     items: int
     bytes: int
     share: float | None
-    sparse: EstimateJson | None
+    sparse: Estimate | None
     read: float | None
     written: float | None
     read_days: int | None
     top_key: str
-    top_share: EstimateJson | None
-
-
-class Candidate(TypedDict):
-    """A candidate key; money is in dollars, `today` and `advised` a month."""
-
-    template: str
-    coverage: EstimateJson
-    largest: EstimateJson
-    effective: EstimateJson
-    distinct: EstimateJson
-    monotonicity: EstimateJson | None
-    throttled: EstimateJson | None
-    peak: float | None
-    reads: dict[str, float | None]
-    migration: float | None
-    today: float | None
-    advised: float | None
+    top_share: Estimate | None
 
 
 class Pictures(TypedDict, total=False):
@@ -257,7 +177,7 @@ class Pictures(TypedDict, total=False):
     writers: list[Writer]
     minutes: list[list[float | None]]
     indexes: list[Index]
-    candidates: list[Candidate]
+    candidates: list[CandidateFacts]
 
 
 class ReportJson(TypedDict):
@@ -266,8 +186,8 @@ class ReportJson(TypedDict):
     schema: Literal["keyhop-report/1"]
     table: Annotated[dict[str, Any], "the table as DescribeTable tells it"]
     at: Annotated[float | None, "epoch seconds"]
-    spent: SpentJson
-    estimates: dict[str, EstimateJson]
+    spent: Spent
+    estimates: dict[str, Estimate]
     findings: list[FindingJson]
     pictures: Pictures
     sources: Annotated[dict[str, str], "what was looked at, in words"]
@@ -311,7 +231,7 @@ def pictures(facts: Facts) -> dict[str, Any]:
         data.update(_of_sample(facts, facts.sample))
     data["writers"] = _writers(facts)
     data["indexes"] = [_index(facts, index) for index in facts.table.indexes]
-    data["candidates"] = [_candidate(candidate) for candidate in facts.candidates]
+    data["candidates"] = plain(facts.candidates)
     return {name: picture for name, picture in data.items() if picture}
 
 
@@ -348,16 +268,7 @@ def _of_sample(facts: Facts, sample: SampleFacts) -> dict[str, Any]:
         data["lorenz"] = {"points": points, "gini": _json(sample.gini)}
     if sample.top:
         data["top"] = {
-            "collections": [
-                {
-                    "key": collection.key,
-                    "items": _json(collection.items),
-                    "bytes": _json(collection.bytes),
-                    "place": collection.place,
-                    "by": collection.by,
-                }
-                for collection in sample.top[:MOST_ROWS]
-            ],
+            "collections": plain(sample.top[:MOST_ROWS]),
             "biased": [*sample.biased],
             "exhaustive": sample.all_lengths,
         }
@@ -442,23 +353,6 @@ def _index(facts: Facts, index: IndexFacts) -> dict[str, Any]:
         "read_days": metrics.read_days.get(index.name) if metrics else None,
         "top_key": sample.top_key if sample else "",
         "top_share": _json(sample.top_share) if sample else None,
-    }
-
-
-def _candidate(candidate: CandidateFacts) -> dict[str, Any]:
-    return {
-        "template": candidate.template,
-        "coverage": _json(candidate.coverage),
-        "largest": _json(candidate.largest),
-        "effective": _json(candidate.effective),
-        "distinct": _json(candidate.distinct),
-        "monotonicity": _json(candidate.monotonicity),
-        "throttled": _json(candidate.throttled),
-        "peak": candidate.peak,
-        "reads": {**candidate.reads},
-        "migration": candidate.migration,
-        "today": candidate.today,
-        "advised": candidate.advised,
     }
 
 

@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.scan.segments import MOST_SEGMENTS
@@ -18,7 +18,7 @@ Kind = Literal["probe", "count", "draw"]
 
 SHARES: Mapping[Kind, float] = {"probe": 0.45, "count": 0.15, "draw": 0.35}
 """The shares of the read units. Lengths cost most: 3,000 units give about 500 of them. The rest is
-for a second look at the largest collections (report/second_look.py)."""
+for a second look at the largest collections (report/sampling.py)."""
 
 SHARES_WITHOUT_INDEX: Mapping[Kind, float] = {"probe": 0.7, "count": 0.25, "draw": 0.0}
 LEAST_UNITS: Mapping[Kind, float] = {"probe": 1.5, "count": 1.5, "draw": 0.5}
@@ -131,32 +131,6 @@ class Drawing:
                 return index, index.drawn[offset]
             offset -= len(index.drawn)
         raise IndexError(number)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the drawing as plain JSON."""
-        return {
-            "segments": self.segments,
-            "probed": list(self.probed),
-            "counted": list(self.counted),
-            "indexes": [
-                [index.index, list(index.names), index.segments, list(index.drawn)]
-                for index in self.indexes
-            ],
-            "shares": None if self.shares is None else dict(self.shares),
-        }
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Drawing":
-        return cls(
-            state["segments"],
-            tuple(state["probed"]),
-            tuple(state["counted"]),
-            tuple(
-                IndexDraws(index, tuple(names), segments, tuple(numbers))
-                for index, names, segments, numbers in state["indexes"]
-            ),
-            state["shares"],
-        )
 
 
 def draw(

@@ -14,11 +14,11 @@ import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any
 
-from keyhop.report.candidates.sampled import Tally
+from keyhop.report.candidates import Tally
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     EXPIRED_DAYS,
@@ -101,7 +101,13 @@ MOST_ATTRIBUTES, MOST_SHAPES, MOST_TAGS = 200, 50, 30
 """The maximum number of shares in the facts, the largest first."""
 
 METHOD = "complete count"
-K = TypeVar("K")
+OF_KEYS = ("keys", "dated", "tagged", "numbered", "density")
+"""The figures of SampleFacts that are counts if every key was found."""
+OF_ITEMS = (
+    *("length", "growing", "item_bytes", "large", "coverage", "tags", "shapes", "item_mean"),
+    *("unrepresented", "sort_tagged", "typed", "unpadded", "ttl", "indexes"),
+)
+"""The figures that are counts if every item was read and observed."""
 
 
 def gather(
@@ -201,45 +207,15 @@ def counted(facts: SampleFacts, rows: Iterable[Row]) -> SampleFacts:
     """Return the facts without the intervals of the figures that were counted."""
     segments = [row for row in rows if isinstance(row, SegmentRow)]
     collections = (collection for row in segments for collection in row.collections)
-    if facts.all_keys:
-        facts = replace(
-            facts,
-            keys=_exact(facts.keys),
-            dated=_exact(facts.dated),
-            tagged=_exact(facts.tagged),
-            numbered=_exact(facts.numbered),
-            density=_exact(facts.density),
-        )
-    if not facts.all_items or not all(
+    names: list[str] = [*OF_KEYS] if facts.all_keys else []
+    if facts.all_items and all(
         collection.whole and len(collection.observations) == collection.items
         for collection in collections
     ):
-        return facts
-    ttl = facts.ttl
-    return replace(
-        facts,
-        length=_all(facts.length),
-        growing=_exact(facts.growing),
-        item_bytes=_all(facts.item_bytes),
-        large=_exact(facts.large),
-        coverage=_all(facts.coverage),
-        tags=tuple(replace(tag, share=_known(tag.share)) for tag in facts.tags),
-        shapes=_all(facts.shapes),
-        item_mean=_exact(facts.item_mean),
-        unrepresented=_exact(facts.unrepresented),
-        sort_tagged=_exact(facts.sort_tagged),
-        typed=_exact(facts.typed),
-        unpadded=_exact(facts.unpadded),
-        orphans=_exact(facts.orphans) if len(segments) <= MOST_CHECKED else facts.orphans,
-        ttl=ttl
-        and TtlFacts(
-            _known(ttl.expired),
-            _known(ttl.wrong_type),
-            _known(ttl.milliseconds),
-            _known(ttl.missing),
-        ),
-        indexes={name: _counted_index(sampled) for name, sampled in facts.indexes.items()},
-    )
+        names += OF_ITEMS
+        names += ["orphans"] if len(segments) <= MOST_CHECKED else []
+    exact = {name: _exact(getattr(facts, name)) for name in names}
+    return replace(facts, **exact) if exact else facts
 
 
 @dataclass(frozen=True)
@@ -685,26 +661,15 @@ def _joins(observation: Observation, index: str, name: str, names: tuple[str, ..
     return composed.get(name) == names if name else bool(composed)
 
 
-def _known(estimate: Estimate) -> Estimate:
-    return Estimate.exactly(estimate.value, estimate.n, METHOD)
-
-
-def _exact(estimate: Estimate | None) -> Estimate | None:
-    return None if estimate is None else _known(estimate)
-
-
-def _all(estimates: Mapping[K, Estimate]) -> dict[K, Estimate]:
-    return {name: _known(estimate) for name, estimate in estimates.items()}
-
-
-def _counted_index(sampled: IndexSample) -> IndexSample:
-    return replace(
-        sampled,
-        top_share=_exact(sampled.top_share),
-        sparse=_exact(sampled.sparse),
-        dated=_exact(sampled.dated),
-        unpadded=_exact(sampled.unpadded),
-        composed={
-            name: (names, _known(share)) for name, (names, share) in sampled.composed.items()
-        },
-    )
+def _exact(value: Any) -> Any:
+    """Return a value in which each estimate, at any depth, is an exact count."""
+    if isinstance(value, Estimate):
+        return Estimate.exactly(value.value, value.n, METHOD)
+    if isinstance(value, Mapping):
+        return {name: _exact(member) for name, member in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_exact, value))
+    if is_dataclass(value):
+        members = {field.name: _exact(getattr(value, field.name)) for field in fields(value)}
+        return replace(value, **members)  # type: ignore[type-var]
+    return value

@@ -10,14 +10,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from keyhop.dynamodb.values import Item, Key, size_of
-from keyhop.report.candidates.template import LEAST_MILLISECONDS, Candidate
+from keyhop.report.candidates import Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Shown
-from keyhop.report.forms import EPOCHS, KeyForm, is_ahead, kind_in, widths_of
-from keyhop.report.shown import Shower
+from keyhop.report.facts_json import from_json, to_json
+from keyhop.report.forms import EPOCHS, KeyForm, Shower, is_ahead, kind_in, widths_of
+from keyhop.template import LEAST_MILLISECONDS
 
 ROW = "row"
 TYPE_NAMES = frozenset(
@@ -97,7 +97,7 @@ class Observation:
         return cls(
             bytes=size_of(item),
             names=tuple(sorted(item)[:MOST_NAMES]),
-            weight=weight,
+            weight=round(weight, 6),  # in as few digits as matter, as there are thousands
             tag=kind_in(sort["S"]) if "S" in sort else "",
             widths=_widths_of(item, looking),
             dates=_dates_of(item, looking),
@@ -117,51 +117,6 @@ class Observation:
                 None if key is None else looking.shower.digest({"candidate": {"S": key}})
                 for key in (candidate.of(item) for candidate in looking.candidates)
             ),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields with a value, under short names, as there are thousands."""
-        state: dict[str, Any] = {"b": self.bytes, "a": list(self.names)}
-        if self.weight != 1.0:
-            state["w"] = round(self.weight, 6)
-        if self.tag:
-            state["t"] = self.tag
-        if self.widths:
-            state["d"] = {name: [list(place) for place in at] for name, at in self.widths.items()}
-        if self.dates:
-            state["y"] = dict(self.dates)
-        if self.words:
-            state["k"] = dict(self.words)
-        if self.ttl is not None:
-            state["l"] = self.ttl
-        if self.entries:
-            state["i"] = dict(self.entries)
-        if self.composed:
-            state["j"] = {index: dict(keys) for index, keys in self.composed.items()}
-        if self.candidates:
-            state["c"] = list(self.candidates)
-        return state
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Observation":
-        return cls(
-            state["b"],
-            tuple(state["a"]),
-            state.get("w", 1.0),
-            state.get("t", ""),
-            {
-                name: tuple((place, width) for place, width in places)
-                for name, places in state.get("d", {}).items()
-            },
-            state.get("y", {}),
-            state.get("k", {}),
-            state.get("l"),
-            state.get("i", {}),
-            {
-                index: {name: tuple(names) for name, names in keys.items()}
-                for index, keys in state.get("j", {}).items()
-            },
-            tuple(state.get("c", ())),
         )
 
 
@@ -255,36 +210,6 @@ class CollectionRow:
     orphan: bool | None = None
     times: tuple[float, float] | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as plain JSON with short names."""
-        return {
-            "k": self.key,
-            "f": self.form.to_json(),
-            "n": self.items,
-            "e": self.whole,
-            **({"l": self.length.to_json()} if self.length else {}),
-            **({"p": self.orphan} if self.orphan is not None else {}),
-            **({"t": list(self.times)} if self.times else {}),
-            **(
-                {"o": [observation.to_json() for observation in self.observations]}
-                if self.observations
-                else {}
-            ),
-        }
-
-    @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "CollectionRow":
-        return cls(
-            state["k"],
-            KeyForm.from_json(state["f"]),
-            state["n"],
-            state["e"],
-            Estimate.from_json(state["l"]) if "l" in state else None,
-            tuple(map(Observation.from_json, state.get("o", ()))),
-            state.get("p"),
-            (state["t"][0], state["t"][1]) if "t" in state else None,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
@@ -332,39 +257,16 @@ Row = SegmentRow | DrawRow
 
 def to_key(row: Row) -> Key:
     """Return a row in the form of a key, as jobs store rows."""
-    state: dict[str, Any]
-    if isinstance(row, SegmentRow):
-        state = {
-            "segment": row.number,
-            "probed": row.probed,
-            "collections": [collection.to_json() for collection in row.collections],
-        }
-    else:
-        state = {
-            "index": row.index,
-            "segment": row.number,
-            "of": row.segments,
-            "whole": row.whole,
-            "keys": dict(row.keys),
-            "entries": dict(row.entries),
-        }
+    state = [isinstance(row, SegmentRow), to_json(row, compact=True)]
     return {ROW: {"S": json.dumps(state, separators=(",", ":"), ensure_ascii=False)}}
 
 
 def from_key(key: Key) -> Row:
     """Reverse `to_key`."""
-    state = json.loads(key[ROW]["S"])
-    if "index" in state:
-        return DrawRow(
-            state["index"],
-            state["segment"],
-            state["of"],
-            state["whole"],
-            state["keys"],
-            state["entries"],
-        )
-    collections = tuple(map(CollectionRow.from_json, state["collections"]))
-    return SegmentRow(state["segment"], state["probed"], collections)
+    is_segment, state = json.loads(key[ROW]["S"])
+    if is_segment:
+        return from_json(SegmentRow, state, compact=True)
+    return from_json(DrawRow, state, compact=True)
 
 
 def is_type_name(name: str) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from random import Random
 from typing import Any
 
 from keyhop.dynamodb.units import WRITE_UNIT_BYTES
@@ -20,7 +19,7 @@ from keyhop.dynamodb.values import Key, TypedValue, canonical, same, size_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import KeyTraffic, Shown, StreamFacts
 from keyhop.report.forms import dates_of
-from keyhop.report.statistics.order import kendall, spearman
+from keyhop.report.statistics.order import Reservoir, kendall, spearman
 from keyhop.report.statistics.shares import share_of
 
 Record = Mapping[str, Any]
@@ -136,23 +135,6 @@ class _First:
 
 
 @dataclass(slots=True)
-class _Firsts:
-    """A uniform sample of keys, of which each is offered once."""
-
-    kept: list[_First] = field(default_factory=list)
-    _offered: int = 0
-    _chance: Random = field(default_factory=lambda: Random(0))
-
-    def offer(self, first: _First) -> None:
-        """Keep a key, perhaps instead of another one."""
-        self._offered += 1
-        if len(self.kept) < SAMPLED:
-            self.kept.append(first)
-        elif (chosen := self._chance.randrange(self._offered)) < SAMPLED:
-            self.kept[chosen] = first
-
-
-@dataclass(slots=True)
 class Transitions:
     """The transitions between short texts by attribute, as hashes."""
 
@@ -209,8 +191,8 @@ class Traffic:
     _shards: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[int, str]] = field(default_factory=Counter)
     _transitions: Transitions = field(default_factory=Transitions)
-    _inserted: _Firsts = field(default_factory=_Firsts)
-    _written: _Firsts = field(default_factory=_Firsts)
+    _inserted: Reservoir[_First] = field(default_factory=lambda: Reservoir(SAMPLED))
+    _written: Reservoir[_First] = field(default_factory=lambda: Reservoir(SAMPLED))
 
     def take(self, record: Record, shard: str = "") -> None:
         """Add a record, of which only the key is kept."""
@@ -349,7 +331,7 @@ class Traffic:
 
     def _tau(self) -> Estimate | None:
         """Return the correlation of number and time, if most keys end in a number."""
-        inserted = self._inserted.kept
+        inserted = self._inserted
         numbers = [(new, number_of(new.value)) for new in inserted]
         pairs = [(new, float(number)) for new, number in numbers if number is not None]
         if 2 * len(pairs) < len(inserted):
@@ -362,7 +344,7 @@ class Traffic:
 
         A backfill changes items, and a purge deletes them: neither inserts any.
         """
-        chosen = sorted(self._written.kept, key=lambda first: first.number)
+        chosen = sorted(self._written, key=lambda first: first.number)
         step = max(1, len(chosen) // PLACED)
         places = [(first, place(self._key(first.value))) for first in chosen[::step][:PLACED]]
         pairs = [(first, at) for first, at in places if at is not None]

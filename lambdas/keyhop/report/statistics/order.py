@@ -1,14 +1,34 @@
-"""Rank correlations, and the density of numeric keys."""
+"""Rank correlations, samples of a stream for them, and the density of numeric keys."""
 
 import math
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
 
 from keyhop.report.estimate import Estimate
 from keyhop.scan.statistics import Z
 
 FEWEST = 5
+
+T = TypeVar("T")
+
+
+class Reservoir(list[T]):
+    """A uniform sample of at most `most` of the values that were offered."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most, self._offered, self._chance = most, 0, Random(0)
+
+    def offer(self, value: T) -> None:
+        """Keep a value, perhaps instead of another one."""
+        self._offered += 1
+        if len(self) < self._most:
+            self.append(value)
+        elif (chosen := self._chance.randrange(self._offered)) < self._most:
+            self[chosen] = value
 
 
 def kendall(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from keyhop.report.candidates.template import candidate
+from keyhop.report.candidates import candidate
 
 from testing.databases import Database
 from tests.integration.report.sample.tables import collections, sampled

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from keyhop.report.candidates.evaluate import evaluated, kind_of, reads_by_kind
-from keyhop.report.candidates.template import candidate
+from keyhop.report.candidates import candidate, evaluated, kind_of, reads_by_kind
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     Absent,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from keyhop.report.candidates.sampled import Tally
+from keyhop.report.candidates import Tally
 from keyhop.report.facts import CandidateSample
 
 from testing.marks import prove

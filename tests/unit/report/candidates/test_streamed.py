@@ -5,8 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from keyhop.report.candidates.streamed import BURST_SECONDS, RATE, Listener, Streamed, listening
-from keyhop.report.candidates.template import candidate
+from keyhop.report.candidates import BURST_SECONDS, RATE, Listener, Streamed, candidate, listening
 
 from testing.marks import prove
 from testing.partitions import Partitions

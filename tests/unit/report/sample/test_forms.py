@@ -1,6 +1,7 @@
 """What is seen of a key's text, and what is not."""
 
 import pytest
+from keyhop.report.facts_json import from_json, to_json
 from keyhop.report.forms import KeyForm, is_ahead, kind_in, tag_of, widths_of
 
 
@@ -89,7 +90,7 @@ def test_of_a_long_number_only_the_beginning_is_kept() -> None:
 def test_a_form_survives_json() -> None:
     for value in ({"S": "A#2024-01-02"}, {"S": "x9"}, {"N": "5"}, {"B": b"1"}):
         form = KeyForm.of(value)
-        assert KeyForm.from_json(form.to_json()) == form
+        assert from_json(KeyForm, to_json(form)) == form
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 from keyhop.report.estimate import Estimate
-from keyhop.report.facts_json import sample_json, sample_of
+from keyhop.report.facts import SampleFacts
+from keyhop.report.facts_json import from_json, to_json
 from keyhop.report.forms import KeyForm
 from keyhop.report.sample.drawing import Population
 from keyhop.report.sample.gather import gather
@@ -258,7 +259,7 @@ def test_rows_and_facts_survive_json() -> None:
     ]
     assert [from_key(to_key(row)) for row in rows] == rows
     facts = gather(rows, Population(5, 120, ttl="t", indexes={"by": 40}), 12.5, 120)
-    assert sample_of(sample_json(facts)) == facts
+    assert from_json(SampleFacts, to_json(facts)) == facts
 
 
 def test_candidate_keys_are_told_of_by_their_templates() -> None:
@@ -270,4 +271,4 @@ def test_candidate_keys_are_told_of_by_their_templates() -> None:
     assert even.largest.low <= 0.2 <= even.largest.high
     assert none.coverage.low == 0
     assert none.coverage.high < 0.02 + facts.unrepresented.high  # type: ignore[union-attr]
-    assert sample_of(sample_json(facts)).candidates == facts.candidates
+    assert from_json(SampleFacts, to_json(facts)).candidates == facts.candidates

@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from keyhop.report.facts_json import from_json, to_json
+from keyhop.report.forms import Shower
 from keyhop.report.sample.rows import Looking, Observation, is_type_name
-from keyhop.report.shown import Shower
 
 DAY = 86_400
 NOW = 1_800_000_000.0
@@ -52,10 +53,10 @@ def test_no_value_is_in_what_is_written_down() -> None:
     seen = Observation.of(
         item(city={"S": "canary"}, at={"N": "271828"}, data={"S": "canary"}), LOOKING, 2.5
     )
-    written = json.dumps(seen.to_json())
+    written = json.dumps(to_json(seen, compact=True))
     assert "canary" not in written
     assert "271828" not in written
-    assert Observation.from_json(json.loads(written)) == seen
+    assert from_json(Observation, json.loads(written), compact=True) == seen
 
 
 @pytest.mark.parametrize("name", ["type", "Type", "entity_type", "__typename", "#type", "kind"])
@@ -105,6 +106,11 @@ def test_a_key_of_an_index_that_joins_other_attributes(
     }
     observation = Observation.of(item, LOOKING_AT_GSI1)
     assert observation.composed.get("GSI1", {}).get("GSI1SK", ()) == expected
-    assert Observation.from_json(json.loads(json.dumps(observation.to_json()))) == observation
+    assert (
+        from_json(
+            Observation, json.loads(json.dumps(to_json(observation, compact=True))), compact=True
+        )
+        == observation
+    )
     del item["GSI1SK"]
     assert Observation.of(item, LOOKING_AT_GSI1).composed == {}

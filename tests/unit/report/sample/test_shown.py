@@ -1,6 +1,6 @@
 """How keys are written."""
 
-from keyhop.report.shown import Shower
+from keyhop.report.forms import Shower
 
 KEY = {"pk": {"S": "USER#ada"}}
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from keyhop.report.candidates.streamed import Write, replay
+from keyhop.report.candidates import Write, replay
 
 from testing.partitions import Partitions
 
