@@ -36,6 +36,8 @@ from keyhop.sharding.key.protocol import (
 )
 from keyhop.sharding.key.shards import Phase, Shards
 
+from testing.worlds import Numbers
+
 Content = tuple[str, ...]
 """What puts and updates have left in the item; empty: there is none."""
 NOTHING: Content = ()
@@ -157,7 +159,8 @@ class Rules:
     losing: bool = False
     repeated: bool = False
     consulted: set[int] = field(default_factory=set, init=False)
-    _steps: dict[Any, Any] = field(default_factory=dict, init=False)
+    _number: Numbers = field(default_factory=Numbers, init=False)
+    _known: dict[Any, Any] = field(default_factory=dict, init=False)
 
     def place(self, count: int) -> int:
         self.consulted.add(count)
@@ -165,71 +168,82 @@ class Rules:
 
     def explore(self, world: World, most: int = 3_000_000) -> tuple[int, list[World]]:
         """How many worlds can come of it, and some of those in which a promise is broken."""
-        seen, waiting, wrong = {world}, [world], []
+        state, *actors = world
+        first = (self._number(state), *(tuple(map(self._number, alike)) for alike in actors))
+        seen, waiting, wrong = {first}, [first], []
         while waiting and len(wrong) < 20:
-            here = waiting.pop()
-            for there, is_right in self._nexts(here):
+            for there, is_right in self._nexts(waiting.pop()):
                 if not is_right:
                     wrong.append(there)
                 elif there not in seen:
                     seen.add(there)
                     waiting.append(there)
             assert len(seen) < most, "the scenario is too large"
-        return len(seen), wrong
+        value = self._number.values.__getitem__
+        return len(seen), [
+            World(value(w[0]), *(tuple(map(value, a)) for a in w[1:])) for w in wrong
+        ]
 
-    def _nexts(self, world: World) -> Iterator[tuple[World, bool]]:
-        """All worlds that are one step away, and whether all promises are kept in them."""
+    def _nexts(self, world: Any) -> Iterator[tuple[Any, bool]]:
+        """All worlds that are one step away, and whether all promises are kept in them.
+
+        Worlds are numbers here: of a state, and of those who stand in it.
+        """
         state, writers, readers, movers = world
-        if self._may_advance(state):
-            yield self._advanced(world), True
-        for number, writer in enumerate(writers):
-            if not writer.script and not writer.flying:
+        once = self._once
+        after = once(self._advanced, state)
+        if after is not None:
+            still = tuple(once(self._still, after, writer) for writer in writers)
+            kept = tuple(sorted(once(self._kept, after, reader) for reader in readers))
+            moving = tuple(sorted(once(self._moving, after, mover) for mover in movers))
+            yield (after, still, kept, moving), True
+        for place, writer in enumerate(writers):
+            for after, stands, has_written in once(self._written, state, writer):
+                others = (*writers[:place], stands, *writers[place + 1 :])
+                legal = readers
+                if has_written:
+                    legal = tuple(sorted(once(_with_legal, after, reader) for reader in readers))
+                yield (after, others, legal, movers), once(_is_right, after)
+        for place, reader in enumerate(readers):
+            if reader in readers[:place]:
                 continue
-            for after, stands, has_written in self._steps_of(self._written, state, writer):
-                others = (*writers[:number], stands, *writers[number + 1 :])
-                legal = _with_legal(readers, after.content) if has_written else readers
-                yield World(after, others, legal, movers), _is_right(after)
-        for number, reader in enumerate(readers):
-            if not reader.reads or reader in readers[:number]:
+            for stands, is_legal in once(self._read, state, reader):
+                others = tuple(sorted((*readers[:place], stands, *readers[place + 1 :])))
+                yield (state, writers, others, movers), is_legal
+        for place, mover in enumerate(movers):
+            if mover in movers[:place]:
                 continue
-            for stands, is_legal in self._steps_of(self._read, state, reader):
-                others = tuple(sorted((*readers[:number], stands, *readers[number + 1 :])))
-                yield World(state, writers, others, movers), is_legal
-        for number, mover in enumerate(movers):
-            if mover in movers[:number]:
-                continue
-            for after, stands in self._steps_of(self._moved, state, mover):
-                others = tuple(sorted((*movers[:number], stands, *movers[number + 1 :])))
-                yield World(after, writers, readers, others), _is_right(after)
+            for after, stands in once(self._moved, state, mover):
+                others = tuple(sorted((*movers[:place], stands, *movers[place + 1 :])))
+                yield (after, writers, readers, others), once(_is_right, after)
 
-    def _steps_of(
-        self, steps: Callable[[State, Any], Iterator[Any]], state: State, who: Any
-    ) -> tuple[Any, ...]:
-        """What somebody may do next, worked out once for all worlds in which he may."""
-        case = (type(who), state, who)
-        following = self._steps.get(case)
-        if following is None:
-            following = self._steps[case] = tuple(steps(state, who))
-        return following
+    def _once(self, work: Callable[..., Any], *numbers: int) -> Any:
+        """What comes of values, worked out once for all worlds with them; numbers for values."""
+        case = (work.__name__, numbers)
+        known = self._known.get(case)
+        if known is None:
+            result = work(*(self._number.values[number] for number in numbers))
+            if isinstance(result, Iterator):
+                known = tuple(tuple(map(self._numbered, step)) for step in result)
+            else:
+                known = self._numbered(result)
+            self._known[case] = known
+        return known
 
-    def _may_advance(self, state: State) -> bool:
+    def _numbered(self, result: Any) -> Any:
+        return self._number(result) if isinstance(result, tuple) else result
+
+    def _advanced(self, state: State) -> State | None:
         if state.now + 1 >= len(self.path):
-            return False
+            return None
         shards, following = self.path[state.now : state.now + 2]
         must_be_empty = Phase.MOVED in (shards.phase, following.phase)
-        return not (must_be_empty and any(state.copies[shards.writable :]))
+        if must_be_empty and any(state.copies[shards.writable :]):
+            return None
+        return state._replace(now=state.now + 1)
 
-    def _advanced(self, world: World) -> World:
-        state = world.state._replace(now=world.state.now + 1)
-        oldest = self._oldest(state.now) - self.eager
-        return World(
-            state,
-            tuple(self._still(writer, oldest) for writer in world.writers),
-            tuple(sorted(self._kept(reader, oldest) for reader in world.readers)),
-            tuple(sorted(m if m.known >= oldest else Mover() for m in world.movers)),
-        )
-
-    def _still(self, writer: Writer, oldest: int) -> Writer:
+    def _still(self, after: State, writer: Writer) -> Writer:
+        oldest = self._oldest(after.now) - self.eager
         if writer.flying and writer.flying[2] < oldest:
             writer = writer._replace(flying=())
         if not writer.script:
@@ -248,8 +262,11 @@ class Rules:
     def _is_settled(self, now: int) -> bool:
         return self.path[now].last_updated == self.path[now - 1].last_updated
 
-    def _kept(self, reader: Reader, oldest: int) -> Reader:
-        if reader.known >= oldest or not reader.reads:
+    def _moving(self, after: State, mover: Mover) -> Mover:
+        return mover if mover.known >= self._oldest(after.now) - self.eager else Mover()
+
+    def _kept(self, after: State, reader: Reader) -> Reader:
+        if reader.known >= self._oldest(after.now) - self.eager or not reader.reads:
             return reader
         forgets = self.forgetful or reader.gets
         return reader._replace(known=BEGIN, seen=() if forgets else reader.seen, missed=0)
@@ -393,6 +410,8 @@ class Rules:
         return protocol.order_of_reading(self.path[known], self.placement)
 
     def _read(self, state: State, reader: Reader) -> Iterator[tuple[Reader, bool]]:
+        if not reader.reads:
+            return
         begun = reader.legal or (state.content,)
         if reader.gets:
             for known in self._fresh(state, reader.known):
@@ -476,16 +495,11 @@ def _is_right(state: State) -> bool:
     return copies == ([state.content] if state.content else [])
 
 
-def _with_legal(readers: tuple[Reader, ...], content: Content) -> tuple[Reader, ...]:
-    """Readers who have begun may report the content, too."""
-    return tuple(
-        sorted(
-            r._replace(legal=tuple(sorted((*r.legal, content))))
-            if r.legal and content not in r.legal
-            else r
-            for r in readers
-        )
-    )
+def _with_legal(state: State, reader: Reader) -> Reader:
+    """A reader who has begun may report the content, too."""
+    if not reader.legal or state.content in reader.legal:
+        return reader
+    return reader._replace(legal=tuple(sorted((*reader.legal, state.content))))
 
 
 def _reported(
