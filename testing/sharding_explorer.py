@@ -36,7 +36,7 @@ from keyhop.sharding.key.protocol import (
 )
 from keyhop.sharding.key.shards import Phase, Shards
 
-from testing.worlds import Numbers
+from testing.worlds import Numbers, with_broken
 
 Content = tuple[str, ...]
 """What puts and updates have left in the item; empty: there is none."""
@@ -170,19 +170,9 @@ class Rules:
         """How many worlds can come of it, and some of those in which a promise is broken."""
         state, *actors = world
         first = (self._number(state), *(tuple(map(self._number, alike)) for alike in actors))
-        seen, waiting, wrong = {first}, [first], []
-        while waiting and len(wrong) < 20:
-            for there, is_right in self._nexts(waiting.pop()):
-                if not is_right:
-                    wrong.append(there)
-                elif there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-            assert len(seen) < most, "the scenario is too large"
+        count, wrong = with_broken(first, self._nexts, most)
         value = self._number.values.__getitem__
-        return len(seen), [
-            World(value(w[0]), *(tuple(map(value, a)) for a in w[1:])) for w in wrong
-        ]
+        return count, [World(value(w[0]), *(tuple(map(value, a)) for a in w[1:])) for w in wrong]
 
     def _nexts(self, world: Any) -> Iterator[tuple[Any, bool]]:
         """All worlds that are one step away, and whether all promises are kept in them.
