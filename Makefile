@@ -63,16 +63,18 @@ ALONE := env -u AWS_PROFILE -u AWS_DEFAULT_PROFILE -u AWS_SESSION_TOKEN -u AWS_E
 test: setup .cache/iam/.ready
 	$(ALONE) $(BIN)/python -m pytest tests -m "not prove and not prove_long" --durations=10
 
-# Other examples each time; `make prove SEED=...` draws the same ones again.
+# Other examples each time; the same ones again with the SEED that a failure prints.
 PROVE = seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "The examples are those of SEED=$$seed"; \
-	$(ALONE) $(BIN)/python -m pytest tests --hypothesis-profile=new --hypothesis-seed=$$seed --durations=10
+	$(ALONE) $(BIN)/python -m pytest tests --hypothesis-profile=new --hypothesis-seed=$$seed --durations=10 \
+		$(REPEAT) -m "$(1)" \
+	|| { status=$$?; echo "Repeat what failed: make $@ SEED=$$seed REPEAT=--last-failed"; exit $$status; }
 
 prove: setup .cache/iam/.ready
-	@$(PROVE) -m "prove or (hypothesis and not prove_long)"
+	@$(call PROVE,prove or (hypothesis and not prove_long))
 
 prove-long: setup .cache/iam/.ready
-	@$(PROVE) -m prove_long
+	@$(call PROVE,prove_long)
 
 live: .venv/.ready
 	$(BIN)/python -m tests.live.run

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from keyhop.sharding.key.counting import is_folded, is_stranded, reads_of, shards_to_add
 from keyhop.sharding.key.shards import Phase, Shards
 
+from testing.worlds import with_broken
+
 Part = tuple[str, ...]
 """The adds in a shard; empty: there is no item."""
 BEGIN = -1
@@ -83,16 +85,12 @@ class Rules:
 
     def explore(self, world: World, most: int = 2_000_000) -> tuple[int, list[World]]:
         """How many worlds can come of it, and some of those in which a promise is broken."""
-        seen, waiting, wrong = {world}, [world], []
-        while waiting and len(wrong) < 20:
-            for there, is_right in self._nexts(waiting.pop()):
-                if not (is_right and self._is_right(there)):
-                    wrong.append(there)
-                elif there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-            assert len(seen) < most, "the scenario is too large"
-        return len(seen), wrong
+
+        def steps(here: World) -> Iterator[tuple[World, bool]]:
+            for there, is_right in self._nexts(here):
+                yield there, is_right and self._is_right(there)
+
+        return with_broken(world, steps, most)
 
     def _is_right(self, world: World) -> bool:
         """Each add that was acknowledged lies where readers look, and none is there too often."""

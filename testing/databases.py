@@ -61,6 +61,8 @@ BY_DAY: dict[str, Any] = {
     ],
 }
 """What `Database.create` takes for an index of attribute `day`."""
+CANARY_KEY, CANARY_VALUE = "canary-key-7f3a", "canary-value-91cc"
+"""One item of a table holds them, and nothing that is shown of the table may."""
 
 
 def partition_value(type_: str, number: int) -> Any:

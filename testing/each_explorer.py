@@ -12,6 +12,8 @@ from keyhop.each.outcomes import GONE, GUARDED, PUT
 from keyhop.each.protocol import FOUND, Answer, Call, Course
 from keyhop.each.protocol import Rules as Given
 
+from testing.worlds import reachable
+
 OURS, EQUAL, OTHER = "ours", "a user's, equal", "a user's"
 """What is in our place. Courses cannot tell the first two from each other, unless contents tell."""
 
@@ -92,23 +94,13 @@ class Rules:
 
     def explore(self, world: World, most: int = 3_000_000) -> tuple[int, list[World]]:
         """How many worlds can come of it, and those of them at rest, or harmed."""
-        first = world.noted()
-        seen = {first}
-        waiting = [first]
-        ends = []
-        while waiting:
-            here = waiting.pop()
-            if here.is_at_rest or here.harm:
-                ends.append(here)
-                if here.harm:
-                    continue
-            for there in self.nexts(here):
-                there = there.noted()
-                if there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-            assert len(seen) <= most
-        return len(seen), ends
+
+        def nexts(here: World) -> Iterator[World]:
+            if not here.harm:
+                yield from (there.noted() for there in self.nexts(here))
+
+        worlds = [*reachable(world.noted(), nexts, most)]
+        return len(worlds), [one for one in worlds if one.is_at_rest or one.harm]
 
     def nexts(self, world: World) -> Iterator[World]:
         """All worlds that are one step away."""

@@ -14,6 +14,8 @@ from typing import Any
 from keyhop.key_index import protocol
 from keyhop.key_index.protocol import Call, Place, shown_by
 
+from testing.worlds import reachable
+
 SENTINEL = "!"
 INSERT, OTHER, CHANGED, WALKED = "I", "R", "M", "W"
 """Records: of a user's insert; of a change of the item in the sentinel's place; and all others.
@@ -113,18 +115,8 @@ class Rules:
 
     def explore(self, world: World) -> tuple[int, list[World]]:
         """How many worlds can come of it, and those of them that are quiet but not right."""
-        seen = {world}
-        waiting = [world]
-        wrong = []
-        while waiting:
-            here = waiting.pop()
-            if here.is_quiet and not here.is_right:
-                wrong.append(here)
-            for there in self.nexts(here):
-                if there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-        return len(seen), wrong
+        worlds = [*reachable(world, self.nexts)]
+        return len(worlds), [one for one in worlds if one.is_quiet and not one.is_right]
 
     def wander(self, world: World, chance: random.Random) -> World:
         """One history, chosen at random, to its end."""

@@ -56,6 +56,7 @@ from testing.life_cycle_world import (
     told_of,
     written,
 )
+from testing.worlds import reachable
 
 
 @dataclass(frozen=True)
@@ -79,15 +80,7 @@ class Rules:
 
     def explore(self, world: World, most: int = 5_000_000) -> int:
         """How many worlds can come of it; raises AssertionError with the first that is wrong."""
-        seen = {world}
-        waiting = [world]
-        while waiting:
-            for there in self.nexts(waiting.pop()):
-                if there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-            assert len(seen) <= most
-        return len(seen)
+        return sum(1 for _ in reachable(world, self.nexts, most))
 
     def nexts(self, world: World) -> Iterator[World]:
         """All worlds that are one call away; each is looked at."""

@@ -23,6 +23,7 @@ from keyhop.sharding.store.requests import Requests
 from keyhop.sharding.store.table_item import TableItem
 
 from testing.life_cycle_fakes import Calls, Pause
+from testing.worlds import with_broken
 
 Call = Callable[["World"], tuple["World", Any]]
 TABLE, METADATA = "t", "t-shards"
@@ -257,22 +258,18 @@ class Rules:
     def explore(self, most: int = 2_000_000) -> tuple[int, list[str]]:
         """How many worlds can come of it, and some of what goes wrong in them."""
         begin = World(tuple(Actor() for _ in self.programs), conditional=self.conditional)
-        seen, waiting, wrong = {begin}, [begin], list[str]()
-        while waiting and len(wrong) < 20:
-            here = waiting.pop()
+
+        def steps(here: World) -> Iterator[tuple[World | str, bool]]:
             for number in range(len(here.actors)):
                 try:
                     there = self._stepped(here, number)
                     if there is not None:
                         self.check(there)
+                        yield there, True
                 except AssertionError as error:
-                    wrong.append(f"{error} in {here}")
-                    continue
-                if there is not None and there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-            assert len(seen) < most, "the scenario is too large"
-        return len(seen), wrong
+                    yield f"{error} in {here}", False
+
+        return with_broken(begin, steps, most)
 
     def _stepped(self, world: World, number: int) -> World | None:
         """After the next request of somebody; None if there is none, or not yet."""

@@ -1,6 +1,7 @@
 """What explorers share: all worlds that can be reached, each looked at once."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import takewhile
 from typing import Any, TypeVar
 
 W = TypeVar("W", bound=Hashable)
@@ -24,25 +25,48 @@ class Numbers:
         return number
 
 
-def explored(
-    first: W,
-    nexts: Callable[[W], Iterable[W]],
-    is_right: Callable[[W], bool],
-    most: int = MOST_WORLDS,
-) -> tuple[int, W | None]:
-    """How many worlds there are, and one that is wrong; None if none is."""
-    seen = {first}
-    waiting = [first]
+def reachable(first: W, nexts: Callable[[W], Iterable[W]], most: int = MOST_WORLDS) -> Iterator[W]:
+    """Return each world that can come of the first one, once. nexts: those that are a step away."""
+    seen, waiting = {first}, [first]
     while waiting:
         here = waiting.pop()
-        if not is_right(here):
-            return len(seen), here
+        yield here
         for there in nexts(here):
             if there not in seen:
                 seen.add(there)
                 waiting.append(there)
-        assert len(seen) <= most
-    return len(seen), None
+        assert len(seen) <= most, "the scenario is too large"
+
+
+def explored(
+    first: W, nexts: Callable[[W], Iterable[W]], is_right: Callable[[W], bool]
+) -> tuple[int, W | None]:
+    """How many worlds there are, and one that is wrong; None if none is."""
+    for count, world in enumerate(reachable(first, nexts), 1):
+        if not is_right(world):
+            return count, world
+    return count, None
+
+
+def with_broken(
+    first: W, steps: Callable[[W], Iterable[tuple[Any, bool]]], most: int
+) -> tuple[int, list[Any]]:
+    """How many worlds there are, and some in which a promise is broken, from which nobody goes on.
+
+    steps: the worlds that are a step away, and whether all promises are kept in them; for one in
+    which one is broken, a text may stand.
+    """
+    broken: list[Any] = []
+
+    def nexts(world: W) -> Iterator[W]:
+        for there, is_right in steps(world):
+            if is_right:
+                yield there
+            else:
+                broken.append(there)
+
+    some = takewhile(lambda _: len(broken) < 20, reachable(first, nexts, most))
+    return sum(1 for _ in some), broken
 
 
 def with_more(values: tuple[int, ...], more: int) -> tuple[int, ...]:

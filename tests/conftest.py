@@ -3,10 +3,12 @@
 What takes long has the mark `prove`, in whole or for some of its parameters (testing/marks.py).
 """
 
+import gc
 import os
 import tracemalloc  # noqa: F401 - pytest would at the first unclosed socket, where another may come
 import uuid
 from collections.abc import Iterator
+from datetime import date, timedelta
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -25,7 +27,7 @@ from moto.core.botocore_stubber import BotocoreStubber
 from moto.s3.models import S3Backend
 from xdist.scheduler import LoadScopeScheduling
 
-from testing.databases import Database
+from testing.databases import CANARY_KEY, CANARY_VALUE, Database
 from testing.marks import prove
 from testing.s3 import MemoryS3
 from testing.schemas.watch import watching_calls, watching_handlers
@@ -70,6 +72,16 @@ class ByFolder(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
     """xdist's hook."""
     return ByFolder(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from all that was imported and collected, and let it run rarely.
+
+    With its defaults it takes a quarter of the CPU of the tests.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -164,10 +176,26 @@ def database(request: pytest.FixtureRequest) -> Database:
     return Database(request.param, url)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def dynamodb(dynamodb_local_url: str) -> Database:
     """DynamoDB Local."""
     return Database("dynamodb_local", dynamodb_local_url)
+
+
+@pytest.fixture(scope="session")
+def dated(dynamodb: Database) -> str:
+    """A table whose keys are dates, and one that is a canary; tests only read it."""
+    name = f"t-{uuid.uuid4().hex}"
+    dynamodb.create(name)
+    items = [
+        {"pk": {"S": f"{date(2025, 1, 1) + timedelta(day)}"}, "sk": {"S": f"{at:04}"}, "data": data}
+        for data in [{"S": "x" * 200}]
+        for day in range(60)
+        for at in range(20)
+    ]
+    canary = {"pk": {"S": CANARY_KEY}, "sk": {"S": "a"}, "data": {"S": CANARY_VALUE}}
+    dynamodb.fill(name, [*items, canary])
+    return name
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from keyhop.cli.main import main
 
+from testing.marks import prove
+
 ROOT = Path(__file__).parents[2]
 
 PAUSING = """
@@ -29,10 +31,10 @@ runpy.run_module("keyhop", run_name="__main__", alter_sys=True)
 
 MOMENTS = [
     "keyhop.cli.main",
-    "click",
+    prove("click"),
     "keyhop.cli.each",
-    "keyhop.cli.rekey",
-    "keyhop.cli.keys_actions",
+    prove("keyhop.cli.rekey"),
+    prove("keyhop.cli.keys_actions"),
     "botocore.session",
 ]
 """Imports, from the first one after the entry point to those of the command's own actions."""

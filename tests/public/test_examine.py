@@ -2,7 +2,6 @@
 
 import json
 import re
-from datetime import date, timedelta
 from html import unescape
 from pathlib import Path
 from threading import Event
@@ -13,32 +12,15 @@ import keyhop
 import pytest
 from keyhop.errors import Stopped
 
-from testing.databases import Database
+from testing.databases import CANARY_KEY, CANARY_VALUE, Database
 from testing.databases import keyhop as command
 from testing.servers import LOCAL_CREDENTIALS
 from testing.standin.server import StandIn
-
-CANARY_KEY, CANARY_VALUE = "canary-key-5e2d", "canary-value-88ab"
 
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def dated(dynamodb: Database, table_name: str) -> str:
-    """A table whose partition keys are dates."""
-    dynamodb.create(table_name)
-    days = [date(2025, 1, 1) + timedelta(day) for day in range(60)]
-    items = [
-        {"pk": {"S": day.isoformat()}, "sk": {"S": f"{at:04}"}, "data": {"S": "x" * 200}}
-        for day in days
-        for at in range(20)
-    ]
-    canary = {"pk": {"S": CANARY_KEY}, "sk": {"S": "a"}, "data": {"S": CANARY_VALUE}}
-    dynamodb.fill(table_name, iter([*items, canary]))
-    return table_name
 
 
 def examined(database: Database, table: Any, **more: Any) -> keyhop.Examination:

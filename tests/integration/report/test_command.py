@@ -3,32 +3,14 @@
 import csv
 import json
 import re
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testing.databases import Database, keyhop
+from testing.databases import CANARY_KEY, CANARY_VALUE, Database, keyhop
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
-
-CANARY_KEY, CANARY_VALUE = "canary-key-7f3a", "canary-value-91cc"
-
-
-@pytest.fixture
-def dated(dynamodb: Database, table_name: str) -> str:
-    """A table whose keys are dates, and one that is a canary."""
-    dynamodb.create(table_name)
-    days = [date(2025, 1, 1) + timedelta(day) for day in range(60)]
-    items = [
-        {"pk": {"S": day.isoformat()}, "sk": {"S": f"{at:04}"}, "data": {"S": "x" * 200}}
-        for day in days
-        for at in range(20)
-    ]
-    canary = {"pk": {"S": CANARY_KEY}, "sk": {"S": "a"}, "data": {"S": CANARY_VALUE}}
-    dynamodb.fill(table_name, iter([*items, canary]))
-    return table_name
 
 
 def test_a_page_and_json_are_written_and_a_screen_is_shown(
