@@ -42,7 +42,8 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
         approve=lambda action, look: asked.append((action, look())),
     )
     plan = rekey.plan(template, accept=["unseen"], **DAY)
-    assert (plan.kind, plan.items, [*plan.blocks]) == ("bijective", 30, [])
+    content = plan.to_json()
+    assert (content["class"], content["items"], [*plan.blocks]) == ("bijective", 30, [])
     assert "2026-11-01" in plan.to_text(show_keys=True)
     assert "2026-11-01" not in plan.to_text() + json.dumps(plan.to_json()) + repr(plan)
     with pytest.raises(keyhop.errors.CannotStart, match="begin with plan"):
