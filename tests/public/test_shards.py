@@ -68,7 +68,7 @@ def test_add_list_show_and_drain(place: Place) -> None:
     assert shards.drain("/f", 2).items == 0
     assert len(asked) == 2
     items = place.table().query("/f", consistent=True)
-    assert [int(item["n"]) for item in items] == list(range(40))
+    assert [int(item["n"]) for item in items] == list(range(80))
 
 
 def test_results_show_keys_to_programs_but_not_in_repr(place: Place) -> None:

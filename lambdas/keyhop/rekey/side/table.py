@@ -130,7 +130,8 @@ class SideTable(OwnTable):
             found_version = row.get("version", {}).get("N", "0")
             raise CannotStart(
                 f"The side table {self._table!r} has version {found_version} of its layout, and "
-                f"this Keyhop reads version {VERSION}: use the Keyhop that created it."
+                f"this Keyhop reads version {VERSION}. End the re-key with that version, and "
+                "begin it again with this one."
             )
         return Pair.from_json(json.loads(zlib.decompress(row["deflated"]["B"])))
 
