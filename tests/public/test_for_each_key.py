@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -52,6 +53,21 @@ class Each:
 @pytest.fixture
 def each(dynamodb: Database, table_name: str) -> Each:
     return Each(dynamodb, table_name, SIZES)
+
+
+def test_two_runs_that_begin_in_one_second_have_two_directories(
+    each: Each, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strftime = time.strftime
+    monkeypatch.setattr(
+        time, "strftime", lambda form, *at: strftime(form, *at) if at else "20261127-120000"
+    )
+    first, second = each(put=ITEM), each(put=ITEM)
+    assert {first.output, second.output} == {
+        f"each-{each.name}-20261127-120000",
+        f"each-{each.name}-20261127-120000-2",
+    }
+    assert second.outcomes == {"there": len(each.keys)}
 
 
 def test_put_into_each_collection_and_undone(each: Each) -> None:

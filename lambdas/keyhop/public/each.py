@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import chain, count
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -244,10 +245,12 @@ def for_each_key(
 
 
 def directory_of(table: str, undo: str | Path | None) -> Path:
-    """Return the directory of a new run that was given none."""
+    """Return the directory of a new run that was given none; it does not exist yet."""
     if undo is not None:
         return Path(undo) / UNDO
-    return Path(f"each-{table}-{time.strftime('%Y%m%d-%H%M%S')}")
+    name = f"each-{table}-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(path for path in map(Path, names) if not path.exists())
 
 
 class _Run:
@@ -322,7 +325,10 @@ class _Run:
             sentinels_of = self._record.sentinels_of
             self._effect = checked_effect(self._connection, self._table, options, sentinels_of)
         if not self._makes_list and self._list_manifest() is None:
-            raise CannotStart(f"{self._list} holds no finished run: give the directory of one.")
+            raise CannotStart(
+                f"{self._list} holds no finished run: give the directory of one. An unfinished "
+                "run can be continued first."
+            )
 
     def _list_manifest(self) -> dict[str, Any] | None:
         return Journal(Directory(self._list)).manifest() if self._list.is_dir() else None
