@@ -32,8 +32,8 @@ runpy.run_module("keyhop", run_name="__main__", alter_sys=True)
 MOMENTS = [
     "keyhop.cli.main",
     prove("click"),
-    "keyhop.cli.each",
-    prove("keyhop.cli.rekey"),
+    "keyhop.cli.keys",
+    prove("keyhop.cli.options"),
     prove("keyhop.cli.keys_actions"),
     "botocore.session",
 ]

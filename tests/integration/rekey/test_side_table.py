@@ -80,7 +80,7 @@ def test_a_side_table_of_another_layout_is_refused(
         UpdateExpression="SET version = :other",
         ExpressionAttributeValues={":other": {"N": "2"}},
     )
-    with pytest.raises(CannotStart, match=r"version 2 of its layout, .* use the Keyhop that"):
+    with pytest.raises(CannotStart, match=r"version 2 of its layout, .* End the re-key with that"):
         side.plan()
 
 

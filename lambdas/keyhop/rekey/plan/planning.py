@@ -281,7 +281,7 @@ def _what(plan: RekeyPlan) -> Iterator[tuple[str, str]]:
         yield (
             "hot new key",
             f"{first['share']:.0%} of items get one partition key: it throttles from "
-            f"{first['most_write_units']:,.0f} writes a second of the table on; "
+            f"{counted(round(first['most_write_units']), 'write')} a second of the table on; "
             f"shard:{first['shards']} in its template spreads it{more}",
         )
     for name, of_index in content["indexes"].items():
