@@ -101,7 +101,7 @@ def test_shards_are_added_only_by_all_of_its_rules(
     action, following = decide(policy, known, hot(policy, hits, accepted), known_for, counted_for)
     if action is Action.GROW:
         assert hits >= policy.threshold
-        assert known.phase in (Phase.STEADY, Phase.OPENED, Phase.OPENED)
+        assert known.phase in (Phase.STEADY, Phase.OPENED)
         assert counted_for >= policy.cooldown
         assert known_for >= known.settle
         assert known.number < following <= min(policy.most, 32 * known.number)

@@ -38,6 +38,7 @@ STYLES = {
     "medium": "yellow",
     "low": "cyan",
     "info": "blue",
+    "body": "",
     "unknown": "magenta",
     "clear": "green",
     "command": "bold",

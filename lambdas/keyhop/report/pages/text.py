@@ -10,10 +10,13 @@ from keyhop.report.findings import LOOKED, SEVERITIES, Finding, Report, worst_fi
 from keyhop.report.pages.baseline import Differences
 from keyhop.report.pages.markup import printable
 
-Tone = Literal["title", "high", "medium", "low", "info", "unknown", "clear", "command", "quiet"]
+Tone = Literal[
+    "title", "high", "medium", "low", "info", "body", "unknown", "clear", "command", "quiet"
+]
 """The kind of a line, for which the command has a style."""
 
 SHORT = {"high": "HIGH", "medium": "MED", "low": "LOW", "info": "INFO"}
+RULES = "What each rule means: keyhop help docs/reference/report-rules.md"
 ENDLESS = 10_000
 WIDEST = 120
 """Up to this width the last column is at the right edge."""
@@ -30,10 +33,9 @@ class Line:
 
 
 def summary(report: Report, width: int = 100) -> list[Line]:
-    """Return a summary of the report.
+    """Return a summary of the report. JSON and page have all evidence and all steps of the advice.
 
-    A finding that does not fit ends with an ellipsis: JSON and page have the whole text. `width` is
-    the terminal's; 0 means no limit, for output to a file.
+    `width` is the terminal's; 0 means no limit, for output to a file.
     """
     width = width or ENDLESS
     findings = worst_first(report.findings)
@@ -49,10 +51,9 @@ def summary(report: Report, width: int = 100) -> list[Line]:
     unknown = [finding for finding in findings if finding.status == "unknown"]
     lines += _unknown(unknown, {finding.id for finding in found}, width)
     open_ = {finding.id for finding in (*found, *unknown)}
-    clear = [
-        finding.id for finding in findings if finding.status == "clear" and finding.id not in open_
-    ]
-    lines += _clear(clear, width)
+    clear = (one for one in findings if one.status == "clear" and one.id not in open_)
+    lines += _clear([_rule(finding) for finding in clear], width)
+    lines += [Line("", "quiet"), Line(RULES, "quiet")]
     if report.not_assessed:
         lines.append(Line("", "quiet"))
         lines.append(Line("Not to be seen from outside:", "quiet"))
@@ -107,15 +108,18 @@ def keys_of(estimate: Any) -> str:
 
 
 def _found(findings: Sequence[Finding], width: int) -> Iterator[Line]:
-    """Yield the findings, with advice in a separate column if the screen is wide enough."""
-    ids = max((len(finding.id) for finding in findings), default=0)
-    ends = max((len(_advised(finding)) for finding in findings), default=0)
+    """Yield each finding: its rule, what was seen, with the interval, and the first advice."""
     for finding in findings:
-        head = f"{SHORT[finding.severity]:<4} {finding.id:<{ids}}  "
-        room = max(LEAST_ROOM, width - len(head) - ends)
-        words = fitting(sentence(finding.target, printable(finding.summary or finding.title)), room)
-        column = min(room, max(LEAST_ROOM, WIDEST - len(head) - ends))
-        yield Line(f"{head}{words:<{column}}{_advised(finding)}".rstrip(), finding.severity)
+        rule = fitting(_rule(finding), max(LEAST_ROOM, width - 5))
+        yield Line(f"{SHORT[finding.severity]:<4} {rule}", finding.severity)
+        words = printable(finding.summary or finding.title)
+        yield from _wrapped(f"     {sentence(finding.target, words)}", width, "body")
+        if advised := _advised(finding):
+            yield from _wrapped(f"     Advice: {advised}", width, "body")
+
+
+def _rule(finding: Finding) -> str:
+    return f"{finding.id} {printable(finding.title)}"
 
 
 def sentence(target: str, words: str) -> str:
@@ -124,9 +128,12 @@ def sentence(target: str, words: str) -> str:
 
 
 def _advised(finding: Finding) -> str:
-    patterns = finding.advice.patterns if finding.advice else ()
-    words = ", ".join(printable(pattern, 8) for pattern in patterns[:3])
-    return f"  -> {words}" if words else ""
+    """Return the first step against a finding, and the patterns that help."""
+    if finding.advice is None:
+        return ""
+    patterns = ", ".join(printable(pattern, 8) for pattern in finding.advice.patterns[:3])
+    step = printable(finding.advice.steps[0]) if finding.advice.steps else ""
+    return f"{step} ({patterns})" if step and patterns else step or patterns
 
 
 def fitting(text: str, width: int) -> str:
@@ -172,27 +179,34 @@ def _unknown(unknown: Sequence[Finding], found_rules: set[str], width: int) -> I
     yield Line("", "quiet")
     for remedy, findings in sorted(by_remedy.items(), key=lambda pair: not pair[0]):
         names = (
-            f"{finding.id} of {printable(finding.target, 30) or 'the table'}"
+            f"{_rule(finding)} ({printable(finding.target, 30) or 'the table'})"
             if finding.id in found_rules
-            else finding.id
+            else _rule(finding)
             for finding in findings
         )
-        ids = ", ".join(dict.fromkeys(names))
+        rules = "; ".join(dict.fromkeys(names))
+        yield from _wrapped(f"UNKNOWN {rules}", width, "unknown")
         price = max((finding.price.rru for finding in findings if finding.price), default=0.0)
         cost = f"{figures.units(price)} RRU" if price else "no read units"
-        how = f"{printable(remedy)} ({cost})" if remedy else "nothing that this command has tells"
-        yield from _wrapped(f"UNKNOWN {ids}: {how}", width, "unknown")
+        how = (
+            f"To know more: {printable(remedy)} ({cost})"
+            if remedy
+            else "Nothing here can tell more"
+        )
+        yield from _wrapped(f"        {how}.", width, "unknown")
 
 
-def _clear(ids: Sequence[str], width: int) -> Iterator[Line]:
+def _clear(rules: Sequence[str], width: int) -> Iterator[Line]:
     """Yield the rules that are clear for all targets."""
-    if ids:
-        yield from _wrapped(f"CLEAR   {', '.join(dict.fromkeys(ids))}", width, "clear")
+    if rules:
+        yield Line("", "quiet")
+        yield from _wrapped(f"CLEAR   {'; '.join(dict.fromkeys(rules))}", width, "clear")
 
 
 def _wrapped(words: str, width: int, tone: Tone) -> Iterator[Line]:
     """Yield words over as many lines as they need, indented after the first."""
-    inner = " " * (8 if tone != "quiet" else 4)
+    leading = len(words) - len(words.lstrip())
+    inner = " " * (max(4, leading) if tone in ("quiet", "body") else 8)
     room = max(LEAST_ROOM, width)
     for line in textwrap.wrap(words, room, subsequent_indent=inner, break_on_hyphens=False):
         yield Line(line, tone)

@@ -262,7 +262,7 @@ def more(sample: SampleFacts, rru: float) -> Price:
         rru: The read units that the rule needs in a usual table.
     """
     if sample.all_items:
-        return Price(0.0, "nothing: all of the table was read")
+        return Price(0.0, "")
     units = math.ceil(max(rru, MORE * sample.rru))
     if sample.all_keys:
         units = max(units, math.ceil(sample.all_units))

@@ -126,7 +126,7 @@ case(
     price="81 --max-read-units 81",
 )
 case("A1", "unknown", sample={"rru": 8, "all_units": 80.0}, price="32 --max-read-units 32")
-case("A1", "unknown", sample={"all_items": True}, price="0 nothing: all of the table was read")
+case("A1", "unknown", sample={"all_items": True}, price="0 ")
 
 TWO_KINDS = {"cents,paid,pk,sk": share(0.6), "email,name,pk,sk": share(0.4)}
 
