@@ -1,8 +1,8 @@
-"""The course of one report: which sources are read, why one is not, and what is made of the facts.
+"""The course of one report: the sources that are read, the reasons for the others, and the report.
 
 The command follows the course in one process, where it reads sources concurrently. ReportKeys
-follows it in separate states, which keep the facts in files (steps.py). The sample itself is a run
-of its own (task.py).
+follows it in separate states, which keep the facts in files (steps.py). The sample itself is
+a separate run (task.py).
 """
 
 import time
@@ -143,7 +143,7 @@ class Course:
         listeners: Sequence[Callable[[Record], None]] = (),
         place: Callable[[Key], float | None] | None = None,
     ) -> tuple[StreamFacts | Absent, list[Streamed | None]]:
-        """Read the last records of the stream, for as long as the input says.
+        """Read the last records of the stream, for the time that the input gives.
 
         Returns:
             The facts, and the figures for each candidate key of the input, if it has any.

@@ -184,7 +184,7 @@ def widths_of(text: str) -> list[tuple[str, int]]:
     The place is the text before the number, with a 9 for each earlier number. A number that is
     padded with zeros has negative digits. The numbers end with the first part between two marks
     that is neither a word nor a number, such as an id, or after a time of day, as what follows
-    orders items of one moment only. The places of a decimal are no number.
+    orders items of one moment only. The places of a decimal do not count.
     """
     if (clock := _CLOCK.search(text)) is not None:
         text = text[: clock.end()]

@@ -87,8 +87,8 @@ class Page:
 
 
 class ItemTable(Protocol):
-    """What boto3's Table and ShardedTable have in common, for annotations of functions that take
-    either. The parameters and results are those of boto3's Table
+    """A table of either kind: the methods that boto3's Table and ShardedTable share, to annotate
+    functions that take either. The parameters and results are those of boto3's Table
     (docs/reference/sharding-boto3.md).
     """
 

@@ -51,7 +51,9 @@ def summary(report: Report, width: int = 100) -> list[Line]:
     unknown = [finding for finding in findings if finding.status == "unknown"]
     lines += _unknown(unknown, {finding.id for finding in found}, width)
     open_ = {finding.id for finding in (*found, *unknown)}
-    clear = (one for one in findings if one.status == "clear" and one.id not in open_)
+    clear = (
+        finding for finding in findings if finding.status == "clear" and finding.id not in open_
+    )
     lines += _clear([_rule(finding) for finding in clear], width)
     lines += [Line("", "quiet"), Line(RULES, "quiet")]
     if report.not_assessed:
@@ -108,7 +110,7 @@ def keys_of(estimate: Any) -> str:
 
 
 def _found(findings: Sequence[Finding], width: int) -> Iterator[Line]:
-    """Yield each finding: its rule, what was seen, with the interval, and the first advice."""
+    """Yield each finding: its rule, its sentence with the interval, and the first advice."""
     for finding in findings:
         rule = fitting(_rule(finding), max(LEAST_ROOM, width - 5))
         yield Line(f"{SHORT[finding.severity]:<4} {rule}", finding.severity)

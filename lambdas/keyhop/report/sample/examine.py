@@ -166,7 +166,7 @@ class Examination:
         )
 
     def _form(self, value: TypedValue) -> KeyForm:
-        """Return the form of a key. A date in the future is no time of writing, and so no date."""
+        """Return the form of a key. A future date is not a time of writing, so not a date."""
         form = KeyForm.of(value)
         if form.dated and is_ahead(value, self.looking.now):
             return replace(form, dated=False)

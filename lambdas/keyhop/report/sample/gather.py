@@ -317,7 +317,7 @@ class Observed:
         return tuple(sorted(tags, key=lambda tag: -tag.share.value)[:MOST_TAGS])
 
     def sort_tagged(self) -> Estimate | None:
-        """Return the share of items whose sort key has a tag that tells items apart.
+        """Return the share of items whose sort key has a tag that distinguishes items.
 
         Several collections have the tag, and there is another such tag.
         """
@@ -329,7 +329,7 @@ class Observed:
         return self.share(lambda observation: len(tags) > 1 and observation.tag in tags)
 
     def type_name(self) -> tuple[tuple[str, ...], str, Estimate | None]:
-        """Return the attributes that name the type, the one in most items, and its share.
+        """Return the attributes that name the type, the most frequent one, and its share.
 
         Each has one of the usual names, or it has one value for each kind of items, whatever its
         name. The name is "" without such an attribute.
@@ -558,7 +558,7 @@ def _numbered(rows: Sequence[CollectionRow]) -> Estimate | None:
 def _orphans(rows: Sequence[CollectionRow]) -> Estimate | None:
     """Return the share of constraints without their primary; None without constraints.
 
-    Where most items with a tag have none, their primaries are in another table.
+    If more than half of the items with a tag have none, their primaries are in another table.
     """
     by_tag: defaultdict[str, list[bool]] = defaultdict(list)
     for row in rows:

@@ -150,7 +150,7 @@ def _units(
 ) -> tuple[int, int] | None:
     """Return reads and writes; None without both, or if both are -1.
 
-    -1 is no maximum (API Reference, OnDemandThroughput).
+    -1 means that there is not a maximum (API Reference, OnDemandThroughput).
     """
     read, write = (
         int((throughput or {}).get(f"{prefix}{kind}{unit}", -1)) for kind in ("Read", "Write")

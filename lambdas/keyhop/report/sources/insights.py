@@ -79,7 +79,7 @@ def look(
 ) -> Looked[InsightFacts]:
     """Return the facts of the table and of each GSI whose Contributor Insights is on.
 
-    A target that is refused is missing. If all are refused, the result is Absent.
+    A target that is refused is missing. If every target is refused, the result is Absent.
 
     Args:
         client: The client of boto3 for CloudWatch.

@@ -101,8 +101,8 @@ def look(
         client: The client of boto3 for CloudWatch.
         table: The table.
         now: The time in epoch seconds.
-        since: The seconds to look back: at least an hour, which the guard needs (absence.py), and
-            at most as long as CloudWatch keeps data.
+        since: The seconds to look back: at least an hour, which the guard needs (absence.py). The
+            maximum is the time for which CloudWatch keeps data.
         ours: The calls of Keyhop itself.
     """
     if isinstance(client, Absent):
@@ -112,7 +112,7 @@ def look(
     period = next(period for days, period in KEPT_DAYS if seconds <= days * DAY)
     coarse = HOUR if seconds >= DAY else period
     ended = int(now // MINUTE * MINUTE)
-    # Up, not down: the oldest datapoints of a window as long as they are kept are gone.
+    # Up, not down: of a window of the maximum length, the oldest datapoints are deleted already.
     began = math.ceil((ended - seconds) / coarse) * coarse
     first_day = int(now // DAY * DAY) - (READ_DAYS - 1) * DAY
     indexes = [index.name for index in table.indexes if index.kind == "GSI"]

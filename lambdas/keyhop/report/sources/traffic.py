@@ -2,7 +2,7 @@
 
 Memory is bounded: there are counts of up to KEPT keys. With more keys, the half with the fewest
 write units is forgotten, so a key that comes again has at least the reported traffic. No value is
-kept but keys: what is compared is forgotten, or kept as a hash.
+kept but keys: compared values are forgotten, or kept as a hash.
 """
 
 import math
@@ -353,8 +353,8 @@ class Traffic:
     def _in_turn(self) -> float | None:
         """Return how far stream shards are written one after the other, from 0 to 1.
 
-        It is how much better the moment of a write tells its shard than a guess of the busiest one
-        (Goodman and Kruskal's lambda). A moment has at least SLICE records, as far as possible.
+        It is how much better the moment of a write predicts its shard than a guess of the busiest
+        one (Goodman and Kruskal's lambda). A moment has at least SLICE records, as far as possible.
         """
         slices = [Counter[str]()]
         for _, counts in sorted(self._turns.items()):

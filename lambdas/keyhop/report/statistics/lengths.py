@@ -82,7 +82,7 @@ def distinct_keys(counts: Sequence[int], segments: int) -> Estimate | None:
     """Return the number of keys of a table of `segments` segments; None without counts.
 
     `counts` are the keys of the segments that were read to their end. The limits are Poisson
-    limits, narrowed because only the unread part is left to chance: if half of the table was read,
+    limits, narrowed because only the unread part depends on chance: if half of the table was read,
     half of the variance remains.
     """
     if not counts:
@@ -135,7 +135,7 @@ def without_noise(lengths: Sequence[Estimate], times: float = 1.0) -> list[float
     """Return the lengths without the spread that measuring added to them.
 
     The logarithms of measured lengths are moved towards their median, until their variance is
-    smaller by `times` the mean square of their own errors. A measured length is right on average,
+    smaller by `times` the mean square of their errors. A measured length is right on average,
     so its median is half that square too low. Counted and cut lengths stay.
     """
     measured = [length for length in lengths if is_measured(length) and length.value > 0]
@@ -165,8 +165,8 @@ def lorenz(lengths: Sequence[Estimate], keys: Estimate, item_count: float) -> li
     """Return points (share of keys, share of items) from (0, 0) to (1, 1), smallest first.
 
     The part of item_count that the sampled collections do not explain is in a few collections that
-    were not sampled: it is the jump at the end. There are about 100 points at most, and none if a
-    collection was cut.
+    were not sampled: it is the jump at the end. The maximum is about 100 points; there are none if
+    a collection was cut.
     """
     if not lengths or any(map(is_cut, lengths)):
         return []

@@ -141,8 +141,8 @@ class BatchWriter:
     def _new(
         self, unplaced: Sequence[tuple[_Put, tuple[int, ...]]]
     ) -> Iterator[tuple[_Put, int | None]]:
-        """Yield the shard of each item that does not exist yet; None for others. All are read with
-        one request. If it fails because of an item, each is written alone.
+        """Yield the shard of each item that does not exist yet; None for others. One request
+        reads them. If it fails because of an item, each is written alone.
         """
         writer = self.writer
         writer.requests.usage.count(looks=len(unplaced))

@@ -84,7 +84,7 @@ class Queried(Got, total=False):
 
 
 class Range(TypedDict, total=False):
-    """A range of a key's items, and their order; its ends are included, and None is no limit."""
+    """A range of a key's items, and their order; with its ends; None means without a limit."""
 
     between: tuple[Any, Any] | None
     descending: bool

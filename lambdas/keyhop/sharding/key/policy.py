@@ -205,7 +205,7 @@ def cause_of(response: Mapping[str, Any]) -> Cause | None:
 
 def cause_by_consumption(consumed: float | None, provisioned: float | None) -> Cause:
     """Return why writes are throttled without a reason, by CloudWatch's write units a second: a key
-    is hot if half of the capacity is unused. Nothing is known of an on-demand table (None).
+    is hot if half of the capacity is unused. For an on-demand table (None), the answer is unknown.
     """
     if consumed is None or not provisioned:
         return Cause.UNKNOWN

@@ -204,7 +204,8 @@ def after_settling(shards: Shards) -> Shards:
 
 def only_ends_growth(before: Shards, after: Shards) -> bool:
     """Return whether the change from `before` to `after` is the end of a growth, which changes no
-    place of an item. So who has known `before` for long enough may change `after` at once.
+    place of an item. So a process that has known `before` for long enough may change `after` at
+    once.
     """
     phases = before.phase, after.phase
     return phases == (Phase.OPENED, Phase.STEADY) and before.counted_at == after.counted_at

@@ -148,7 +148,7 @@ def may_succeed_later(error: BaseException) -> bool:
     """Return whether the same request may succeed soon.
 
     A conflict is repeated even if a condition failed too: the part in conflict, perhaps the check
-    of the metadata, was not evaluated, so the failed condition is no answer yet.
+    of the metadata, was not evaluated, so the failed condition is not an answer yet.
     """
     if isinstance(error, Overtaken) or error_code(error) in CONFLICTS:
         return True
