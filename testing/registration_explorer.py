@@ -20,7 +20,6 @@ from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.schema import Names, Schema
 from keyhop.sharding.store.metadata import Metadata, MetadataChanged
 from keyhop.sharding.store.requests import Requests
-from keyhop.sharding.store.table_item import TableItem
 
 from testing.life_cycle_fakes import Calls, Pause
 from testing.worlds import with_broken
@@ -73,27 +72,6 @@ class StoppedClock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        pass
-
-
-class Earlier(Metadata):
-    """As versions did at first: nothing is agreed for a table, nobody looks."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.item = Unagreed(self.requests, self.table, self.schema, self.agreed, self._item)
-
-    def holds(self, logical: Any, shards: range) -> bool:
-        return False
-
-
-class Unagreed(TableItem):
-    """Of which earlier versions know the count alone."""
-
-    def check(self) -> None:
-        pass
-
-    def agree(self) -> None:
         pass
 
 
@@ -192,8 +170,8 @@ def registers(key: str, **how: Any) -> Program:
 
 
 def counts(desk: Desk) -> None:
-    """Counts shards, as all versions do."""
-    item = desk.metadata(Earlier).item
+    """Counts shards."""
+    item = desk.metadata().item
     item.recount(item.counted(), 5)
     item.count(2)
 

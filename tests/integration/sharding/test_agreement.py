@@ -123,7 +123,7 @@ def test_the_item_of_the_table_of_another_is_refused(place: Place, dynamodb: Dat
 
 
 def test_shards_are_counted_in_the_same_item(place: Place) -> None:
-    """Earlier versions count there, and change nothing else of it."""
+    """The count changes nothing else of it."""
     table = place.table(policy=Policy(most_in_all=5))
     place.grow(table, "/f", 2)
     assert item_of(place)["shards_added"] == {"N": "2"}

@@ -182,9 +182,7 @@ def outdated(minutes: Mapping[int, float], now: float) -> list[int]:
 
 
 def traffic_of(item: Mapping[str, TypedValue]) -> dict[int, float] | None:
-    """Return write units by epoch minute, as writers reported them; None if they cannot be read.
-    Those that earlier versions reported by epoch hour are outdated minutes.
-    """
+    """Return write units by epoch minute, as writers reported them; None if they cannot be read."""
     if "traffic" not in item:
         return {}
     try:
