@@ -1711,27 +1711,27 @@ for title, body in (
         """def load(rows):
     for first in range(0, len(rows), 25):
         puts = [{"PutRequest": {"Item": row}} for row in rows[first : first + 25]]
-        client.batch_write_item(RequestItems={"Users": puts})
+        client.batch_write_item(RequestItems={"TABLE": puts})
 """,
     ),
     (
         "a basket read by one batch",
         """def basket(keys):
-    answer = client.batch_get_item(RequestItems={"Users": {"Keys": keys}})
-    return answer["Responses"]["Users"]
+    answer = client.batch_get_item(RequestItems={"TABLE": {"Keys": keys}})
+    return answer["Responses"]["TABLE"]
 """,
     ),
     (
         "carts deleted in batches",
         """def clear(keys):
     for key in keys:
-        client.batch_write_item(RequestItems={"Carts": [{"DeleteRequest": {"Key": key}}]})
+        client.batch_write_item(RequestItems={"TABLE": [{"DeleteRequest": {"Key": key}}]})
 """,
     ),
     (
         "batches whose costs are logged",
         """def store(puts):
-    asked = {"Users": puts}
+    asked = {"TABLE": puts}
     answer = client.batch_write_item(RequestItems=asked, ReturnConsumedCapacity="TOTAL")
     print(answer["ConsumedCapacity"])
 """,
@@ -1742,7 +1742,7 @@ for title, body in (
 
 
 def part(keys):
-    return client.batch_get_item(RequestItems={"Users": {"Keys": keys}})["Responses"]["Users"]
+    return client.batch_get_item(RequestItems={"TABLE": {"Keys": keys}})["Responses"]["TABLE"]
 
 
 def members(parts):
@@ -1767,7 +1767,7 @@ def handler(event, context):
         """def store(puts):
     for _ in range(3):
         try:
-            return client.batch_write_item(RequestItems={"Users": puts})
+            return client.batch_write_item(RequestItems={"TABLE": puts})
         except client.exceptions.ProvisionedThroughputExceededException:
             continue
     raise TimeoutError
@@ -1777,7 +1777,7 @@ def handler(event, context):
         "prices read in one batch, and the missing taken for unknown",
         """def prices(skus):
     keys = [{"pk": {"S": sku}} for sku in skus]
-    rows = client.batch_get_item(RequestItems={"Prices": {"Keys": keys}})["Responses"]["Prices"]
+    rows = client.batch_get_item(RequestItems={"TABLE": {"Keys": keys}})["Responses"]["TABLE"]
     known = {row["pk"]["S"]: row["cents"]["N"] for row in rows}
     return [known.get(sku, "unknown") for sku in skus]
 """,

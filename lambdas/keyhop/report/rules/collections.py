@@ -567,15 +567,15 @@ def time_to_live(facts: Facts) -> Finding:
     if sample.ttl is None:
         summary = f"Too few items with {table.ttl} were seen."
         return off if table.ttl is None else unknown(summary, more(sample, UNITS_OF_TTL))
-    ttl, name = sample.ttl, table.ttl or "TTL"
+    ttl = sample.ttl
+    values = f"values of {table.ttl}" if table.ttl else "times of expiry"
     kinds: tuple[tuple[str, Estimate, str], ...] = (
         ("are no numbers, so they never expire", ttl.wrong_type, _RIGHT_TYPE),
         ("are milliseconds, so they expire in 50,000 years", ttl.milliseconds, _SECONDS),
         (f"expired over {EXPIRED_DAYS} days ago and are still there", ttl.expired, _LATE),
     )
     signals = [
-        evidence("sample", f"values of {name} that {what}", share, TTL_SHARE)
-        for what, share, _ in kinds
+        evidence("sample", f"{values} that {what}", share, TTL_SHARE) for what, share, _ in kinds
     ]
     wrong = [kind for kind in kinds if kind[1].against(TTL_SHARE) == "above"]
     if wrong:
@@ -583,7 +583,7 @@ def time_to_live(facts: Facts) -> Finding:
         steps = (*(step for _, _, step in wrong), _FILTER)
         storage = storing(facts, table.bytes * min(1.0, sum(share.value for _, share, _ in wrong)))
         advice = Advice(("P4",), steps, "", money(facts, storage, 0.0))
-        summary = f"Of the values of {name}, {summary}"
+        summary = f"Of the {values}, {summary}"
         summary += "." if table.ttl else ": time to live is off."
         return found("low", summary, *signals, advice=advice)
     if table.ttl is None:

@@ -48,7 +48,7 @@ from keyhop.report.rules.rule import (
 )
 from keyhop.wording import counted, duration
 
-RARE = 0.05
+RARE = 0.1
 """The share of an attribute's changes above which going back is intended."""
 REVERSED = 0.005
 

@@ -32,6 +32,11 @@ _LABEL = re.compile(r"[^\W\d_]{2,32}[_=:]")
 _WORDS = re.compile(r"(?!.*\d{3})(?=.*[^\W\d_])[\w.:#$/ -]{1,40}")
 """A text that may name a kind of items; an id has more digits or is longer."""
 _TTL = re.compile(r"_*(ttl|time[_-]?to[_-]?live)_*", re.IGNORECASE)
+_EXPIRY = re.compile(
+    r"_*(ttl|time[_-]?to[_-]?live|expir(y|es?|ed|ation)([_-]?(at|on|time|date))?)_*", re.IGNORECASE
+)
+"""The names of times of expiry, which count if time to live is off."""
+
 MOST_NAMES = 100
 """The maximum number of attribute names of an observation."""
 
@@ -276,7 +281,8 @@ def is_type_name(name: str) -> bool:
 
 def _ttl_of(item: Item, looking: Looking) -> float | str | None:
     if looking.ttl is None or looking.ttl not in item:
-        times = [value.get("N", "") for name, value in item.items() if _TTL.fullmatch(name)]
+        names = _EXPIRY if looking.ttl is None else _TTL
+        times = [value.get("N", "") for name, value in item.items() if names.fullmatch(name)]
         seconds = next((float(time) for time in times if time.isdigit()), 0.0)
         is_time = EPOCHS.start <= seconds < EPOCHS.stop
         return round((looking.now - seconds) / DAY_SECONDS, 1) if is_time else None

@@ -462,7 +462,7 @@ TTL = {"ttl": "expires"}
 SOME, FEW, OPEN = share(0.05, 0.02, 0.1), share(0.0, 0.0, 0.019), share(0.0, 0.0, 0.02)
 THREE = {"evidence": "sample 0.02, sample 0.02, sample 0.02"}
 case("A16", "clear")
-case("A16", "low", sample=ttl(SOME, FEW, FEW), **THREE, text="still there: time to live is off.")
+case("A16", "low", sample=ttl(SOME, FEW, FEW), **THREE, text="Of the times of expiry, ")
 case("A16", "clear", sample=ttl(FEW, FEW, FEW), text="is off")
 case("A16", "low", TTL, sample=ttl(SOME, FEW, FEW), **THREE, text="over 7 days ago")
 case("A16", "low", TTL, sample=ttl(FEW, SOME, FEW), text="are no numbers")
@@ -1244,8 +1244,8 @@ def reversals(back: int, of: int = 1600, **more: Any) -> dict[str, Any]:
 
 BACK = {"evidence": "stream 0.005"}
 case("A11", "low", stream=reversals(1), **BACK, patterns="P16")
-case("A11", "low", stream=reversals(79), text="4.9 % [")
-case("A11", "clear", stream=reversals(80), **BACK, text="so many seem to be meant")
+case("A11", "low", stream=reversals(159), text="9.9 % [")
+case("A11", "clear", stream=reversals(160), **BACK, text="so many seem to be meant")
 case("A11", "clear", stream=reversals(0, 737), **BACK)
 case("A11", "clear", stream=reversals(0, 736))
 case("A11", "unknown", stream=reversals(0, 730), price="0 --stream 1h")

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from dataclasses import replace
+
 import pytest
 from keyhop.report.facts_json import from_json, to_json
 from keyhop.report.forms import Shower
@@ -37,6 +39,23 @@ def test_sizes_are_those_that_the_service_counts() -> None:
 )
 def test_what_ttl_makes_of_a_value(value: dict, seen: object) -> None:
     assert Observation.of(item(ttl=value), LOOKING).ttl == seen
+
+
+@pytest.mark.parametrize(
+    "name", ["expiresAt", "expires", "expire_at", "Expiry", "expiration", "TTL"]
+)
+def test_a_time_of_expiry_counts_if_time_to_live_is_off(name: str) -> None:
+    off = replace(LOOKING, ttl=None)
+    value = {"N": str(int(NOW) - 30 * 86_400)}
+    assert Observation.of(item(**{name: value}), off).ttl == 30.0
+    on = Observation.of(item(**{name: value}), LOOKING).ttl
+    assert on == (30.0 if name == "TTL" else None), "another attribute is the one of time to live"
+
+
+@pytest.mark.parametrize("name", ["expected", "experience", "expiresIn", "exported_at"])
+def test_other_names_are_no_times_of_expiry(name: str) -> None:
+    value = {"N": str(int(NOW) - 30 * 86_400)}
+    assert Observation.of(item(**{name: value}), replace(LOOKING, ttl=None)).ttl is None
 
 
 def test_an_item_without_the_attribute_has_no_ttl() -> None:
