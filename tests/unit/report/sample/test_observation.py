@@ -1,9 +1,8 @@
 """What is noted of an item: never a value."""
 
 import json
-from typing import Any
-
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from keyhop.report.facts_json import from_json, to_json
