@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.checks import hint
-from keyhop.dynamodb.client import Connection, aws_client
+from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import error_code, explained
 from keyhop.errors import CannotStart, KeyhopError, RunConflict, Stopped
@@ -28,7 +28,6 @@ from keyhop.jobs.journal import ANEW, COMMIT_NAME, READERS, Commit, Journal, Run
 from keyhop.jobs.request import DEFAULT_STACK, RUN_ID, table_name
 from keyhop.keys.request import KeysInput
 from keyhop.public.runs import Progress
-from keyhop.public.tables import IndexRecord
 
 if TYPE_CHECKING:
     from keyhop.jobs.runs import Runs
@@ -131,12 +130,6 @@ def find_outputs(name: str, endpoint: Endpoint) -> tuple[dict[str, str], ClientO
             f"Keyhop's, or its deployment is not done."
         )
     return outputs, client
-
-
-def index_record(connection: Connection, stack: str | None) -> IndexRecord:
-    """Return a deployment's record of the key index; without a stack, that of this machine."""
-    outputs = {} if stack is None else find_outputs(stack, connection.endpoint)[0]
-    return IndexRecord(connection, outputs.get(BUCKET))
 
 
 def _outputs(stack: Mapping[str, Any]) -> dict[str, str]:

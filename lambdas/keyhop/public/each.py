@@ -28,10 +28,9 @@ from keyhop.jobs.request import A_METHOD
 from keyhop.jobs.task import Task
 from keyhop.keys.request import keys_request
 from keyhop.keys.task import choose_method
-from keyhop.public.deployment import index_record
 from keyhop.public.key_list import Listing
 from keyhop.public.runs import OwnStop, Progress, check_estimate, opened_job, progress_of
-from keyhop.public.tables import OpenTable, open_table
+from keyhop.public.tables import OpenTable, index_record, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval

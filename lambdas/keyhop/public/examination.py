@@ -15,9 +15,8 @@ from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BaselineUnreadable, BudgetSpent, CannotStart, NotPermitted, Stopped
-from keyhop.public.deployment import index_record
 from keyhop.public.runs import Progress
-from keyhop.public.tables import CONNECTIONS
+from keyhop.public.tables import CONNECTIONS, index_record
 from keyhop.report.candidates import Streamed
 from keyhop.report.course import Course
 from keyhop.report.facts import Absent, CodeFacts, RequestFacts, SampleFacts, StreamFacts

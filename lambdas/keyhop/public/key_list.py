@@ -29,10 +29,9 @@ from keyhop.jobs.request import Request, accepting
 from keyhop.keys.request import STALE_INDEX, KeysInput
 from keyhop.keys.task import Fold, choose_method, listed, without_sentinels
 from keyhop.keys.verify import Verdict, verify
-from keyhop.public.deployment import index_record
 from keyhop.public.runs import PREFIX, OwnStop, Progress, check_estimate, opened_job, progress_of
 from keyhop.public.sinks import FORMATS, MOST_HELD_BYTES, ByteSink, Feed, FeedSink, KeySink
-from keyhop.public.tables import IndexRecord, OpenTable, open_table
+from keyhop.public.tables import IndexRecord, OpenTable, index_record, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
 from keyhop.scan.in_flight import MOST
 from keyhop.scan.reader import PageReader

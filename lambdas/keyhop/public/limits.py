@@ -5,7 +5,7 @@ from keyhop.each.outcomes import DEFAULT_BATCH, GUARDS, MOST_BATCH
 from keyhop.jobs.layout import DEFAULT_UNITS, MOST_CONCURRENCY
 from keyhop.jobs.request import DEFAULT_STACK
 from keyhop.key_index.protocol import GRACE_SECONDS, UNSEEN_KEEPER
-from keyhop.rekey.standing import NO_LIMIT
+from keyhop.rekey.control import NO_LIMIT
 from keyhop.report.findings import SEVERITIES
 from keyhop.report.forms import SHOW_KEYS
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS

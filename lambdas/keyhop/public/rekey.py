@@ -42,7 +42,7 @@ from keyhop.public.tables import IndexRecord, open_table
 from keyhop.rekey.backfill import check_unsharded
 from keyhop.rekey.compare.digests import check_comparable, comparing_seconds
 from keyhop.rekey.compare.looks import NOT_EQUAL
-from keyhop.rekey.control import LEASE_SECONDS, Side
+from keyhop.rekey.control import LEASE_SECONDS, NO_LIMIT, Side
 from keyhop.rekey.cutover.change import (
     CONNECTIONS,
     REQUEST_SECONDS,
@@ -72,7 +72,6 @@ from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import (
     ACCEPTABLE,
     MOST_NAMED,
-    NO_LIMIT,
     THROTTLE,
     WINDOW_DAYS,
     RekeyStatus,

@@ -10,10 +10,10 @@ from typing import Any
 from keyhop.jobs.formats import json_text
 from keyhop.public.rekey import RekeyResult
 from keyhop.rekey.compare.looks import NOT_EQUAL
-from keyhop.rekey.control import Control, Stage
+from keyhop.rekey.control import NO_LIMIT, Control, Stage
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import DEPLOYMENT, LAG, VERIFIED
-from keyhop.rekey.standing import BACKFILL, NO_LIMIT, THROTTLE, RekeyStatus
+from keyhop.rekey.standing import BACKFILL, THROTTLE, RekeyStatus
 from keyhop.wording import aligned, cost_facts, counted, duration
 
 WIDTH = 12

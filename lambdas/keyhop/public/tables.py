@@ -130,3 +130,14 @@ class IndexRecord:
     def evidence(self, table: Table) -> Evidence:
         """Return the current state of the table's key index."""
         return gather(table, self.registry(table).entry(), self.watch)
+
+
+def index_record(connection: Connection, stack: str | None) -> IndexRecord:
+    """Return a deployment's record of the key index; without a stack, that of this machine."""
+    if stack is None:
+        return IndexRecord(connection)
+    # Only a call with a stack needs this module.
+    from keyhop.public.deployment import BUCKET, find_outputs
+
+    outputs, _ = find_outputs(stack, connection.endpoint)
+    return IndexRecord(connection, outputs.get(BUCKET))

@@ -23,6 +23,9 @@ Stage = Literal["open", "closing", "frozen", "fenced", "turned"]
 Direction = Literal["forward", "reverse"]
 Share = Literal["work", "later", "pass"]
 
+NO_LIMIT = "none"
+"""The rate of a copy that has no limit."""
+
 
 def other_side(side: Side) -> Side:
     """Return the other one of the two tables."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keyhop.dynamodb.values import to_json
 from keyhop.rekey.control import (
     ALIVE_SECONDS,
+    NO_LIMIT,
     Control,
     Direction,
     Side,
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
 THROTTLE, BACKFILL, UNMAPPABLE = "throttle", "backfill", "unmappable"
 """Names of figures (side/table.SideTable.tell)."""
-
-NO_LIMIT = "none"
 
 SLOWS_AT_SECONDS = 30.0
 """Above this lag the backfill slows down, and more so for a larger lag."""
