@@ -219,7 +219,7 @@ def test_what_was_told_is_not_told_again() -> None:
     demand = Demand(0.0)
     demand.asked("a", 0.0)
     demand.answered("a", 0.0)
-    assert demand.news(1.0) == Sums(1.15, 1.0, 0.0, 0.0), "with the wait that now begins"
+    assert demand.news(1.0) == Sums(1.12, 1.0, 0.0, 0.0), "with the wait that now begins"
     assert demand.news(1.1) is None
     demand.asked("a", 1.2)
     assert demand.news(1.2) is None, "a cycle is told soon, not at once"

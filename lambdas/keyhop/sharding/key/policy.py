@@ -31,11 +31,11 @@ processes together need fewer, because random variations are smaller.
 """
 LEAST_ACCEPTED = 25
 """The minimum number of accepted writes, of one process or of all, for an accurate measurement."""
-RECENT_SECONDS = 0.5
+RECENT_SECONDS = 0.2
 """The longest cycle before a caller's first throttle that counts, as a longer one may be of a time
 before the burst.
 """
-WAIT_SECONDS = 0.15
+WAIT_SECONDS = 0.12
 """The time for which a caller that reports, because it is throttled, will at least wait before it
 can report again. Without it the sum lacks the callers that wait, and a step is too small.
 """
@@ -156,10 +156,12 @@ HEADROOM = 5.0
 """The peak within the busiest minute, as a multiple of its mean."""
 LASTING_SECONDS = 8
 """The seconds of the window that must have throttles before a drain in `moving` is cancelled."""
-LARGE = 2.0
+LARGE = 1.5
 """The pressure from which a step adds all shards that it requires."""
 LARGEST_STEP = 32
 """The maximum factor of a step, because a measurement of one second may be wrong."""
+LARGEST_UNSURE_STEP = 8
+"""The same if there were too few observations for an accurate measurement."""
 LEAST_SHARE = 0.02
 """The minimum share of throttled first attempts; below it, a shard may be busy by chance."""
 SURE_SECONDS = 2.0
@@ -325,14 +327,15 @@ class Policy:
         ]
         return self.start_shards[max(prefixes, key=len)] if prefixes else 1
 
-    def next_count(self, number: int, pressure: float) -> int:
-        """Return the next shard count: as many as the pressure requires, and one more at first, as
-        shards are uneven. If little is missing, three quarters of that are added, because each
+    def next_count(self, number: int, pressure: float, is_measured: bool = True) -> int:
+        """Return the next shard count: as many as the pressure requires, and one more, as shards
+        are uneven. If little is missing, three quarters of that are added, because each
         shard makes reads more expensive, and the next step is measured again.
         """
         if pressure >= LARGE:
-            count = math.ceil(number * pressure) + (number == 1)
-            added = min(count, number * LARGEST_STEP) - number
+            count = math.ceil(number * pressure) + 1
+            largest = LARGEST_STEP if is_measured else LARGEST_UNSURE_STEP
+            added = min(count, number * largest) - number
         else:
             added = min(number, math.ceil(number * (pressure - 1) * 0.75))
         added = max(1, added if self.most_added is None else min(self.most_added, added))
@@ -388,7 +391,7 @@ def decide(
     is_sure = is_measured or recent.lasting >= min(SURE_SECONDS, policy.window / 2)
     if not is_enough or wait > 0 or cooling > 0 or not is_sure:
         return Action.WAIT, shards.number
-    return Action.GROW, policy.next_count(shards.number, recent.pressure(at))
+    return Action.GROW, policy.next_count(shards.number, recent.pressure(at), is_measured)
 
 
 def fewer_shards(
