@@ -129,16 +129,16 @@ def section(figures: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"For each second of the burst: the acknowledged writes as a share of those that a single "
-        f"key accepts, in the seed of {SEEDS} in which this share is the lowest. {CALLERS} callers "
+        f"key accepts: the lowest of {SEEDS} seeds. {CALLERS} callers "
         f"write in one process, or in one each. Both run with the same seeds, and the sharded key "
         f"has `settle_seconds` of {SETTLE['settle_seconds']:g}. "
-        f"Relief: the first second in which {RELIEVED:.0%} of what is wanted is accepted; "
+        f"Relief: the first second in which {RELIEVED:.0%} of the requested writes are accepted; "
         f"{SECONDS} s if there was none. The burst begins with a second's units saved, so that the "
         f"first throttle comes after a fraction of a second. Rows with *before* are measured with "
         f"commit {BASE} and {SEEDS_BEFORE} seeds; new items were not "
         f"[claimed](sharding-protocol.md#claims) during a growth then. The picture shows the "
         f"bursts of {TIMES_BEFORE:g} times: the median of the seeds, and for Keyhop their range; "
-        f"the dotted line is what is wanted."
+        f"the dotted line is the requested rate."
     )
 
 
