@@ -617,8 +617,8 @@ def _text_of(name: str) -> str:
 ARCHITECTURES = {"arm64": "arm64", "x86_64": "x86_64", "x86-64": "x86_64"}
 
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,47}")
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
+BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
 _NAMES_OF_THE_CDK = ("@", "cdk-", "acknowledged-issue-numbers")
 
 
@@ -656,7 +656,7 @@ class Config:
     results_bucket: Annotated[
         str | None,
         Must(
-            text(_BUCKET),
+            text(BUCKET),
             "the name of a bucket (3 to 63 of a-z 0-9 . -) that an earlier deployment has left",
         ),
     ] = None
@@ -669,7 +669,7 @@ class Config:
     reserved_concurrency: Annotated[int | None, whole(1, 1000)] = None
     keeper_concurrency: Annotated[int | None, whole(1, 1000)] = None
     """The reserved concurrency of KeepIndex, for all tables together."""
-    alarm_email: Annotated[str | None, Must(text(_EMAIL), "one e-mail address")] = None
+    alarm_email: Annotated[str | None, Must(text(EMAIL), "one e-mail address")] = None
     max_cost: Annotated[float, Must(is_dollars, "a number of dollars, at least 0.01", float)] = 10.0
     """The limit in dollars of a run, build, verification or removal whose input has none."""
     prices: Annotated[str | None, Must(are_prices, ARE, as_json)] = None

@@ -33,8 +33,8 @@ LOG_RETENTION_DAYS = (
 NEVER = "never"
 
 _LOOPBACK = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(?P<port>[0-9]{1,5})/?")
-_RATE = re.compile(r"rate\((1 (minute|hour|day)|([2-9]|[1-9][0-9]{1,5}) (minutes|hours|days))\)")
-_CRON = re.compile(
+RATE = re.compile(r"rate\((1 (minute|hour|day)|([2-9]|[1-9][0-9]{1,5}) (minutes|hours|days))\)")
+CRON = re.compile(
     r"cron\([0-9*,/-]+ [0-9*,/-]+ "
     r"(\? [0-9A-Z*,/-]+ [0-9A-Z*,/#-]+|[0-9LW*,/-]+ [0-9A-Z*,/-]+ \?) [0-9*,/-]+\)"
 )
@@ -98,7 +98,7 @@ Loopback = Annotated[
 Schedule = Annotated[
     str | None,
     Must(
-        text(_RATE, _CRON, re.compile(NEVER)),
+        text(RATE, CRON, re.compile(NEVER)),
         "a schedule of EventBridge, as rate(7 days), rate(1 hour) or cron(0 3 ? * SUN *), or "
         f"{NEVER}",
         lambda value: None if value == NEVER else value,

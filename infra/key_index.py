@@ -99,7 +99,7 @@ class KeyIndex(Construct):
         self.machines = {
             name: self._manage_machine(name, action) for name, (action, *_) in MACHINES.items()
         }
-        self.verifications = start_regularly(
+        start_regularly(
             self,
             "Verification",
             self.machines["VerifyKeyIndex"],
@@ -111,7 +111,6 @@ class KeyIndex(Construct):
             "EventBridge tries for a day to start a verification; one that is missed is made up "
             "for by the next, and an index whose last verification is old is not relied on.",
         )
-        """The rules by which verifications start, in the order of the tables."""
         self._show(keys.watch)
         keys.say(*self._outputs())
 

@@ -1,15 +1,20 @@
 """The templates of `make template`: parameters for tables and code, nothing of the CDK's own."""
 
 import json
+import re
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from keyhop.checks import names_of
 
 from infra import template
-from infra.config import Config
+from infra.config import Config, Table
+from infra.paths import ROOT
+from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import Deployed
 
 
@@ -48,17 +53,183 @@ def test_one_file_has_all_of_it(folder: Path):
     assert names == {path.name for path in folder.iterdir()}
 
 
-def test_options_are_parameters_with_the_defaults_of_the_settings(written: Deployed):
-    parameters = written.body["Parameters"]
-    assert parameters["MaxCost"]["Default"] == Config.max_cost
-    assert parameters["LogRetentionDays"]["Default"] == Config.log_retention_days
-    functions = written.of_type("AWS::Lambda::Function").values()
-    variables = [one["Properties"].get("Environment", {}).get("Variables", {}) for one in functions]
-    limits = [one["KEYHOP_MAX_COST"] for one in variables if "KEYHOP_MAX_COST" in one]
-    groups = written.of_type("AWS::Logs::LogGroup").values()
-    retentions = [one["Properties"]["RetentionInDays"] for one in groups]
-    assert limits == [{"Ref": "MaxCost"}] * len(limits) != []
-    assert retentions == [{"Ref": "LogRetentionDays"}] * len(retentions) != []
+SETTINGS = {
+    "maxCost": 2.5,
+    "prices": {"reads": 0.1, "writes": 0.5},
+    "resultsRetentionDays": 30,
+    "logRetentionDays": 7,
+    "logLevel": "ERROR",
+    "architecture": "x86_64",
+    "workerMemoryMb": 1024,
+    "workerTimeoutSeconds": 300,
+    "reservedConcurrency": 5,
+}
+WITH_KEY_INDEX = {"keeperConcurrency": 3, "verifyIndexSchedule": "rate(2 days)"}
+TABLES = ["Orders", "Events", "Flights", "Audit"]
+
+
+def parameters_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The values of parameters that correspond to settings, as CloudFormation gets them: texts."""
+    tables = {f"Table{number}": name for number, name in enumerate(TABLES, 1)}
+    values = {
+        f"{name[0].upper()}{name[1:]}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in settings.items()
+    }
+    return tables | values
+
+
+def with_parameters(template: Deployed, values: Mapping[str, str]) -> Deployed:
+    """A template whose parameters have these values, or their defaults."""
+    parameters = template.body["Parameters"]
+    given = {name: str(one.get("Default", name)) for name, one in parameters.items()} | values
+    conditions = template.body["Conditions"]
+
+    def is_met(condition: Any) -> bool:
+        if isinstance(condition, str):
+            return is_met(conditions[condition])
+        ((kind, parts),) = condition.items()
+        if kind == "Fn::Equals":
+            first, second = (
+                given.get(part["Ref"], "") if isinstance(part, dict) else part for part in parts
+            )
+            return first == second
+        assert kind == "Fn::Not"
+        return not is_met(parts[0])
+
+    def filled_in(value: Any) -> Any:
+        if isinstance(value, list):
+            return [filled_in(part) for part in value]
+        if not isinstance(value, dict):
+            return value
+        if "Fn::If" in value and not value["Fn::If"][0].startswith("Monitoring"):
+            condition, yes, no = value["Fn::If"]
+            return filled_in(yes if is_met(condition) else no)
+        if value.get("Ref") in given:
+            return given[value["Ref"]]
+        if list(value) == ["Fn::Sub"] and "${Table" in value["Fn::Sub"]:
+            return re.sub(r"\$\{(Table.)\}", lambda match: given[match[1]], value["Fn::Sub"])
+        nothing = {"Ref": "AWS::NoValue"}
+        filled = {name: filled_in(part) for name, part in value.items()}
+        filled = {name: part for name, part in filled.items() if part != nothing}
+        if "Fn::Join" in filled and all(isinstance(part, str) for part in filled["Fn::Join"][1]):
+            return filled["Fn::Join"][0].join(filled["Fn::Join"][1])
+        return filled
+
+    return Deployed(filled_in(template.body))
+
+
+def properties_of(template: Deployed) -> dict[str, Any]:
+    """The properties of all resources that settings change, with numbers as texts."""
+    kinds = ("AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::Events::Rule")
+    resources = template.body["Resources"].values()
+    found: dict[str, Any] = {}
+    for resource in resources:
+        if resource["Type"] not in kinds:
+            continue
+        properties = json.loads(json.dumps(resource["Properties"]))
+        for left_out in ("Code", "Tags"):
+            properties.pop(left_out, None)
+        properties.setdefault("State", None)
+        name = properties.get("FunctionName") or properties.get("LogGroupName")
+        found[str(name or properties.get("Description") or resource["Type"])] = as_texts(properties)
+    return found
+
+
+def as_texts(value: Any) -> Any:
+    """A value with texts in place of its numbers: CloudFormation accepts both."""
+    if isinstance(value, list):
+        return [as_texts(part) for part in value]
+    if isinstance(value, dict):
+        return {name: as_texts(part) for name, part in value.items()}
+    return str(value) if isinstance(value, int) else value
+
+
+@pytest.mark.parametrize("is_set", [True, False], ids=["with settings", "with defaults"])
+@pytest.mark.parametrize("with_key_index", [False, True], ids=["keys", "key index"])
+def test_a_parameter_has_the_effect_of_the_setting(
+    folder: Path, with_key_index: bool, is_set: bool
+):
+    name = "keyhop-key-index" if with_key_index else "keyhop"
+    settings = SETTINGS | (WITH_KEY_INDEX if with_key_index else {}) if is_set else {}
+    written = Deployed(json.loads((folder / f"{name}.template.json").read_text()))
+    schedule = "cron(0 3 ? * SUN *)"
+    values = parameters_of(settings | {"runSchedule": schedule})
+    entry = {"runSchedule": schedule, "keyIndex": with_key_index}
+    by_cdk = deployed(
+        stack_of({**settings, "tables": [{**entry, "table": table} for table in TABLES]})
+    )
+    expected, actual = properties_of(by_cdk), properties_of(with_parameters(written, values))
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        assert actual[name] == expected[name], name
+
+
+def test_a_schedule_starts_nothing_for_a_table_that_is_not_given(folder: Path):
+    written = Deployed(json.loads((folder / "keyhop-key-index.template.json").read_text()))
+    values = {"Table1": "Orders", "Table3": "Events", "RunSchedule": "rate(7 days)"}
+
+    def states(values: dict[str, str]) -> list[tuple[str, str]]:
+        rules = with_parameters(written, values).of_type("AWS::Events::Rule").values()
+        return sorted(
+            (one["Properties"]["Description"], one["Properties"]["State"]) for one in rules
+        )
+
+    enabled = [description for description, state in states(values) if state == "ENABLED"]
+    assert enabled == [
+        "A verification of the key index of Events",
+        "A verification of the key index of Orders",
+        "Lists the keys of Events",
+        "Lists the keys of Orders",
+    ]
+    never = {**values, "RunSchedule": "never", "VerifyIndexSchedule": "never"}
+    assert {state for _, state in states(never)} == {"DISABLED"}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "allowed", "refused"),
+    [
+        ("Table1", ["Orders", "a.b-c_d"], ["", "ab", "arn:aws:dynamodb:x:1:table/Orders"]),
+        ("Table2", ["", "Orders"], ["ab"]),
+        (
+            "RunSchedule",
+            ["never", "rate(1 day)", "cron(0 3 ? * SUN *)"],
+            ["", "1 day", "rate(1 days)"],
+        ),
+        ("VerifyIndexSchedule", ["never", "rate(7 days)"], ["", "weekly"]),
+        ("Prices", ["", '{"reads": 0.1, "writes": 0.5}', '{"reads":1,"writes":2}'], ["0.1", "{}"]),
+        ("AlarmEmail", ["", "ops@example.com"], ["ops", "a@example.com, b@example.com"]),
+        ("CodePrefix", ["", "keyhop/", "a/b/"], ["keyhop"]),
+        ("CodeBucket", ["my-bucket"], ["", "My Bucket"]),
+    ],
+)
+def test_a_parameter_refuses_what_the_setting_refuses(
+    folder: Path, parameter: str, allowed: list[str], refused: list[str]
+):
+    written = Deployed(json.loads((folder / "keyhop-key-index.template.json").read_text()))
+    pattern = re.compile(written.body["Parameters"][parameter]["AllowedPattern"])
+    assert [text for text in allowed if not pattern.fullmatch(text)] == []
+    assert [text for text in refused if pattern.fullmatch(text)] == []
+
+
+def test_the_console_shows_each_parameter_in_one_group(written: Deployed):
+    groups = written.body["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    shown = [name for group in groups for name in group["Parameters"]]
+    assert sorted(shown) == sorted(written.body["Parameters"])
+
+
+def test_each_setting_is_a_parameter_or_has_a_reason():
+    """The page of the settings has both."""
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    section = page.partition("## Settings of the CloudFormation templates")[2]
+    assert section
+    body = {"Parameters": {}, "Conditions": {}, "Resources": {}}
+    template.add_options(body)
+    named = {*body["Parameters"], *template.OF_KEY_INDEXES}
+    parameters = {f"{name[0].lower()}{name[1:]}" for name in named}
+    for setting in {*names_of(Config), *names_of(Table)[1:], "settings"}:
+        assert f"`{setting}`" in section, setting
+    for parameter in parameters:
+        assert f"`{parameter[0].upper()}{parameter[1:]}`" in section, parameter
 
 
 def test_alarms_are_sent_by_e_mail_if_there_is_an_address(written: Deployed):
@@ -89,43 +260,14 @@ def test_it_needs_no_bootstrapped_account(written: Deployed):
     assert "AWS::CDK::Metadata" not in str(written.body)
 
 
-def chosen(value: Any, given: dict[str, str]) -> Any:
-    """A value, for some tables that are given."""
-    if isinstance(value, dict):
-        if "Fn::If" in value:
-            condition, yes, no = value["Fn::If"]
-            return chosen(yes if condition.removeprefix("Has") in given else no, given)
-        if "Fn::Join" in value:
-            separator, parts = value["Fn::Join"]
-            return separator.join(chosen(part, given) for part in parts)
-        if value.get("Ref") in given:
-            return given[value["Ref"]]
-        return value.get("Ref", "")
-    return value
-
-
 def test_tables_that_are_not_given_are_the_first_once_more(written: Deployed):
-    (planner,) = (
-        one["Properties"]
-        for one in written.of_type("AWS::Lambda::Function").values()
-        if one["Properties"].get("FunctionName") == "Keyhop-PlanRun"
-    )
-    tables = planner["Environment"]["Variables"]["KEYHOP_TABLES"]
+    def tables(values: dict[str, str]) -> list[str]:
+        variables = with_parameters(written, values).environment("PlanRun")
+        return json.loads(variables["KEYHOP_TABLES"])
+
     orders = {"Table1": "Orders"}
-    assert json.loads(chosen(tables, orders)) == ["Orders"] * template.MOST_TABLES
-    both = json.loads(chosen(tables, {**orders, "Table3": "Events"}))
-    assert both == ["Orders", "Orders", "Events", "Orders"]
-
-
-def test_an_index_is_verified_once(folder: Path):
-    written = Deployed(json.loads((folder / "keyhop-key-index.template.json").read_text()))
-    rules = [
-        one["Properties"]
-        for name, one in written.of_type("AWS::Events::Rule").items()
-        if "Verification" in name
-    ]
-    states = [chosen(one["State"], {"Table1": "Orders"}) for one in rules]
-    assert sorted(states) == ["DISABLED"] * (template.MOST_TABLES - 1) + ["ENABLED"]
+    assert tables(orders) == ["Orders"] * template.MOST_TABLES
+    assert tables({**orders, "Table3": "Events"}) == ["Orders", "Orders", "Events", "Orders"]
 
 
 def test_who_lists_keys_only_may_write_no_table(folder: Path):

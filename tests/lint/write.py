@@ -11,7 +11,7 @@ from typing import Any
 
 from aws_cdk import assertions
 
-from infra.template import NAME, TEMPLATES, TemplateStack
+from infra.template import NAME, TEMPLATES, TemplateStack, add_options
 from tests.golden.capture.contexts import CONTEXTS
 from tests.infra.apps import app
 from tests.infra.conftest import deployed, stack_of
@@ -37,6 +37,7 @@ def write(folder: Path) -> None:
     for name, with_key_index in TEMPLATES.items():
         stack = TemplateStack(app(), NAME, with_key_index)
         body = assertions.Template.from_stack(stack).to_json()
+        add_options(body)
         (folder / f"parameters-{name}.template.json").write_text(json.dumps(body))
 
 
