@@ -1,0 +1,113 @@
+"""The benchmark says of each goal what was measured, and whether it is met."""
+
+from typing import Any
+
+import pytest
+
+from bench.goals import goals
+
+RUN = {
+    "requests_per_second": 1600.0,
+    "steady": 1700.0,
+    "seconds": 19.5,
+    "cpu_us": 200.0,
+    "cpu_share": 0.95,
+    "stub_share": 0.1,
+    "in_flight": 90,
+    "megabytes": 60.0,
+}
+WAYS = {  # seconds and RRU for each key
+    "published, serial": (8.0, 0.5),
+    "full scan, 16 segments": (1.0, 0.5),
+    "keyhop, as planned": (1.0, 0.02),
+    "keyhop, 16 segments": (1.0, 0.02),
+}
+ROW = {"keys": 2_000, "requests": 10, "units": 5.0, "seconds": 1.0, "in_flight": 64}
+GOOD: dict[str, Any] = {
+    "databases": {
+        "DynamoDB Local": [
+            {
+                "table": table,
+                "title": table,
+                "way": way,
+                "keys": 10_000,
+                "units": 10_000 * units,
+                "segments": 16,
+                "seconds": seconds,
+            }
+            for table in ("1x150", "10x500", "1000x500")
+            for way, (seconds, units) in WAYS.items()
+        ]
+    },
+    "rates": [{"steady": 0.95, "burst_pages": 0.9}],
+    "client_cpu": {
+        items: {"boto3 client.scan": 500.0, "keyhop": 70.0, "walk": 200.0}
+        for items in ("1", "10", "100")
+    },
+    "million": [{**ROW, "way": "to standard output", "megabytes": 80.0}],
+    "speed": {
+        "base": "424f7d7",
+        "minutes": 6.5,
+        "far_before": {**RUN, "requests_per_second": 118.0},
+        "far": RUN,
+        "near": RUN,
+        "processes": [RUN, RUN],
+        "small": {"before": 0.5, "now": 0.45, "ratio": 0.9},
+        "start": {
+            "before": {"python": 20.0, "boto3": 200.0, "keyhop": 400.0},
+            "now": {"python": 20.0, "boto3": 200.0, "keyhop": 280.0},
+        },
+        "throttled": [
+            {"table": "a table", "rate": 50, "used": 0.95, "throttled": 0.01, "in_flight": 8}
+        ],
+        "designs": [{"way": "threads", "requests_per_second": 4_900.0, "cpu_us": 80.0}],
+        "in_flight": [{"table": "zipf", "keys": 9, "few": 0.5, "many": 0.502, "in_flight": 64}],
+    },
+}
+
+
+def test_each_goal_has_its_figure() -> None:
+    rows = list(goals(GOOD))
+    assert len(rows) == 20
+    assert all(row[-1] for row in rows)
+    assert rows[0][1:] == ("118", "at least 1,500", "1,600", True)
+
+
+@pytest.mark.parametrize(
+    ("figure", "part", "name", "value"),
+    [
+        ("requests a second on one core", "far", "requests_per_second", 1_499.0),
+        ("share of the core that is used", "near", "cpu_share", 0.89),
+        ("time of the whole command", "small", "ratio", 1.01),
+        ("share of requests that it throttles", "throttled", "throttled", 0.03),
+        ("share of a throttling table's capacity", "throttled", "used", 0.89),
+        ("RRU with up to 64 requests in flight", "in_flight", "many", 0.511),
+    ],
+)
+def test_a_goal_of_speed_can_be_missed(figure: str, part: str, name: str, value: float) -> None:
+    speed = GOOD["speed"]
+    old = speed[part]
+    new = {**old, name: value} if isinstance(old, dict) else [{**old[0], name: value}]
+    (missed,) = [row for row in goals({**GOOD, "speed": {**speed, part: new}}) if not row[-1]]
+    assert missed[0].startswith(figure)
+
+
+@pytest.mark.parametrize(
+    ("way", "name", "value", "figures"),
+    [
+        ("keyhop, as planned", "seconds", 2.1, ["times as fast as the published method"]),
+        ("keyhop, 16 segments", "units", 5_200.0, ["RRU without 4 for each segment"]),
+        ("full scan, 16 segments", "units", 99.0, ["RRU against a full scan"]),
+    ],
+)
+def test_a_goal_against_the_other_methods_can_be_missed(
+    way: str, name: str, value: float, figures: list[str]
+) -> None:
+    rows = [
+        {**row, name: value} if (row["table"], row["way"]) == ("1x150", way) else row
+        for row in GOOD["databases"]["DynamoDB Local"]
+    ]
+    missed = [row for row in goals({**GOOD, "databases": {"DynamoDB Local": rows}}) if not row[-1]]
+    assert len(missed) == len(figures)
+    for row, figure in zip(missed, figures, strict=True):
+        assert row[0].startswith(figure)
