@@ -1,0 +1,76 @@
+"""The tables of the fifth part are valid, and plant and tempt each rule often enough."""
+
+from collections import Counter
+
+import pytest
+from keyhop.dynamodb.values import size_of
+
+from testing.report_corpus.case import Case, item_json
+from testing.report_corpus.live import table_name
+from testing.report_corpus.loading import items_of, table_request, typed_name
+from testing.report_corpus.tables.all import every
+from testing.report_corpus.virtual import Places
+
+NOW = 1_795_842_000.0
+CASES = {case.name: case for case in every("fifth")}
+LARGEST_KEY = {"HASH": 2048, "RANGE": 1024}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_items_of_a_table_are_valid(name: str) -> None:
+    case = CASES[name]
+    request = table_request(table_name(case), case.schema)
+    types = {one["AttributeName"]: one["AttributeType"] for one in request["AttributeDefinitions"]}
+    if case.virtual is None:
+        items = items_of(case, NOW)
+    else:
+        places = Places(case.virtual, NOW)
+        items = [places.item(key, 0) for key in places.keys[:100]]
+    assert items
+    for row in map(item_json, items):
+        assert size_of(row) < 400 * 1024
+        for key in request["KeySchema"]:
+            ((type_, value),) = row[key["AttributeName"]].items()
+            assert type_ == types[key["AttributeName"]]
+            assert 0 < len(value) <= LARGEST_KEY[key["KeyType"]]
+        for attribute in types.keys() & row.keys():
+            assert [*row[attribute]] == [types[attribute]]
+            assert [*row[attribute].values()] != [""]
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.stream])
+def test_the_stream_of_a_table_is_of_its_keys_and_its_time(name: str) -> None:
+    case = CASES[name]
+    assert case.stream is not None
+    keys = [typed_name(one)[0] for one in (case.schema.partition, case.schema.sort) if one]
+    items = items_of(case, NOW)
+    writes = [*case.stream(case.chance(), NOW, items)]
+    assert writes
+    for write in writes:
+        assert 0 < write.ago < 900
+        images = [image for image in (write.old, write.new) if image is not None]
+        assert len({tuple(image[key] for key in keys) for image in images}) == 1
+
+
+def test_names_stay_apart_when_they_become_names_of_tables() -> None:
+    assert len({table_name(case) for case in CASES.values()}) == len(CASES)
+
+
+def counts(cases: dict[str, Case]) -> tuple[Counter[str], Counter[str]]:
+    """Return by rule how many tables plant it, and how many tempt it."""
+    planted: Counter[str] = Counter()
+    tempting: Counter[str] = Counter()
+    for case in cases.values():
+        planted.update({rule for rule, _ in case.found})
+        tempting.update({rule for rule, _ in case.traps})
+    return planted, tempting
+
+
+def test_each_rule_is_planted_and_tempted_often_enough() -> None:
+    planted, tempting = counts(CASES)
+    assert {rule: many for rule, many in planted.items() if many < 8 or tempting[rule] < 8} == {}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_must_fire_is_not_also_what_must_not(name: str) -> None:
+    assert CASES[name].found.isdisjoint(CASES[name].traps)
