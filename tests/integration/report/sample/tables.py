@@ -1,6 +1,7 @@
 """Planted tables, and a sample of one."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,9 +36,15 @@ def sampled(
     table: str,
     units: float | None = None,
     usage: Usage | None = None,
+    seed: str | None = None,
     **asked: Any,
 ) -> SampleFacts:
-    """What a sample for so many units says of a table."""
+    """Return what a sample for so many units says of a table.
+
+    With a seed, the same segments are drawn each time, and one thread reads them in their order.
+    """
     connection = connect(Endpoint(url=database.url))
     request = ReportInput(table=table, max_read_units=units, **asked).request(str, {})
+    if seed is not None:
+        request = replace(request, threads=1, options={**request.options, "seed": seed})
     return sample(connection, look_up(connection, table), request, usage=usage)

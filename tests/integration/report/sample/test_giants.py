@@ -29,12 +29,11 @@ def planted(strict: Database, table_name: str) -> str:
 
 
 def test_an_index_tells_of_it_for_a_few_units(strict: Database, planted: str) -> None:
-    facts = sampled(strict, planted, 150)
+    facts = sampled(strict, planted, 150, seed="1")
     assert facts.biased == ("GSI by-day",)
     giant, second = facts.top[:2]
-    # Of intervals that hold in 95 of 100 samples, a test that is never red asks a little more.
-    assert 0.85 * giant.items.low <= GIANT <= 1.15 * giant.items.high
-    assert 0.6 * second.items.low <= 600 <= 1.6 * second.items.high
+    assert giant.items.low <= GIANT <= giant.items.high
+    assert second.items.low <= 600 <= second.items.high
     assert giant.place is not None
     assert giant.items.high < 1.5 * giant.items.value
     assert giant.bytes is not None
@@ -47,12 +46,13 @@ def test_without_an_index_what_is_missing_of_the_items_tells_of_it(
     sizes = [GIANT, *([2] * 2_500)]
     dynamodb.create(table_name)
     dynamodb.fill(table_name, collections(sizes, filling=50))
-    facts = sampled(dynamodb, table_name, 120)
+    facts = sampled(dynamodb, table_name, 120, seed="1")
     assert facts.biased == ()
-    if facts.unseen is not None and (facts.seen_largest or 0) < GIANT / 2:
-        share = GIANT / sum(sizes)
-        assert 0.9 * facts.unseen.low <= share <= 1.1 * facts.unseen.high
-        assert facts.unseen.low > 0.05
+    assert facts.unseen is not None
+    assert facts.seen_largest is not None
+    assert facts.seen_largest < GIANT / 2
+    assert facts.unseen.low <= GIANT / sum(sizes) <= facts.unseen.high
+    assert facts.unseen.low > 0.05
 
 
 def test_an_index_of_one_key_is_no_source_and_its_key_is_told(
@@ -63,10 +63,9 @@ def test_an_index_of_one_key_is_no_source_and_its_key_is_told(
         table_name,
         ({**item, "day": {"S": "PENDING"}} for item in collections([3] * 1_500, filling=100)),
     )
-    facts = sampled(strict, table_name, 300)
+    facts = sampled(strict, table_name, 300, seed="1")
     assert facts.biased == ()
     share = facts.indexes["by-day"].top_share
     assert share is not None
     assert share.value == 1.0
-    # By how many windows the random segments have: .87 to .99 in 80 samples.
     assert share.low > 0.8
