@@ -86,6 +86,8 @@ EXAMPLES: Final = {
     "day": "2026-11-22",
     "hour": "2026-11-22T09",
 }
+FAR = 1_000
+"""A table this many times smaller than a limit is far from it, whatever its growth."""
 YEARS = 3
 MONTH_SECONDS = HOURS_OF_A_MONTH * 3600
 GB = 1_000_000_000
@@ -331,9 +333,15 @@ def largest_bytes(facts: Facts) -> tuple[float, float, float] | None:
 
 
 def stays_small(facts: Facts) -> bool:
-    """Return whether no collection reaches the limit of LSIs in three years."""
-    highest = most_bytes(facts, YEARS)
-    return highest is not None and highest < COLLECTION_BYTES
+    """Return whether no collection reaches the limit of LSIs in three years.
+
+    If the growth is not known, the whole table must be a thousand times smaller.
+    """
+    if isinstance(facts.stream, StreamFacts):
+        highest = most_bytes(facts, YEARS)
+        return highest is not None and highest < COLLECTION_BYTES
+    highest = most_bytes(facts)
+    return highest is not None and highest * FAR < COLLECTION_BYTES
 
 
 def instead_of_local(facts: Facts) -> Advice:

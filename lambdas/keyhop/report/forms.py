@@ -21,25 +21,38 @@ from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes, plain, text_
 
 _TAG = re.compile(
     r"[$@#_/]*([^\W\d_](?:[^\W\d]|[.-]){0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([^\W\d_]{2,16})_(?=[^_])"
+    r"|([^\W\d_]{2,16})-(?=[^#|:/~$=_-]*\d)"
 )
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _YEAR, _MONTH, _DAY = r"(?P<year>19[7-9]\d|20\d\d)", r"(?P<month>{})", r"(?P<day>{})"
 _TWO_DIGITS = _MONTH.format(r"0[1-9]|1[0-2]"), _DAY.format(r"0[1-9]|[12]\d|3[01]")
+_NAMED = rf"(?P<named>{'|'.join(_MONTHS)})[a-z]{{0,6}}"
+_PART = r"(?:[Ww](?P<week>[0-5]\d)|[Qq](?P<quarter>[1-4])|[Hh](?P<half>[12]))"
 _MONTH, _DAY = _MONTH.format(r"0?[1-9]|1[0-2]"), _DAY.format(r"0?[1-9]|[12]\d|3[01]")
+_MARK = r"(?P<mark>[-/._#:| ]?)"
 _DATES = tuple(
-    re.compile(pattern)
+    re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_YEAR}(?:(?P<mark>[-/._]?){_TWO_DIGITS[0]}(?:(?P=mark){_TWO_DIGITS[1]}"
-        r"(?:[T ]?(?:[01]\d|2[0-3])(?::?[0-5]\d)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
-        rf"{_YEAR}-?(?:W(?P<week>[0-5]\d)|Q(?P<quarter>[1-4]))",
+        rf"{_YEAR}(?:{_MARK}{_TWO_DIGITS[0]}(?:(?P=mark){_TWO_DIGITS[1]}"
+        r"(?:[T ]?(?:[01]\d|2[0-3])(?::?[0-5]\d(?::?00(?:\.0+)?)?)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
+        rf"(?:FY)?{_YEAR}[-#]?{_PART}",
+        rf"{_PART}[-#/ ]?(?:FY)?{_YEAR}",
         rf"{_DAY}(?P<mark>[-/.]){_MONTH}(?P=mark){_YEAR}",
         rf"{_MONTH}/{_DAY}/{_YEAR}",
+        rf"(?:{_DAY}{_MARK})?{_NAMED}[-/._#:| ]?{_YEAR}",
+        rf"{_YEAR}{_MARK}{_NAMED}(?:(?P=mark){_DAY})?",
+        rf"y(?:ear)?={_YEAR}/m(?:onth)?={_MONTH}(?:/d(?:ay)?={_DAY})?(?:/h(?:our)?=\d\d?)?",
         rf"{_YEAR}[年년] ?{_MONTH}[月월](?: ?{_DAY}[日일])?",
     )
 )
-"""Year first, weeks and quarters, day first, month first, and Chinese, Japanese or Korean."""
+"""Year first; weeks, quarters and halves; day first, month first, names of months, folders
+of a partitioned data set, and Chinese, Japanese or Korean."""
+_HAS_YEAR = re.compile(r"19[7-9]\d|20\d\d")
 _CLOCK = re.compile(r"(?<!\d)(?:[01]\d|2[0-3]):[0-5]\d(?!\d)[:.,\d]*")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _NUMBER = re.compile(r"(?:^|[^\dA-Za-z.]|^[A-Za-z]+|[#|:/~$=_-][A-Za-z]+)(\d{1,18})$")
+_OF_A_YEAR = re.compile(r"(?:^|\D)((?:19|20)\d\d)[#|:/~$=_.-]\d{4,18}$")
+"""A number that starts again each year. A shorter one may be a month, a week or a day."""
 _NUMBER_FIRST = re.compile(r"(\d{1,18})[#|:/~$=_-]\D*$")
 _MARKS = re.compile(r"([#|:/~$=_ .,-]+)")
 _NUMBERED = re.compile(r"([^\W\d_]{0,16})(\d*)")
@@ -56,9 +69,18 @@ KEPT_DIGITS = 6
 
 
 def tag_of(text: str) -> str:
-    """Return the word before the first delimiter; "" if there is none."""
+    """Return the word before the first delimiter; "" if there is none, or if the text is a date.
+
+    A hyphen is a delimiter only before a part with digits, as in USER-17: it also joins words.
+    """
+    match = _tag_in(text)
+    return (match[1] or match[2] or match[3] or "") if match else ""
+
+
+def _tag_in(text: str) -> re.Match[str] | None:
     match = _TAG.match(text)
-    return (match[1] or match[2] or "") if match else ""
+    is_other = match is not None and (_UUID.fullmatch(text) or _matches(text))
+    return None if is_other else match
 
 
 def kind_in(text: str) -> str:
@@ -69,10 +91,12 @@ def kind_in(text: str) -> str:
 def prefix_of(text: str) -> str:
     """Return the tag together with its delimiter, such as `ORDER#`.
 
-    The result is "" without a tag, and if another delimiter follows: ORDER_LINE_17 is not an order.
+    The result is "" without a tag, if another delimiter follows, as ORDER_LINE_17 is not an order,
+    and after a hyphen.
     """
-    match = _TAG.match(text)
-    return match[0] if match and re.search(pattern_of(match[0]), text) else ""
+    match = _tag_in(text)
+    is_all = match and not match[3] and re.search(pattern_of(match[0]), text)
+    return match[0] if match and is_all else ""
 
 
 def pattern_of(prefix: str) -> str:
@@ -84,7 +108,7 @@ def pattern_of(prefix: str) -> str:
 
 def rest_of(text: str) -> str:
     """Return the text after the tag, or the whole text without one."""
-    match = _TAG.match(text)
+    match = _tag_in(text)
     return text[match.end() :] if match else text
 
 
@@ -99,16 +123,31 @@ def dates_of(value: TypedValue) -> list[dict[str, int]]:
     text = text_of(value)
     if "N" in value and len(text) not in (6, 8, 10):
         return []
-    matches = [pattern.fullmatch(rest_of(text)) for pattern in _DATES]
+    rest = rest_of(text)
+    if "S" in value and is_full_hour(rest):
+        day = datetime.fromtimestamp(int(rest[:10]), UTC)
+        return [{"year": day.year, "month": day.month, "day": day.day}]
+    return _matches(rest)
+
+
+def _matches(text: str) -> list[dict[str, int]]:
+    """Return the dates that a whole text can be."""
+    if not _HAS_YEAR.search(text):
+        return []
     return [
         {
-            name: int(digits)
+            name.replace("named", "month"): _number_of(digits)
             for name, digits in match.groupdict().items()
-            if name != "mark" and digits
+            if name not in ("mark", "half") and digits
         }
-        for match in matches
-        if match
+        for pattern in _DATES
+        if (match := pattern.fullmatch(text))
     ]
+
+
+def _number_of(text: str) -> int:
+    """Return digits as a number, or the number of a month."""
+    return int(text) if text.isdecimal() else 1 + _MONTHS.index(text.lower())
 
 
 def is_ahead(value: TypedValue, now: float) -> bool:
@@ -141,6 +180,7 @@ class KeyForm:
         dated: Whether the key is only a date, apart from its tag.
         number: The number at the end of the key, or at its beginning if that is the only one,
             rounded to KEPT_DIGITS; None if there is none.
+        year: The year before that number, if it starts again each year, as in ORD-2026-000123.
         prefix: The tag together with its delimiter, such as `ORDER#`; "" if there is no tag, or
             if another delimiter follows.
     """
@@ -149,6 +189,7 @@ class KeyForm:
     dated: bool = False
     number: float | None = None
     prefix: str = ""
+    year: int = 0
 
     @classmethod
     def of(cls, value: TypedValue) -> "KeyForm":
@@ -162,7 +203,8 @@ class KeyForm:
         if not dated and not _UUID.fullmatch(rest_of(content)):
             match = _NUMBER.search(content) or _NUMBER_FIRST.match(content)
         number = rounded(match[1]) if match else None
-        return cls(tag_of(content), dated, number, prefix_of(content))
+        year = _OF_A_YEAR.search(content) if match else None
+        return cls(tag_of(content), dated, number, prefix_of(content), int(year[1]) if year else 0)
 
 
 def rounded(digits: str) -> float:

@@ -12,6 +12,7 @@ from keyhop.report.advice import (
     shards_for,
     transactional,
 )
+from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     TABLE,
     Absent,
@@ -71,9 +72,8 @@ NEWEST_INSERTS = 60
 IN_ORDER = 0.5
 QUIET = 0.1 * KEY_WRITES
 """A load with fewer write units a second does no harm even if one partition takes all of it."""
-MOSTLY = 0.9
-"""The share of inserts from which on the writes of a stream are a load, and not a walk that updates
-items, which is often slow on purpose."""
+UNFELT = 0.01 * KEY_WRITES
+"""No partition feels so few write units a second."""
 SEVERAL = 4
 """With fewer stream shards, one that has just rolled over looks idle."""
 
@@ -457,31 +457,45 @@ def split_cannot_help(facts: Facts) -> Finding:
             return report
     if stream.inserts < RECORDS:
         return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"))
-    newest = max((traffic.newest for traffic in stream.traffic), default=0)
-    share = share_of(min(newest, stream.inserts), stream.inserts, "records of the stream")
-    what = "inserts at the end of one collection"
-    signal = evidence("stream", what, share, NEWEST, window=stream.seconds)
-    if stream.traffic and share.against(NEWEST) == "below":
-        return clear("Inserts do not all go to the end of one hot collection.", signal)
-    return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"), signal)
+    busiest = max(stream.traffic, key=lambda traffic: traffic.inserts, default=None)
+    if busiest is None:
+        return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"))
+    of_all, at_end = _shares_of(stream, busiest)
+    signals = (
+        evidence("stream", "inserts in one collection", of_all, HALF, window=stream.seconds),
+        evidence("stream", _AT_ITS_END, at_end, NEWEST, window=stream.seconds),
+    )
+    if of_all.against(HALF) == "below" or at_end.against(NEWEST) == "below":
+        return clear("Inserts do not all go to the end of one hot collection.", *signals)
+    return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"), *signals)
+
+
+_AT_ITS_END = "of the inserts of one collection, at its newest sort key"
+
+
+def _shares_of(stream: StreamFacts, key: KeyTraffic) -> tuple[Estimate, Estimate]:
+    """Return a collection's share of all inserts, and the share of these that go to its end."""
+    what = "records of the stream"
+    of_all = share_of(min(key.inserts, stream.inserts), stream.inserts, what)
+    return of_all, share_of(min(key.newest, key.inserts), max(1, key.inserts), what)
 
 
 def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Finding | None:
     """Report a collection at whose end most inserts happen.
 
-    The inserts are all of the stream, or those of one hot collection.
+    The inserts are those of one collection that is hot, or has most inserts of the stream.
     """
+    if key.inserts < NEWEST_INSERTS:
+        return None
     hot = key.peak >= HALF * KEY_WRITES
-    inserts = key.inserts if hot else stream.inserts
-    if inserts < NEWEST_INSERTS:
+    of_all, at_end = _shares_of(stream, key)
+    if at_end.against(NEWEST) != "above" or not (hot or of_all.against(HALF) == "above"):
         return None
-    share = share_of(min(key.newest, inserts), inserts, "records of the stream")
-    if share.against(NEWEST) != "above":
-        return None
-    whose = "its inserts" if hot else "all inserts"
-    what = f"of {whose}, at the newest sort key of one collection"
-    signal = evidence("stream", what, share, NEWEST, window=stream.seconds, where=key.key)
-    summary = f"{interval(share)} of {whose} go to the end of one collection: no split helps."
+    signal = evidence("stream", _AT_ITS_END, at_end, NEWEST, window=stream.seconds, where=key.key)
+    summary = (
+        f"One collection takes {interval(of_all)} of all inserts, and {interval(at_end)} of its "
+        "inserts go to its end: no split helps."
+    )
     shards = shards_for(key.peak, transactional(facts))
     advice = Advice(
         ("P17",),
@@ -556,13 +570,13 @@ def in_hash_order(facts: Facts) -> Finding:
         signals.append(evidence("stream", what, rho, IN_ORDER, window=stream.seconds))
     severity: Severity = "low"
     harmless = ""
+    if stream.peak is not None and stream.peak < UNFELT:
+        return clear(
+            f"All writes together take {stream.peak:,.0f} write units in the busiest second, which "
+            "no partition feels.",
+            *signals,
+        )
     if stream.peak is not None and stream.peak < QUIET:
-        if stream.inserts < MOSTLY * stream.records:
-            return clear(
-                f"All writes together take {stream.peak:,.0f} write units in the busiest second, "
-                "which one partition takes easily.",
-                *signals,
-            )
         severity = "info"
         harmless = (
             f" {stream.peak:,.0f} write units in the busiest second do no harm yet; a faster load "

@@ -291,15 +291,16 @@ def no_type_attribute(facts: Facts) -> Finding:
     signal = evidence("sample", f'items with an attribute of their kind ("{name}")', typed, TYPED)
     if typed.against(TYPED) == "above":
         return clear(f"{interval(typed)} of the items name their kind in {name}.", signal)
+    kinds = kinds_of(facts.table, sample.shapes)
     alike = [share for share in sample.shapes.values() if share.value >= 1 - UNTAGGED]
     are_values = len(tags) > MOST_ALIKE or bool(tags and not any(tag.prefix for tag in tags))
-    if alike and are_values:
-        if alike[0].low < 1 - UNTAGGED:
+    is_one_kind = kinds is not None and len(kinds) == 1
+    if are_values and (alike or is_one_kind):
+        if max(kinds or [0.0]) < 1 - UNTAGGED:
             summary = "Whether all items have the same attributes is open."
             return _unknown(sample, summary, UNITS_OF_KEYS, signal)
         summary = "All items have the same attributes, and the words in keys are values."
         return clear(summary, signal)
-    kinds = kinds_of(facts.table, sample.shapes)
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
         if any(tag.share.low < TYPED for tag in tags):
             summary = "Whether all items have the same tags is open."

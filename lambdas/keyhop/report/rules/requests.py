@@ -468,6 +468,8 @@ def transactions(facts: Facts) -> Finding:
     if lines := lines_of(facts, "transaction"):
         summary = f"{first_of(lines)}: a transaction of one item, which costs twice as much."
         return found("low", summary, *at(lines), advice=_plain(None))
+    if isinstance(facts.metrics, Absent) and (finding := _nearly_all(facts, requests)):
+        return finding
     metrics = needed(facts.metrics, "metrics")
     transaction_calls = metrics.calls.get("TransactWriteItems", 0.0)
     writes = transaction_calls + sum(
@@ -491,6 +493,30 @@ def transactions(facts: Facts) -> Finding:
     summary = f"{percent(share)} of the write calls are transactions, which cost twice as much."
     units = metrics.consumed.get(("write", TABLE), 0.0)
     cost = writing(facts, units, metrics.seconds)
+    half = None if cost is None else cost / 2
+    return found("low", summary, signal, advice=_plain(money(facts, cost, half)))
+
+
+def _nearly_all(facts: Facts, requests: RequestFacts | Absent) -> Finding | None:
+    """Report that nearly all recorded writes are transactions; None for too few of them."""
+    if isinstance(requests, Absent):
+        return None
+    writes = {
+        shape: units_of(shape, requests)
+        for shape in requests.shapes
+        if shape.operation in ("TransactWriteItems", *PLAIN_WRITES)
+    }
+    calls = sum(shape.calls for shape in writes)
+    hits = sum(shape.calls for shape in writes if shape.operation == "TransactWriteItems")
+    if calls < FEW_WRITES:
+        return None
+    share = share_of(hits, calls, "write requests")
+    if share.against(TRANSACTIONAL) != "above":
+        return None
+    what = "write calls that are transactions"
+    signal = evidence("requests", what, share, TRANSACTIONAL, window=requests.seconds)
+    summary = f"{interval(share)} of the writes are transactions, which cost twice as much."
+    cost = writing(facts, sum(writes.values()), requests.seconds)
     half = None if cost is None else cost / 2
     return found("low", summary, signal, advice=_plain(money(facts, cost, half)))
 

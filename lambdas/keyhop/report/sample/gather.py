@@ -45,6 +45,7 @@ from keyhop.report.sample.largest import (
     within_count,
 )
 from keyhop.report.sample.rows import (
+    PLACE,
     CollectionRow,
     DrawRow,
     Observation,
@@ -87,6 +88,9 @@ SEED = 20261122
 
 FEWEST_ALIKE = 3
 """The collections that must share a word before it counts as a tag: fewer may share a name."""
+
+MOST_TOUCHING = 5
+"""The words that may touch a number at one place of a sort key; more are names."""
 
 MOST_ORPHANS = 0.5
 """The share of the constraints of one tag above which their primaries are in another table."""
@@ -373,12 +377,20 @@ class Observed:
         """Return the share of the sort keys of the table, or of a GSI, with numbers as text.
 
         Other keys have numbers of other widths at the same place, and none of these is padded.
+        Where many words touch a number, as in ana17 and ben4, it belongs to a name.
         """
         widths: defaultdict[str, set[int]] = defaultdict(set)
         for _, _, observation in self.all:
             for place, width in observation.widths.get(index, ()):
                 widths[place].add(width)
-        uneven = {place for place, seen in widths.items() if len(seen) > 1 and min(seen) > 0}
+        heads = {place: place.partition(PLACE)[0] for place in widths if PLACE in place}
+        words = Counter(heads.values())
+        uneven = {
+            place
+            for place, seen in widths.items()
+            if len(seen) > 1 and min(seen) > 0
+            if place not in heads or words[heads[place]] <= MOST_TOUCHING
+        }
 
         def holds(observation: Observation) -> bool:
             return any(place in uneven for place, _ in observation.widths.get(index, ()))
@@ -530,24 +542,24 @@ def _share_tagged(rows: Sequence[CollectionRow]) -> Estimate | None:
     return _share(rows, lambda form: bool(form.tag) and key_counts[form.tag] >= few)
 
 
-def _numbers(rows: Sequence[CollectionRow]) -> dict[str, list[int]]:
-    """Return the numbers at the end of keys that distinguish keys, by tag.
+def _numbers(rows: Sequence[CollectionRow]) -> dict[tuple[str, int], list[int]]:
+    """Return the numbers at the end of keys that distinguish keys, by tag and year.
 
     A number that several keys share belongs to a shard, a day or a room. Long numbers are rounded,
     and may be equal only because of that.
     """
-    key_counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    key_counts: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
     for row in rows:
         if row.form.number is not None:
-            key_counts[row.form.tag][int(row.form.number)] += 1
+            key_counts[row.form.tag, row.form.year][int(row.form.number)] += 1
     return {
-        tag: [
+        series: [
             number
             for number, times in counts.items()
             for _ in range(times)
             if times == 1 or number >= EXACT
         ]
-        for tag, counts in key_counts.items()
+        for series, counts in key_counts.items()
     }
 
 

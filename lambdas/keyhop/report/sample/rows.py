@@ -31,9 +31,15 @@ _SEPARATORS = "#|/~:_"
 _LABEL = re.compile(r"[^\W\d_]{2,32}[_=:]")
 _WORDS = re.compile(r"(?!.*\d{3})(?=.*[^\W\d_])[\w.:#$/ -]{1,40}")
 """A text that may name a kind of items; an id has more digits or is longer."""
+PLACE = "/"
+_AT_WORD = re.compile(r"(?=(?<![^\W\d_])[^\W\d_]+$)")
+"""The beginning of a word that touches a number."""
 _TTL = re.compile(r"_*(ttl|time[_-]?to[_-]?live)_*", re.IGNORECASE)
 _EXPIRY = re.compile(
-    r"_*(ttl|time[_-]?to[_-]?live|expir(y|es?|ed|ation)([_-]?(at|on|time|date))?)_*", re.IGNORECASE
+    r"_*((ttl|time[_-]?to[_-]?live|exp|expir(y|es?|ed|ation|ing)|valid[_-]?until|not[_-]?after)"
+    r"([_-]?(at|on|time|date|stamp|timestamp|ts|epoch|utc|sec|secs|seconds|unix)){0,2}"
+    r"|(delete|purge|remove|evict|discard)[_-]?(at|after|on)|epoch[_-]?ttl)_*",
+    re.IGNORECASE,
 )
 """The names of times of expiry, which count if time to live is off."""
 
@@ -72,8 +78,9 @@ class Observation:
         names: The names of its attributes, sorted.
         weight: The number of items that it represents.
         tag: The tag of its sort key (forms.py).
-        widths: By GSI, and by "" for the table, the digest of the place of each number in the text
-            of its sort key, and the number of digits (forms.py).
+        widths: By GSI, and by "" for the table, the place of each number in the text of its sort
+            key, and the number of digits (forms.py). A place is a digest of the text before the
+            number, or two if a word touches the number: of the text before the word, and of it.
         dates: The GSIs whose partition key is only a date, each with a digest of the date's tag.
         words: A digest of each value that may name the kind of the item, by attribute.
         ttl: The days since it expired, negative before that, by the TTL attribute, or without it by
@@ -131,7 +138,12 @@ def _widths_of(item: Item, looking: Looking) -> dict[str, tuple[tuple[str, int],
     widths = {}
     for index, names in sorts.items():
         places = tuple(
-            (looking.shower.digest({name: {"S": place}}), width)
+            (
+                PLACE.join(
+                    looking.shower.digest({name: {"S": part}}) for part in _AT_WORD.split(place)
+                ),
+                width,
+            )
             for name in names
             for place, width in widths_of(item.get(name, {}).get("S", ""))
         )

@@ -43,6 +43,10 @@ MINUTE, DAY = 60, 86_400
 PLACES = 256
 MOMENTS = 100
 """This many different times show the resolution of a stream."""
+JUMPY = 1.0
+"""The ratio of the mean square of a number's steps to its variance (von Neumann's ratio). Near 0 it
+counts, up or down; near 2 each value is independent of the one before, as those of a measurement.
+"""
 MOST_STATUSES = 20
 """The maximum number of values of a status: attributes with more have no transitions."""
 MOST_ATTRIBUTES = 100
@@ -125,6 +129,28 @@ class _Key:
         self.greatest = sort if self.greatest is None else max(self.greatest, sort)
 
 
+@dataclass(slots=True)
+class _Number:
+    """The values of one item's number in the order of its writes, by their sums."""
+
+    writes: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    steps: float = 0.0
+
+    def take(self, old: float, new: float) -> None:
+        self.writes += 1
+        step = new - self.mean
+        self.mean += step / self.writes
+        self.squares += step * (new - self.mean)
+        self.steps += (new - old) ** 2
+
+    @property
+    def counts(self) -> bool:
+        """Return whether it is a count rather than a measured value (see JUMPY)."""
+        return self.steps <= JUMPY * self.squares
+
+
 @dataclass(frozen=True, slots=True)
 class _First:
     """A key at its first record, with the number of that record."""
@@ -189,7 +215,7 @@ class Traffic:
     _turns: dict[float, Counter[str]] = field(default_factory=dict)
     _hashes: set[int] = field(default_factory=set)
     _shards: Counter[str] = field(default_factory=Counter)
-    _counts: Counter[tuple[int, str]] = field(default_factory=Counter)
+    _counts: dict[tuple[int, str], list[_Number]] = field(default_factory=dict)
     _transitions: Transitions = field(default_factory=Transitions)
     _inserted: Reservoir[_First] = field(default_factory=lambda: Reservoir(SAMPLED))
     _written: Reservoir[_First] = field(default_factory=lambda: Reservoir(SAMPLED))
@@ -235,8 +261,12 @@ class Traffic:
         if old and new:
             names = changed(old, new)
             self._transitions.take(old, new, names)
-            if (name := counted(old, new, names)) is not None:
-                self._counts[item, name] += 1
+            if numbers := counted(old, new, names):
+                series = self._counts.setdefault(
+                    (item, ", ".join(numbers)), [_Number() for _ in numbers]
+                )
+                for number, name in zip(series, numbers, strict=True):
+                    number.take(float(old[name]["N"]), float(new[name]["N"]))
 
     @property
     def _resolution(self) -> float:
@@ -249,7 +279,8 @@ class Traffic:
         order = sorted(self._keys.items(), key=lambda pair: -pair[1].units)
         self._keys = dict(order[: self.kept // 2])
         if len(self._counts) > self.kept:
-            self._counts = Counter(dict(self._counts.most_common(self.kept // 2)))
+            most = sorted(self._counts.items(), key=lambda pair: -pair[1][0].writes)
+            self._counts = dict(most[: self.kept // 2])
 
     def facts(
         self,
@@ -319,15 +350,19 @@ class Traffic:
         ]
 
     def _counter(self, view: str) -> tuple[Estimate | None, str]:
-        """Return the share of records that only change numbers of one item.
+        """Return the share of records that only change counts of one item, and their names.
 
         The result is None without both images, which show whether a number changed.
         """
         if "NEW_AND_OLD" not in view or not self.records:
             return None, ""
-        counters = self._counts.most_common(1)
-        (_, attribute), count = counters[0] if counters else ((0, ""), 0)
-        return share_of(count, self.records, "records of one item"), attribute
+        counters = [
+            (numbers[0].writes, names)
+            for (_, names), numbers in self._counts.items()
+            if any(number.counts for number in numbers)
+        ]
+        writes, names = max(counters, default=(0, ""))
+        return share_of(writes, self.records, "records of one item"), names
 
     def _tau(self) -> Estimate | None:
         """Return the correlation of number and time, if most keys end in a number."""
@@ -406,14 +441,14 @@ def changed(old: Key, new: Key) -> list[str]:
     ]
 
 
-def counted(old: Key, new: Key, names: Iterable[str]) -> str | None:
+def counted(old: Key, new: Key, names: Iterable[str]) -> list[str]:
     """Return the numbers that changed, if only they and times changed, as in a write of a counter.
 
     A counter may have several, as a count and a sum. `names` is the result of `changed`.
     """
     changes = [name for name in names if not (is_moment(new, name) or is_moment(old, name))]
     are_numbers = all("N" in item.get(name, {}) for name in changes for item in (old, new))
-    return ", ".join(sorted(changes)) if changes and are_numbers else None
+    return sorted(changes) if are_numbers else []
 
 
 def is_moment(item: Key, name: str) -> bool:

@@ -321,6 +321,8 @@ case("A6", "clear", QUARTER, requests=NEEDED, stream={"growth": {"k": 6931.0}})
 case("A6", "low", QUARTER, requests=NEEDED, stream={"growth": {"k": 6932.0}})
 case("A6", "low", QUARTER, requests=NEEDED)
 case("A6", "low", QUARTER, stream={"growth": {"k": 10.0}})
+for size, expected in ((10_737_418, "clear"), (10_737_419, "low")):
+    case("A6", expected, {"indexes": (lsi(bytes=0),), "bytes": size}, requests=NEEDED)
 
 
 def items(**fields: Any) -> dict[str, Any]:
@@ -684,17 +686,23 @@ def log(inserts: int, newest: int, peak: float = 9.0, of: int = 0) -> dict[str, 
 
 
 # Of 1,000 inserts, the interval begins at 90 % from 919 on, and ends below it up to 880.
+LOG = {"evidence": "stream 0.5, stream 0.9"}
 case("H2", "clear", {"sort": None}, stream=log(1000, 999))
 case("H2", "low", stream=log(1000, 919), evidence="stream 0.9", where="log", patterns="P17")
 case("H2", "unknown", stream=log(1000, 918))
-case("H2", "unknown", stream=log(1000, 881), evidence="stream 0.9")
-case("H2", "clear", stream=log(1000, 880), evidence="stream 0.9")
+case("H2", "unknown", stream=log(1000, 881), **LOG)
+case("H2", "clear", stream=log(1000, 880), **LOG)
 case("H2", "low", stream=log(60, 60))
 case("H2", "unknown", stream=log(59, 59))
-case("H2", "low", stream=log(1000, 999, 499.0), text="of all inserts")
+case("H2", "low", stream=log(1000, 999, 499.0), text="of all inserts, and 100 % [99, 100]")
 case("H2", "medium", stream=log(1000, 999, 500.0), text="of its inserts")
 case("H2", "medium", stream=log(60, 60, 500.0, of=9000))
 case("H2", "clear", stream=log(59, 59, 500.0, of=9000))
+# Of 1,000 inserts, the interval begins at a half from 532 on, and ends below it up to 468.
+case("H2", "low", stream=log(532, 531, of=1000))
+case("H2", "unknown", stream=log(531, 530, of=1000), **LOG)
+case("H2", "unknown", stream=log(469, 468, of=1000))
+case("H2", "clear", stream=log(468, 468, of=1000), **LOG)
 # One of many that are written at their ends: partitions split between them.
 case("H2", "clear", stream=log(1000, 999, of=9000))
 case("H2", "clear", stream=log(385, 9))
@@ -801,10 +809,10 @@ case("H6", "low", stream={"hash_rho": share(0.9), "peak": 100.0})
 SLOW = {"peak": 99.0, "inserts": 9000}
 QUIET_TURNS = {"shards": dict.fromkeys(range(4), 99), "records": 385, "in_turn": 0.5, "peak": 99.0}
 case("H6", "info", stream={"hash_rho": share(0.9), **SLOW}, text="99 write units in the busiest")
-case("H6", "info", stream={**QUIET_TURNS, "inserts": 347})
-case("H6", "clear", stream={**QUIET_TURNS, "inserts": 346})
+case("H6", "info", stream=QUIET_TURNS)
+case("H6", "info", stream={**QUIET_TURNS, "peak": 10.0})
+case("H6", "clear", stream={**QUIET_TURNS, "peak": 9.9}, text="which no partition feels")
 case("H6", "clear", stream={"hash_rho": share(0.1), **SLOW})
-case("H6", "clear", stream={"hash_rho": share(0.9), **SLOW, "inserts": 8999}, text="take 99 write")
 
 
 def shards(*counts: int, **more: Any) -> dict[str, Any]:
@@ -1287,8 +1295,21 @@ case("A12", "low", requests={**asked(alone(400, 2190.0)), "sampled": 0.5}, cost=
 case("A12", "low", requests=asked(alone(400, 8.0)), text="400 transactions of one item were")
 # Of 400 transactions, the interval begins at 30 % from 139 on.
 case("A12", "low", requests=asked(alone(139, 8.0)), evidence="requests 0.3")
-case("A12", "unknown", requests=asked(alone(138, 8.0)))
+case("A12", "unknown", requests=asked(alone(138, 8.0), shape("PutItem", 400)))
 case("A12", "low", requests=asked(shape("TransactGetItems", 9, one_item_transactions=9)))
+
+
+# Of 1,000 write calls, the interval begins at 90 % from 919 on.
+def writes(count: int, plain: int) -> dict[str, Any]:
+    plain_writes = [shape("PutItem", plain)] if plain else []
+    return asked(shape("TransactWriteItems", count), *plain_writes)
+
+
+case("A12", "low", requests=writes(919, 81), evidence="requests 0.9", patterns="P2")
+case("A12", "unknown", requests=writes(918, 82))
+case("A12", "low", requests=writes(60, 0))
+case("A12", "unknown", requests=writes(59, 0))
+case("A12", "clear", requests=writes(999, 1), metrics=transactions(100.0, 1e6))
 case("A12", "low", code=line("transaction"), where="app/a.py:17", patterns="P2")
 case("A12", "low", code=line("transaction"), requests=asked(alone(1, 8.0)), evidence="code")
 case("A12", "unknown", code=line("transaction", "Others"))

@@ -16,6 +16,14 @@ from keyhop.report.forms import KeyForm, is_ahead, kind_in, tag_of, widths_of
         ("КЛИЕНТ#17", "КЛИЕНТ"),
         ("注文:17", "注文"),
         ("straße_9", "straße"),
+        ("USER-1042", "USER"),
+        ("ord-01HX5ZZKBKACTAV9WEVGEMMVRZ", "ord"),
+        ("DAY-2024-01-02", "DAY"),
+        ("mid-century-chair", ""),
+        ("abcdefab-4f89-11d3-9a0c-0305e82c3301", ""),
+        ("Nov-2026", ""),
+        ("Q4#2026", ""),
+        ("year=2026/month=11", ""),
         ("2024-01-02", ""),
         ("ada@example.org", ""),
         ("3f2504e0-4f89-11d3-9a0c-0305e82c3301", ""),
@@ -43,13 +51,36 @@ def test_a_tag_is_the_word_before_the_first_delimiter(text: str, tag: str) -> No
         "1/22/2024",
         "2024年1月2日",
         "2024년 1월 2일",
+        "DAY-2024-01-02",
+        "logs_2024-01-02",
+        "2024#01#02",
+        "2024-01-02T00:00:00Z",
+        "2024-01-02T10:00:00.000+00:00",
+        "year=2024/month=01/day=02",
+        "y=2024/m=1",
+        "Jan-2024",
+        "JAN 2024",
+        "02-Jan-2024",
+        "2024-January-02",
+        "Q1-2024",
+        "W07#2024",
+        "2024-H1",
+        "FY2024-Q1",
+        "1704153600",
+        "DAY#1704153600000",
     ],
 )
 def test_nothing_but_a_date(text: str) -> None:
     assert KeyForm.of({"S": text}).dated
 
 
-@pytest.mark.parametrize("text", ["2024-13-02", "20240102a", "1234", "99999999", "32.01.2024"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2024-13-02", "20240102a", "1234", "99999999", "32.01.2024"),
+        *("2024-01-02T10:00:01Z", "1704153601", "Jan-17", "ORDER-2024-000123", "2024#01#02#03"),
+    ],
+)
 def test_more_than_a_date_or_none(text: str) -> None:
     assert not KeyForm.of({"S": text}).dated
 
@@ -81,6 +112,13 @@ def test_dates_as_numbers() -> None:
 )
 def test_a_number_at_the_end(value: dict, number: float | None) -> None:
     assert KeyForm.of(value).number == number
+
+
+def test_a_number_that_starts_again_each_year_has_the_year_beside_it() -> None:
+    for text, year in (("ORD-2026-000123", 2026), ("INV/2025/0001", 2025), ("R#2026#0042", 2026)):
+        assert KeyForm.of({"S": text}).year == year
+    for text in ("ORD-2026-12", "ORD-1000-000123", "2026-11-22#0001", "ORD-000123", "2026"):
+        assert KeyForm.of({"S": text}).year == 0
 
 
 def test_of_a_long_number_only_the_beginning_is_kept() -> None:

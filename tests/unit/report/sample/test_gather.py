@@ -114,6 +114,21 @@ def test_unpadded_numbers_are_of_several_widths() -> None:
     assert padded.unpadded.value == 0
 
 
+def test_numbers_that_touch_many_words_are_parts_of_names() -> None:
+    def touching(words: int) -> float:
+        places = [f"head/word{number % words}" for number in range(80)]
+        rows = [
+            collection(n, widths={"": ((place, 1 + n // words % 2),)})
+            for n, place in enumerate(places)
+        ]
+        unpadded = facts_of(rows).unpadded
+        assert unpadded is not None
+        return unpadded.value
+
+    assert touching(5) == 1
+    assert touching(6) == 0
+
+
 def test_an_attribute_with_one_value_for_each_kind_names_the_kind() -> None:
     def rows(word: str, *more: CollectionRow) -> list[CollectionRow]:
         names = ("art", "pk")

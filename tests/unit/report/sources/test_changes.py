@@ -38,29 +38,29 @@ def number(value: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "name"),
+    ("old", "new", "names"),
     [
-        ({"hits": number("1")}, {"hits": number("2")}, "hits"),
-        ({"hits": number("1.0")}, {"hits": number("1")}, None),
+        ({"hits": number("1")}, {"hits": number("2")}, ["hits"]),
+        ({"hits": number("1.0")}, {"hits": number("1")}, []),
         (
             {"hits": number("1"), "at": {"S": "2026-11-22T09:00Z"}},
             {"hits": number("2"), "at": {"S": "2026-11-22T09:01Z"}},
-            "hits",
+            ["hits"],
         ),
         (
             {"hits": number("1"), "at": number("1795338000")},
             {"hits": number("2"), "at": number("1795338001")},
-            "hits",
+            ["hits"],
         ),
-        ({"seen": number("1795338000")}, {"seen": number("1795338001")}, None),
-        ({"b": number("1"), "a": number("1")}, {"b": number("2"), "a": number("2")}, "a, b"),
-        ({"a": number("1"), "b": {"S": "x"}}, {"a": number("2"), "b": {"S": "y"}}, None),
-        ({"status": {"S": "new"}}, {"status": {"S": "paid"}}, None),
-        ({}, {"hits": number("1")}, None),
+        ({"seen": number("1795338000")}, {"seen": number("1795338001")}, []),
+        ({"b": number("1"), "a": number("1")}, {"b": number("2"), "a": number("2")}, ["a", "b"]),
+        ({"a": number("1"), "b": {"S": "x"}}, {"a": number("2"), "b": {"S": "y"}}, []),
+        ({"status": {"S": "new"}}, {"status": {"S": "paid"}}, []),
+        ({}, {"hits": number("1")}, []),
     ],
 )
-def test_a_counters_write_changes_numbers_and_moments_alone(old: dict, new: dict, name: str):
-    assert counted(old, new, changed(old, new)) == name
+def test_a_counters_write_changes_numbers_and_moments_alone(old: dict, new: dict, names: list[str]):
+    assert counted(old, new, changed(old, new)) == names
 
 
 def went(transitions: Transitions, before: str, after: str, times: int = 1) -> None:

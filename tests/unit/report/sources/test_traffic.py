@@ -1,5 +1,7 @@
 """What the records of a stream come to."""
 
+import random
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -186,6 +188,31 @@ def test_a_counter_is_one_item_of_which_one_number_changes():
     none = facts(others)
     assert none.counter is not None
     assert none.counter.against(0.2) == "below"
+
+
+def test_a_measured_value_is_no_counter_and_a_stock_is_one():
+    chance = random.Random(1)
+
+    def counter(values: list[float]) -> StreamFacts:
+        pairs = [({"n": {"N": str(a)}}, {"n": {"N": str(b)}}) for a, b in pairwise(values)]
+        return facts(
+            [
+                record(BEGAN + at, "one", "all", "MODIFY", new=new, old=old)
+                for at, (old, new) in enumerate(pairs)
+            ]
+        )
+
+    stock = [1000.0 - at for at in range(400)]
+    balance = list(accumulate(chance.choice([-7.0, 3.0, 12.0]) for _ in range(400)))
+    for values, share in (
+        (stock, 1.0),
+        (balance, 1.0),
+        ([chance.uniform(1190, 1260) for _ in range(400)], 0.0),
+        ([float(at % 2) for at in range(400)], 0.0),
+    ):
+        found = counter(values).counter
+        assert found is not None
+        assert found.value == share
 
 
 def test_without_both_images_a_busy_item_is_not_known_to_be_a_counter():
