@@ -146,10 +146,13 @@ def known_key(tag: str) -> Key:
 
 
 def among(values: int, prefix: str = "") -> Key:
-    """Return a function that makes one of so many values, evenly."""
-    return lambda number, chance, at: (
-        prefix + f"{Random(f'{prefix}{number % values}').getrandbits(40):010x}"
-    )
+    """Return a function that makes one of so many values, each about as often."""
+
+    def make(number: int, chance: Random, at: float) -> str:
+        which = Random(f"{prefix}{number}").randrange(values)
+        return prefix + f"{Random(f'{prefix}{which}').getrandbits(40):010x}"
+
+    return make
 
 
 def weighted(usual: Any, share: float, rare: str) -> Key:
