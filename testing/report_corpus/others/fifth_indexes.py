@@ -51,7 +51,7 @@ for title, tag, names, projection in (
     (
         "flats with an index for each filter",
         "FLAT",
-        "agent district street rooms price rent area heating floor built energy parking garden owner",
+        "agent district street rooms price rent area heating floor built parking garden owner",
         "ALL",
     ),
     (
