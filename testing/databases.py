@@ -13,10 +13,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from botocore.credentials import ReadOnlyCredentials
 from keyhop.cli.main import main
-from keyhop.dynamodb.values import Key, from_json
+from keyhop.dynamodb.transport import Connections, Signer
+from keyhop.dynamodb.values import Key, from_json, typed_json
 
-from testing.servers import local_client
+from testing.servers import LOCAL_CREDENTIALS, local_client
 
 EXTREMES: dict[str, list[Any]] = {
     "S": [
@@ -155,8 +157,8 @@ class Database:
         return list(pages.search("TableNames[]"))
 
     def fill(self, table: str, items: Iterable[Mapping[str, Any]]) -> None:
-        """Write items."""
-        load(self.client, (dict(item) for item in items), table)
+        """Write items, at a fifth of the CPU that boto3's client would take."""
+        load(PlainWrites(self.url), (dict(item) for item in items), table)
 
     def collections(
         self, table: str, sizes: Sequence[int], filling: int = 0, name: str = "k"
@@ -184,6 +186,25 @@ class Database:
         path = folder / "report.json"
         result = self.keys(table, "--summary", str(path), *arguments)
         return result.status, json.loads(path.read_bytes()) | {"out": result.keys}
+
+
+class PlainWrites:
+    """A client of a local database that sends BatchWriteItem as plain JSON, and checks nothing."""
+
+    def __init__(self, url: str) -> None:
+        self._connections = Connections(url)
+        self._signer = Signer(self._connections.host, LOCAL_CREDENTIALS["region_name"], "testing")
+        names = ("aws_access_key_id", "aws_secret_access_key")
+        self._credentials = ReadOnlyCredentials(*(LOCAL_CREDENTIALS[name] for name in names), None)
+
+    def batch_write_item(self, **request: Any) -> dict[str, Any]:
+        """boto3's BatchWriteItem."""
+        body = typed_json(request).encode()
+        target = "DynamoDB_20120810.BatchWriteItem"
+        head = self._signer.head(self._credentials, target, body, time.time())
+        answer = self._connections.ask(head + body)
+        assert answer.status == 200, answer.content
+        return dict(json.loads(answer.content))
 
 
 def load(

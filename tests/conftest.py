@@ -39,6 +39,8 @@ os.environ["CDK_VALIDATION"] = "false"
 """The CDK's own, which takes longer than all the rest; `cdk synth` in infra/test_app has it. Here,
 as the CDK's process begins when its packages are imported, which is before any fixture."""
 
+gc.disable()  # until all is collected
+
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile(
     "new", derandomize=False, deadline=None, print_blob=True, max_examples=300
@@ -77,11 +79,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from all that was imported and collected, and let it run rarely.
 
-    With its defaults it takes a quarter of the CPU of the tests.
+    With its defaults it takes a quarter of the CPU of the tests, and of the collection.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
