@@ -1,6 +1,5 @@
 """The task `report`: a sample of a live table's data, and its figures for the table's keys."""
 
-import math
 import random
 import time
 import uuid
@@ -29,7 +28,7 @@ from keyhop.report.sample.drawing import (
     Drawing,
     Population,
     draw,
-    reads_through,
+    draw_all,
     units_to_read_through,
 )
 from keyhop.report.sample.examine import Examination
@@ -55,6 +54,12 @@ MOST_UNITS_PER_KEY = 12.0
 
 MOST_NOTED = 1_000
 """The maximum number of segments with observations of items; more would add little."""
+
+GROWN = 3.0
+"""A first look with this many keys for each reported item shows that the table has grown."""
+
+MOST_OBSERVED = 100_000
+"""The maximum number of observations of a sample that reads every item."""
 
 SAMPLE = "sample"
 """The field of a manifest with the facts of the data."""
@@ -142,12 +147,16 @@ class ReportTask(Task):
             if not {*index["names"][: index["partition"]]} & {*plan.source.space.names}
         }
         page = UNITS_PER_BLOCK * ledger.size.blocks(1)
-        drawing = draw(keys, remaining, of_indexes, chance, page)
+        drawing = None
+        if remaining is not None:
+            items = plan.source.item_count
+            items = keys if keys > GROWN * items else items
+            size = items * (plan.source.mean_item_bytes or 0.0)
+            drawing = draw_all(keys, remaining, size / BLOCK_BYTES * UNITS_PER_BLOCK, chance)
+        drawing = drawing or draw(keys, remaining, of_indexes, chance, page)
         workers = max(1, drawing.size // self._segments_per_worker)
         layout = Layout(drawing.size, THREADS, workers, workers)
-        size = plan.source.item_count * (plan.source.mean_item_bytes or math.inf)
-        through = reads_through(drawing, remaining, size / BLOCK_BYTES * UNITS_PER_BLOCK)
-        drawn_options = {**options, "drawing": to_json(drawing), "through": through}
+        drawn_options = {**options, "drawing": to_json(drawing)}
         expected = Interval(2.0 * keys, keys, MOST_UNITS_PER_KEY * keys).scaled(page)
         return replace(
             plan, options=drawn_options, layout=layout, units=expected if units is None else None
@@ -207,8 +216,12 @@ def examination(plan: RunPlan) -> Examination:
         tuple(map(candidate, _candidates(plan))),
     )
     ours = tuple(map(values.from_json, options["ours"]))
-    segments = options["drawing"]["segments"]
-    observed_share = min(1.0, MOST_NOTED / segments) if options["units"] is None else 1.0
+    segments, through = options["drawing"]["segments"], options["drawing"]["through"]
+    observed_share = 1.0
+    if options["units"] is None:
+        observed_share = min(1.0, MOST_NOTED / segments)
+    elif through:
+        observed_share = min(1.0, MOST_OBSERVED / max(1, options["items"]))
     return Examination(
         plan.space,
         segments,
@@ -216,7 +229,7 @@ def examination(plan: RunPlan) -> Examination:
         ours,
         seed=options["seed"],
         noted=observed_share,
-        through=options["through"],
+        through=through,
     )
 
 
@@ -224,8 +237,7 @@ def population(plan: RunPlan) -> Population:
     """Return the table that a run has sampled, as it was described when the run began."""
     options, drawing = plan.options, plan.options["drawing"]
     size = options["items"] * options["means"].get("", 0.0)
-    reading = size / BLOCK_BYTES * UNITS_PER_BLOCK
-    through = units_to_read_through(drawing["segments"], reading, drawing["shares"])
+    through = units_to_read_through(size / BLOCK_BYTES * UNITS_PER_BLOCK)
     return Population(
         segments=drawing["segments"],
         items=options["items"],
@@ -235,7 +247,7 @@ def population(plan: RunPlan) -> Population:
         candidates=_candidates(plan),
         bytes=size,
         has_sentinels=bool(options["ours"]),
-        all_units=through + math.ceil(LOOK_UNITS) if size else 0.0,
+        all_units=through + LOOK_UNITS if through else 0.0,
     )
 
 

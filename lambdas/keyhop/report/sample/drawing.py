@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from keyhop.dynamodb.units import UNITS_PER_BLOCK
+from keyhop.scan.page_size import FILL
 from keyhop.scan.segments import MOST_SEGMENTS
 from keyhop.scan.statistics import KEYS_PER_SAMPLE
 
@@ -26,6 +27,15 @@ LEAST_UNITS: Mapping[Kind, float] = {"probe": 1.5, "count": 1.5, "draw": 0.5}
 
 USUAL_UNITS: Mapping[Kind, float] = {"probe": 36.0, "count": 4.0, "draw": 1.0}
 """The assumed cost of a segment until some were read: those that end first are the cheapest."""
+
+THROUGH: Mapping[Kind, float] = {"probe": 1.0, "count": 0.0, "draw": 0.0}
+"""The shares of a sample that reads every item, where indexes have nothing to add."""
+
+UNITS_PER_SEGMENT = 8.0
+"""The read units of a segment of a sample that reads every item."""
+
+ROOM = 1.25
+"""The factor by which a table may be larger than reported, as its size is up to six hours old."""
 
 FEWEST_SEGMENTS = 20
 """The least number of segments to pay for: in a table of large items they have fewer keys."""
@@ -97,6 +107,7 @@ class Drawing:
         counted: The segments that are only counted.
         indexes: The segments of indexes.
         shares: The shares of the read units; None without a limit, when every segment is read.
+        through: Whether every item of the segments is read.
     """
 
     segments: int
@@ -104,6 +115,7 @@ class Drawing:
     counted: tuple[int, ...]
     indexes: tuple[IndexDraws, ...]
     shares: Mapping[Kind, float] | None
+    through: bool = False
 
     @property
     def size(self) -> int:
@@ -170,35 +182,39 @@ def draw(
     return Drawing(segments, tuple(chosen[:probed]), tuple(chosen[probed:]), of_indexes, shares)
 
 
-def reads_through(drawing: Drawing, units: float | None, all_units: float) -> bool:
-    """Return whether the sample reads every item, so that shares are counts.
+def draw_all(keys: float, units: float, all_units: float, chance: random.Random) -> Drawing | None:
+    """Draw every segment if that costs less than a sample, so that every item is read.
 
-    It does if it can pay for twice as many items, as the reported size is up to six hours old.
+    The order is random: if the table has grown since its size was reported, the segments that the
+    units suffice for are a sample.
 
     Args:
-        drawing: The drawn segments.
+        keys: The approximate number of keys of the table.
         units: The maximum read units.
-        all_units: The cost of reading every item.
+        all_units: The read units of all items, as reported; 0 if the size is not known.
+        chance: The random numbers.
+
+    Returns:
+        The drawing; None if a sample costs less.
     """
-    if units is None or drawing.shares is None or len(drawing.probed) < drawing.segments:
-        return False
-    return (
-        2 * (all_units + LEAST_UNITS["draw"] * drawing.segments) <= units * drawing.shares["probe"]
-    )
+    if not 0 < units_to_read_through(all_units) <= units:
+        return None
+    fewest = min(FEWEST_SEGMENTS, max(1, round(keys / KEYS_PER_SAMPLE)))
+    segments = _segments_to_read_through(all_units, fewest)
+    drawn = tuple(chance.sample(range(segments), segments))
+    return Drawing(segments, drawn, (), (), THROUGH, through=True)
 
 
-def units_to_read_through(
-    segments: int, all_units: float, shares: Mapping[Kind, float] | None
-) -> float:
-    """Return the read units with which `reads_through` lets a sample read every item.
+def units_to_read_through(all_units: float) -> float:
+    """Return the read units with which `draw_all` reads every item; 0 if the size is not known."""
+    if not all_units:
+        return 0.0
+    ends = UNITS_PER_BLOCK * _segments_to_read_through(all_units, FEWEST_SEGMENTS)
+    return math.ceil(ROOM * (all_units / FILL + ends))
 
-    Args:
-        segments: The number of segments of the table. Each of them must be probed.
-        all_units: The cost of reading every item.
-        shares: The shares of a drawing; None for those of a table with indexes.
-    """
-    probe = _all_probed(SHARES)["probe"] if shares is None else shares["probe"]
-    return math.ceil(2 * (all_units + LEAST_UNITS["draw"] * segments) / probe)
+
+def _segments_to_read_through(all_units: float, fewest: int) -> int:
+    return min(MOST_SEGMENTS, max(fewest, round(all_units / UNITS_PER_SEGMENT)))
 
 
 def _all_probed(shares: Mapping[Kind, float]) -> Mapping[Kind, float]:

@@ -47,6 +47,10 @@ THROUGH_UNITS = 6.0
 """The read units of a collection with sort keys that are not numbers: they read 48 KB, and most
 collections are shorter."""
 
+ITEMS_OF_A_PAGE = 400
+"""The maximum number of items of a page where every item is read: large pages waste less of their
+last block."""
+
 DRAW_PAGES = 3
 """The maximum number of pages of a segment of an index, which should hold one."""
 
@@ -248,7 +252,8 @@ def walk(
     collections: list[Seen] = []
     position: Position | None = BEGINNING
     while position is not None:
-        answer = yield Ask.scan(segment, segments, position.start)
+        limit = None if hop else ITEMS_OF_A_PAGE
+        answer = yield Ask.scan(segment, segments, position.start, limit=limit)
         keys, runs = collapse(answer.items, space.names)
         page = Page(keys, runs, answer.next, answer.units, answer.items)
         step = advance(space, position, page, hop)

@@ -221,10 +221,19 @@ class SamplePages:
         ]
         if not self._running[kind] and not self._read[kind]:
             return True
+        if self._drawing.through and self._is_enough(kind):
+            return True
         dearest = max(self._mean(kind), self._dearest.get(kind, 0.0), *running, 0.0)
         worst = DEARER * dearest
         ahead = sum(worst - units for units in running) if in_flight else 0.0
         return self._spent[kind] + ahead + worst <= self._allowed(kind)
+
+    def _is_enough(self, kind: Kind) -> bool:
+        """Return whether the units suffice for every segment, by those that have ended."""
+        read = self._read[kind]
+        if read < FEW:
+            return True
+        return self._done[kind] / read * len(self._drawing.probed) <= self._allowed(kind)
 
     def _end(self, segment: int, work: _Work) -> None:
         kind = self._drawing.kind(segment)
