@@ -47,9 +47,12 @@ for name in sys.argv[1:]:
 
 
 def test_every_handler_imports_from_what_is_uploaded_and_from_nothing_else(
-    uploaded: Deployed, code: Path, packages: Path
+    uploaded: Deployed, code: Path, packages: Path, tmp_path: Path
 ):
-    """-S: without this Python's own packages. The command line's part is not uploaded."""
+    """-S: without this Python's own packages. The command line's part is not uploaded.
+
+    Each handler imports the library anew, so its bytecode is kept, outside of what is uploaded.
+    """
     handlers = {
         one["Properties"]["Handler"] for one in uploaded.of_type("AWS::Lambda::Function").values()
     }
@@ -58,7 +61,7 @@ def test_every_handler_imports_from_what_is_uploaded_and_from_nothing_else(
         [sys.executable, "-S", "-c", IMPORTS, *sorted(handlers)],
         env={
             "PYTHONPATH": f"{code}:{packages / 'python'}",
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPYCACHEPREFIX": str(tmp_path),
             # Powertools asks for these two when it is imported outside of Lambda.
             "POWERTOOLS_SERVICE_NAME": "test",
             "POWERTOOLS_TRACE_DISABLED": "true",
