@@ -166,11 +166,11 @@ def stand_in() -> Iterator[StandIn]:
         yield server
 
 
-@pytest.fixture(params=["dynamodb_local", prove("dynalite"), "stand_in"])
+@pytest.fixture(params=[prove("dynamodb_local"), prove("dynalite"), "stand_in"])
 def database(request: pytest.FixtureRequest) -> Database:
-    """DynamoDB Local and the stand-in; in `make prove` dynalite as well.
+    """The stand-in; in `make prove` DynamoDB Local and dynalite as well.
 
-    Where dynalite is wanted as a second judge in `make test`: @on_every_database.
+    testing/marks.py has the marks of tests that ask others in `make test`.
     """
     if request.param == "stand_in":
         url = request.getfixturevalue("stand_in").url

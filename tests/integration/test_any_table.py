@@ -5,8 +5,9 @@ from itertools import product
 import pytest
 
 from testing.databases import EXTREMES, Database, hashable, keyhop, partition_value
-from testing.marks import on_every_database, prove
+from testing.marks import on_dynamodb_local, prove
 
+pytestmark = on_dynamodb_local
 TYPES = ["S", "N", "B"]
 LAYOUTS = [(), *(("--segments", number) for number in ("1", "4", "16", "200"))]
 """As planned, and from one segment to more segments than keys."""
@@ -87,7 +88,6 @@ def test_an_empty_table(database: Database, table_name: str) -> None:
         assert "0 keys" in result.err
 
 
-@on_every_database
 def test_one_giant_collection_costs_a_few_requests(database: Database, table_name: str) -> None:
     database.collections(table_name, [3000], filling=400)
     result = database.keys(table_name)
@@ -109,7 +109,6 @@ def test_keys_of_the_greatest_length(database: Database, table_name: str) -> Non
         assert hashable(database.keys(table_name, *segments).keys) == hashable(keys)
 
 
-@on_every_database
 def test_the_type_of_a_key_is_looked_up_by_name(database: Database, table_name: str) -> None:
     """With indexes, their attributes may come first in AttributeDefinitions."""
     database.create(
