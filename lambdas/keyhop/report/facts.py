@@ -412,7 +412,7 @@ class SampleFacts:
             of collections that were not sampled although they are larger than the others, and the
             rest of collections whose length could not be estimated. Intervals of shares of items,
             and of quantiles of item sizes, allow for the upper end of it.
-        item_mean: The mean size in bytes of the items that the sample represents.
+        item_mean: The mean size of an item in bytes.
         candidates: The figures for each candidate key, if anything was read.
     """
 

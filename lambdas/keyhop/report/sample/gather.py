@@ -150,6 +150,8 @@ def gather(
     sizes = observed.items(lambda observation: float(observation.bytes))
     mean_bytes, item_mean = mean_of(sizes), weighted_mean(sizes)
     most_mean = _most_mean(population, item_mean)
+    if item_mean is not None:
+        item_mean = _of_all(item_mean, observed.unrepresented, most_mean)
     large = observed.share(lambda observation: observation.bytes >= LARGE_BYTES)
     kind_names, type_name, typed = observed.type_name()
     top = largest(segments, draws, population, mean_bytes)
@@ -477,6 +479,17 @@ def _most_mean(population: Population, item_mean: Estimate | None) -> float:
     if not maximum or item_mean is None or item_mean.low > maximum:
         return math.inf
     return maximum
+
+
+def _of_all(mean: Estimate, unrepresented: float, maximum: float) -> Estimate:
+    """Return the mean size of all items, from that of the items that the sample represents.
+
+    The part `unrepresented` of the items may be empty, or as large as items can be. The mean of all
+    is at most `maximum`.
+    """
+    low = mean.low * (1 - unrepresented)
+    high = mean.high * (1 - unrepresented) + MOST_BYTES * unrepresented
+    return _at_most(replace(mean, low=low, high=high), maximum)
 
 
 def _at_most(estimate: Estimate, bound: float) -> Estimate:

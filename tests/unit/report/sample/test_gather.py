@@ -114,6 +114,20 @@ def test_unpadded_numbers_are_of_several_widths() -> None:
     assert padded.unpadded.value == 0
 
 
+def test_the_mean_size_allows_for_items_that_the_sample_does_not_represent() -> None:
+    rows = [collection(n) for n in range(40)]
+    whole = facts_of(rows, of=5, items=120).item_mean
+    assert whole is not None
+    assert (whole.low, whole.high) == (100, 100)
+    unread = facts_of(rows, of=10, items=2_400).item_mean
+    assert unread is not None
+    assert unread.low < 20
+    assert unread.high > 300_000
+    described = facts_of(rows, of=10, items=2_400, bytes=2_400 * 400.0).item_mean
+    assert described is not None
+    assert described.high == 500
+
+
 def test_numbers_that_touch_many_words_are_parts_of_names() -> None:
     def touching(words: int) -> float:
         places = [f"head/word{number % words}" for number in range(80)]
