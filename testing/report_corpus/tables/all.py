@@ -13,7 +13,7 @@ PARTS = {
     "second": ("others.second",),
     "third": ("others.third",),
     "fourth": ("others.fourth",),
-    "fifth": ("others.fifth_items", "others.fifth_indexes", "others.fifth_traffic"),
+    "fifth": tuple(f"others.fifth_{name}" for name in ("items", "indexes", "traffic", "calls")),
 }
 """The modules of each part: the project's own tables, and those that others have declared."""
 
