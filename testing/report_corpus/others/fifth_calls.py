@@ -22,6 +22,11 @@ from testing.report_corpus.others.fifth_rows import (
 )
 
 PK, BOTH = Schema("pk"), Schema("pk", "sk")
+LABELED: Item = {
+    "label": {"S": "written by the application"},
+    "at": {"S": "2026-11-20T10:00:00.000Z"},
+}
+"""The attributes of `plain`, as the applications write them."""
 
 
 def plain(tag: str, spec: str = "label at:time") -> Rows:
@@ -323,13 +328,11 @@ def follows(tag: str, attribute: str, way: str, then: str) -> Application:
     def work(client: Any, table: str, chance: Random) -> None:
         values = []
         for number in range(900):
-            key, wanted = {"pk": {"S": known(tag, number % 300)}}, f"new-{number}"
+            key, wanted = {"pk": {"S": known(tag, number % 300)}}, known("new", number)
             if then == "before":
                 listed(client, table, wanted)
             if way == "put":
-                client.put_item(
-                    TableName=table, Item=key | {attribute: {"S": wanted}, "label": {"S": "x"}}
-                )
+                client.put_item(TableName=table, Item=key | LABELED | {attribute: {"S": wanted}})
             else:
                 client.update_item(
                     TableName=table,
@@ -344,7 +347,7 @@ def follows(tag: str, attribute: str, way: str, then: str) -> Application:
             elif then == "item":
                 client.get_item(TableName=table, Key=key)
             elif then == "others":
-                listed(client, table, f"fixed-{chance.randrange(50)}")
+                listed(client, table, known("fixed", chance.randrange(50)))
         if then == "later":
             sleep(2.5)
             for wanted in values[-300:]:
@@ -359,7 +362,7 @@ def with_fixed(tag: str, attribute: str) -> Rows:
         known_key(tag),
         "label at:time",
         500,
-        **{attribute: lambda n, c, a: f"fixed-{n % 50}" if n >= 300 else f"old-{n}"},
+        **{attribute: lambda n, c, a: known("fixed", n % 50) if n >= 300 else known("old", n)},
     )
 
 
@@ -459,9 +462,9 @@ def transacts(tag: str, share: float, size: int, otherwise: str = "put") -> Appl
     """Return an application of which a share of the writes are transactions of so many items."""
 
     def work(client: Any, table: str, chance: Random) -> None:
-        for number in range(600):
+        for _ in range(600):
             items: list[Item] = [
-                {"pk": {"S": known(tag, which)}, "label": {"S": f"n{number}"}}
+                LABELED | {"pk": {"S": known(tag, which)}}
                 for which in chance.sample(range(300), size)
             ]
             puts = [{"PutRequest": {"Item": item}} for item in items]

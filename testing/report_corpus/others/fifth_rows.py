@@ -57,29 +57,34 @@ def declare(
 # Values and ids
 
 
+MAKERS: dict[str, Callable[[Random, float], Any]] = {
+    "": lambda chance, at: some(chance, 15, 60),
+    "time": lambda chance, at: iso(at),
+    "day": lambda chance, at: day(at),
+    "epoch": lambda chance, at: int(at),
+    "ms": lambda chance, at: int(at * 1000),
+    "cents": lambda chance, at: chance.randint(99, 250_000),
+    "int": lambda chance, at: chance.randint(1, 5_000),
+    "float": lambda chance, at: str(round(chance.random() * 100, 3)),
+    "name": lambda chance, at: name(chance),
+    "city": lambda chance, at: chance.choice(CITIES),
+    "mail": lambda chance, at: mail(chance),
+    "flag": lambda chance, at: chance.random() < 0.5,
+    "uuid": lambda chance, at: uuid(chance),
+    "hex": lambda chance, at: f"{chance.getrandbits(48):012x}",
+    "long": lambda chance, at: some(chance, 150, 400),
+    "list": lambda chance, at: [some(chance, 3, 12) for _ in range(3)],
+    "map": lambda chance, at: {"width": chance.randint(1, 99), "note": some(chance, 5, 20)},
+    "point": lambda chance, at: {
+        "lat": str(chance.uniform(47, 55)),
+        "lon": str(chance.uniform(6, 15)),
+    },
+}
+
+
 def value(kind: str, chance: Random, at: float) -> Any:
     """Return a value of a kind. Kinds with bars are alternatives, for example "new|paid"."""
-    makers: dict[str, Callable[[], Any]] = {
-        "": lambda: some(chance, 15, 60),
-        "time": lambda: iso(at),
-        "day": lambda: day(at),
-        "epoch": lambda: int(at),
-        "ms": lambda: int(at * 1000),
-        "cents": lambda: chance.randint(99, 250_000),
-        "int": lambda: chance.randint(1, 5_000),
-        "float": lambda: str(round(chance.random() * 100, 3)),
-        "name": lambda: name(chance),
-        "city": lambda: chance.choice(CITIES),
-        "mail": lambda: mail(chance),
-        "flag": lambda: chance.random() < 0.5,
-        "uuid": lambda: uuid(chance),
-        "hex": lambda: f"{chance.getrandbits(48):012x}",
-        "long": lambda: some(chance, 150, 400),
-        "list": lambda: [some(chance, 3, 12) for _ in range(3)],
-        "map": lambda: {"width": chance.randint(1, 99), "note": some(chance, 5, 20)},
-        "point": lambda: {"lat": str(chance.uniform(47, 55)), "lon": str(chance.uniform(6, 15))},
-    }
-    return makers[kind]() if kind in makers else chance.choice(kind.split("|"))
+    return MAKERS[kind](chance, at) if kind in MAKERS else chance.choice(kind.split("|"))
 
 
 def mail(chance: Random) -> str:

@@ -28,7 +28,7 @@ def test_the_items_of_a_table_are_valid(name: str) -> None:
         places = Places(case.virtual, NOW)
         items = [places.item(key, 0) for key in places.keys[:100]]
     assert items
-    for row in map(item_json, items):
+    for row in map(item_json, items[::5]):
         assert size_of(row) < 400 * 1024
         for key in request["KeySchema"]:
             ((type_, value),) = row[key["AttributeName"]].items()
