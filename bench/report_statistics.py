@@ -116,6 +116,9 @@ in `keyhop/report/statistics`, the tables and the sampler in `testing/report_pop
   represents, as a share. All of them might have an attribute, or none, so it widens both ends of
   each share of items. By Markov's inequality a share p of the items is larger than 1/p of
   DescribeTable's mean at most.
+- **Mean size of an item.** The jackknife by collection gives the interval of the items that the
+  sample represents. The other items may be empty or have 400 KB each, as far as DescribeTable's
+  mean allows.
 - **Bytes of a collection.** Its length times the mean of its items that were read, unless
   DescribeTable's size of the whole table refutes that: then times the mean of all items. The high
   end is the size of the whole table, as the items that were not read may be the large ones.

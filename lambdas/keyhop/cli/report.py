@@ -98,6 +98,7 @@ def seconds(text: str) -> float:
     help="text (default); json; csv: a row for each finding; typed-json: as json; html: the page",
     type=click.Choice(FORMATS),
 )
+@output("--verbose", help="print all evidence, all steps, and why rules are clear")
 @output(
     "--output DIR", "-o", type=shared.directory, help="write report.html and report.json to DIR"
 )

@@ -163,7 +163,7 @@ def _put_out(options: Options, examination: Examination) -> int:
     elif options.format == "csv":
         put_out("csv", examination.to_json()["findings"], str)
     else:
-        _print(examination)
+        _print(examination, options.verbose)
         if options.output is not None:
             print(f"\nThe page, with pictures: {Path(options.output) / HTML}")
     return examination.exit_status(options.fail_on, options.strict)
@@ -178,8 +178,8 @@ def _json(examination: Examination) -> str:
     return json.dumps(examination.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _print(examination: Examination) -> None:
-    lines = examination.lines(_width())
+def _print(examination: Examination, verbose: bool) -> None:
+    lines = examination.lines(_width(), verbose)
     if not sys.stdout.isatty():
         for line in lines:
             print(encodable(line.text))

@@ -95,17 +95,18 @@ class Examination:
             cost = f"at most about {self.read_units:,.0f} RRU: ${self.dollars:,.6f}"
         return f"A report on {self.table} reads {cost}. Nothing of its data was read."
 
-    def lines(self, width: int = 0) -> list[Line]:
+    def lines(self, width: int = 0, verbose: bool = False) -> list[Line]:
         """Return the report, and the changes since the baseline, as lines with their tones.
 
         Args:
             width: The columns of the longest line; 0 for no limit.
+            verbose: Whether all evidence, all steps, and what is unknown or clear are included.
 
         Raises:
             CannotStart: This was a dry run, which has no report.
         """
         since = [] if self.changes is None else changes(self.changes)
-        return [*summary(self._complete_report(), width), *since]
+        return [*summary(self._complete_report(), width, verbose), *since]
 
     def exit_status(self, fail_on: Severity | None = None, strict: bool = False) -> int:
         """Return the exit status of `keyhop report` with these flags: 0, 5 or 6.

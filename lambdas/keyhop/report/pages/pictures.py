@@ -308,6 +308,8 @@ def _largest_tenth(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 SIZES_LEFT, SIZES_TOP, SIZES_ROW = 76, 26, 42
+HATCHED = 0.005
+"""A share of unseen items that is written as 0 % is not drawn."""
 
 
 def sizes(data: Mapping[str, Any], width: float = 400) -> Picture:
@@ -345,7 +347,7 @@ def sizes(data: Mapping[str, Any], width: float = 400) -> Picture:
     if "unseen" in data:
         share = figures.share_within(data["unseen"]["share"])
         description = f" {share} of all items are in collections larger than any that was sampled."
-        if edge and data["unseen"]["share"]["value"]:
+        if edge and data["unseen"]["share"]["value"] >= HATCHED:
             parts += _unseen(scale(edge), right, foot, share)
     if limit:
         x = scale(limit)

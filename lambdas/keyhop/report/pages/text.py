@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from keyhop.report import figures
-from keyhop.report.findings import LOOKED, SEVERITIES, Finding, Report, worst_first
+from keyhop.report.findings import (
+    LOOKED,
+    SEVERITIES,
+    Evidence,
+    Finding,
+    Report,
+    worst_first,
+)
 from keyhop.report.pages.baseline import Differences
 from keyhop.report.pages.markup import printable
 
@@ -32,16 +39,20 @@ class Line:
     tone: Tone
 
 
-def summary(report: Report, width: int = 100) -> list[Line]:
-    """Return a summary of the report. JSON and page have all evidence and all steps of the advice.
+def summary(report: Report, width: int = 100, verbose: bool = False) -> list[Line]:
+    """Return a summary of the report.
 
-    `width` is the terminal's; 0 means no limit, for output to a file.
+    Args:
+        report: The report.
+        width: The columns of the terminal; 0 means no limit, for output to a file.
+        verbose: Whether to include all evidence and all steps, as the page and the JSON do, and
+            the sentences of the rules that are unknown or clear.
     """
     width = width or ENDLESS
     findings = worst_first(report.findings)
     found = [finding for finding in findings if finding.status == "found"]
     lines = [Line(_header(report, width), "title"), Line("", "quiet")]
-    lines += _found(found, width)
+    lines += _found(found, width, verbose)
     if not found:
         lines.append(Line("Nothing was found.", "clear"))
     lines += _commands(found)
@@ -54,7 +65,10 @@ def summary(report: Report, width: int = 100) -> list[Line]:
     clear = (
         finding for finding in findings if finding.status == "clear" and finding.id not in open_
     )
-    lines += _clear([_rule(finding) for finding in clear], width)
+    if verbose:
+        lines += _in_full([*unknown, *clear], width)
+    else:
+        lines += _clear([_rule(finding) for finding in clear], width)
     lines += [Line("", "quiet"), Line(RULES, "quiet")]
     if report.not_assessed:
         lines.append(Line("", "quiet"))
@@ -109,15 +123,53 @@ def keys_of(estimate: Any) -> str:
     return f"{number} keys{space}{interval}"
 
 
-def _found(findings: Sequence[Finding], width: int) -> Iterator[Line]:
-    """Yield each finding: its rule, its sentence with the interval, and the first advice."""
+def _found(findings: Sequence[Finding], width: int, verbose: bool) -> Iterator[Line]:
+    """Yield each finding: its rule, its sentence, the evidence with its interval, and advice.
+
+    Evidence that the sentence contains is repeated only if `verbose`, and so are further steps.
+    """
     for finding in findings:
         rule = fitting(_rule(finding), max(LEAST_ROOM, width - 5))
         yield Line(f"{SHORT[finding.severity]:<4} {rule}", finding.severity)
         words = printable(finding.summary or finding.title)
         yield from _wrapped(f"     {sentence(finding.target, words)}", width, "body")
+        shown = finding.evidence if verbose else _interval_of(finding)
+        yield from _evidence(shown, width)
         if advised := _advised(finding):
             yield from _wrapped(f"     Advice: {advised}", width, "body")
+        for step in finding.advice.steps[1:] if verbose and finding.advice else ():
+            yield from _wrapped(f"     - {printable(step)}", width, "body")
+
+
+def _interval_of(finding: Finding) -> Sequence[Evidence]:
+    """Return the first evidence with an interval, unless the sentence contains an interval."""
+    if "[" in finding.summary:
+        return ()
+    intervals = (one for one in finding.evidence if one.low is not None and one.low != one.high)
+    return [*intervals][:1]
+
+
+def _evidence(rows: Sequence[Evidence], width: int) -> Iterator[Line]:
+    for row in rows:
+        words = [row.signal]
+        if row.value is not None:
+            estimate = {"value": row.value, "low": row.low, "high": row.high}
+            words.append(f": {figures.count_within(estimate)}")
+        if row.threshold is not None:
+            words.append(f", threshold {figures.count(row.threshold)}")
+        words.append(f" ({row.source}{', ' if row.where else ''}{row.where})")
+        yield from _wrapped(f"     Evidence: {printable(''.join(words))}", width, "body")
+
+
+def _in_full(findings: Sequence[Finding], width: int) -> Iterator[Line]:
+    """Yield each rule that is unknown or clear, with its sentence and its evidence."""
+    for finding in findings:
+        yield Line("", "quiet")
+        tone: Tone = "unknown" if finding.status == "unknown" else "clear"
+        yield from _wrapped(f"{finding.status.upper():7} {_rule(finding)}", width, tone)
+        words = printable(finding.summary or finding.title)
+        yield from _wrapped(f"     {sentence(finding.target, words)}", width, "body")
+        yield from _evidence(finding.evidence, width)
 
 
 def _rule(finding: Finding) -> str:

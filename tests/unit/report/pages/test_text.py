@@ -1,8 +1,10 @@
 """The terminal's summary: the worst first, each with its rule and advice, and what to do next."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
-from keyhop.report.findings import Finding, Price, Report
+from keyhop.report.findings import Evidence, Finding, Price, Report
 from keyhop.report.pages.text import LEAST_ROOM, fitting, summary, tally
 
 from testing.marks import few
@@ -41,6 +43,28 @@ def test_findings_are_the_worst_first_with_rule_sentence_and_advice() -> None:
     )
     assert said[at + 2].startswith("     Advice: Write status with a bucket of the day")
     assert said[at + 2].endswith(" (P16)")
+
+
+def test_the_evidence_has_its_interval_unless_the_sentence_has_it() -> None:
+    found = Finding("A6", "LSI", "found", "high", "", "A collection has 8.6 GB.", advice=None)
+    sized = Evidence("sample", "bytes of the largest", 8.6, 7.9, 9.4, 8.0)
+    without, within = replace(found, evidence=(sized,)), replace(found, summary="8.6 [7.9, 9.4].")
+    said = lines(0, replace(report(), findings=(without,)))
+    assert "     Evidence: bytes of the largest: 8.6 [7.9, 9.4], threshold 8 (sample)" in said
+    said = lines(0, replace(report(), findings=(replace(within, evidence=(sized,)),)))
+    assert not [line for line in said if "Evidence" in line]
+
+
+def test_verbose_has_all_evidence_all_steps_and_what_is_not_found() -> None:
+    said = [line.text for line in summary(report(), 0, verbose=True)]
+    for finding in FINDINGS:
+        assert any(f"{finding.id} {finding.title}" in line for line in said)
+        assert any(finding.summary in line for line in said)
+        for row in finding.evidence:
+            assert any(line.startswith(f"     Evidence: {row.signal}") for line in said)
+        for step in finding.advice.steps if finding.advice else ():
+            assert any(step in line for line in said)
+    assert not set(lines(0)) & {line for line in said if line.startswith("     - ")}
 
 
 def test_the_worst_finding_that_has_a_command_gives_the_next_one() -> None:
