@@ -20,6 +20,10 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
     copied = {"copied": [], "destination": {"identity": "i", "adopted": False}}
     stack = {**copied, "deployment": {"stack": "Keyhop"}, "started": {"at": now - 5_000}}
     running = {"run": "copy-1", "started": "s", "began": now - 4_000, "ended": None}
+    verifying = {**running, "run": "verify-1", "began": now - 1_900}
+    signs = {name: {"run": f"{name}-1", "at": now - 20} for name in ("copy", "verify")}
+    alive_copy = {"backfill": running, "alive.backfill": signs["copy"]}
+    alive_verify = {"verifying": verifying, "alive.verifying": signs["verify"]}
     ended = {**running, "ended": now - 2_000, "counts": {"copied": 720}}
     clean = {"at": now - 600, "began": now - 900, "items": 720, "finished": True, "share": 1.0}
     clean |= {"missing": 0, "surplus": 0, "changed": 0, "left": 0, "turns": 0}
@@ -39,6 +43,9 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
     alive = {"checkout": {"revision": 0, "until": now + 600, "guarded": True}}
     late = Straggler("source", KEY, (OTHER,), now - 60)
 
+    cancelling = {"how": "cancel", "delete": "", "export": ""}
+    completing = {"how": "complete", "delete": pair.source, "export": ""}
+
     def of(control: Control, figures: dict[str, Any], **more: Any) -> RekeyStatus:
         has_stack = "deployment" in figures
         more = {"mapped": FOLLOWED if has_stack else NOBODY, "clients": alive, **more}
@@ -49,33 +56,55 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
 
     return {
         "create was killed": of(Control(), {}),
+        "create was killed, an adopted table": of(
+            Control(), {"destination": {"identity": "i", "adopted": True}}
+        ),
         "created": of(Control(), copied),
+        "start was killed before the streams were followed": of(
+            Control(), stack, mapped={**FOLLOWED, "reverse": "nobody follows the stream"}
+        ),
         "local: started, killed before the copy": of(works, copied),
-        "local: copying": of(works, {**copied, "backfill": running}),
+        "local: copying": of(works, {**copied, **alive_copy}),
+        "local: killed in the copy": of(works, {**copied, "backfill": running}),
         "local: copied": of(works, {**copied, "backfill": ended}),
+        "local: verifying": of(works, {**copied, "backfill": ended, **alive_verify}),
+        "local: killed in the first verify": of(
+            works, {**copied, "backfill": ended, "verifying": verifying}
+        ),
+        "local: killed in a repair": of(
+            works, {**copied, "backfill": ended, "verifying": verifying}, claims=[claim]
+        ),
         "local: verified": of(works, {**copied, "backfill": ended, "verify": clean}),
         "started, killed before the copy": of(works, stack),
-        "copying, or killed in it": of(works, {**stack, "backfill": running, "lag.forward": lag}),
+        "copying": of(works, {**stack, **alive_copy, "lag.forward": lag}),
+        "killed in the copy": of(works, {**stack, "backfill": running, "lag.forward": lag}),
+        "copying, nobody follows": of(
+            works,
+            {**stack, **alive_copy},
+            mapped={**FOLLOWED, "forward": "nobody follows the stream"},
+        ),
         "paused by hand": of(
             works, {**stack, "backfill": running, "throttle": {"rate": 500.0, "paused": True}}
         ),
         "throttled": of(
-            works, {**stack, "backfill": running, "throttle": {"rate": 500.0, "paused": False}}
+            works, {**stack, **alive_copy, "throttle": {"rate": 500.0, "paused": False}}
         ),
         "slowed by the lag": of(
             works,
-            {**stack, "backfill": running, "lag.forward": {"seconds": 60.0, "at": now - 5}},
+            {**stack, **alive_copy, "lag.forward": {"seconds": 60.0, "at": now - 5}},
         ),
         "waiting for the lag": of(
             works,
-            {**stack, "backfill": running, "lag.forward": {"seconds": 300.0, "at": now - 5}},
+            {**stack, **alive_copy, "lag.forward": {"seconds": 300.0, "at": now - 5}},
         ),
-        "copying, dead letters": of(works, {**stack, "backfill": running}, failed=3),
+        "copying, dead letters": of(works, {**stack, **alive_copy}, failed=3),
         "copied": of(works, {**stack, "backfill": ended, "lag.forward": lag}),
         "copied, far behind": of(
             works, {**stack, "backfill": ended, "lag.forward": {"seconds": 300.0, "at": now - 5}}
         ),
-        "verify was killed": of(works, other("verify", {**clean, "finished": False})),
+        "verifying": of(works, {**stack, "backfill": ended, **alive_verify}),
+        "verify was killed": of(works, {**stack, "backfill": ended, "verifying": verifying}),
+        "verified, verifying again": of(works, {**equal, **alive_verify}),
         "a sample was verified": of(works, other("verify", {**clean, "share": 0.1})),
         "verified, differences": of(works, other("verify", {**clean, "missing": 4, "left": 4})),
         "verified too long ago": of(
@@ -91,6 +120,9 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
         "verified, the queue is not readable": of(works, equal, failed=None),
         "verified, nobody follows": of(
             works, equal, mapped={**FOLLOWED, "forward": "nobody follows the stream"}
+        ),
+        "verified, a batch fails": of(
+            works, equal, mapped={**FOLLOWED, "forward": "the last batch had a problem"}
         ),
         "verified, items collide": of(works, equal, claims=[claim]),
         "verified, an item is refused": of(
@@ -144,9 +176,16 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
             stragglers=[Straggler("destination", OTHER, (KEY,), now - 30)],
         ),
         "complete was killed": of(
-            replace(there, replicating=False), {**week, "ending": {"how": "complete", "at": now}}
+            replace(there, replicating=False),
+            {**week, "end": completing, "ending": {"how": "complete", "at": now}},
         ),
-        "cancel was killed": of(Control(), {**equal, "ending": {"how": "cancel", "at": now}}),
+        "complete was killed at once": of(
+            replace(there, replicating=False), {**week, "end": completing}
+        ),
+        "cancel was killed": of(
+            Control(), {**equal, "end": cancelling, "ending": {"how": "cancel", "at": now}}
+        ),
+        "cancel was killed at once": of(Control(), {**equal, "end": cancelling}),
     }
 
 

@@ -41,7 +41,7 @@ ACTS = {
     "plan": "read all items of {table}",
     "create": "create {to} and {to}.rekey, for a copy of {table}",
     "start": "copy {table} into {to}",
-    "verify": "compare {table} and {to}, and repair {to}",
+    "verify": "compare {table} and {to}",
     "shadow": "send {share:g} % of the reads to both tables",
     "cutover": "let {to} serve instead of {table}",
     "rollback": "let {table} serve again",
@@ -101,8 +101,9 @@ class RekeyCommand(Session):
         """Ask before something is changed, or costs more than a little."""
         if self._accepts_loss:
             return  # because that was the question
-        plan = look() if action in ("plan", "cutover", "rollback") else None
-        if action == "plan" and plan is not None and 0 < plan.dollars <= ASK_ABOVE:
+        only_reads = action == "plan" or (action == "verify" and self.options.no_repair)
+        plan = look() if only_reads or action in ("cutover", "rollback") else None
+        if only_reads and plan is not None and 0 < plan.dollars <= ASK_ABOVE:
             return
         act = self._act(action)
         if plan is not None and plan.obstacles and plan.to_json()["control"]["stage"] == "open":
@@ -112,6 +113,8 @@ class RekeyCommand(Session):
     def _act(self, action: str) -> str:
         options = self.options
         act = ACTS[action].format(**{"share": 0, **vars(options), "table": self.table.name})
+        if action == "verify" and not options.no_repair:
+            act += f", and repair {options.to}"
         if getattr(options, "delete_source", None):
             act += f", and delete {self.table.bare_name} with all its items"
         return act

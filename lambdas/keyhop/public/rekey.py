@@ -67,12 +67,11 @@ from keyhop.rekey.request import (
     key_attribute,
     with_digests,
 )
-from keyhop.rekey.side.layout import DEPLOYMENT, TURNED
+from keyhop.rekey.side.layout import DEPLOYMENT, THROTTLE, TURNED
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.standing import (
     ACCEPTABLE,
     MOST_NAMED,
-    THROTTLE,
     WINDOW_DAYS,
     RekeyStatus,
 )
@@ -192,9 +191,9 @@ class Rekey:
                 seconds.
             progress: Is called a few times a second while items are copied or compared, in the
                 calling thread.
-            approve: Is called before anything is changed, and before `plan` reads the whole table,
-                with the action and a function that returns its dry run. An exception that it raises
-                ends the call. `throttle`, `pause` and `resume` do not call it.
+            approve: Is called before anything is changed, and before `plan` or `verify` reads whole
+                tables, with the action and a function that returns its dry run. An exception that
+                it raises ends the call. `throttle`, `pause` and `resume` do not call it.
             say: Is called with messages for a person, such as the reason of a wait.
             stop: An event that ends calls, with the exception Stopped, when it is set. Several
                 objects may share it: a call never sets it.
@@ -463,8 +462,7 @@ class Rekey:
         stop = OwnStop(self._stop, self._connection.prices, max_cost)
         if not resume:
             self._check_cost(max_cost, deployment, estimate)
-            if repair:
-                self._approve("verify", estimate)
+            self._approve("verify", estimate)
         if deployment is not None:
             return self._start_run("verify", deployment, "RekeyVerify", values, resume and output)
         request = VerifyInput.parse(values)
@@ -683,10 +681,10 @@ class Rekey:
         return side
 
     def _status(self, side: SideTable, counts: bool = True) -> RekeyStatus:
-        control, pair = side.control(), side.plan()
+        pair = side.plan()
         if not counts:
-            return RekeyStatus(pair, control, time(), figures=side.all_told())
-        return RekeyStatus.of(side, self._deployed(side, pair), time(), control)
+            return RekeyStatus(pair, side.control(), time(), figures=side.all_told())
+        return RekeyStatus.of(side, self._deployed(side, pair), time())
 
     def _deployed(self, side: SideTable, pair: Pair) -> Deployed | NotDeployed:
         """Return the recorded deployment, or what stands for nobody that follows the streams."""

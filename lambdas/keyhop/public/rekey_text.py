@@ -12,8 +12,8 @@ from keyhop.public.rekey import RekeyResult
 from keyhop.rekey.compare.looks import NOT_EQUAL
 from keyhop.rekey.control import NO_LIMIT, Control, Stage
 from keyhop.rekey.pair import Pair
-from keyhop.rekey.side.layout import DEPLOYMENT, LAG, VERIFIED
-from keyhop.rekey.standing import BACKFILL, THROTTLE, RekeyStatus
+from keyhop.rekey.side.layout import BACKFILL, DEPLOYMENT, LAG, THROTTLE, VERIFIED, VERIFYING
+from keyhop.rekey.standing import RekeyStatus
 from keyhop.wording import aligned, cost_facts, counted, duration
 
 WIDTH = 12
@@ -122,12 +122,14 @@ def _seconds(seconds: float) -> str:
 
 
 def _verified(status: RekeyStatus) -> str:
-    last = status.figure(VERIFIED)
+    last, running = status.figure(VERIFIED), ""
+    if status.is_begun(VERIFYING):
+        run = status.figure(VERIFYING)
+        does = "has stopped" if status.has_stopped(VERIFYING) else "is running"
+        running = f"; run {run['run']}, begun {_moment(run['began'])} UTC, {does}"
     if not last:
-        return "never"
+        return f"never{running}"
     at = _moment(last.get("at", 0))
-    if not last.get("finished", True):
-        return f"begun {at} UTC, not finished"
     counts = ", ".join(
         f"{name} {last.get(name, 0):,}" for name in ("missing", "surplus", "changed")
     )
@@ -138,7 +140,8 @@ def _verified(status: RekeyStatus) -> str:
     if last.get("unsettled"):
         counts += f", unsettled {last['unsettled']:,}"
     repaired = f", repaired {last['repaired']:,}" if last.get("repaired") else ""
-    return f"{at} UTC, {counted(last.get('items', 0), 'item')}{part}: {counts}{repaired}"
+    items = counted(last.get("items", 0), "item")
+    return f"{at} UTC, {items}{part}: {counts}{repaired}{running}"
 
 
 def _copied(status: RekeyStatus) -> str:
@@ -149,7 +152,8 @@ def _copied(status: RekeyStatus) -> str:
     if copy.get("ended") is None:
         limit = pace.get("rate")
         rate = f", under {limit:g} WRU a second" if limit not in (None, NO_LIMIT) else ""
-        return f"run {copy['run']}{', paused' if pace.get('paused') else rate}"
+        sign = f"; last sign of life {duration(status.silence(BACKFILL))} ago"
+        return f"run {copy['run']}{', paused' if pace.get('paused') else rate}{sign}"
     counts = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in copy["counts"].items())
     return f"finished: {counts}"
 

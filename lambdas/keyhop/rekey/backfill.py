@@ -35,10 +35,10 @@ from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_exampl
 from keyhop.rekey.compare.looks import Reads
 from keyhop.rekey.compare.rows import item_at
 from keyhop.rekey.request import NO_STREAM, SHARDS
-from keyhop.rekey.side.layout import LAG
+from keyhop.rekey.side.layout import BACKFILL, LAG, THROTTLE, UNMAPPABLE
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import BACKFILL, THROTTLE, UNMAPPABLE, Pace, pace_of, why_not_mine
-from keyhop.rekey.task import FRESH_SECONDS, OursOf, Rekey, RekeyTask, TransformOf
+from keyhop.rekey.standing import Pace, pace_of, why_not_mine
+from keyhop.rekey.task import FRESH_SECONDS, OursOf, RekeyTask, SignsOfLife, TransformOf
 from keyhop.rekey.transform import Transform, key_digest, key_text
 from keyhop.rekey.worker.images import is_marker
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
@@ -92,6 +92,7 @@ class Valve:
         run: str,
         changed: Callable[[Pace], None],
         stop: Event,
+        sign: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -100,6 +101,7 @@ class Valve:
         self._run = run
         self._changed = changed
         self._stop = stop
+        self._sign = sign
         self._clock = clock
         self._now = now
         self._pace = Pace()
@@ -122,6 +124,7 @@ class Valve:
     def _read_pace(self) -> tuple[Pace, float]:
         """Return the pace, and the moment before it was read, from which its age counts."""
         looked_at = self._clock()
+        self._sign()
         why = why_not_mine(self._side.told(BACKFILL), self._run)
         control = self._side.control()
         if control.serving != "source":
@@ -219,8 +222,10 @@ class BackfillTask(RekeyTask):
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
     ) -> Pages:
         self._rekey = rekey = self._opened_for(reader, plan.options)
-        _note_begun(rekey, plan, self._now())
-        self._valve = Valve(rekey.side, plan.id, self._change_pace, reader.stop, now=self._now)
+        signs = SignsOfLife(rekey.side, BACKFILL, plan, self._now)
+        self._valve = Valve(
+            rekey.side, plan.id, self._change_pace, reader.stop, signs.give, now=self._now
+        )
         self._stop = reader.stop
         ours = plan.options.get("ours")
         self._destination = Destination(
@@ -404,15 +409,6 @@ def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:
             "end with a shard's number, and would be re-keyed by those. Bring each key back "
             "to one shard first (drain it), or, if the template's match takes the "
             f"suffix apart, accept {SHARDS}."
-        )
-
-
-def _note_begun(rekey: Rekey, plan: RunPlan, now: float) -> None:
-    """Record which run is the backfill, unless the side table has a later run."""
-    backfill: Any = rekey.side.told(BACKFILL)
-    if backfill is None or (backfill["run"] != plan.id and backfill["started"] <= plan.started):
-        rekey.side.tell(
-            BACKFILL, {"run": plan.id, "started": plan.started, "began": now, "ended": None}
         )
 
 

@@ -24,14 +24,19 @@ from keyhop.rekey.control import (
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.request import STRAGGLERS, UNMAPPED
 from keyhop.rekey.side.layout import (
+    ALIVE,
+    BACKFILL,
     COPIED,
     DEPLOYMENT,
     DESTINATION,
+    END,
     ENDING,
     LAG,
     SHADOWED,
+    THROTTLE,
     TURNED,
     VERIFIED,
+    VERIFYING,
     Claim,
     Straggler,
     Unmapped,
@@ -43,9 +48,6 @@ if TYPE_CHECKING:
     from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
     from keyhop.rekey.side.table import SideTable
 
-
-THROTTLE, BACKFILL, UNMAPPABLE = "throttle", "backfill", "unmappable"
-"""Names of figures (side/table.SideTable.tell)."""
 
 SLOWS_AT_SECONDS = 30.0
 """Above this lag the backfill slows down, and more so for a larger lag."""
@@ -111,6 +113,8 @@ MOST_LISTED = 1_000
 """The limit for counting claims, and items that cannot be mapped."""
 STALE_SECONDS = 120.0
 """A lag that was reported longer ago is ignored."""
+SILENT_SECONDS = 300.0
+"""A run without a sign of life for this long has stopped; a worker gives one every 30 seconds."""
 
 ACCEPTABLE = {"would lose": UNMAPPED, "stragglers": STRAGGLERS, "examined": STRAGGLERS}
 """The gates that open if the caller accepts a loss, with the word that accepts it."""
@@ -132,6 +136,10 @@ Phase = Literal[
     "cut over",
     "ending",
 ]
+
+
+ATTACHABLE = ("nobody follows the stream", "the mapping is Disabled")
+"""The problems of an event source mapping that `start` solves (cutover/deployed.why_not)."""
 
 
 def settling_seconds(stragglers: int) -> float:
@@ -213,7 +221,7 @@ class RekeyStatus:
             control: The control item, if it was just read.
             tries_way_back: Have the function try to write the serving table, which starts it.
         """
-        control = control or side.control()
+        control = control or side.control(Control())
         direction = direction_from(control.serving)
         return cls(
             side.plan(),
@@ -303,8 +311,31 @@ class RekeyStatus:
     @property
     def is_copying(self) -> bool:
         """Return whether a copy was begun and has not ended; it may have been killed."""
-        copy = self.figure(BACKFILL)
-        return bool(copy) and copy.get("ended") is None
+        return self.is_begun(BACKFILL)
+
+    def is_begun(self, name: str) -> bool:
+        """Return whether the run in a figure was begun and has not ended."""
+        run = self.figure(name)
+        return bool(run) and run.get("ended") is None
+
+    def silence(self, name: str) -> float:
+        """Return how long ago the run in a figure gave its last sign of life, in seconds."""
+        run, sign = self.figure(name), self.figure(f"{ALIVE}.{name}")
+        last = float(sign["at"]) if sign.get("run") == run["run"] else float(run.get("began", 0.0))
+        return max(0.0, self.now - last)
+
+    def has_stopped(self, name: str) -> bool:
+        """Return whether the run in a figure has not ended, and gives no sign of life."""
+        return self.is_begun(name) and self.silence(name) > SILENT_SECONDS
+
+    @property
+    def ending(self) -> Mapping[str, Any]:
+        """Return the end that was begun for good (layout.py); empty if there is none. If nothing
+        replicates although that was not written yet, the process that ends the re-key was killed.
+        """
+        if ending := self.figure(ENDING):
+            return {**self.figure(END), **ending}
+        return {} if self.control.replicating else self.figure(END)
 
     @property
     def unsettled(self) -> list[Straggler]:
@@ -372,7 +403,7 @@ class RekeyStatus:
     @property
     def phase(self) -> Phase:
         control = self.control
-        if self.figure(ENDING):
+        if self.ending:
             return "ending"
         if control.stage != "open":
             return "changing"
@@ -407,9 +438,9 @@ class RekeyStatus:
         if self.phase == "copying":
             return self._about_copy()
         if self.phase == "ending":
-            return f"{self.figure(ENDING)['how']} has begun: it removes what is Keyhop's"
+            return f"{self.ending['how']} has begun, and has not removed everything of Keyhop's yet"
         return {
-            "creating": f"{destination} does not have all its settings yet",
+            "creating": f"create has not ended: {destination} is not complete yet",
             "created": f"{destination} exists and is empty",
             "paused": f"the copy is paused by hand; {self._about_writes}",
             "verified": "the two tables were equal when they were compared",
@@ -422,14 +453,18 @@ class RekeyStatus:
     def _about_copy(self) -> str:
         if not self.is_copying:
             return f"the copy has not begun to write; {self._about_writes}"
+        if self.has_stopped(BACKFILL):
+            return f"the copy has stopped before its end; {self._about_writes}"
         if self.pace.is_paused:
             return f"the copy waits until the writes are followed: {self.pace.reason}"
         slows = f", slowed because {self.pace.reason}" if self.pace.reason else ""
-        return f"the copy is running{slows}, or was killed; {self._about_writes}"
+        return f"the copy is running{slows}; {self._about_writes}"
 
     @property
     def _about_writes(self) -> str:
-        return "writes are followed" if self.figure(DEPLOYMENT) else "nothing follows the writes"
+        if not self.figure(DEPLOYMENT):
+            return "nothing follows the writes"
+        return "writes may not be followed" if any(self.mapped.values()) else "writes are followed"
 
     @property
     def pace(self) -> Pace:
@@ -448,8 +483,6 @@ class RekeyStatus:
         """Return why a cutover may not rely on the last verification; empty if it may."""
         last, copied = self.figure(VERIFIED), self.figure(BACKFILL) or {"ended": 0.0}
         if not last:
-            return "the tables were not compared yet"
-        if not last.get("finished"):
             return "the tables were not compared to the end yet"
         if float(last.get("share", 1)) < 1:
             return "only a sample was compared last"
@@ -506,8 +539,8 @@ class RekeyStatus:
             says = f"the {control.serving} serves, and writes to it are "
             says += "replicated" if control.replicating else "not replicated"
             remedy = "start"
-        if self.figure(ENDING):
-            remedy = f"let {self.figure(ENDING)['how']} come to its end"
+        if self.ending:
+            remedy = f"let {self.ending['how']} come to its end"
         return Gate("stage", is_ready, says, remedy)
 
     def _verified_gate(self) -> Gate:
@@ -524,9 +557,11 @@ class RekeyStatus:
             wants = "wants" if count == 1 else "want"
             says = f"{counted(count, 'item')} {wants} a key that another item has"
             remedy = (
-                "wait a minute; items that are still here then collide under the template: the "
-                "status with keys names some"
+                "wait a minute, or until the next write to the table that serves; items that are "
+                "still here then collide under the template: the status with keys names some"
             )
+            if not self.figure(DEPLOYMENT):
+                remedy = "start with remote=True: the function settles what does not collide"
             return Gate("claims", not count, says, remedy)
         says = (
             f"{counted(len(refused), 'item')} cannot be written to {self.pair.table(to)} "
@@ -616,12 +651,21 @@ class RekeyStatus:
         wrong = [f"{direction}: {why}" for direction, why in self.mapped.items() if why]
         says = "; ".join(wrong) or "both streams are followed"
         remedy = "start with remote=True, which makes the functions follow the streams"
-        if self.control.serving == "destination":  # where start is refused
+        if not self._can_attach:
             remedy = (
-                "enable the event source mapping of the function Replicate on that stream; its log "
-                "says what the problem is"
+                "see to the event source mapping of the function Replicate on that stream; the "
+                "function's log says what the problem is"
             )
         return Gate("streams", not wrong, says, remedy)
+
+    @property
+    def _can_attach(self) -> bool:
+        """Return whether `start` makes the function follow the streams that it does not follow."""
+        if self.control.serving == "destination" or self.control.stage != "open":
+            return False  # where start is refused
+        return all(why in ATTACHABLE for why in self.mapped.values() if why) or not self.figure(
+            DEPLOYMENT
+        )
 
     def _way_back_gate(self) -> Gate | None:
         if self.way_back is None:
@@ -755,11 +799,17 @@ class RekeyStatus:
         """Return which actions are safe now."""
         source, destination = self.pair.source, self.pair.destination
         if self.phase == "ending":
-            if self.figure(ENDING)["how"] == "cancel":
+            if self.ending["how"] == "cancel":
                 return f"{source} serves as before; reads and writes of it go on"
             return f"{destination} serves; reads and writes of it go on. There is no way back"
         if self.phase == "changing":
             return self._safe_in_change()
+        if self.control.turns and self.control.serving == "source" and self.why_not_verified:
+            return (
+                f"{source} serves again, and waiting harms nothing. Do not cancel before a "
+                f"verification without differences: {destination} has served, and may have writes "
+                f"that {source} lacks"
+            )
         if self.phase != "cut over":
             keeps, does = "", f"deletes {destination} with its items"
             if self.figure(DESTINATION).get("adopted"):
@@ -818,8 +868,7 @@ class RekeyStatus:
     def _next(self) -> tuple[str, str]:
         phase, change = self.phase, self._change
         if phase == "ending":
-            how = str(self.figure(ENDING)["how"])
-            return how, f"if the {how} is no longer running, with its flags: it continues"
+            return self._next_of_end()
         if phase == "changing":
             return change, {
                 "closing": f"wait half a minute first; if the process that makes the {change} is "
@@ -832,32 +881,37 @@ class RekeyStatus:
                 f"{change} is gone, this calls it off, so that writes go on",
             )
         if phase == "creating":
-            return "create --template FILE", "with the arguments of the first time: it continues"
+            adopts = " --adopt" if self.figure(DESTINATION).get("adopted") else ""
+            return f"create --template FILE{adopts}", (
+                "if create is no longer running, with its other arguments, too: it continues"
+            )
+        if phase == "created" and self.figure(DEPLOYMENT):
+            return self._start, "if start is no longer running: it continues, and copies the items"
         if phase == "created":
             return "start", (
-                "it copies the items. With remote=True a deployment follows the writes meanwhile; "
-                "without it nobody may write"
+                "it copies the items. With remote=True a deployment follows the writes in the "
+                "meantime; without it nobody may write"
             )
-        if phase == "paused":
-            return "resume", "the copy goes on at its last rate"
         return next(self._repairs(), None) or self._next_of_phase()
 
     def _repairs(self) -> Iterator[tuple[str, str]]:
         """Yield the repairs that come before the next step, in this order."""
         shut, is_followed = self._shut, bool(self.figure(DEPLOYMENT))
-        serves_source = self.control.serving == "source"
-        if is_followed and serves_source and "streams" in shut:
-            yield self._start, f"the writes are not followed: {shut['streams'].says}"
+        if is_followed and "streams" in shut and self._can_attach:
+            copies = "" if self.is_copying else "; it also copies again what the other table lacks"
+            yield self._start, f"the writes are not followed: {shut['streams'].says}{copies}"
         if is_followed and self.failed:
             yield "redrive", "first remove the cause, which the log of the function shows"
-        if self.phase == "copying":
+        if self.phase in ("copying", "paused"):
             return
         for name in ("claims", "unmappable", "stragglers", "would lose"):
-            if name in shut:
+            if name in shut and (is_followed or name != "claims"):
                 yield "status --show-keys full", "it names the items that the trouble is about"
 
     def _next_of_phase(self) -> tuple[str, str]:
         phase, shut = self.phase, self._shut
+        if phase == "paused":
+            return "resume", "the copy goes on at its last rate"
         if phase == "copying":
             if not self.is_copying:
                 return self._start, "if no start is running any more: it begins the copy"
@@ -865,12 +919,12 @@ class RekeyStatus:
         if phase == "copied" and "lag" in shut:
             return "status", "wait until it is not far behind, and look again; then verify"
         if phase == "copied":
-            return "verify", self.why_not_verified
+            return self._next_of_comparison()
         if phase == "cut over":
             return self._next_after_cutover()
         if self.shadowed["real"]:
             return "verify", "shadow reads have found real differences"
-        if "streams" in shut:
+        if "streams" in shut and not self.figure(DEPLOYMENT):
             return "start --remote", "a cutover needs a deployment that follows the streams"
         if "stage" in shut:
             return self._start, "writes are not followed"
@@ -881,15 +935,42 @@ class RekeyStatus:
         return "cutover --dry-run", reason + ("; see to the trouble first" * bool(self.troubles))
 
     def _next_of_copy(self) -> tuple[str, str]:
-        if not self.figure(DEPLOYMENT):
+        if not self.has_stopped(BACKFILL):
             return "status", (
-                "wait, and look again. If the process that copies is gone, start again: with "
-                "resume=True if it had an output directory"
+                "wait, and look again: from five minutes after the copy's last sign of life on, "
+                "the next command is the one that continues it"
             )
-        return "status", (
-            f"wait, and look again. If the deployment's run {self.figure(BACKFILL)['run']} has "
-            "failed, start again with resume= and its name"
+        ago = f"the copy gave its last sign of life {duration(self.silence(BACKFILL))} ago"
+        if self.figure(DEPLOYMENT):
+            return self._start, f"{ago}: this continues it"
+        return "start", (
+            f"{ago}: this begins again, and leaves alone what is copied. If the copy had an "
+            f"output directory, {self.command('start --resume DIR')} continues it"
         )
+
+    def _next_of_comparison(self) -> tuple[str, str]:
+        if not self.is_begun(VERIFYING):
+            return "verify", self.why_not_verified
+        if not self.has_stopped(VERIFYING):
+            return "status", "the tables are being compared: wait, and look again"
+        ago = f"the verification gave its last sign of life {duration(self.silence(VERIFYING))} ago"
+        if self.figure(DEPLOYMENT):
+            run = self.figure(VERIFYING)["run"]
+            return f"verify --resume {run}", f"{ago}: this continues it"
+        return "verify", (
+            f"{ago}: this begins again. If it had an output directory, "
+            f"{self.command('verify --resume DIR')} continues it"
+        )
+
+    def _next_of_end(self) -> tuple[str, str]:
+        ending = self.ending
+        flags = ""
+        if ending["how"] == "cancel" and ending.get("delete") == "":
+            flags = " --keep-new"
+        elif ending["how"] == "complete" and ending.get("delete"):
+            flags = f" --delete-source {ending['delete']}"
+        flags += f" --export {ending['export']}" if ending.get("export") else ""
+        return f"{ending['how']}{flags}", "if it is no longer running: it continues"
 
     def _next_after_cutover(self) -> tuple[str, str]:
         if not (why_not := self.why_not_end("complete", WINDOW_DAYS)):
@@ -908,7 +989,10 @@ class RekeyStatus:
     @property
     def _start(self) -> str:
         stack = self.figure(DEPLOYMENT).get("stack")
-        return "start" if stack is None else f"start --remote --stack {stack}"
+        if stack is None:
+            return "start"
+        resumes = f" --resume {self.figure(BACKFILL)['run']}" if self.is_copying else ""
+        return f"start --remote --stack {stack}{resumes}"
 
 
 _TROUBLES = ("streams", "failures", "claims", "unmappable", "would lose", "stragglers", "lag")

@@ -3,14 +3,17 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from keyhop.dynamodb.client import CONNECT_SECONDS, Connection
 from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BrokenPromise, CannotStart, TableNotFound
+from keyhop.jobs.journal import RunPlan
 from keyhop.jobs.task import Task, TaskOptions
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
+from keyhop.rekey.side.layout import ALIVE
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.transform import Transform
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
@@ -92,6 +95,40 @@ def opened(
     source = look_up(connection, pair.source, patience)
     target = look_up(connection, pair.destination, patience)
     return Rekey(pair, side, source, target, transform_of(pair, source, target))
+
+
+SIGN_SECONDS = 30.0
+
+
+class SignsOfLife:
+    """Records in the side table that a run was begun, and that its workers are at work.
+
+    The figure `figure` of the side table names the run that was begun last. Any number of threads
+    may share an object.
+    """
+
+    def __init__(
+        self, side: SideTable, figure: str, plan: RunPlan, now: Callable[[], float]
+    ) -> None:
+        self._side = side
+        self._figure = figure
+        self._run = plan.id
+        self._now = now
+        self._last = now()
+        self._lock = Lock()
+        current: Any = side.told(figure)
+        is_older = current is not None and current["started"] > plan.started
+        if not is_older and (current is None or current["run"] != plan.id):
+            begun = {"run": plan.id, "started": plan.started, "began": self._last, "ended": None}
+            side.tell(figure, begun)
+
+    def give(self) -> None:
+        """Record a sign of life, unless there was one in the last SIGN_SECONDS."""
+        with self._lock:
+            if self._now() - self._last < SIGN_SECONDS:
+                return
+            self._last = self._now()
+        self._side.tell(f"{ALIVE}.{self._figure}", {"run": self._run, "at": self._last})
 
 
 class RekeyTask(Task):

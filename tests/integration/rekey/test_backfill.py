@@ -7,8 +7,7 @@ import pytest
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED, Valve
-from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
-from keyhop.rekey.standing import BACKFILL
+from keyhop.rekey.side.layout import BACKFILL, MARKER_ATTRIBUTE
 from keyhop.scan.reader import PageReader
 
 from testing.databases import Database

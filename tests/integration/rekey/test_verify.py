@@ -12,8 +12,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.jobs.local import Dropped
 from keyhop.rekey.compare.task import settle_forward
-from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
-from keyhop.rekey.standing import BACKFILL
+from keyhop.rekey.side.layout import BACKFILL, MARKER_ATTRIBUTE
 from keyhop.rekey.task import SETTLED_SECONDS, Rekey
 
 from testing.databases import Database

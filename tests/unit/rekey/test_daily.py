@@ -6,7 +6,7 @@ import pytest
 from keyhop.errors import CannotStart, TableNotFound
 from keyhop.rekey.compare.digests import nothing_to_compare
 from keyhop.rekey.control import Control
-from keyhop.rekey.standing import BACKFILL
+from keyhop.rekey.side.layout import BACKFILL
 
 from testing.rekey_side import SideInMemory
 

@@ -18,7 +18,7 @@ def is_allowed(state: RekeyStatus, action: str, flags: str) -> bool:
     """Whether the command would not be refused, by the rules that the commands use."""
     control, phase = state.control, state.phase
     if phase == "ending":
-        return action == state.figure("ending")["how"]
+        return action == state.ending["how"]
     if action in ("cutover", "rollback"):
         to = "destination" if action == "cutover" else "source"
         if control.stage != "open":
@@ -70,6 +70,8 @@ def test_no_sentence_contradicts_another(name: str) -> None:
         assert are_open(gates)
     if "all gates are open" in state.next_step[1]:
         assert are_open(gates)
+    if any("nobody follows the stream" in trouble for trouble in state.troubles):
+        assert "writes are followed" not in everything
     if not state.figure("deployment"):
         assert "  followed by  nobody" in lines
         assert "writes are followed" not in everything

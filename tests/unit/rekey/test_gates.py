@@ -63,7 +63,6 @@ def test_all_are_open() -> None:
         ({"control": Control(stage="closing", replicating=True, revision=7)}, "stage"),
         ({"control": Control(revision=7)}, "stage"),
         ({"verified": None}, "verified"),
-        ({"verified": {"finished": False, "at": NOW}}, "verified"),
         ({"verified": {**VERIFIED, "share": 0.1}}, "verified"),
         ({"verified": {**VERIFIED, "left": 1}}, "verified"),
         ({"verified": {**VERIFIED, "at": NOW - 86_401}}, "verified"),

@@ -28,7 +28,7 @@ def standing(control: Control = WORKING, **more: Any) -> RekeyStatus:
     return RekeyStatus(Pair("Old", "New", {}), control, NOW, figures=figures, **more)
 
 
-FIGURES = ("copied", "ending", "backfill", "throttle", "verify", "lag")
+FIGURES = ("copied", "end", "ending", "backfill", "throttle", "verify", "lag")
 
 SHADOWING = standing(replace(WORKING, shadow=0.1), backfill=COPIED, verify=CLEAN, lag=AHEAD)
 
@@ -39,6 +39,7 @@ SHADOWING = standing(replace(WORKING, shadow=0.1), backfill=COPIED, verify=CLEAN
         (standing(Control()), "creating", "rekey create"),
         (standing(Control(), copied=[]), "created", "rekey start"),
         (standing(Control(), copied=[], ending={"how": "cancel"}), "ending", "rekey cancel"),
+        (standing(Control(), copied=[], end={"how": "cancel"}), "ending", "rekey cancel"),
         (standing(), "copying", "rekey start"),
         (standing(throttle={"paused": True}), "paused", "rekey resume"),
         (standing(backfill=COPIED), "copied", "rekey verify"),
@@ -55,7 +56,6 @@ SHADOWING = standing(replace(WORKING, shadow=0.1), backfill=COPIED, verify=CLEAN
         ),
         (standing(backfill=COPIED, verify={**CLEAN, "missing": 1}), "verified", ""),
         (standing(backfill=COPIED, verify={**CLEAN, "share": 0.5}), "copied", "rekey verify"),
-        (standing(backfill=COPIED, verify={**CLEAN, "finished": False}), "copied", "rekey verify"),
         (
             standing(backfill=COPIED, verify={**CLEAN, "at": NOW - VERIFY_SECONDS}),
             "copied",

@@ -25,9 +25,17 @@ from keyhop.jobs.pages import Learnt, Pages, TablePages
 from keyhop.jobs.request import Request, wishes_of_fleet
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
 from keyhop.rekey.compare.rows import buckets_for, row_of
+from keyhop.rekey.side.layout import BACKFILL, VERIFYING
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import BACKFILL, RekeyStatus
-from keyhop.rekey.task import SETTLED_SECONDS, OursOf, Rekey, RekeyTask, TransformOf
+from keyhop.rekey.standing import RekeyStatus
+from keyhop.rekey.task import (
+    SETTLED_SECONDS,
+    OursOf,
+    Rekey,
+    RekeyTask,
+    SignsOfLife,
+    TransformOf,
+)
 from keyhop.rekey.transform import KeyNames, Transform, key_digest
 from keyhop.rekey.worker.images import is_marker
 from keyhop.scan.page_size import Ledger
@@ -119,9 +127,17 @@ class BothSides:
     """The pages of both tables (pages.Pages), with the segments of the source numbered first."""
 
     def __init__(
-        self, reader: PageReader, target: Source, samples: Sequence[Sample], rows: Rows
+        self,
+        reader: PageReader,
+        target: Source,
+        samples: Sequence[Sample],
+        rows: Rows,
+        sign: Callable[[], None],
     ) -> None:
-        """Take the reader of the source, the destination as `target`, and a sample of each."""
+        """Take the reader of the source, the destination as `target`, and a sample of each. `sign`
+        is called at each step.
+        """
+        self._sign = sign
         self.usage = reader.usage
         self.stop = reader.stop
         self.in_flight = reader.in_flight
@@ -153,6 +169,7 @@ class BothSides:
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Read the next page of a segment (Pages.step)."""
+        self._sign()
         if segment < self._first_of_other:
             return self._sides[0].step(segment, position, over)
         return self._sides[1].step(segment - self._first_of_other, position, over)
@@ -251,7 +268,8 @@ class DigestsTask(RekeyTask):
         rekey = self._opened_for(reader, plan.options)
         ours = [attributes and from_json(attributes) for attributes in plan.options["ours"]]
         rows = Rows(rekey.transform, plan.buckets, ours[0], ours[1], self._note)
-        return BothSides(reader, self._other(rekey), plan.options["drawn"], rows)
+        signs = SignsOfLife(rekey.side, VERIFYING, plan, self._now)
+        return BothSides(reader, self._other(rekey), plan.options["drawn"], rows, signs.give)
 
     def finish(self, ended: Ended) -> Summary:
         """Check that each item that was read has a row (Task.finish)."""

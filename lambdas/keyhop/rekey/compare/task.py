@@ -57,10 +57,9 @@ from keyhop.rekey.compare.looks import (
 from keyhop.rekey.compare.rows import Candidate, Unmatched
 from keyhop.rekey.control import Side, other_side
 from keyhop.rekey.request import digests_of, with_digests
-from keyhop.rekey.side.layout import VERIFIED
+from keyhop.rekey.side.layout import UNMAPPABLE, VERIFIED, VERIFYING
 from keyhop.rekey.side.table import SideTable
-from keyhop.rekey.standing import UNMAPPABLE
-from keyhop.rekey.task import Rekey, RekeyTask, TransformOf
+from keyhop.rekey.task import Rekey, RekeyTask, SignsOfLife, TransformOf
 from keyhop.rekey.transform import key_digest, key_text
 from keyhop.rekey.worker.replicate import Replicator, lag_of
 from keyhop.scan.in_flight import InFlight
@@ -187,6 +186,7 @@ class BucketPages:
     looks: Looks
     stop: Event
     note: Callable[[Candidate], None] = lambda candidate: None
+    sign: Callable[[], None] = lambda: None
     usage: Usage = field(default_factory=Usage)
     in_flight: InFlight = field(default_factory=lambda: InFlight(limit=AT_ONCE))
     _open: dict[int, _Open] = field(default_factory=dict)
@@ -203,6 +203,7 @@ class BucketPages:
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
         """Make a step (Pages.step); a position's `start` counts the earlier candidates."""
+        self.sign()
         bucket = self._open.get(segment)
         if bucket is None:
             bucket = self._open[segment] = _Open(self._rows(segment))
@@ -393,7 +394,10 @@ class VerifyTask(RekeyTask):
         )
         digests, _ = self._digests(plan.options)
         journal = self._journal_of(plan.options["digests"])
-        return BucketPages(journal, digests, looks, reader.stop, self._note, reader.usage)
+        signs = SignsOfLife(rekey.side, VERIFYING, plan, self._now)
+        return BucketPages(
+            journal, digests, looks, reader.stop, self._note, signs.give, reader.usage
+        )
 
     def finish(self, ended: Ended) -> Summary:
         """Record in the side table the counts of both runs (Task.finish)."""
@@ -406,6 +410,9 @@ class VerifyTask(RekeyTask):
             without = {"count": outcome[UNMAPPED], "examples": examples.get(UNMAPPED, [])[:10]}
             side.tell(UNMAPPABLE, {**without, "at": outcome["at"], "run": ended.plan.id})
         side.tell(VERIFIED, outcome)
+        verifying = side.told(VERIFYING)
+        if verifying is not None and verifying["run"] == ended.plan.id:
+            side.tell(VERIFYING, {**verifying, "ended": self._now()})
         cost = manifest.get("cost", manifest)  # of a fleet, all services
         return {
             **ended.summary,

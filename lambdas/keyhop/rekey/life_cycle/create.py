@@ -99,9 +99,11 @@ class Creation:
                 "cancel it, and create it with another name."
             )
         self._write_control(side)
+        if says := self._turn_stream_on(side, source):
+            return StepResult(False, says)
         if side.told(COPIED) is None and not self._copied(side, source, destination, creation):
             return StepResult(False, "waiting until the destination takes its settings")
-        return self._stream_step(side, source)
+        return StepResult(True, "the destination is there")
 
     def _likeness(self, source: Table) -> tuple[Features, Likeness]:
         features = gather(self.connection, source, self.client_of)
@@ -202,11 +204,12 @@ class Creation:
         side.tell(COPIED, [row.to_json() for row in alike.rows])
         return True
 
-    def _stream_step(self, side: SideTable, source: Table) -> StepResult:
+    def _turn_stream_on(self, side: SideTable, source: Table) -> str:
+        """Turn the source's stream on. Return what was done or is waited for, or an empty text."""
         turned_on = side.told(STREAM)
         if source.stream is None:
             if source.status != "ACTIVE":
-                return StepResult(False, waiting(source))
+                return waiting(source)
             side.tell(STREAM, {"turned_on": True, "arn": ""})
             stream = {"StreamEnabled": True, "StreamViewType": VIEW}
             try:
@@ -214,10 +217,10 @@ class Creation:
             except CannotStart:
                 if self._source().stream is None:  # otherwise another process was faster
                     raise
-            return StepResult(False, "turning the source's stream on")
+            return "turning the source's stream on"
         if turned_on and not turned_on["arn"]:
             side.tell(STREAM, {"turned_on": True, "arn": source.stream})
-        return StepResult(True, "the destination is there")
+        return ""
 
     def _side_request(self, source: Table) -> dict[str, Any]:
         """Return the request for the side table, with the source's encryption and tags."""

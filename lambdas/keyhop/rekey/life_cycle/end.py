@@ -27,6 +27,7 @@ from keyhop.rekey.life_cycle.features import ClientOf, cause_code, forget_scalin
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.side.layout import (
     DESTINATION,
+    END,
     ENDING,
     EXPORT,
     KEYS,
@@ -73,6 +74,9 @@ class Ending:
         name = self.destination + SIDE_SUFFIX
         table = found(self.connection, name)
         if table is None:
+            deleted = found(self.connection, self.delete) if self.delete else None
+            if deleted is not None and deleted.status == "DELETING":
+                return StepResult(False, waiting(deleted))
             return StepResult(True, f"nothing is left of a re-key to {self.destination}")
         if table.status != "ACTIVE":
             return StepResult(False, waiting(table))
@@ -103,6 +107,9 @@ class Ending:
         if not dry_run:
             self._note_turned(side)
         self._check_may_begin(side)
+        table = found(self.connection, self.destination)
+        if self.how == "cancel" and self.delete and table is not None:
+            self._check_made(side, table)
 
     def _check_is_ours(self, table: Table) -> None:
         names = [entry["AttributeName"] for entry in table.description["KeySchema"]]
@@ -162,6 +169,8 @@ class Ending:
                 control = side.control()
                 self._note_turned(side)
                 self._check_may_begin(side)
+                end = {"how": self.how, "delete": self.delete, "export": self.export}
+                side.tell(END, end)
                 if control.replicating:
                     side.swap(control, control.changed(replicating=False))
                     return "ending the replication"
@@ -268,13 +277,13 @@ class Ending:
         return self.followers is not None and bool(self.followers.others(stream))
 
     def _delete_table(self, side: SideTable, pair: Pair) -> str:
-        """Delete the table that is no longer needed, if the caller has named it."""
+        """Delete the table that is no longer needed, if the caller has named it. The side table is
+        deleted at once after that: once the source is gone, no command can open the re-key.
+        """
         name = self.delete
         table = found(self.connection, name) if name else None
-        if table is None:
+        if table is None or table.status == "DELETING":
             return ""
-        if table.status == "DELETING":
-            return waiting(table)
         self._check_name(pair)
         if self.how == "cancel":
             self._check_made(side, table)

@@ -33,11 +33,16 @@ Figures have `at` and all other times in seconds since 1970:
     started      {"at"}
     deployment   {"stack"}: the one whose function follows the streams
     lag.D        {"seconds", "at"}; D is forward or reverse
+    verifying    the verification that was begun last, as `backfill` without the counts
+    alive.F      {"run", "at"}: the last sign of life of the run in figure F, backfill or verifying
     verify       run, at, finished, share (1: of everything), items, turns (Control.turns when it
                  began), the counts (compare/task.told_of), left: differences that were not repaired
     marker keys S  keys by the shards of the stream of S, source or destination
     turned       {"at", "serving"}: the last change of the serving table
-    ending       {"how": complete or cancel, "at"}
+    end          {"how": complete or cancel, "delete": the table to delete, or "", "export": the
+                 bucket, or ""}: the last end that was begun. It is final from `ending` on, or when
+                 nothing replicates
+    ending       {"how", "at"}
     export       {"token": of the request, "arn": empty before it was answered}
 """
 
@@ -53,8 +58,10 @@ MARKER, CLIENT, STRAGGLER, TOLD = "marker", "client", "straggler", "told"
 DESTINATION, COPIED, TTL, STREAM = "destination", "copied", "ttl", "stream"
 STARTED, DEPLOYMENT = "started", "deployment"
 LAG, VERIFIED = "lag", "verify"
+BACKFILL, VERIFYING, ALIVE = "backfill", "verifying", "alive"
+THROTTLE, UNMAPPABLE = "throttle", "unmappable"
 MARKER_KEYS, TURNED = "marker keys", "turned"
-ENDING, EXPORT = "ending", "export"
+END, ENDING, EXPORT = "end", "ending", "export"
 SHADOWED = ("shadow_equal", "shadow_in_flight", "shadow_real", "shadow_failed")
 """The counts of a client's shadow reads, by outcome."""
 

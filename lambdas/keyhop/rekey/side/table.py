@@ -89,10 +89,14 @@ class SideTable(OwnTable):
 
     # --- control and plan ---
 
-    def control(self) -> Control:
-        """Return the control item, or raise CannotStart if it is missing or damaged."""
+    def control(self, default: Control | None = None) -> Control:
+        """Return the control item, or raise CannotStart if it is missing or damaged. If `create`
+        has not written it yet, return the default, if there is one.
+        """
         row = self.get(_key(layout.CONTROL, layout.CONTROL))
         if row is None:
+            if default is not None and self.told(TURNED) is None:
+                return default
             raise CannotStart(
                 f"The side table {self._table!r} has no control item: create writes it, if "
                 "there was no cutover yet."
@@ -125,7 +129,10 @@ class SideTable(OwnTable):
         """Return the plan. Raise CannotStart if it is missing, or of another layout."""
         row = self.get(_key(layout.PLAN, layout.PLAN))
         if row is None:
-            raise CannotStart(f"The side table {self._table!r} has no plan: create it.")
+            raise CannotStart(
+                f"The side table {self._table!r} has no plan yet: if create was interrupted, run "
+                "it again with the same arguments, and it continues."
+            )
         if row.get("version") != {"N": str(VERSION)}:
             found_version = row.get("version", {}).get("N", "0")
             raise CannotStart(

@@ -1,0 +1,251 @@
+"""Somebody who follows `keyhop rekey status` reaches the end, wherever a command was killed.
+
+Each command of a re-key is killed before or after each of its requests that change something. Then
+the next command of the status is run for real, again and again, until the re-key has arrived.
+"""
+
+import itertools
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pytest
+from keyhop.dynamodb.transport import Client
+from keyhop.public import rekey
+from keyhop.public.rekey import Rekey
+from keyhop.rekey.side.layout import TURNED
+
+from testing.marks import prove
+from testing.rekey_tasks import at_once
+from tests.integration.rekey.pairs import Pairs, items_of, made, orders
+
+pytestmark = pytest.mark.timeout(1800)
+
+CHANGES = ("put", "update", "create", "delete", "transact", "batch_write")
+EVERY = pytest.mark.parametrize("every", [9, prove(1)])
+"""Of so many moments, one is tried."""
+
+MOST_COMMANDS = 8
+WAITS_SECONDS = 400.0
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class Doom:
+    """Ends a process before, or after, its request number `at` that changes something; 0: never."""
+
+    at: int = 0
+    after: bool = False
+    changes: int = 0
+    is_over: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    def step(self, is_change: bool, act: Callable[[], Any]) -> Any:
+        with self._lock:
+            if self.is_over:
+                raise Killed
+            self.changes += is_change
+            is_last = is_change and self.changes == self.at
+            self.is_over = is_last
+        if is_last and not self.after:
+            raise Killed
+        answer = act()
+        if is_last:
+            raise Killed
+        return answer
+
+
+@contextmanager
+def doomed(doom: Doom) -> Iterator[None]:
+    """Let this process end as `doom` says."""
+    call = Client.call
+
+    def counted(self: Client, operation: str, **parameters: Any) -> Any:
+        changes = operation.startswith(CHANGES)
+        return doom.step(changes, lambda: call(self, operation, **parameters))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Client, "call", counted)
+        yield
+
+
+def run(pairs: Pairs, doom: Doom, *command: Any) -> None:
+    with doomed(doom):
+        try:
+            pairs.rekey(*command)
+        except Killed:
+            assert doom.is_over
+
+
+@dataclass
+class Person:
+    """Somebody who does what the status says."""
+
+    pairs: Pairs
+    template: Path
+    done: list[str] = field(default_factory=list)
+    waited: float = 0.0
+
+    def follow(self, *until: str) -> dict[str, Any]:
+        """Run the next command until the re-key is in one of these phases."""
+        for _ in range(MOST_COMMANDS):
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(rekey, "time", lambda: time.time() + self.waited)
+                text = self.pairs.rekey("status")
+                if text.status:
+                    return {"phase": text.err}
+                status = self.pairs.status()
+                if status["phase"] in until:
+                    return status
+                self._run(status["next"])
+        raise AssertionError(f"it does not arrive: {self.done}")
+
+    def _run(self, command: str) -> None:
+        """Run a command, after a look at it if that is what is said. A look at the status waits."""
+        _, _, action, source, *flags = shlex.split(command)
+        assert source == self.pairs.source
+        flags = [flag for flag in flags if flag not in ("--to", self.pairs.destination)]
+        if action == "create":
+            flags = [str(self.template) if flag == "FILE" else flag for flag in flags]
+            flags += ["--partition-key", "day"]  # the arguments of the first time
+        self.done.append(action)
+        if action == "status":
+            self.waited += WAITS_SECONDS
+        if "--dry-run" in flags:
+            assert self.pairs.rekey(action, *flags).status == 0
+            flags.remove("--dry-run")
+        result = self.pairs.rekey(action, *flags)
+        assert result.status in (0, 3), (command, result.err)
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
+
+
+def moments(pairs: Pairs, every: int, prepare: Callable[[], None], *command: Any) -> Iterator[Doom]:
+    """Kill the command at each moment."""
+    prepare()
+    whole = Doom()
+    run(pairs, whole, *command)
+    for at, after in itertools.product(range(1, whole.changes + 1, every), (False, True)):
+        prepare()
+        doom = Doom(at, after)
+        run(pairs, doom, *command)
+        yield doom
+
+
+def remove(pairs: Pairs) -> None:
+    for name in (pairs.source, pairs.destination, f"{pairs.destination}.rekey"):
+        if name in pairs.database.tables():
+            pairs.database.client.delete_table(TableName=name)
+
+
+def delete_one(pairs: Pairs) -> None:
+    """Delete an item of the destination, which a verification then repairs."""
+    item = items_of(pairs, pairs.destination)[0]
+    key = {name: item[name] for name in ("day", "order")}
+    pairs.database.client.delete_item(TableName=pairs.destination, Key=key)
+
+
+@EVERY
+def test_create(pairs: Pairs, template: Path, every: int) -> None:
+    def prepare() -> None:
+        remove(pairs)
+        orders(pairs)
+
+    create = ("create", "--template", template, "--partition-key", "day")
+    for _ in moments(pairs, every, prepare, *create):
+        Person(pairs, template).follow("verified")
+
+
+@EVERY
+def test_start(pairs: Pairs, template: Path, every: int) -> None:
+    def prepare() -> None:
+        remove(pairs)
+        made(pairs, template)
+
+    for _ in moments(pairs, every, prepare, "start"):
+        Person(pairs, template).follow("verified")
+
+
+@EVERY
+def test_verify(pairs: Pairs, template: Path, every: int) -> None:
+    def prepare() -> None:
+        remove(pairs)
+        made(pairs, template)
+        assert pairs.rekey("start").status == 0
+        delete_one(pairs)
+
+    for _ in moments(pairs, every, prepare, "verify"):
+        Person(pairs, template).follow("verified")
+
+
+@EVERY
+def test_a_verification_in_a_directory_is_resumed(
+    pairs: Pairs, template: Path, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed at any request: also before its first run has begun, and between its two runs."""
+    monkeypatch.setattr(f"{__name__}.CHANGES", (*CHANGES, "scan", "describe", "get", "batch"))
+    run_directory = tmp_path / "run"
+
+    def prepare() -> None:
+        remove(pairs)
+        shutil.rmtree(run_directory, ignore_errors=True)
+        made(pairs, template)
+        assert pairs.rekey("start").status == 0
+        delete_one(pairs)
+
+    for doom in moments(pairs, every, prepare, "verify", "--output", run_directory):
+        result = pairs.rekey("verify", "--resume", run_directory)
+        if result.status == 2:
+            assert "holds no run that could be resumed" in result.err, doom
+            assert not (run_directory / "digests" / "run.json").exists(), (doom, result.err)
+            assert pairs.rekey("verify", "--output", run_directory).status == 3
+        assert pairs.status()["phase"] == "verified", (doom, result.err)
+        assert len(items_of(pairs, pairs.destination)) == 30
+
+
+@EVERY
+@pytest.mark.parametrize("more", [(), ("--keep-new",)])
+def test_cancel(pairs: Pairs, template: Path, every: int, more: tuple[str, ...]) -> None:
+    def prepare() -> None:
+        remove(pairs)
+        made(pairs, template)
+        assert pairs.rekey("start").status == 0
+
+    for _ in moments(pairs, every, prepare, "cancel", *more):
+        status = Person(pairs, template).follow("verified")
+        if status["phase"] != "verified":  # it had begun
+            assert "There is no re-key" in status["phase"]
+            assert (pairs.destination in pairs.database.tables()) == bool(more)
+
+
+@EVERY
+@pytest.mark.parametrize("deletes", [False, True])
+def test_complete(pairs: Pairs, template: Path, every: int, deletes: bool) -> None:
+    def prepare() -> None:
+        remove(pairs)
+        made(pairs, template)
+        assert pairs.rekey("start").status == 0
+        control = pairs.side.control()
+        assert pairs.side.swap(control, replace(control, serving="destination", turns=1))
+        pairs.side.tell(TURNED, {"at": 0.0, "serving": "destination"})
+
+    more = ("--delete-source", pairs.source) if deletes else ()
+    for _ in moments(pairs, every, prepare, "complete", *more):
+        person = Person(pairs, template)
+        had_begun = "ending" in person.pairs.rekey("status").out.decode()
+        person.follow("verified")
+        assert pairs.destination in pairs.database.tables()
+        if had_begun or not deletes:
+            assert (pairs.source in pairs.database.tables()) != deletes
