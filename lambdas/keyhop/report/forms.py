@@ -19,9 +19,10 @@ from typing import Literal
 
 from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes, plain, text_of
 
+_DELIMITERS = "#|:/~$="
 _TAG = re.compile(
-    r"[$@#_/]*([^\W\d_](?:[^\W\d]|[.-]){0,31}?[0-9]{0,2})(?:::|[#|:/~$=])|([^\W\d_]{2,16})_(?=[^_])"
-    r"|([^\W\d_]{2,16})-(?=[^#|:/~$=_-]*\d)"
+    rf"[$@#_/]*([^\W\d_](?:[^\W\d]|[.-]){{0,31}}?[0-9]{{0,2}})(?:::|[{_DELIMITERS}^!;>*%&+])"
+    r"|([^\W\d_]{2,16})_{1,2}(?=[^_])|([^\W\d_]{2,16})[-. ](?=[^#|:/~$=_.@ -]*\d)(?!.*@)"
 )
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _YEAR, _MONTH, _DAY = r"(?P<year>19[7-9]\d|20\d\d)", r"(?P<month>{})", r"(?P<day>{})"
@@ -54,7 +55,7 @@ _NUMBER = re.compile(r"(?:^|[^\dA-Za-z.]|^[A-Za-z]+|[#|:/~$=_-][A-Za-z]+)(\d{1,1
 _OF_A_YEAR = re.compile(r"(?:^|\D)((?:19|20)\d\d)[#|:/~$=_.-]\d{4,18}$")
 """A number that starts again each year. A shorter one may be a month, a week or a day."""
 _NUMBER_FIRST = re.compile(r"(\d{1,18})[#|:/~$=_-]\D*$")
-_MARKS = re.compile(r"([#|:/~$=_ .,-]+)")
+_MARKS = re.compile(r"([#|:/~$=_ .,^!;>*%&+@-]+)")
 _NUMBERED = re.compile(r"([^\W\d_]{0,16})(\d*)")
 _WORD = re.compile(r"[^\W\d_](?:[^\W\d]|-){1,31}")
 MOST_PLACES = 4
@@ -71,7 +72,8 @@ KEPT_DIGITS = 6
 def tag_of(text: str) -> str:
     """Return the word before the first delimiter; "" if there is none, or if the text is a date.
 
-    A hyphen is a delimiter only before a part with digits, as in USER-17: it also joins words.
+    A hyphen, a dot or a blank is a delimiter only before a part with digits, as in USER-17: it also
+    joins words.
     """
     match = _tag_in(text)
     return (match[1] or match[2] or match[3] or "") if match else ""
@@ -92,16 +94,17 @@ def prefix_of(text: str) -> str:
     """Return the tag together with its delimiter, such as `ORDER#`.
 
     The result is "" without a tag, if another delimiter follows, as ORDER_LINE_17 is not an order,
-    and after a hyphen.
+    and after an unusual delimiter, as a hyphen.
     """
     match = _tag_in(text)
-    is_all = match and not match[3] and re.search(pattern_of(match[0]), text)
-    return match[0] if match and is_all else ""
+    if match is None or match[0][-1] not in f"{_DELIMITERS}_":
+        return ""
+    return match[0] if re.search(pattern_of(match[0]), text) else ""
 
 
 def pattern_of(prefix: str) -> str:
     """Return a regular expression for the keys that have a prefix (see `prefix_of`)."""
-    delimiters = "#|:/~$=_" if prefix.endswith("_") else "#|:/~$="
+    delimiters = f"{_DELIMITERS}_" if prefix.endswith("_") else _DELIMITERS
     literal = re.sub(r"[.|$]", r"\\\g<0>", prefix)
     return f"^{literal}[^{delimiters}]*$"
 

@@ -149,7 +149,7 @@ class ReportTask(Task):
         page = UNITS_PER_BLOCK * ledger.size.blocks(1)
         drawing = None
         if remaining is not None:
-            items = plan.source.item_count
+            items: float = plan.source.item_count
             items = keys if keys > GROWN * items else items
             size = items * (plan.source.mean_item_bytes or 0.0)
             drawing = draw_all(keys, remaining, size / BLOCK_BYTES * UNITS_PER_BLOCK, chance)

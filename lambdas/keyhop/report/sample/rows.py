@@ -27,8 +27,7 @@ TYPE_NAMES = frozenset(
 """Attributes that name an item's type, in lower case without marks."""
 
 DAY_SECONDS = 86_400.0
-_SEPARATORS = "#|/~:_"
-_LABEL = re.compile(r"[^\W\d_]{2,32}[_=:]")
+_CONSTANT = re.compile(r"[^\W\d_]+|[\W_]+")
 _WORDS = re.compile(r"(?!.*\d{3})(?=.*[^\W\d_])[\w.:#$/ -]{1,40}")
 """A text that may name a kind of items; an id has more digits or is longer."""
 PLACE = "/"
@@ -169,7 +168,7 @@ def _composed(item: Item, looking: Looking) -> dict[str, dict[str, tuple[str, ..
     names_of: dict[str, str] = {}
     for name in sorted(item.keys() - keys, reverse=True):
         if text := item[name].get("S") or item[name].get("N"):
-            names_of[text] = name
+            names_of[text.casefold()] = name
     joined = {name: _joined(item[name].get("S", ""), names_of) for name in keys & item.keys()}
     return {
         index: found
@@ -181,24 +180,28 @@ def _composed(item: Item, looking: Looking) -> dict[str, dict[str, tuple[str, ..
 def _joined(text: str, names_of: Mapping[str, str]) -> tuple[str, ...]:
     """Return the attributes whose values a text joins; none unless there are two or more.
 
-    Each part between two separators is the whole value of an attribute, with or without a label, or
-    a constant without digits, such as a tag.
+    Between the values are separators and constants without digits, such as tags and labels. A value
+    may be written in small letters or in capitals, and a number with zeros before it.
     """
-    for separator in _SEPARATORS:
-        named = {part: _named(part, names_of) for part in text.split(separator)}
-        names = tuple(name for name in named.values() if name)
-        constants = "".join(part for part, name in named.items() if not name)
-        if len({*names}) > 1 and not any(map(str.isdigit, constants)):
-            return names
-    return ()
+    names, rest = [], text.casefold()
+    while rest:
+        number = rest.lstrip("0")
+        values = [value for value in names_of if _begins(rest, value)]
+        padded = [value for value in names_of if value.isdecimal() and _begins(number, value)]
+        if value := max(values or padded, key=len, default=""):
+            names.append(names_of[value])
+            rest = (rest if values else number)[len(value) :]
+        elif constant := _CONSTANT.match(rest):
+            rest = rest[constant.end() :]
+        else:
+            return ()
+    return tuple(names) if len({*names}) > 1 else ()
 
 
-def _named(part: str, names_of: Mapping[str, str]) -> str:
-    """Return the attribute whose value is a part, perhaps after a label, as in `status_open`."""
-    if part in names_of:
-        return names_of[part]
-    label = _LABEL.match(part)
-    return names_of.get(part[label.end() :], "") if label else ""
+def _begins(text: str, value: str) -> bool:
+    """Return whether a text begins with a whole value, and not with a longer word or number."""
+    after = text[len(value) : len(value) + 1]
+    return text.startswith(value) and not (value[-1:].isalnum() and after.isalnum())
 
 
 @dataclass(frozen=True, slots=True)
