@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keyhop.dynamodb.client import Connection
-from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
@@ -18,7 +17,7 @@ from keyhop.jobs.request import Request
 from keyhop.jobs.task import Task, TaskOptions, Tasks
 from keyhop.key_index.index import SentinelsOf, sentinels_of
 from keyhop.keys.request import keys_request
-from keyhop.keys.task import DecideTrust, Fold, KeysTask, no_index
+from keyhop.keys.task import DecideTrust, KeysTask
 
 if TYPE_CHECKING:
     from keyhop.each.task import Permit
@@ -37,13 +36,6 @@ def index_walk(connection: Connection, options: TaskOptions) -> Task:
     from keyhop.key_index.task import WalkTask
 
     return WalkTask(connection, options)
-
-
-def fold_of(connection: Connection, space: KeySpace, options: TaskOptions, started: str) -> Fold:
-    """Return the fold of logical keys (keys/task.FoldOf)."""
-    from keyhop.sharding.logical_keys import fold_of
-
-    return fold_of(connection, space, options, started)
 
 
 def transform_of(
@@ -65,14 +57,14 @@ def list_of(request: Request, first: Sequence[str]) -> Request:
         max_read_rate=request.max_read_rate,
         max_read_units=request.max_read_units,
         max_cost=request.max_cost,
-        given=request.given,
+        job_input=request.job_input,
         format="jsonl",
         resume=request.resume,
     )
 
 
 def tasks_of(
-    decide_trust: DecideTrust = no_index,
+    decide_trust: DecideTrust | None = None,
     walks: Callable[[Connection, TaskOptions], Task] = index_walk,
     folds: bool = True,
     sentinels_of: SentinelsOf = sentinels_of,
@@ -84,7 +76,7 @@ def tasks_of(
     """Return all kinds of tasks.
 
     Args:
-        decide_trust: Decides whether keys are listed from the key index.
+        decide_trust: Decides whether keys are listed from the key index; None for no key index.
         walks: Makes the walks over a key index.
         folds: Whether logical keys are folded when all keys have been read; else the caller folds.
         sentinels_of: Returns how to recognize sentinels: a sentinel alone is not a collection.
@@ -93,9 +85,7 @@ def tasks_of(
         is_sharded: Returns whether a table is known to be sharded.
         transform_of: Loads the template of a re-key.
     """
-    keys = partial(
-        KeysTask, fold_of=fold_of, decide_trust=decide_trust, folds=folds, sentinels_of=sentinels_of
-    )
+    keys = partial(KeysTask, decide_trust=decide_trust, folds=folds, sentinels_of=sentinels_of)
 
     def each(connection: Connection, options: TaskOptions) -> Task:
         from keyhop.each.task import EachTask

@@ -83,7 +83,7 @@ class Run(Finished):
     method: Method
     logical: NotRequired[Logical]
     verify: NotRequired[Verified]
-    doubt: NotRequired[Annotated[str, "why the key index is not to be believed"]]
+    doubt: NotRequired[Annotated[str, "why the key index may be out of date"]]
     leftOut: NotRequired[Annotated[int, "collections that hold their sentinel alone"]]
     keyIndex: NotRequired[Annotated[dict[str, float], "what a walk over a key index has done"]]
 

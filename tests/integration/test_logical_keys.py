@@ -291,7 +291,7 @@ Run = tuple[Journal, RunPlan, KeysTask]
 
 
 def task_at(connection: Connection) -> KeysTask:
-    return KeysTask(connection, BY_SUFFIX, fold_of)
+    return KeysTask(connection, BY_SUFFIX)
 
 
 def read_all(journal: Journal, connection: Connection, table: str) -> RunPlan:

@@ -106,7 +106,7 @@ class KeysInput(RunInput):
         }
         return [sentence for sentence, is_broken in rules.items() if is_broken]
 
-    def _request(self, given: Mapping[str, Any]) -> Request:
+    def _request(self, job_input: Mapping[str, Any]) -> Request:
         return keys_request(
             self.table,
             logical=self.logical,
@@ -118,7 +118,7 @@ class KeysInput(RunInput):
             segments=self.segments,
             format=self.file_format,
             verify_share=self.verify_share,
-            given=given,
+            job_input=job_input,
             **self._of_every_run(),
         )
 

@@ -4,8 +4,7 @@ A run that lists logical keys folds the physical keys of its parts in its last s
 physical keys may belong to one logical key (`/f.txt_1` and `/f.txt_2` to `/f.txt`), and they may be
 in any segments, slices and groups. So such a run reads and commits physical keys like any other
 run. When all groups are finished, one process reads the parts again and lists each logical key once
-(jobs/worker.py). That is a run within the run, in the folder `logical`. The caller passes the
-function that folds keys.
+(jobs/worker.py). That is a run within the run, in the folder `logical`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,14 +21,12 @@ from keyhop.errors import BrokenPromise, CannotStart, NoProgress, StaleIndex
 from keyhop.jobs.formats import FIRST
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.layout import Method
-from keyhop.jobs.pages import KEYS_AT_ONCE, Pages, PartPages, TablePages
+from keyhop.jobs.pages import KEYS_AT_ONCE, PartPages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
 from keyhop.jobs.worker import begun_within, too_slow, work_within
 from keyhop.key_index.index import Sentinels, SentinelsOf
 from keyhop.keys.request import STALE_INDEX
-from keyhop.scan.page_size import Ledger
-from keyhop.scan.reader import PageReader
 from keyhop.scan.skip_scan import Page
 from keyhop.wording import counted
 
@@ -41,20 +38,9 @@ FOLDER = "logical"
 Fold = Callable[[Sequence[Key]], Sequence[Key]]
 """A function that maps physical keys to the keys to list, in the same order."""
 
-DecideTrust = Callable[[Table, str, bool], "Trust | None"]
+DecideTrust = Callable[[Table, str, bool], "Trust"]
 """Decides whether the key index of a table is read, from the table, the method ("auto" or "index"),
-and whether the index is read even if it is not trusted. None: no key index exists."""
-
-FoldOf = Callable[[Connection, KeySpace, TaskOptions, str], Fold]
-"""Returns the function that folds keys, from the key space, the options of the fold, and the start
-of the run. It reads the shard metadata if the fold needs it. If the start is empty, it only checks
-whether it could."""
-
-
-def no_index(table: Table, method: str, accepts_stale: bool) -> None:
-    """Refuse the method "index" (DecideTrust)."""
-    if method == "index":
-        raise CannotStart("Method index needs a key index, and none is set up here for this table.")
+and whether the index is read even if it is not trusted."""
 
 
 @dataclass(slots=True)
@@ -70,20 +56,21 @@ class KeysTask(Task):
         first: The attributes of the first item of a collection that are stored beside its key.
 
     Attributes:
+        decide_trust: None where no key index can be read.
         folds: Whether the keys are folded when all of them have been read. Otherwise the caller
             folds them.
     """
 
     connection: Connection
     options: TaskOptions
-    fold_of: FoldOf
-    decide_trust: DecideTrust = no_index
+    decide_trust: DecideTrust | None = None
     sentinels_of: SentinelsOf = lambda table: None
     folds: bool = True
 
     def __post_init__(self) -> None:
         self.examples = {}
         self.visits = bool(self._first)  # what a first look has found lacks the attributes
+        self.rows_of = partial(with_first, self._first) if self._first else None
         self.outputs = {"logical": "logical", "doubt": "doubt", "left_out": "leftOut"}
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
@@ -91,14 +78,19 @@ class KeysTask(Task):
         source = table.source(request.index)
         if self._fold is not None:
             check_can_fold(source.space)
-            self.fold_of(self.connection, source.space, self._fold, "")
+            self._folding(source.space)  # checks whether the shard metadata could be read
         trust = None
         if self._first and request.method == "index":
             raise CannotStart("The key index has no attributes of first items: use another method.")
         by_itself = self._first or request.index is not None or request.verify_share is not None
         if request.method in ("auto", "index") and not by_itself and not request.dry_run:
             accepts_stale = STALE_INDEX in self.options.get("accept", ())
-            trust = self.decide_trust(table, request.method, accepts_stale)
+            if self.decide_trust is not None:
+                trust = self.decide_trust(table, request.method, accepts_stale)
+            elif request.method == "index":
+                raise CannotStart(
+                    "Method index needs a key index, and none is set up here for this table."
+                )
         if trust is not None and trust.source is not None:
             place = {"place": to_json(trust.source.only or {})}
             mark = {"trust": trust.token} if trust.doubt is None else {"doubt": trust.doubt}
@@ -133,12 +125,6 @@ class KeysTask(Task):
         place = self.options.get("place")
         return source if place is None else replace(source, only=from_json(place))
 
-    def pages(
-        self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
-    ) -> Pages:
-        add_first = partial(with_first, self._first) if self._first else None
-        return TablePages.of(plan, reader, self.visit, ledger, add_first)
-
     def settings(self) -> Mapping[str, Any]:
         fold = self._fold or {"separator": None, "metadata": None}
         return {"logical": self._fold is not None, **fold}
@@ -158,16 +144,21 @@ class KeysTask(Task):
         fold = self._fold
         if fold is None or not self.folds:
             return ended.summary
-        return folded(
-            ended, lambda: self.fold_of(self.connection, plan.space, fold, plan.started), fold
-        )
+        return folded(ended, lambda: self._folding(plan.space, plan.started), fold)
+
+    def _folding(self, space: KeySpace, started: str = "") -> Fold:
+        """Return the function that folds the keys of a run (see logical_keys.fold_of)."""
+        from keyhop.sharding.logical_keys import fold_of  # few runs need it
+
+        return fold_of(self.connection, space, self._fold or {}, started)
 
     def _check_trust(self, name: str, token: int) -> None:
         """Raise StaleIndex if the index is no longer trusted, or was not always trusted."""
-        trust = self.decide_trust(look_up(self.connection, name), "auto", False)
+        table = look_up(self.connection, name)
+        trust = None if self.decide_trust is None else self.decide_trust(table, "auto", False)
         if trust is None or trust.source is None:
-            why = "there is none" if trust is None or not trust.why else trust.why
-            raise StaleIndex(f"The key index was not to be believed any more: {why}.")
+            why = (trust and trust.why) or "there is none"
+            raise StaleIndex(f"The key index became out of date while it was read: {why}.")
         if trust.token != token:
             raise StaleIndex("The key index was built or removed while it was read.")
 
@@ -269,7 +260,7 @@ def choose_method(space: KeySpace, index: str | None, method: str) -> tuple[Meth
     if index is not None:
         why = "an index has no promised order among equal keys, so it is read through"
     elif space.sort is None:
-        why = "the table has no sort key, so each item is a key of its own"
+        why = "the table has no sort key, so each item has a different key"
     else:
         why = ""
     if method == "skip" and why:

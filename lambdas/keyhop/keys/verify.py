@@ -224,16 +224,16 @@ def verify(
         look = begun_within(
             within, plan, task="verify", method="scan", reason=why, segments=count, options=options
         )
-    drawn = look.options["drawn"]
-    groups = {group_of(segment, plan.segments, plan.groups) for segment in drawn}
+    sampled = look.options["drawn"]
+    groups = {group_of(segment, plan.segments, plan.groups) for segment in sampled}
     rows = Rows(journal, plan).load(sorted(groups))
 
     def reported(number: int) -> dict[str, Key]:
-        return _by_name(rows.checked(drawn[number]))
+        return _by_name(rows.checked(sampled[number]))
 
     def pages(hop: bool) -> TablePages:
         maximum = _most_items(reader, plan.segments)
-        return TablePages(reader, hop, plan.segments, drawn, most_items=maximum)
+        return TablePages(reader, hop, plan.segments, sampled, most_items=maximum)
 
     totals, has_moved = work_within(
         within, look, lambda: _Differing(pages(hop=False), reported), threads, over_at
@@ -254,7 +254,7 @@ def verify(
             return has_moved
         has_moved = True
         keep()
-    keys_reported = sum(map(rows.count, drawn))
+    keys_reported = sum(map(rows.count, sampled))
     verdict.keys = keys_reported + verdict.missing + verdict.appeared - verdict.surplus
     return True
 

@@ -39,7 +39,7 @@ from keyhop.scan.segments import MOST_SEGMENTS
 from keyhop.scan.statistics import Interval
 from keyhop.storage.local import Directory
 from keyhop.storage.store import Memory
-from keyhop.tasks import fold_of, tasks_of
+from keyhop.tasks import tasks_of
 from keyhop.wording import counted
 
 SinkOf = Callable[[Encoder, Fold | None], KeySink]
@@ -624,6 +624,8 @@ class Listing:
         """Return a sink, which folds keys if they are not folded at the end."""
         plan, fold = self.job.plan, None
         if self._fold is not None and not self._folds_at_end:
+            from keyhop.sharding.logical_keys import fold_of
+
             fold = fold_of(self.job.connection, plan.space, self._fold, "")
         return sink_of(Encoder(self._format or plan.format, plan.space), fold)
 
