@@ -27,7 +27,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     runs = settings.deployment
     steps = Steps(
         ReportInput.of(request),
-        request.given,
+        request.job_input,
         table,
         execution,
         runs.connect(table, CONNECTIONS),

@@ -159,7 +159,7 @@ def test_a_budget_of_units_holds_and_a_resume_goes_on(deployed: Deployed, small:
     given = {"table": "Small", "segments": 96, "maxConcurrency": 2, "maxReadUnits": 40}
     ended = deployed.run(given, "poor")
     assert (ended.status, ended.error) == ("FAILED", "BudgetSpent")
-    assert ended.cause.startswith("Of maxReadUnits too little is left")
+    assert ended.cause.startswith("The rest of maxReadUnits does not pay")
     advised = json.loads(ended.cause.partition("start again with ")[2].rstrip("."))
     assert advised == {
         "table": "Small",

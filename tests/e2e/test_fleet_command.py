@@ -62,7 +62,7 @@ def test_a_failed_run_says_why_and_the_command_that_it_names_goes_on(
     where = ("--output", str(tmp_path / "keys"))
     failed = command("keys", "Small", "--remote", *where, "--name", "by-command-poor", *limits)
     assert (failed.status, failed.out) == (4, b"")
-    assert "BudgetSpent: Of maxReadUnits too little is left" in failed.err
+    assert "BudgetSpent: The rest of maxReadUnits does not pay" in failed.err
     (line,) = (line for line in failed.err.splitlines() if line.startswith("  go on by"))
     told = shlex.split(line.removeprefix("  go on by"))
     assert told[:4] == ["keyhop", "keys", "Small", "--remote"]

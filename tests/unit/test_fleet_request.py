@@ -13,7 +13,7 @@ ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 
 def test_the_table_is_enough() -> None:
     given = {"table": "Orders"}
-    assert KeysInput.parse(given) == Request("Orders", "keys", given=given)
+    assert KeysInput.parse(given) == Request("Orders", "keys", job_input=given)
 
 
 def test_every_field_reaches_the_request() -> None:
@@ -46,18 +46,20 @@ def test_every_field_reaches_the_request() -> None:
         max_cost=2.5,
         format="csv",
         resume="run-1",
-        given=given,
+        job_input=given,
     )
     checked = {"table": "Orders", "verifyShare": 0.01}
-    assert KeysInput.parse(checked) == Request("Orders", "keys", verify_share=0.01, given=checked)
+    assert KeysInput.parse(checked) == Request(
+        "Orders", "keys", verify_share=0.01, job_input=checked
+    )
     folded = {"table": "Orders", "logical": True, "separator": "-", "metadata": "Shards"}
     fold = {"separator": "-", "metadata": "Shards"}
     assert KeysInput.parse(folded) == Request(
-        "Orders", "keys", {"fold": fold}, {"logical": True, **fold}, given=folded
+        "Orders", "keys", {"fold": fold}, {"logical": True, **fold}, job_input=folded
     )
     accepted = {"table": "Orders", "method": "index", "accept": ["stale-index"]}
     assert KeysInput.parse(accepted) == Request(
-        "Orders", "keys", {"accept": ["stale-index"]}, method="index", given=accepted
+        "Orders", "keys", {"accept": ["stale-index"]}, method="index", job_input=accepted
     )
 
 

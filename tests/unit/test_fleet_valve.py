@@ -385,7 +385,7 @@ def test_who_has_no_time_to_wait_for_a_turn_hands_back() -> None:
 def test_a_worker_that_gets_no_answer_does_not_read_and_says_why_in_the_end() -> None:
     world = World(limit=4)
     world.dumb = True
-    with pytest.raises(GaveUp, match="did not tell how many workers share maxReadRate"):
+    with pytest.raises(GaveUp, match="did not report how many workers share maxReadRate"):
         world.begin(0, until=world.now + 60.0)
     assert world.shares == {}
 

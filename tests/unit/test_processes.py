@@ -227,7 +227,7 @@ def test_what_is_read_counts_here_too(path: Path) -> None:
     def seen() -> None:
         assert run.processes.keys == 39
         assert (run.reader.usage.requests, run.reader.usage.read_units) == (65, 32.5)
-        assert run.reader.budget.left == 967.5
+        assert run.reader.budget.remaining == 967.5
         for child in run.children:
             run.commit(child.assignment.group, keys=0)
             child.end()

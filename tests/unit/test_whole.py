@@ -62,7 +62,7 @@ def test_sums_that_are_right_do_not_hide_a_segment_that_was_ended_twice(plan: Ru
     order = list(group_order(0, GROUPS, SEGMENTS))
     ended = EndedSegments(plan)
     ended.add(commit(0, 2, set(), 2))
-    with pytest.raises(BrokenPromise, match="not its to work"):
+    with pytest.raises(BrokenPromise, match="does not belong to it"):
         ended.add(commit(0, 5, {order[0]}, 3))
 
 
@@ -70,10 +70,10 @@ def test_sums_that_are_right_do_not_hide_a_segment_that_was_ended_twice(plan: Ru
     ("wrong", "told"),
     [
         (commit(0, 2, set(), 1), "ended 1 segment by its count, 2 by name"),
-        (commit(0, 6, set(), 6), "stands at place 6"),
-        (commit(2, 0, set(), 0), "stands at place 0"),
-        (commit(0, 0, {3}, 0), "has worked segment 3"),
-        (commit(0, 1, set(), 1, held=(7,)), "has worked segment 7"),
+        (commit(0, 6, set(), 6), "is at place 6"),
+        (commit(2, 0, set(), 0), "is at place 0"),
+        (commit(0, 0, {3}, 0), "has read segment 3"),
+        (commit(0, 1, set(), 1, held=(7,)), "has read segment 7"),
     ],
 )
 def test_a_commit_that_cannot_be_is_told(plan: RunPlan, wrong: Commit, told: str) -> None:
@@ -84,5 +84,5 @@ def test_a_commit_that_cannot_be_is_told(plan: RunPlan, wrong: Commit, told: str
 def test_places_do_not_go_back(plan: RunPlan) -> None:
     ended = EndedSegments(plan)
     ended.add(commit(0, 2, set(), 2))
-    with pytest.raises(BrokenPromise, match="stands at place 1"):
+    with pytest.raises(BrokenPromise, match="is at place 1"):
         ended.add(commit(0, 1, set(), 0))

@@ -108,7 +108,7 @@ class EachInput(RunInput):
         "end the run before it writes more than this; no limit by default",
     ] = None
 
-    def _request(self, given: Mapping[str, Any]) -> Request:
+    def _request(self, job_input: Mapping[str, Any]) -> Request:
         """RunInput._request."""
         has_effect = any(getattr(self, kind) is not None for kind in KINDS)
         effect = self._effect() if has_effect else {}
@@ -128,7 +128,7 @@ class EachInput(RunInput):
             method=self.method,
             max_write_units=self.max_write_units,
             format="jsonl",
-            given=given,
+            job_input=job_input,
             **self._of_every_run(),
         )
 

@@ -1,13 +1,12 @@
-"""Predictions of a run that read a sample: its first look, its cost, and the report of dryRun.
+"""Predictions of the cost of a run by a sample, and the report of dryRun.
 
-A run takes a first look if its layout depends on the content of the table. The look also predicts
-the cost of most tables. Only if that prediction, or the reported size, allows that the run costs
-more than its limit, `ahead` reads a separate sample, as an estimate does.
+The first look of a run (lifecycle.py) predicts the cost of most tables. Only if that prediction, or
+the reported size, allows that the run costs more than its limit, `ahead` reads a separate sample,
+as an estimate does.
 """
 
 import math
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,19 +17,15 @@ from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK, Pric
 from keyhop.jobs.journal import RunPlan, Totals
 from keyhop.jobs.layout import (
     DEFAULT_UNITS,
-    KEYS_PER_SEGMENT,
     REQUEST_SECONDS,
-    SCAN_BYTES_PER_SEGMENT,
     Layout,
     Method,
     ReadingSpeed,
     Wishes,
     layout_for_scan,
     layout_for_skip,
-    spread,
 )
 from keyhop.jobs.price import Cost, index_cost, price, published_cost, scan_cost, skip_cost
-from keyhop.jobs.task import TaskPlan
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Opening, Survey
@@ -40,16 +35,9 @@ from keyhop.scan.statistics import (
     Interval,
     findings_of,
     findings_of_parts,
-    forecast,
     rough_interval,
     rough_keys,
 )
-
-SURVEY_UNITS = 5.0
-"""The read units that a run may spend on random segments, to choose its number of segments."""
-
-SEGMENTS_IN_DOUBT = 8
-"""The minimum unless the table is certainly small: a few too many cost less than too few."""
 
 ROW_BYTES = 100.0
 """The assumed size of a row of an index, until the service has counted the rows (six hours)."""
@@ -67,93 +55,6 @@ Enough = Callable[[Interval], bool]
 
 Ahead = Callable[[Enough], Interval]
 """Returns the read units of a run, as exactly as its argument needs them."""
-
-
-@dataclass(slots=True)
-class Start:
-    """The result of a first look.
-
-    Attributes:
-        opening: The first keys of the table, if the run continues after them.
-        seconds: The duration of the look.
-        keys: The rough number of keys, if the look has counted them.
-        units: The read units that the whole run will spend, by what the look shows.
-    """
-
-    layout: Layout
-    ledger: Ledger
-    opening: Opening | None = None
-    seconds: float = 0.0
-    keys: float | None = None
-    units: Interval | None = None
-
-
-def first_look(
-    reader: PageReader, plan: TaskPlan, wishes: Wishes, visits: bool, allowance: float = math.inf
-) -> Start:
-    """Choose the layout of a run and make its ledger.
-
-    If the layout depends on the content of the table, read a few small pages, and spend at most
-    SURVEY_UNITS on random segments. The small pages read a small table completely, as far as
-    `allowance` read units allow. If the task `visits` pages, the run reads the first one again.
-    """
-    beginning = time.monotonic()
-    ledger = Ledger.for_table(reader.source.mean_item_bytes)
-    if plan.layout is not None:
-        return Start(plan.layout, ledger, units=plan.units or Interval(0.0, 0.0, 0.0))
-    if plan.method == "skip":
-        start = _look_for_skip(reader, ledger, wishes, allowance)
-    else:
-        start = _look_for_scan(reader, ledger, wishes)
-    reader.end_first_look()
-    if visits:
-        start.opening = None
-    start.seconds = time.monotonic() - beginning
-    return start
-
-
-def _look_for_scan(reader: PageReader, ledger: Ledger, wishes: Wishes) -> Start:
-    source = reader.source
-    if (
-        wishes.segments is None
-        and wishes.verify_share is None
-        and source.size_bytes <= SCAN_BYTES_PER_SEGMENT
-    ):
-        if source.size_bytes and source.whole:  # The task visits whole items: none is kept here.
-            return Start(Layout(1, 1), ledger)
-        first_page = Survey(reader, ledger, math.inf, random.Random()).open_scan()
-        if first_page.position is None or source.size_bytes:
-            return Start(Layout(1, 1), ledger, first_page, units=_units_after(first_page))
-    return Start(layout_for_scan(source.size_bytes or None, wishes), ledger)
-
-
-def _units_after(opening: Opening) -> Interval | None:
-    return Interval(0.0, 0.0, 0.0) if opening.position is None else None
-
-
-def _look_for_skip(reader: PageReader, ledger: Ledger, wishes: Wishes, allowance: float) -> Start:
-    if wishes.segments is not None:
-        # We assume that the caller wants segments of the size that a plan gives them.
-        requests = wishes.segments * KEYS_PER_SEGMENT
-        return Start(spread(wishes, wishes.segments, requests), ledger)
-    chance = random.Random()
-    opening: Opening | None = None
-    if wishes.verify_share is None:
-        opening = Survey(reader, ledger, allowance, chance).open()
-        if opening.is_enough:
-            return Start(Layout(1, 1), ledger, opening, units=_units_after(opening))
-    looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()
-    keys = rough_keys(looks, reader.source.item_count)
-    collections = [collection for look in looks for collection in look.collections]
-    per_key = forecast(collections, ledger.size.mean, chance)
-    layout = layout_for_skip(keys, per_key, wishes)
-    if layout.segments < SEGMENTS_IN_DOUBT and not (looks and looks[0].whole):
-        layout = spread(wishes, SEGMENTS_IN_DOUBT)
-    hops = rough_interval(looks, keys, 0).scaled(per_key.units_per_key)
-    ends = UNITS_PER_BLOCK * layout.segments
-    units = Interval(hops.mean + ends, hops.low, hops.high + ends) if looks else None
-    opening = opening if layout.segments == 1 else None
-    return Start(layout, ledger, opening, keys=keys, units=units)
 
 
 @dataclass(frozen=True, slots=True)

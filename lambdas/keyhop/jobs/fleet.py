@@ -1,6 +1,6 @@
 """The states of a job by many workers: PlanRun, ScanSegments, FinishRun and CleanUp.
 
-The states pass only names and counts; what is large, or holds keys, lies in the run's files.
+The states pass only names and counts. Large data, and all keys, are in the run's files.
 
 A worker that was given up may still upload a part after the end of the run. A reader that lists the
 parts by their prefix would count its keys twice. So FinishRun writes two lists of the parts that
@@ -32,7 +32,7 @@ from keyhop.errors import (
     RunFailed,
     StaleIndex,
 )
-from keyhop.jobs.estimate import Start, ahead, estimate, of_the_rest
+from keyhop.jobs.estimate import ahead, estimate, of_the_rest
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
 from keyhop.jobs.journal import ANEW, STALE_INDEX, Commit, Journal, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import (
@@ -45,7 +45,7 @@ from keyhop.jobs.layout import (
     shared_again,
     workers_at_once,
 )
-from keyhop.jobs.lifecycle import Place, Planned, begun_task, conclude, resumed, sum_up
+from keyhop.jobs.lifecycle import Planned, begun_task, conclude, resumed, sum_up
 from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price, run_cost
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
 from keyhop.jobs.runs import ExecutionContext, Runs
@@ -84,8 +84,9 @@ ADVICE = {
     "BrokenPromise": "Do not use this run's keys; start a new run.",
     "BudgetSpent": "To go on, with twice as much: {resume}.",
     "KeysMissing": (
-        "If the table was written to meanwhile they may be new; without a sort key that cannot be "
-        "exception. Else do not use the result, and report it. To check once more: {resume}."
+        "If the table was written to during the run, the keys may be new; the check recognizes new "
+        "keys only in a table with a sort key. Otherwise do not use the result, and report it. To "
+        "check once more: {resume}."
     ),
     "SegmentsTooLarge": (
         "All keys were found, and the manifest is there; only the check failed. Check with a "
@@ -95,7 +96,7 @@ ADVICE = {
     "NoProgress": "Then redrive the execution, or: {resume}.",
     "GaveUp": "When the table has room again, redrive the execution, or: {resume}.",
 }
-OTHER_ADVICE = "Redrive the execution to go on from what is committed, or: {resume}."
+OTHER_ADVICE = "Redrive the execution to continue after the last commits, or: {resume}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +148,17 @@ class Planner:
             journal, plan = resumed_run
             if first is not None and journal.is_finished():
                 return self._plan_next(request, {"run": plan.id}, connection)
-            place = Place(f"runs/{plan.id}", f"The run {plan.id!r}")
             to_check = step_request.verify_share is not None  # also a run that is finished
             try:
                 task, source = resumed(
-                    journal, plan, step_request, self.tasks, table, connection, place, to_check
+                    journal,
+                    plan,
+                    step_request,
+                    self.tasks,
+                    table,
+                    connection,
+                    f"runs/{plan.id}",
+                    may_be_finished=to_check,
                 )
             except StaleIndex as error:
                 return self._plan_anew(
@@ -215,8 +222,8 @@ class Planner:
         remaining -= spent.read_units
         if remaining <= 0:
             raise BudgetSpent(
-                f"Reading the key index, which was not to be believed at the end, has cost "
-                f"{spent.read_units:g} read units: nothing is left of maxReadUnits; start again."
+                f"Reading the key index, which was out of date at the end, has cost "
+                f"{spent.read_units:g} read units, and none of maxReadUnits remain: start again."
             )
         connection = self.deployment.connect(name, CONNECTIONS)
         budget = Budget(request.max_read_rate, None if math.isinf(remaining) else remaining)
@@ -316,7 +323,7 @@ class Planner:
             return
         wishes = _wishes(request, method, reader.source)
         units = ahead(reader, method, wishes, keys, share, lambda u: dollars(u.high) <= limit)
-        check_within(dollars, units, limit, request.given, request.max_cost is not None)
+        check_within(dollars, units, limit, request.job_input, request.max_cost is not None)
 
     def _begin(
         self, planned: Planned, name: str, follows: bool = False, before: Usage | None = None
@@ -329,14 +336,14 @@ class Planner:
         plan = journal.plan()
         if plan is None:
             request, reader, task = planned.request, planned.reader, planned.task
-            start = planned.look(
+            planned.look(
                 lambda plan: _wishes(request, plan.method, plan.source), _look_units(request)
             )
-            _check_the_look_was_paid(request, reader, start)
+            _check_the_look_was_paid(planned)
             source, method = planned.plan.source, planned.plan.method
-            groups, at_once = groups_of_layout(start.layout, needs_memory(method, source.index))
+            groups, at_once = groups_of_layout(planned.layout, needs_memory(method, source.index))
             more = _dollars_of_rows(task, reader, planned.plan.rows or 0)
-            self._check_cost(request, reader, method, at_once, start.units, more=more)
+            self._check_cost(request, reader, method, at_once, planned.units, more=more)
             planning = reader.usage.copy()
             planning.add(before or Usage())
             try:
@@ -347,17 +354,17 @@ class Planner:
                     groups=groups,
                     at_once=at_once,
                     format=request.format or "jsonl",
-                    gzip=not start.layout.buckets,  # of those, pieces are read
-                    ledger=learnt_for_each(start.ledger),
+                    gzip=not planned.layout.buckets,  # of those, pieces are read
+                    ledger=learnt_for_each(planned.ledger),
                     planning=planning,
                 )
             except RunConflict:
                 plan = journal.plan()  # an earlier attempt that timed out has begun the run
             else:
                 # The keys of the first look are the first slice of group 0.
-                pages = task.pages(journal, plan, reader, start.ledger)
+                pages = task.pages(journal, plan, reader, planned.ledger)
                 opening = GroupWorker(journal, plan, 0, pages, 1, committed=self.committed)
-                opening.run(start.opening, over_at=0.0)
+                opening.run(planned.opening, over_at=0.0)
         if plan is None or plan.begun_by != self.execution.key:
             raise RunConflict(
                 f"There is a run named {name!r} already: start with another name, or give "
@@ -381,8 +388,8 @@ class Planner:
             shares = allowances(limit - spent, totals.spent_by_group, waiting, plan.least_share)
             if waiting and not shares:
                 raise BudgetSpent(
-                    f"The first look has cost {spent:g} read units, and nothing is left of "
-                    f"maxReadUnits: start again with more."
+                    f"The first look has cost {spent:g} read units, and none of maxReadUnits "
+                    f"remain: start again with more."
                 )
             items = dict(shares)
         concurrency = plan.at_once if request.max_concurrency is None else request.max_concurrency
@@ -434,13 +441,13 @@ def _look_units(request: Request) -> float:
     return max(LEAST_LOOK_UNITS, LOOK_SECONDS * request.max_read_rate)
 
 
-def _check_the_look_was_paid(request: Request, reader: PageReader, start: Start) -> None:
-    """Raise BudgetSpent if the budget was too small for a first look that a plan can rest on."""
-    is_read = start.opening is not None and start.opening.position is None
-    limit = request.max_read_units
+def _check_the_look_was_paid(planned: Planned) -> None:
+    """Raise BudgetSpent if the budget was too small for the first look that a plan needs."""
+    reader, limit = planned.reader, planned.request.max_read_units
+    is_read = planned.opening is not None and planned.opening.position is None
     if limit is None or is_read or not reader.usage.requests:
         return
-    if reader.budget.left < LEAST_PART_AFTER_LOOK * limit:
+    if reader.budget.remaining < LEAST_PART_AFTER_LOOK * limit:
         raise BudgetSpent(
             f"maxReadUnits {limit:g} does not pay for more than the first look at the table, which "
             f"costs up to about 8 read units: start again, under another name, with more."
@@ -455,7 +462,7 @@ def _again(request: Request, plan: RunPlan, follows: bool) -> dict[str, Any] | N
     if request.is_part:
         return None
     if follows:
-        return {**request.given, "resume": plan.id}
+        return {**request.job_input, "resume": plan.id}
     limits = {camel(name): getattr(request, name) for name in LIMITS}
     input_fields = {request.named_by: request.table, "resume": plan.id, **limits}
     return {name: value for name, value in input_fields.items() if value is not None}
@@ -721,8 +728,8 @@ def _another_round(
     if not shares:
         field = "maxWriteUnits" if plan.counts_writes else "maxReadUnits"
         raise BudgetSpent(
-            f"Of {field} too little is left for the next pages, after {spent:,.1f} units of "
-            f"the run in all."
+            f"The rest of {field} does not pay for the next pages: the run has spent "
+            f"{spent:,.1f} units in all."
         )
     round_ = state["groups"]["round"] + 1
     return {

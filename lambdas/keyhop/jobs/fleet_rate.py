@@ -36,7 +36,7 @@ TURN_SECONDS = 1.0
 SLOT_SECONDS = 10.0
 CLOCKS_DIFFER_SECONDS = 1.0
 MOST_MISSED = 6
-"""After so many slots in a row without a note, a worker no longer halves its share."""
+"""The number of slots in a row without a note after which a worker no longer halves its share."""
 
 SMALLEST_PART = 1 / 2**MOST_MISSED
 """The smallest fraction of its share to which a worker without notes falls."""
@@ -99,7 +99,7 @@ class MapLevels:
         except (BotoCoreError, ClientError) as error:
             if is_transient(error):
                 return None
-            raise AwsRefused(f"Step Functions does not tell of the map run: {error}") from error
+            raise AwsRefused(f"Step Functions does not describe the map run: {error}") from error
         counts = description["executionCounts"]
         running, waiting = int(counts["running"]), int(counts["pending"])
         # 0 means no limit: then all pending workers may begin at any moment.
@@ -175,7 +175,7 @@ class FleetRate:
             if seconds >= remaining:
                 if knows:
                     return False
-                raise GaveUp("Step Functions did not tell how many workers share maxReadRate.")
+                raise GaveUp("Step Functions did not report how many workers share maxReadRate.")
         return True
 
     def opening(self) -> Iterator[tuple[float, bool]]:

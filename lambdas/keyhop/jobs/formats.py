@@ -1,4 +1,4 @@
-"""Keys as bytes: text, json, jsonl and csv.
+"""The formats of keys in files: text, json, jsonl and csv. Pure.
 
 text   one key a line: strings and numbers as they are, binary as base64. A string that no line can
        carry (control characters, line separators) or that begins with a double quote is written as

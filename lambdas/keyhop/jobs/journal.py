@@ -631,7 +631,7 @@ class EndedSegments:
         places = range(group, self.plan.segments, self.plan.groups)
         before = self._places.get(group, 0)
         if not 0 <= group < self.plan.groups or not before <= checkpoint.place <= len(places):
-            raise _wrong(commit, f"stands at place {checkpoint.place} of its group")
+            raise _wrong(commit, f"is at place {checkpoint.place} of its group")
         new_places = places[before : checkpoint.place]
         new_segments = {segment_at(place, self.plan.segments) for place in new_places}
         expected = self._open.get(group, set()) | new_segments
@@ -641,7 +641,7 @@ class EndedSegments:
             in_parts = {segment for part in commit.parts for segment, _, _ in part.blocks}
         strange = sorted((still_open | in_parts) - expected)
         if strange:
-            raise _wrong(commit, f"has worked segment {strange[0]}, which was not its to work")
+            raise _wrong(commit, f"has read segment {strange[0]}, which does not belong to it")
         ended = expected - still_open
         if len(ended) != commit.ended:
             raise _wrong(

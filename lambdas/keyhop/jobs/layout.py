@@ -48,7 +48,7 @@ UNITS_PER_FURTHER_SEGMENT = 100.0
 """The read units of each segment beyond the number that is probably enough."""
 
 SEGMENTS_PER_THREAD = 9
-"""Enough segments for the threads to end at about the same time."""
+"""The number of segments with which the threads end at about the same time."""
 
 LONGEST_SEGMENT_SECONDS = 120.0
 REQUESTS_PER_SECOND = 278.0

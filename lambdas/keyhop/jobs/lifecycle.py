@@ -1,6 +1,11 @@
-"""The life cycle of a run: begin it, resume it, sum it up, and write its manifest."""
+"""The life cycle of a run: plan it, begin it, resume it, sum it up, and write its manifest.
+
+A run takes a first look if its layout depends on the content of the table.
+"""
 
 import math
+import random
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +16,7 @@ from keyhop.clock import now
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.errors import (
     BrokenPromise,
     IndexBusy,
@@ -19,12 +25,30 @@ from keyhop.errors import (
     RunConflict,
     StaleIndex,
 )
-from keyhop.jobs.estimate import Start, first_look
 from keyhop.jobs.journal import EndedSegments, Journal, RunPlan, Totals, manifest
-from keyhop.jobs.layout import Wishes
+from keyhop.jobs.layout import (
+    KEYS_PER_SEGMENT,
+    SCAN_BYTES_PER_SEGMENT,
+    Layout,
+    Wishes,
+    layout_for_scan,
+    layout_for_skip,
+    spread,
+)
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskPlan, Tasks
+from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
+from keyhop.scan.sampling import Opening, Survey
+from keyhop.scan.statistics import Interval, forecast, rough_interval, rough_keys
+
+SURVEY_UNITS = 5.0
+"""The read units that a run may spend on random segments, to choose its number of segments."""
+
+SEGMENTS_IN_DOUBT = 8
+"""The minimum unless the table is certainly small: a few too many cost less than too few."""
+
+NOTHING = Interval(0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)
@@ -33,14 +57,23 @@ class Planned:
 
     Attributes:
         plan: Its source and method. `look` may change it.
-        start: The result of the first look, after `look`.
+        layout, ledger: The results of `look`.
+        opening: The first keys of the table, if the run continues after them.
+        look_seconds: The duration of the look.
+        keys: The rough number of keys, if the look has counted them.
+        units: The read units that the whole run will spend, by what the look shows.
     """
 
     request: Request
     task: Task
     plan: TaskPlan
     reader: PageReader
-    start: Start = field(init=False)
+    layout: Layout = field(init=False)
+    ledger: Ledger = field(init=False)
+    opening: Opening | None = None
+    look_seconds: float = 0.0
+    keys: float | None = None
+    units: Interval | None = None
 
     @classmethod
     def of(
@@ -64,19 +97,78 @@ class Planned:
         page_reader = PageReader(connection, plan.source, **{"budget": budget, **reader})
         return cls(request, task, replace(plan, reason=why or plan.reason), page_reader)
 
-    def look(self, wishes_of: Callable[[TaskPlan], Wishes], allowance: float = math.inf) -> Start:
-        """Take the first look (see `first_look`), after the reads that the task needs."""
-        self.plan = self.task.look(self.reader, self.plan)
-        wishes = wishes_of(self.plan)
-        self.start = first_look(self.reader, self.plan, wishes, self.task.visits, allowance)
-        return self.start
+    def look(self, wishes_of: Callable[[TaskPlan], Wishes], allowance: float = math.inf) -> None:
+        """Choose the layout of the run and make its ledger, after the reads that the task needs.
+
+        If the layout depends on the content of the table, read a few small pages, and spend at most
+        SURVEY_UNITS on random segments. The small pages read a small table completely, as far as
+        `allowance` read units allow. If the task visits pages, the run reads the first one again.
+        """
+        reader = self.reader
+        self.plan = self.task.look(reader, self.plan)
+        wishes, beginning = wishes_of(self.plan), time.monotonic()
+        self.ledger = Ledger.for_table(reader.source.mean_item_bytes)
+        if self.plan.layout is not None:
+            self.layout, self.units = self.plan.layout, self.plan.units or NOTHING
+            return
+        if self.plan.method == "skip":
+            self._look_for_skip(wishes, allowance)
+        else:
+            self._look_for_scan(wishes)
+        reader.end_first_look()
+        if self.task.visits:
+            self.opening = None
+        self.look_seconds = time.monotonic() - beginning
+
+    def _look_for_scan(self, wishes: Wishes) -> None:
+        source = self.reader.source
+        self.layout = layout_for_scan(source.size_bytes or None, wishes)
+        has_wish = wishes.segments is not None or wishes.verify_share is not None
+        if has_wish or source.size_bytes > SCAN_BYTES_PER_SEGMENT:
+            return
+        if source.size_bytes and source.whole:  # The task visits whole items: none is kept here.
+            self.layout = Layout(1, 1)
+            return
+        first_page = Survey(self.reader, self.ledger, math.inf, random.Random()).open_scan()
+        if first_page.position is None or source.size_bytes:
+            self._continue_after(first_page)
+
+    def _look_for_skip(self, wishes: Wishes, allowance: float) -> None:
+        if wishes.segments is not None:
+            # We assume that the caller wants segments of the size that a plan gives them.
+            requests = wishes.segments * KEYS_PER_SEGMENT
+            self.layout = spread(wishes, wishes.segments, requests)
+            return
+        reader, ledger, chance = self.reader, self.ledger, random.Random()
+        opening: Opening | None = None
+        if wishes.verify_share is None:
+            opening = Survey(reader, ledger, allowance, chance).open()
+            if opening.is_enough:
+                self._continue_after(opening)
+                return
+        looks = Survey(reader, ledger, SURVEY_UNITS, chance).look_around()
+        self.keys = rough_keys(looks, reader.source.item_count)
+        collections = [collection for look in looks for collection in look.collections]
+        per_key = forecast(collections, ledger.size.mean, chance)
+        layout = layout_for_skip(self.keys, per_key, wishes)
+        if layout.segments < SEGMENTS_IN_DOUBT and not (looks and looks[0].whole):
+            layout = spread(wishes, SEGMENTS_IN_DOUBT)
+        hops = rough_interval(looks, self.keys, 0).scaled(per_key.units_per_key)
+        ends = UNITS_PER_BLOCK * layout.segments
+        self.units = Interval(hops.mean + ends, hops.low, hops.high + ends) if looks else None
+        self.opening = opening if layout.segments == 1 else None
+        self.layout = layout
+
+    def _continue_after(self, opening: Opening) -> None:
+        self.layout, self.opening = Layout(1, 1), opening
+        self.units = NOTHING if opening.position is None else None
 
     def begin(self, journal: Journal, **spread: Any) -> RunPlan:
         """Write the plan of the run, and return it; raise RunConflict if another run was quicker.
 
         `spread` has its groups and its format, and fields that differ from their default.
         """
-        source, plan, start = self.reader.source, self.plan, self.start
+        source, plan = self.reader.source, self.plan
         is_as_planned = source.ignores == plan.source.ignores
         run_plan = RunPlan(
             table=source.name,
@@ -85,11 +177,11 @@ class Planned:
             space=source.space,
             method=plan.method,
             reason=plan.reason,
-            segments=start.layout.segments,
-            buckets=start.layout.buckets,
+            segments=self.layout.segments,
+            buckets=self.layout.buckets,
             rows=plan.rows or 0,
             started=now(),
-            planning_seconds=start.seconds,
+            planning_seconds=self.look_seconds,
             task=self.request.task,
             prices=self.reader.connection.prices,
             options=plan.options if is_as_planned else plan.if_seen or plan.options,
@@ -101,15 +193,6 @@ class Planned:
         return run_plan
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The words of messages about a run to resume; `suffix` follows the names of arguments."""
-
-    where: str
-    run: str
-    suffix: str = ""
-
-
 def resumed(
     journal: Journal,
     plan: RunPlan,
@@ -117,10 +200,15 @@ def resumed(
     tasks: Tasks,
     table: Table,
     connection: Connection,
-    place: Place,
+    place: str,
+    suffix: str = "",
     may_be_finished: bool = False,
 ) -> tuple[Task, Source]:
     """Return the task of a run to resume, and its source; the request need not name the index.
+
+    Args:
+        place: The place of the run, for messages.
+        suffix: The text after the names of settings in messages, as "=" in Python.
 
     Raises:
         RunConflict: The run is finished, reads another table, does another task, or was begun with
@@ -128,12 +216,12 @@ def resumed(
         StaleIndex: The run reads a trusted index that is gone.
     """
     if plan.task not in tasks or plan.task not in ("", request.task):
-        raise RunConflict(f"{place.where} holds a job of another kind: {plan.task or 'keys'}.")
+        raise RunConflict(f"{place} holds a job of another kind: {plan.task or 'keys'}.")
     if request.index not in (None, plan.index):
         what = f"index {plan.index}" if plan.index else "the table itself"
         raise RunConflict(
-            f"{place.run} lists the keys of {what}, not of index {request.index}: leave "
-            f"index{place.suffix} out."
+            f"The run in {place} lists the keys of {what}, not of index {request.index}: leave "
+            f"index{suffix} out."
         )
     if plan.index is not None and request.verify_share is not None:
         raise InvalidInput(
@@ -143,15 +231,14 @@ def resumed(
     source = _source_of(task, plan, task.reads(table))
     if journal.is_finished() and not may_be_finished:
         raise RunConflict(
-            f"{place.where} holds a finished run of {plan.title}: use its keys, or begin another "
-            f"run."
+            f"{place} holds a finished run of {plan.title}: use its keys, or begin another run."
         )
     if (plan.identity, plan.space) != (source.identity, source.space):
         raise RunConflict(
-            f"{place.where} holds a run of another table: {plan.title}, {plan.identity}; begin "
+            f"{place} holds a run of another table: {plan.title}, {plan.identity}; begin "
             f"another run for {source.title}, {source.identity}."
         )
-    _check_same_settings(request, plan, task.settings(), place)
+    _check_same_settings(request, plan, task.settings(), place, suffix)
     return task, source
 
 
@@ -181,7 +268,7 @@ def begun_task(tasks: Tasks, plan: RunPlan, connection: Connection) -> tuple[Tas
 
 
 def _check_same_settings(
-    request: Request, plan: RunPlan, settings: Mapping[str, Any], place: Place
+    request: Request, plan: RunPlan, settings: Mapping[str, Any], place: str, suffix: str
 ) -> None:
     """Raise RunConflict if the request names a setting with which the run was not begun.
 
@@ -201,12 +288,12 @@ def _check_same_settings(
     }
     for name, value in of_request.items():
         if value is not None and value != of_run[name]:
-            how = f"without {name}{place.suffix}"
+            how = f"without {name}{suffix}"
             if of_run[name]:
-                how = f"with {name}{place.suffix or ' '}{of_run[name]}, not {value}"
-            if name == "format" and place.suffix:  # users have another name for this one
+                how = f"with {name}{suffix or ' '}{of_run[name]}, not {value}"
+            if name == "format" and suffix:  # users have another name for this one
                 how = how.replace("jsonl", "typed-json")
-            raise RunConflict(f"{place.run} was begun {how}: leave it out.")
+            raise RunConflict(f"The run in {place} was begun {how}: leave it out.")
 
 
 def sum_up(journal: Journal, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:

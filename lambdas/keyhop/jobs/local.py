@@ -23,7 +23,7 @@ from keyhop.errors import BudgetSpent, RunConflict, StaleIndex, Stopped, Unfinis
 from keyhop.jobs.estimate import Ahead, ahead, of_the_rest
 from keyhop.jobs.journal import Commit, Journal, Part, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
-from keyhop.jobs.lifecycle import Place, Planned, conclude, recover, resumed
+from keyhop.jobs.lifecycle import Planned, conclude, recover, resumed
 from keyhop.jobs.processes import GroupProcesses, StartProcess, cores
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Summary, Task, TaskPlan, Tasks, note_examples
@@ -42,6 +42,7 @@ class LocalJob:
     It has a task and a reader after `prepare`, and a plan and a group after `begin`.
 
     Attributes:
+        place: The place of the run, for messages.
         expected: The approximate number of keys; None if it is unknown.
         approve: Is called with the job, and what it will read (see estimate.ahead), before the job
             writes anything, also when the run begins again. An exception that it raises ends it.
@@ -57,7 +58,7 @@ class LocalJob:
     journal: Journal
     stop: Event = field(default_factory=Event)
     patience: float = DEFAULT_PATIENCE_SECONDS
-    place: Place = field(default_factory=lambda: Place("this process", "The run"))
+    place: str = "this process"
     usage: Usage = field(default_factory=Usage)
     expected: float | None = None
     approve: Callable[["LocalJob", Ahead], None] = lambda *_: None
@@ -93,6 +94,7 @@ class LocalJob:
                     table,
                     self.connection,
                     self.place,
+                    "=",
                     may_be_finished,
                 )
             except StaleIndex as error:
@@ -118,9 +120,7 @@ class LocalJob:
         maximum = self.request.max_read_units
         remaining = None if maximum is None else maximum - self.usage.read_units
         if remaining is not None and remaining <= 0:
-            raise BudgetSpent(
-                f"{why} Nothing is left of the read units to find the keys without it."
-            )
+            raise BudgetSpent(f"{why} No read units remain to find the keys without it.")
         request = replace(self.request, method="skip", max_read_units=remaining)
         job = replace(self, request=request)
         job.prepare(why=why)
@@ -141,10 +141,10 @@ class LocalJob:
         ledger = None
         if self._begun is None:
             planned = self._planned
-            start = planned.look(partial(self._in_processes, wishes))
+            planned.look(partial(self._in_processes, wishes))
             method = planned.plan.method
-            self.approve(self, partial(ahead, reader, method, wishes, start.units, 1.0))
-            layout = start.layout
+            self.approve(self, partial(ahead, reader, method, wishes, planned.units, 1.0))
+            layout = planned.layout
             groups = 1 if self.task.visits else min(layout.processes, layout.segments)
             if groups > 1 and self.start_process and isinstance(self.journal.store, Memory):
                 self.journal = self.temporary()
@@ -153,10 +153,10 @@ class LocalJob:
                 groups=groups,
                 at_once=groups,
                 format=request.format or "text",
-                ledger=None if groups == 1 else learnt_for_each(start.ledger),
+                ledger=None if groups == 1 else learnt_for_each(planned.ledger),
             )
-            ledger, self._opening = start.ledger, start.opening
-            self.expected = self.expected or start.keys
+            ledger, self._opening = planned.ledger, planned.opening
+            self.expected = self.expected or planned.keys
         else:
             rest = of_the_rest(self._begun, recover(self.journal, self._begun))
             self.approve(self, partial(ahead, reader, self._begun.method, wishes, *rest))

@@ -36,7 +36,7 @@ CELLS = 256
 """The number of cells, if there are enough rows. One thread at a time works on a cell."""
 
 CELLS_PER_GROUP = 32
-Noted = Callable[[Page, Sequence[Key]], Sequence[Key]]
+RowsOf = Callable[[Page, Sequence[Key]], Sequence[Key]]
 """Returns a row for each key that a page reports; these are the last keys of the page."""
 
 Learnt = Mapping[str, Any]
@@ -76,7 +76,7 @@ class TablePages:
         visit: Receives each page before its keys count, and returns it with the keys that count.
         ledger: The statistics of the table, if more than its item size is known.
         most_items: The maximum number of items of a page; None for 1 MB.
-        note_of: Makes the rows to store from the keys that a page reports; None to store the keys.
+        rows_of: Makes the rows to store from the keys that a page reports; None to store the keys.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TablePages:
         visit: Callable[[Page, Event], Page] = lambda page, over: page,
         ledger: Ledger | None = None,
         most_items: int | None = None,
-        note_of: Noted | None = None,
+        rows_of: RowsOf | None = None,
     ) -> None:
         self.usage = reader.usage
         self.stop = reader.stop
@@ -103,24 +103,8 @@ class TablePages:
         self._visit = visit
         self._ledger = ledger or Ledger.for_table(reader.source.mean_item_bytes)
         self._most_items = most_items
-        self._noted = note_of
+        self._rows_of = rows_of
         self._lock = Lock()
-
-    @classmethod
-    def of(
-        cls,
-        plan: RunPlan,
-        reader: PageReader,
-        visit: Callable[[Page, Event], Page],
-        ledger: Ledger | None = None,
-        note_of: Noted | None = None,
-        most_items: int | None = None,
-    ) -> "TablePages":
-        """Return all pages of a run."""
-        if ledger is None and plan.ledger is not None:
-            ledger = Ledger.from_json(dict(plan.ledger))
-        is_hopping = plan.method == "skip"
-        return cls(reader, is_hopping, plan.segments, None, visit, ledger, most_items, note_of)
 
     def go_on(self, learnt: Learnt | None) -> None:
         if learnt is not None:
@@ -137,9 +121,9 @@ class TablePages:
             self.usage.count(no_progress=step.no_progress, left_out=step.left_out)
         if page.counts:
             step = replace(step, counts=page.counts)
-        if self._noted is None:
+        if self._rows_of is None:
             return step
-        return replace(step, keys=self._noted(page, step.keys))
+        return replace(step, keys=self._rows_of(page, step.keys))
 
     def _read_hopping(self, number: int, position: Position, over: Event) -> Page:
         with self._lock:

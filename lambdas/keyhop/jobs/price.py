@@ -1,4 +1,4 @@
-"""What a run reads and costs. Pure.
+"""The read units, the time and the price of a run. Pure.
 
 Formulas: Lambda = seconds x GB x price, and a price for each invocation; Step Functions = state
 transitions x price; S3 = requests x price. A run has about ten transitions, and each group adds its
@@ -219,7 +219,7 @@ def check_within(
     high = dollars(units.high)
     if high <= limit:
         return
-    amount = "more than can be told" if math.isinf(high) else f"up to ${high:,.2f}"
+    amount = "more than can be estimated" if math.isinf(high) else f"up to ${high:,.2f}"
     needed = (
         math.ceil(ROOM * (high + dollars(units.high - units.low)))
         if math.isfinite(high)

@@ -49,7 +49,7 @@ half of that time (jobs/worker.py)."""
 
 TICK_SECONDS = 0.1
 STOP_SECONDS = 3.5
-"""How long processes have to stop before they are killed."""
+"""The time that processes have to stop before they are killed."""
 
 MOST_DEATHS = 3
 """The maximum number of processes of one group that may die in a row without a commit."""
@@ -164,7 +164,7 @@ class GroupProcesses:
                 else:
                     is_stuck = budget.spent <= spent
                     limits, least_share = shared_again(
-                        budget.left, {}, waiting, least_share, is_stuck, served
+                        budget.remaining, {}, waiting, least_share, is_stuck, served
                     )
                     if not limits:
                         raise budget.exhausted()

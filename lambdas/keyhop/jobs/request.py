@@ -43,7 +43,7 @@ DEFAULT_STACK = "Keyhop"
 """The name of a deployment's stack, unless it has another."""
 
 LEAST_RATE = 1.0
-"""Read units a second: two pages of 0.5."""
+"""The least limit in read units a second: two pages of 0.5."""
 
 A_TABLE = Must(text(TABLE_NAME, TABLE_ARN), "the name or the ARN of a table")
 A_RUN = Must(text(RUN_ID), "the id of a run")
@@ -72,7 +72,7 @@ class Request:
         max_read_rate: Read units a second, of all workers together.
         max_cost: Dollars, of everything that the job costs.
         is_part: Whether the job is a part of a larger one, which the caller restarts instead.
-        given: The input as it was given, for messages.
+        job_input: The input as the caller wrote it, for messages.
         named_by: The field of the input that names the table.
     """
 
@@ -94,7 +94,7 @@ class Request:
     verify_share: float | None = None
     resume: str | None = None
     is_part: bool = False
-    given: Mapping[str, Any] = field(default_factory=dict)
+    job_input: Mapping[str, Any] = field(default_factory=dict)
     named_by: str = "table"
 
 
@@ -137,25 +137,25 @@ class RunInput(JobInput, ABC):
     )
 
     @classmethod
-    def parse(cls, given: object) -> Request:
+    def parse(cls, job_input: object) -> Request:
         """Return the request in the input of an execution; raise InvalidInput, with all faults."""
-        return read(cls, given, cls.LIKE).request(camel, without_origin(given))
+        return read(cls, job_input, cls.LIKE).request(camel, without_origin(job_input))
 
-    def request(self, called: Callable[[str], str], given: Mapping[str, Any]) -> Request:
+    def request(self, called: Callable[[str], str], job_input: Mapping[str, Any]) -> Request:
         """Return the request for this input; raise InvalidInput if fields contradict each other.
 
         `called` returns the caller's name of a field.
         """
         if problems := self.contradictions(called):
             raise wrong_input(problems)
-        return self._request(given)
+        return self._request(job_input)
 
     def contradictions(self, called: Callable[[str], str]) -> Sequence[str]:
         """Return the faults of the combination of fields; for `called`, see `request`."""
         return ()
 
     @abstractmethod
-    def _request(self, given: Mapping[str, Any]) -> Request:
+    def _request(self, job_input: Mapping[str, Any]) -> Request:
         """Return the request for fields that do not contradict each other."""
 
     def _of_every_run(self) -> dict[str, Any]:

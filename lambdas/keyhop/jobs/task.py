@@ -17,7 +17,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.jobs.journal import Journal, RunPlan, Totals
 from keyhop.jobs.layout import Layout, Method
-from keyhop.jobs.pages import Pages, TablePages
+from keyhop.jobs.pages import Pages, RowsOf, TablePages
 from keyhop.jobs.request import Request
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
@@ -86,12 +86,16 @@ class Task(ABC):
             their names there.
         first: The suffix of the name of the run that must finish first (see `before`).
         max_write_rate: The write units a second of all workers; None for no limit.
+        items_at_once: The maximum number of items of a page; None for 1 MB.
+        rows_of: Makes the rows to store from the keys that a page reports; None to store the keys.
     """
 
     visits = False
     first = "keys"
     outputs: Mapping[str, str] = {}
     max_write_rate: float | None = None
+    items_at_once: int | None = None
+    rows_of: RowsOf | None = None
 
     def __init__(self) -> None:
         self.examples: Examples = {}
@@ -151,7 +155,17 @@ class Task(ABC):
         self, journal: Journal, plan: RunPlan, reader: PageReader, ledger: Ledger | None = None
     ) -> Pages:
         """Return the pages of a run, whose first look has made the ledger."""
-        return TablePages.of(plan, reader, self.visit, ledger)
+        if ledger is None and plan.ledger is not None:
+            ledger = Ledger.from_json(dict(plan.ledger))
+        return TablePages(
+            reader,
+            plan.method == "skip",
+            plan.segments,
+            visit=self.visit,
+            ledger=ledger,
+            most_items=self.items_at_once,
+            rows_of=self.rows_of,
+        )
 
     def start(self, reader: PageReader) -> None:
         """Prepare to visit pages in this process; called once, before the threads begin."""

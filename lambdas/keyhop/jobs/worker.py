@@ -258,13 +258,13 @@ def too_slow(plan: RunPlan, keys: int) -> str:
     """Return the message for a run whose many keys leave no time to read or to fold more."""
     if plan.method == "parts":
         return (
-            f"There was no time left after {keys:,} physical keys were folded, in one place: list "
-            f"the keys without logical, or on your own machine, where there is no deadline."
+            f"The time ended after {keys:,} physical keys were folded, by one process: list the "
+            f"keys without logical, or on your machine, which has no deadline."
         )
     return (
-        f"There was no time left after {counted(keys, 'key')} of earlier slices were remembered, "
-        "to tell which keys of the index are new: read it with more time (workerTimeoutSeconds), "
-        "or on your own machine, where there is no deadline."
+        f"The time ended after {counted(keys, 'key')} of earlier slices were loaded, which are "
+        "needed to recognize new keys of the index: read it with more time (workerTimeoutSeconds), "
+        "or on your machine, which has no deadline."
     )
 
 

@@ -15,7 +15,6 @@ from keyhop.dynamodb.units import US_EAST_1, Prices
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import BudgetSpent, Stopped
 from keyhop.jobs.journal import Journal
-from keyhop.jobs.lifecycle import Place
 from keyhop.jobs.local import LocalJob, opened
 from keyhop.jobs.processes import starting
 from keyhop.jobs.request import Request
@@ -240,7 +239,7 @@ def opened_job(
             opened_until_then(path) if path else Journal(Memory()),
             stop,
             patience,
-            Place(str(path), f"The run in {path}", "="),
+            str(path) if path else "this process",
             start_process=starting(PROGRAM),
             wanted_processes=processes,
             temporary=temporary,

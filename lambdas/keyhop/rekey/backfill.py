@@ -29,7 +29,7 @@ from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Item, Key, from_json, has_values, to_json
 from keyhop.errors import AwsRefused, CannotStart, GaveUp, RunConflict, Stopped
 from keyhop.jobs.journal import Journal, RunPlan
-from keyhop.jobs.pages import Pages, TablePages
+from keyhop.jobs.pages import Pages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, TaskOptions, TaskPlan, noted_examples
 from keyhop.rekey.compare.looks import Reads
@@ -161,6 +161,7 @@ class BackfillTask(RekeyTask):
     """
 
     outputs: Mapping[str, str] = {"counts": "outcomes", "write_units": "writeUnits"}
+    items_at_once = ITEMS_AT_ONCE
 
     def __init__(
         self,
@@ -247,7 +248,7 @@ class BackfillTask(RekeyTask):
             note=self._note,
             spent=partial(_book, reader),
         )
-        return TablePages.of(plan, reader, self.visit, ledger, most_items=ITEMS_AT_ONCE)
+        return super().pages(journal, plan, reader, ledger)
 
     def visit(self, page: Page, over: Event) -> Page:
         """Copy the items of a page; the first one that was not processed begins the next slice."""

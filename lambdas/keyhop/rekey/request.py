@@ -44,13 +44,13 @@ class _RekeyInput(RunInput):
             return []
         return [f"{called('dry_run')} is for a new run: leave it, or {called('resume')}, out"]
 
-    def _request_for(self, task: str, given: Mapping[str, Any], **options: Any) -> Request:
+    def _request_for(self, task: str, job_input: Mapping[str, Any], **options: Any) -> Request:
         return Request(
             self.rekey,
             task,
             options={"rekey": self.rekey, **options},
             format="jsonl",
-            given=given,
+            job_input=job_input,
             named_by="rekey",
             **self._of_every_run(),
         )
@@ -74,10 +74,10 @@ class BackfillInput(_RekeyInput):
         "suffixes of its shards",
     ] = ()
 
-    def _request(self, given: Mapping[str, Any]) -> Request:
+    def _request(self, job_input: Mapping[str, Any]) -> Request:
         """Return the request of the run (RunInput._request)."""
         rate, accept = self.max_write_rate, [*self.accept]
-        return self._request_for(BACKFILL, given, max_write_rate=rate, accept=accept)
+        return self._request_for(BACKFILL, job_input, max_write_rate=rate, accept=accept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +92,9 @@ class VerifyInput(_RekeyInput):
         "cutover",
     ] = None
 
-    def _request(self, given: Mapping[str, Any]) -> Request:
+    def _request(self, job_input: Mapping[str, Any]) -> Request:
         """Return the request of the run (RunInput._request)."""
-        return self._request_for(VERIFY, given, repair=self.repair, share=self.share)
+        return self._request_for(VERIFY, job_input, repair=self.repair, share=self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ class CutOverInput:
     dry_run: Annotated[Truth, "only look at the gates"] = False
 
     @staticmethod
-    def parse(given: object) -> "CutOverInput":
+    def parse(job_input: object) -> "CutOverInput":
         """Return the input of an execution; raise InvalidInput if it is wrong."""
-        return read(CutOverInput, given, LIKE)
+        return read(CutOverInput, job_input, LIKE)
 
 
 def key_attribute(text: str) -> tuple[str, KeyType | None]:

@@ -138,7 +138,7 @@ class ReportInput(RunInput):
         broken = [sentence for sentence, is_broken in rules.items() if is_broken]
         return broken + [wrong for candidate in self.candidates if (wrong := why_wrong(candidate))]
 
-    def _request(self, given: Mapping[str, Any]) -> Request:
+    def _request(self, job_input: Mapping[str, Any]) -> Request:
         """RunInput._request: the request of the sample, with this input in its options."""
         return Request(
             self.table,
@@ -153,7 +153,7 @@ class ReportInput(RunInput):
                 },
             },
             format="jsonl",
-            given=given,
+            job_input=job_input,
             **{**self._of_every_run(), "max_read_units": self.read_units},
         )
 

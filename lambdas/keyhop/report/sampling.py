@@ -230,7 +230,7 @@ class _Look:
 
     @property
     def _is_spent(self) -> bool:
-        return self._asker.reader.budget.left < FEWEST_UNITS
+        return self._asker.reader.budget.remaining < FEWEST_UNITS
 
 
 def better(first: Estimate, second: Estimate) -> Estimate:

@@ -36,7 +36,7 @@ def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes
 ) -> None:
     expected = strict.collections(table_name, [1] * 400, filling=3_500)
     given = {"table": table_name, "segments": 96, "maxConcurrency": 3}
-    with pytest.raises(BudgetSpent, match="too little is left"):
+    with pytest.raises(BudgetSpent, match="does not pay for the next pages"):
         machine.start({**given, "maxReadUnits": 80}, name="run")
     assert units(charged) <= 80
     manifest = machine.progress("run")
@@ -115,7 +115,7 @@ def test_a_rate_holds_while_step_functions_does_not_answer(
     machine.levels.told = None
     monkeypatch.setattr(fleet, "working_seconds", lambda remaining: 0.3)
     item = {"group": 0, "mayRead": None}
-    with pytest.raises(GaveUp, match="did not tell how many workers"):
+    with pytest.raises(GaveUp, match="did not report how many workers"):
         machine.child(state, item)
     assert charged == []
 

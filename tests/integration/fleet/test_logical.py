@@ -249,7 +249,7 @@ def test_a_finish_that_runs_twice_says_the_same(
 def test_a_fold_that_has_no_time_says_so_and_can_be_resumed(
     machine: Machine, read: tuple[dict[str, Any], ExecutionContext], table_name: str
 ) -> None:
-    with pytest.raises(NoProgress, match="on your own machine, where there is no deadline"):
+    with pytest.raises(NoProgress, match="on your machine, which has no deadline"):
         finish(machine, *read, remaining_seconds=0.0)
     assert machine.progress("run")["finished"] is False
     told = through(machine, {"table": table_name, "resume": "run"}, name="again")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from keyhop.errors import BudgetSpent, CannotStart, InvalidInput
-from keyhop.jobs import lifecycle
-from keyhop.jobs.estimate import first_look
+from keyhop.jobs.lifecycle import Planned
 
 from testing.databases import Database
 from testing.key_index_tables import delete_index
@@ -163,12 +162,13 @@ def test_an_index_that_is_gone_at_the_first_look_is_not_read(
     machines.start("build", {"table": table_name, "graceSeconds": 0})
     is_first = [True]
 
-    def deleted_first(*arguments: Any, **named: Any) -> Any:
+    def deleted_first(*arguments: Any, **named: Any) -> None:
         if is_first.pop() if is_first else False:
             delete_index(dynamodb, table_name)
-        return first_look(*arguments, **named)
+        look(*arguments, **named)
 
-    monkeypatch.setattr(lifecycle, "first_look", deleted_first)
+    look = Planned.look
+    monkeypatch.setattr(Planned, "look", deleted_first)
     read = machines.machine.start({"table": table_name, "segments": 4})
     assert (read["method"], read["keys"]) == ("skip", 40)
     keys = Counter(key["pk"]["S"] for key in machines.machine.keys(read["run"]))
@@ -203,7 +203,7 @@ def test_an_index_that_was_disbelieved_has_spent_what_it_has_read(
         return scan(*arguments, **named)
 
     machines.machine.scan = spoiled
-    with pytest.raises(BudgetSpent, match=r"nothing is left|too little is left|first look"):
+    with pytest.raises(BudgetSpent, match=r"none of maxReadUnits remain|does not pay|first look"):
         machines.machine.start({"table": table_name, "segments": 4, "maxReadUnits": 3})
 
 

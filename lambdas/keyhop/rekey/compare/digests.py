@@ -153,7 +153,7 @@ class BothSides:
                 total=segments["total"],
                 sample=segments["numbers"],
                 visit=_noting(rows_of),
-                note_of=lambda page, keys: page.items,
+                rows_of=lambda page, keys: page.items,
             )
             for side, segments, rows_of in sides
         ]

@@ -274,7 +274,7 @@ class Ending:
         return ""
 
     def _is_followed(self, stream: str) -> bool:
-        return self.followers is not None and bool(self.followers.others(stream))
+        return self.followers is not None and bool(self.followers.other_functions(stream))
 
     def _delete_table(self, side: SideTable, pair: Pair) -> str:
         """Delete the table that is no longer needed, if the caller has named it. The side table is

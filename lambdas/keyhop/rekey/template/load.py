@@ -276,9 +276,9 @@ def _number(number: float) -> str:
     try:
         text = str(number)
     except ValueError:  # Python refuses to write so many digits
-        raise ValueError("it is no number that DynamoDB keeps") from None
+        raise ValueError("it is not a number that DynamoDB keeps") from None
     if not is_number(text):
-        raise ValueError(f"{text} is no number that DynamoDB keeps")
+        raise ValueError(f"{text} is not a number that DynamoDB keeps")
     return text
 
 

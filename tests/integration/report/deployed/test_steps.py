@@ -47,7 +47,7 @@ class Reports:
         request, runs = ReportInput.parse(passed_on(given)), self.machine.runs
         return Steps(
             ReportInput.of(request),
-            request.given,
+            request.job_input,
             self.table,
             execution,
             self.machine.deployment.connect(self.table, 4),
