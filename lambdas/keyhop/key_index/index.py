@@ -1,7 +1,7 @@
 """The table's side of a key index: the fields of DescribeTable, checks, and UpdateTable.
 
-`step_towards_built` and `step_towards_removed` each do the one thing that can be done next, and say
-whether to wait for it. So a state machine, or a loop, may call them again at any time.
+`step_towards_built` and `step_towards_removed` do one thing, the next one, and return for what to
+wait. So a state machine, or a loop, may call them again at any time.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import has_key_index, indexes_of
-from keyhop.dynamodb.tables import StepResult, Table, look_up, request, update
+from keyhop.dynamodb.tables import Table, look_up, request, update
 from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
@@ -21,14 +21,15 @@ from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 from keyhop.wording import counted
 
 MOST_INDEXES = 20
-"""Global indexes of a table, by default (AWS documentation)."""
-
+"""The default quota of global indexes of a table (AWS documentation)."""
 
 LEAST_VIEW = "KEYS_ONLY"
-"""What the keeper needs of a stream: least data of users in it, and the largest batches."""
+"""The content of records that the keeper needs: they hold no more data of users, and batches are
+large."""
 
 VIEWS = (LEAST_VIEW, "NEW_AND_OLD_IMAGES")
-"""What a stream that Keyhop turns on may hold; with images others can follow the table by it."""
+"""The contents of records that a stream can have which Keyhop turns on. Other readers may need
+images."""
 
 
 def table_with_index(connection: Connection, name: str) -> Table:
@@ -166,9 +167,9 @@ def check_stream_view(table: Table, view: str | None) -> None:
     if view is not None and table.stream_view not in (None, view):
         raise CannotStart(
             f"The stream of table {table.bare_name!r} is on, with {table.stream_view}, which "
-            f"DynamoDB changes of no stream. Let its readers come to its end, turn it off, and "
-            f"start BuildKeyIndex again, which turns it on with {view} and verifies: what was "
-            f"written meanwhile no keeper has seen."
+            f"DynamoDB cannot change. Let its readers come to its end, turn it off, and start "
+            f"BuildKeyIndex again, which turns it on with {view} and verifies the index, because "
+            f"no keeper has seen the writes between."
         )
 
 
@@ -178,46 +179,49 @@ def step_towards_built(
     with_stream: bool,
     view: str | None = None,
     throughput: Mapping[str, int] | None = None,
-) -> tuple[Table, StepResult]:
+) -> tuple[Table, str | None]:
     """Turn the stream on (if wanted), then add the index, then wait until it is ACTIVE.
 
     Args:
         view: What the records of the stream will contain; None for the keys alone.
         throughput: The capacity of the index; None for a table on demand.
+
+    Returns:
+        The table as it was, and what to wait for; None if the index is ACTIVE.
     """
     table = table_with_index(connection, name)
     check_can_have_one(table)
     if table.status != "ACTIVE":
-        return table, StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
+        return table, f"waiting for {table.bare_name}, which is {table.status}"
     if with_stream and table.stream is None:
         stream = {"StreamEnabled": True, "StreamViewType": view or LEAST_VIEW}
         update(connection, name, StreamSpecification=stream)
-        return table, StepResult(False, "turning the stream on")
+        return table, "turning the stream on"
     if table.index(INDEX) is None:
         return table, _index_step(
             connection, table, "adding the index", **_addition(table, throughput)
         )
     if not is_ready(table):
-        return table, StepResult(False, f"waiting for the index, which is {status_of(table)}")
-    return table, StepResult(True, "the index is ACTIVE")
+        return table, f"waiting for the index, which is {status_of(table)}"
+    return table, None
 
 
 def step_towards_removed(
     connection: Connection, name: str, with_stream: bool
-) -> tuple[Table, StepResult]:
-    """Delete the index, then turn the stream off (if wanted)."""
+) -> tuple[Table, str | None]:
+    """Delete the index, then turn the stream off (if wanted); return as `step_towards_built`."""
     table = table_with_index(connection, name)
     if table.status != "ACTIVE":
-        return table, StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
+        return table, f"waiting for {table.bare_name}, which is {table.status}"
     if status_of(table) == "DELETING":
-        return table, StepResult(False, "waiting for the index to go")
+        return table, "waiting for the index to go"
     if table.index(INDEX) is not None:
         changes = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": INDEX}}]}
         return table, _index_step(connection, table, "deleting the index", **changes)
     if with_stream and table.stream is not None:
         update(connection, name, StreamSpecification={"StreamEnabled": False})
-        return table, StepResult(False, "turning the stream off")
-    return table, StepResult(True, "the index is gone")
+        return table, "turning the stream off"
+    return table, None
 
 
 def _addition(table: Table, throughput: Mapping[str, int] | None) -> dict[str, Any]:
@@ -255,18 +259,18 @@ def check_shape(table: Table) -> None:
         )
 
 
-def _index_step(connection: Connection, table: Table, says: str, **changes: Any) -> StepResult:
-    """Add or delete the index, or wait: of a table's indexes one is made or deleted at a time."""
+def _index_step(connection: Connection, table: Table, says: str, **changes: Any) -> str:
+    """Add or delete the index, unless another one is being added or deleted; return the wait."""
     for index in table.description.get("GlobalSecondaryIndexes", ()):
         name, status = index["IndexName"], index.get("IndexStatus")
         if name != INDEX and status in ("CREATING", "DELETING"):
-            return StepResult(False, f"waiting for the index {name}, which is {status}")
+            return f"waiting for the index {name}, which is {status}"
     update(connection, table.name, **changes)
-    return StepResult(False, says)
+    return says
 
 
 SAMPLE_ITEMS = 100
-"""Looked at before anything else: where most of the users' items have it, no walk is needed."""
+"""The items that are read first, because a few often show an obstacle without a walk."""
 
 ELSEWHERE = "choose another place for sentinels (sentinel=, or sentinelSortKey in the context)"
 

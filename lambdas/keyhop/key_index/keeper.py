@@ -44,8 +44,8 @@ MOST_ROUNDS = 50
 THREADS = 8
 LOOK_ITEMS = 2
 LARGE_ITEM_BYTES = 8192
-"""Of the table's mean item: a look at two such items costs four read units or more, and one that
-asks for a single item first, one unit more than it saves at worst."""
+"""The mean size of items from which a look reads a single item first. Two such items cost four read
+units or more, and a second read costs at most one unit more than the first one saves."""
 
 
 @dataclass(slots=True)
@@ -269,7 +269,7 @@ class Collections(ItemCalls):
         return shown_by(self._first(partition, LOOK_ITEMS))
 
     def put(self, partition: Key) -> bool:
-        """Put the sentinel if nothing has its key; False if a user's item has it."""
+        """Put the sentinel if nothing has its key; return False if a user's item has it."""
         written = self._put_or_delete(
             "put_item",
             Item=self.sentinel.item_of(partition),

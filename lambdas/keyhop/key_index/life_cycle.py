@@ -49,19 +49,19 @@ from keyhop.storage.store import Memory
 WAIT_SECONDS = 10
 LONG_WAIT_SECONDS = 60
 MOST_REMOVALS = 5
-"""Walks of a removal: if rows turn up again and again, somebody else puts sentinels."""
+"""The maximum walks of a removal: if rows come back, somebody else puts sentinels."""
 
 CARRIED = ("walked", "verified", "kept", "checked")
-"""Of the state after a build's or a verification's walks, what the next step needs."""
+"""The fields of the state after the walks of a build or a verification that the next step needs."""
 
 OF_AN_INDEX = (
     *("before", "sentinel", "turns_stream_on", "stream", "emptied", "elsewhere", "units"),
     "refused",
 )
-"""What of an entry is over when the index is gone."""
+"""The fields of an entry that lose their meaning when the index is gone."""
 
 REPORT = "verification.json"
-"""Beside the manifest of the verification's run; it names examples, and goes with the run."""
+"""The file of a report, with examples of keys. It is deleted with the run of the verification."""
 
 
 @dataclass(slots=True)
@@ -94,8 +94,8 @@ class LifeCycle:
     def step(self, step: str, state: Mapping[str, Any]) -> dict[str, Any]:
         """Do one step, "prepare" or "finish"; return the next state. Raise CannotStart.
 
-        It is done under the lease, which the last one gives back. A step that is repeated after
-        that finds what had come of it.
+        The step is done under the lease, which the last step returns. A step that is repeated after
+        that returns the state of the first time.
         """
         action = self.order.action
         if self.order.dry_run:
@@ -220,7 +220,7 @@ class LifeCycle:
             units=capacity.kept if capacity else self.entry.units,
             refused=None if capacity else self.entry.refused,
         )
-        table, step = step_towards_built(
+        table, awaited = step_towards_built(
             self.connection,
             self.order.table,
             with_stream=self.keeper.turns_stream_on,
@@ -229,8 +229,8 @@ class LifeCycle:
         )
         if self.entry.turns_stream_on and self.entry.stream is None and table.stream is not None:
             self._note(stream=table.stream)
-        if not step.done:
-            return self._wait(step.says)
+        if awaited:
+            return self._wait(awaited)
         if not self.keeper.attach(table, self.sentinel):
             return self._wait("attaching the keeper")
         self.table = table
@@ -245,9 +245,9 @@ class LifeCycle:
     def _lower(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
         """Lower the index's capacity after its build; return the state that waits, or None."""
         if (units := self.entry.units) is not None:
-            self.table, step, refused = settle(self.connection, self.table, units, self.scaling)
-            if not step.done:
-                return {**state, **self._wait(step.says)}
+            self.table, awaited, refused = settle(self.connection, self.table, units, self.scaling)
+            if awaited:
+                return {**state, **self._wait(awaited)}
             self._note(units=None, refused=refused)
         elif self.entry.refused:  # by an earlier build, whose index has its capacity by now
             self._note(refused=scale_again(self.table, self.order.max_write_rate, self.scaling))
@@ -277,7 +277,7 @@ class LifeCycle:
         order, table, entry = self.order, self.table, self.entry
         self.keeper.check_may_detach(table)
         if self._is_gone():
-            why = 'there is no key index, nor a record of one; "sweep": true looks for sentinels'
+            why = 'it has no key index, and no record of one; "sweep": true looks for sentinels'
             return {"next": "end", "result": {"table": order.table, "skipped": why}}
         if not order.sweep:
             self._check_region()
@@ -309,7 +309,7 @@ class LifeCycle:
         report = report_of("verify", order, journal)
         grace = math.ceil(self._grace_seconds)
         if report["drift"] and grace and not state.get("lookingAgain"):
-            says = "waiting for the keeper, to look once more at what was wrong"
+            says = "waiting for the keeper before a second look at the differences"
             wait = {"next": "wait", "seconds": grace, "says": says, "lookingAgain": True}
             return {**wait, **{name: state[name] for name in CARRIED if name in state}}
         report["remaining"] = remaining(
@@ -376,9 +376,9 @@ class LifeCycle:
             and not self.keeper.shares_stream(table)
         )
         refused = self.scaling.forget(table)
-        table, step = step_towards_removed(self.connection, order.table, with_stream=is_ours)
-        if not step.done:
-            return {**self._wait(step.says), "rounds": state["rounds"]}
+        table, awaited = step_towards_removed(self.connection, order.table, with_stream=is_ours)
+        if awaited:
+            return {**self._wait(awaited), "rounds": state["rounds"]}
         before, other_rows = self.entry.before, self.entry.elsewhere
         result = {
             "table": order.table,

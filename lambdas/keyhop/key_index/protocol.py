@@ -8,11 +8,11 @@ record again. It does not trust the content of a record: a record only says wher
     the sentinel if it is absent, or delete it if the collection has no other item
 
 Every write that changes something leaves a record, whether a user or a keeper made it. So a keeper
-looks after each write, and in particular after the last one, whoever made it and even if its writer
-was killed right afterwards. After the look that follows the last write, no keeper writes: so that
-look has seen a correct collection. For this reason the inserts of sentinels must not be filtered
-out of the stream. A keeper that looked again itself after its write could be killed before that
-look; its record would come again, and find the sentinel that the keeper had put, although the
+looks after each write, and in particular after the last one, no matter who made it, and even if its
+writer was killed right afterwards. After the look that follows the last write, no keeper writes: so
+that look has seen a correct collection. For this reason the inserts of sentinels must not be
+filtered out of the stream. A keeper that looked again itself after its write could be killed before
+that look; its record would come again, and find the sentinel that the keeper had put, although the
 collection may be empty by then.
 
 For an insert, a strongly consistent read of the sentinel alone is enough if the sentinel exists:
@@ -41,10 +41,10 @@ from collections.abc import Sequence
 from enum import Enum
 
 GRACE_SECONDS = 10.0
-"""How long the keeper may need for a write before its absence counts as drift."""
+"""The time that the keeper may need after a write, before a missing sentinel counts as drift."""
 
 UNSEEN_KEEPER = "unseen-keeper"
-"""What a removal must accept if it cannot see whether a keeper follows the table."""
+"""The word to accept for a removal that cannot see whether a keeper follows the table."""
 
 
 class Call(Enum):

@@ -1,8 +1,8 @@
 """The capacity of a key index, on a table with provisioned capacity; on demand it has none.
 
-Only sentinels are in the index, so what it lacks holds up Keyhop's writes and nobody else's. While
-it is built it gets what the build may write into it; then little, which scales with the table's
-own auto scaling, if there is one.
+Only sentinels are in the index, so too little capacity delays no writes but Keyhop's. During the
+build the index has enough for the build's write rate. Afterwards it has little, which scales like
+the table, if the table has auto scaling.
 """
 
 import math
@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.refusals import error_code
-from keyhop.dynamodb.tables import BUSY, StepResult, Table, request
+from keyhop.dynamodb.tables import BUSY, Table, request
 from keyhop.dynamodb.units import (
     DOLLARS_PER_READ_UNIT_HOUR,
     DOLLARS_PER_WRITE_UNIT_HOUR,
@@ -26,19 +26,20 @@ from keyhop.key_index.index import sentinel_write_units, table_with_index
 from keyhop.key_index.sentinel import INDEX
 
 KEPT_UNITS = 5
-"""Of each kind, after the build: five sentinels a second."""
+"""The units of each kind after the build, for five sentinels a second."""
 
 READ, WRITE = "ReadCapacityUnits", "WriteCapacityUnits"
 
 Units = Mapping[str, int]
-"""By the names of requests."""
+"""Capacity units by the names READ and WRITE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """The capacity of an index while sentinels are put (`building`), and afterwards (`kept`).
 
-    is_scaled: Whether the table has auto scaling; None if that cannot be seen.
+    Attributes:
+        is_scaled: Whether the table has auto scaling; None if that is unknown.
     """
 
     building: Units
@@ -186,19 +187,19 @@ def capacity_of(table: Table, max_write_rate: float, scaling: Scaling) -> Capaci
 
 def settle(
     connection: Connection, table: Table, units: Units, scaling: Scaling
-) -> tuple[Table, StepResult, str | None]:
+) -> tuple[Table, str | None, str | None]:
     """Lower the index to `units` after a build, and let it scale from there like its table.
 
     If the service refuses the change (LimitExceededException), this does not wait: capacity can be
     lowered four times a day, and once in each further hour (AWS documentation).
 
     Returns:
-        The table, the result of the step, and a text about the refused changes, if any.
+        The table, what to wait for (None if the index has its capacity), and a text about the
+        refused changes, if any.
     """
     table = table_with_index(connection, table.name)
     if table.status != "ACTIVE":
-        step = StepResult(False, f"waiting for {table.bare_name}, which is {table.status}")
-        return table, step, None
+        return table, f"waiting for {table.bare_name}, which is {table.status}", None
     index = table.index(INDEX)
     throughput = {} if index is None else index.get("ProvisionedThroughput", {})
     refused: list[str] = []
@@ -212,10 +213,10 @@ def settle(
             if error_code(error) != BUSY:
                 refused.append(f"The index keeps its capacity: {error}")
         if not refused:
-            return table, StepResult(False, "lowering the capacity of the index"), None
+            return table, "lowering the capacity of the index", None
     if refusal := scaling.follow(table, units):
         refused.append(refusal)
-    return table, StepResult(True, "the index has its capacity"), " ".join(refused) or None
+    return table, None, " ".join(refused) or None
 
 
 def scale_again(table: Table, max_write_rate: float, scaling: Scaling) -> str | None:

@@ -170,8 +170,8 @@ class Registry:
         entry = self._read(version.content)
         if entry is None:
             raise BrokenPromise(
-                f"{self.store.url(ENTRY)} is no entry of this table: delete it, if another program "
-                f"has written it."
+                f"{self.store.url(ENTRY)} is not an entry of this table: delete it if another "
+                f"program has written it."
             )
         return entry
 
@@ -336,7 +336,7 @@ def local_registry(table: Table | Source) -> Registry:
 HEARTBEAT_SECONDS = 15.0
 COMMAND_IS_DEAD_SECONDS = 120.0
 FENCE_SECONDS = 65
-"""Longer than the timeout of the keeper, which is a minute."""
+"""The time after which nothing of a dead holder can arrive; the keeper's timeout is a minute."""
 
 
 def command_name() -> str:

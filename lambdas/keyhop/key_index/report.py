@@ -27,17 +27,17 @@ from keyhop.wording import counted
 
 ROWS_AT_ONCE = 50
 EXAMPLES = 10
-"""Keys of each kind that a report names."""
+"""The maximum number of keys of each kind that a report names."""
 
 DRIFT = ("missing", "surplus", "occupied")
-"""What makes an index untrue: a collection without its sentinel, a sentinel without a collection, a
-user's item where a sentinel should be."""
+"""The kinds of drift: a collection without its sentinel, a sentinel without a collection, and a
+user's item in the place of a sentinel."""
 
 ROW_UNITS = 0.02
-"""Read units of a row of the index, of some 150 bytes."""
+"""The read units of a row of the index, which has about 150 bytes."""
 
 LOOK_UNITS = 1.0
-"""Read units of a strongly consistent look, if the two items have 4 KB together at most."""
+"""The read units of a strongly consistent look at two items with at most 4 KB together."""
 
 
 def manifest_of(journal: Journal) -> Mapping[str, Any]:
@@ -175,7 +175,7 @@ def estimate_facts(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "keys", f"about {keys['estimate']:,} ({keys['low']:,} to {keys['high'] or '?'})"
     each = f"{estimate['write_units_per_key']:g} WRU for each sentinel"
     written = f"about {estimate['write_units']:,.0f} WRU, {each}"
-    yield "writes", written if estimate["write_units"] else f"{each} that is put right"
+    yield "writes", written if estimate["write_units"] else f"{each} that is repaired"
     yield "reads", f"about {estimate['read_units']:,.0f} RRU"
     maximum = "with no upper limit that is known" if high is None else f"at most ${high:,.4f}"
     yield "cost", f"about ${estimate['dollars']:,.4f}, {maximum} ({estimate['price']})"
@@ -196,7 +196,7 @@ def estimate_text(table: str, action: str, estimate: Mapping[str, Any]) -> str:
             f"a build would {written} and {reads}, its verification included: {costs}, and write "
             f"for {estimate.get('secondsOfWriting', 0):,.0f} s"
         ),
-        "verify": f"a verification would {reads}: {costs}, and write what it puts right",
+        "verify": f"a verification would {reads}: {costs}, and write its repairs",
         "remove": f"a removal would {written} and {reads}: {costs}",
     }
     text = (
@@ -240,8 +240,8 @@ def capacity_text(plan: Mapping[str, Any]) -> str:
         return f"{text} From there it scales as the table does, up to the table's most."
     missing = "no auto scaling" if plan["scaled"] is False else "no auto scaling that can be seen"
     return (
-        f"{text} The table has {missing}: raise the index's if collections come and go faster than "
-        f"{steady['write']:,} a second, or if it is to be read faster."
+        f"{text} The table has {missing}: raise the capacity of the index if collections come and "
+        f"go faster than {steady['write']:,} a second, or to read it faster."
     )
 
 
@@ -286,7 +286,7 @@ def _headline(table: str, report: Mapping[str, Any]) -> str:
 def status_report(table: Table, evidence: Evidence, place: str) -> tuple[dict[str, Any], str]:
     """Return the state of a table's key index, as a report and as text.
 
-    place: where its record and its lease are.
+    `place` is the address of its record and its lease.
     """
     why, last, lease = why_not(evidence), evidence.entry.verification, evidence.entry.lease
     index = table.index(INDEX)

@@ -89,7 +89,7 @@ class Verify(Order):
     """The input of VerifyKeyIndex."""
 
     action = "verify"
-    repair: Annotated[Truth, "repair what is wrong; otherwise only look"] = True
+    repair: Annotated[Truth, "repair the differences; otherwise only report them"] = True
     scheduled: Annotated[Truth, "set by a schedule: skip a table without a key index"] = False
 
 
@@ -127,8 +127,8 @@ class WalkInput:
     ]
     walk: Annotated[
         Any,
-        Must(_WALK, "what the state machines of the key index make of their own inputs"),
-        "what is done with each collection",
+        Must(_WALK, "a walk as the state machines of the key index define it"),
+        "the action on each collection",
     ]
     lease: Annotated[
         str, Must(text(), "who holds the lease on the key index"), "the execution that began it"

@@ -4,8 +4,9 @@
 
 The marker attribute is a number; the key index has the table's partition key as its HASH and the
 marker as its RANGE, so items without a marker are not in it. An item of a user is taken for a
-sentinel only if it has the sort key and the marker, of exactly this value. That there is nothing
-else in it no condition of DynamoDB can demand, and reads name attributes, as IAM allows no others.
+sentinel only if it has the sort key and the marker, with exactly this value. Such an item may have
+other attributes, too: no condition of DynamoDB can exclude that, and IAM allows reads of the named
+attributes only.
 """
 
 import base64
@@ -36,14 +37,14 @@ LEAST_SORT_KEY: dict[str, TypedValue] = {
     "N": {"N": "-9.9999999999999999999999999999999999999E+125"},
     "B": {"B": b"\x00keyhop"},
 }
-"""Where a sentinel goes. Other sort keys may still sort before those of S and B; that is borne."""
+"""The sort key of a sentinel, by type. Those of S and B are not the least possible ones."""
 
 MARK: TypedValue = {"N": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sentinel:
-    """The sentinels of one table. place: their sort key's value."""
+    """The sentinels of one table; `place` is the value of their sort key."""
 
     partition: KeyAttribute
     sort: KeyAttribute
@@ -58,8 +59,8 @@ class Sentinel:
         (partition,) = space.partition
         if space.sort is None:
             raise CannotStart(
-                "A key index needs a table with a sort key: without one each item is a collection "
-                "of its own, so a sentinel would be a second item, and a plain scan lists the keys."
+                "A key index needs a table with a sort key: without one each item is a separate "
+                "collection, so a sentinel would be a second item, and a plain scan lists the keys."
             )
         if MARKER in (partition.name, space.sort.name):
             raise CannotStart(
@@ -118,7 +119,7 @@ def _value_of(sort: KeyAttribute, text: str) -> TypedValue:
         (content,) = value.values()
         length = len(content.encode() if sort.type == "S" else content)
     except (ValueError, ArithmeticError) as error:
-        raise CannotStart(f"{text!r} is no sort key of type {sort.type}.") from error
+        raise CannotStart(f"{text!r} is not a sort key of type {sort.type}.") from error
     if not 1 <= length <= MOST_SORT_KEY_BYTES:
         raise CannotStart(f"A sort key has 1 to {MOST_SORT_KEY_BYTES:,} bytes, not {length:,}.")
     return _in_one_form(value)

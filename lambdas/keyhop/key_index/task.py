@@ -43,7 +43,7 @@ LONGEST_GRACE_SECONDS = 60.0
 """Half of the longest slice: a page that waits must be settled in one."""
 
 MOST_NAMED = 1000
-"""Keys of each kind of drift that are noted: so many are looked at again after a verification."""
+"""The maximum number of keys of each kind of drift to keep, for a second look after the walk."""
 
 
 WALK = ("kind", "repair", "grace_seconds", "max_write_rate")

@@ -19,14 +19,14 @@ from keyhop.streams.event_source import MOST_OUTAGE, Follower, Mappings, Watch, 
 from keyhop.wording import counted
 
 VERIFICATION_COUNTS_DAYS = 13
-"""How long a verification counts, from the moment at which it began.
+"""The time for which a verification counts, from its beginning.
 
 The failure queue deletes a message after 14 days, and with it the evidence that records were lost.
 A verification that began before the records were written must not count any more by then.
 """
 
 MOST_LAG_SECONDS = 60.0
-"""What a list that took a minute to read may lack anyway."""
+"""The lag that is accepted: a list that takes a minute to read may lack as much anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def choose_source(
     elif table.index(INDEX) is None:
         return Trust(None, "")
     elif is_anothers(table):
-        return Trust(None, f"what is called {INDEX} has another shape, so it is not Keyhop's")
+        return Trust(None, f"the index {INDEX} has another shape, so it is not Keyhop's")
     collected = evidence()
     doubt = why_not(collected)
     if method == "auto" and doubt is not None:
@@ -328,7 +328,7 @@ class MappedKeeper(Keeper):
         return self._mappings.detach(_stream_of(table))
 
     def shares_stream(self, table: Table) -> bool:
-        return table.stream is not None and bool(self._mappings.others(table.stream))
+        return table.stream is not None and bool(self._mappings.other_functions(table.stream))
 
     def mappings(self, table: Table) -> int:
         return len(self._mappings.of_table(_stream_of(table)))

@@ -220,7 +220,7 @@ def test_a_bad_sort_key_for_sentinels_is_refused(
     dynamodb: Database, table_name: str, type_: str, place: str
 ) -> None:
     dynamodb.create(table_name, ("pk", "S"), ("sk", type_))
-    with pytest.raises(CannotStart, match="is no sort key of type"):
+    with pytest.raises(CannotStart, match="is not a sort key of type"):
         Sentinel.of(table_of(dynamodb, table_name).space, place)
 
 
@@ -246,7 +246,7 @@ def test_a_stream_holds_images_only_if_that_is_asked_for(
     view = description(dynamodb, table_name)["StreamSpecification"]["StreamViewType"]
     assert view == "NEW_AND_OLD_IMAGES"
     machines.start("build", {"table": table_name, **QUICK})
-    with pytest.raises(CannotStart, match="changes of no stream"):
+    with pytest.raises(CannotStart, match="cannot change"):
         machines.start("build", {**images, "streamView": "KEYS_ONLY"})
     with pytest.raises(InvalidInput, match="streamView must be one of KEYS_ONLY"):
         Order.parse("build", {"table": "Orders", "streamView": "OLD_IMAGE"})

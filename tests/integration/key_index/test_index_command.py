@@ -264,7 +264,7 @@ def test_a_table_without_a_sort_key_is_refused(dynamodb: Database, table_name: s
     dynamodb.create(table_name, ("pk", "S"), None)
     refused = index(dynamodb, "build", table_name)
     assert refused.status == 2
-    assert "each item is a collection of its own" in refused.err
+    assert "each item is a separate collection" in refused.err
 
 
 @pytest.mark.parametrize(
