@@ -25,9 +25,9 @@ MOST_SHOWN = 100
 """Characters of a wrong value that a message shows."""
 
 STARTED_BY = "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"
-"""How Step Functions knows which execution began another; no field of ours."""
+"""The field in which Step Functions records the execution that started another one."""
 
-HALF_A_PAIR = "a text in it has half of a surrogate pair, which is no character"
+HALF_A_PAIR = "a text in it has half of a surrogate pair, which is not a character"
 
 _NOT_EMPTY = re.compile(".+", re.DOTALL)
 

@@ -1,18 +1,18 @@
-"""The time, as the library sees it; tests bring their own."""
+"""The clock of the library, which tests replace."""
 
 import time
 from datetime import UTC, datetime
 from typing import Protocol
 
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux stops CLOCK_MONOTONIC while a machine is suspended, or a snapshot of it lies there."""
+"""A clock that continues while the machine is suspended. CLOCK_MONOTONIC of Linux stops then."""
 
 
 class Clock(Protocol):
-    """Durations, moments, and waiting."""
+    """A clock that measures durations and times, and waits."""
 
     def monotonic(self) -> float:
-        """Return seconds whose differences count, those of a sleeping machine included."""
+        """Return seconds for differences, including the time of a suspended machine."""
 
     def time(self) -> float:
         """Return the seconds since 1970."""
@@ -22,7 +22,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """This machine's."""
+    """The clock of this machine."""
 
     sleep = staticmethod(time.sleep)
     time = staticmethod(time.time)

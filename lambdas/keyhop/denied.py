@@ -29,7 +29,7 @@ _ASSUMED = re.compile(r"arn:[\w-]+:sts::(?P<account>\d+):assumed-role/(?P<role>[
 _WHOSE = {
     "service control policy": "An administrator of the organization has to allow it in",
     "resource control policy": "An administrator of the organization has to allow it in",
-    "session policy": "Whoever begins the session passes that policy: add to",
+    "session policy": "The caller that begins the session passes that policy: add to",
 }
 
 _SKEWED = re.compile(

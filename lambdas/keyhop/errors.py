@@ -124,7 +124,7 @@ class StaleIndex(KeyhopError): ...
 
 
 class RunFailed(KeyhopError):
-    """error: the name that the execution fails with."""
+    """An execution failed with an error of this name."""
 
     def __init__(self, message: str, error: str = "RunFailed") -> None:
         super().__init__(message)
@@ -132,7 +132,7 @@ class RunFailed(KeyhopError):
 
 
 class KeysMissing(KeyhopError):
-    """missing: how many."""
+    """A check found missing keys; `missing` is their number."""
 
     def __init__(self, message: str, missing: int = 0) -> None:
         super().__init__(message)
@@ -143,7 +143,7 @@ class BrokenPromise(KeyhopError): ...
 
 
 class Stopped(Exception):
-    """The call was to stop, as its `stop` event said; a thread that waited sent nothing more."""
+    """A call ended because its `stop` event was set; waiting threads sent nothing more."""
 
     def __str__(self) -> str:
         return "The call was stopped."

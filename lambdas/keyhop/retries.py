@@ -10,7 +10,7 @@ T = TypeVar("T")
 FIRST_SECONDS = 0.05
 LONGEST_SECONDS = 20.0
 DEFAULT_PATIENCE_SECONDS = 300.0
-"""How long to retry while every request fails."""
+"""The default time of retries while every request fails."""
 
 
 def repeat(

@@ -54,7 +54,7 @@ def why_no_key(value: TypedValue | None, is_sort_key: bool = False) -> str:
     size = value_bytes(value)
     if not size:
         return "is a key, and would be empty"
-    return f"would have {size:,} bytes; {maximum:,} are most" if size > maximum else ""
+    return f"would have {size:,} bytes; the maximum is {maximum:,}" if size > maximum else ""
 
 
 DIGITS = frozenset("0123456789")
@@ -162,7 +162,7 @@ def integer_text(number: str) -> str:
         return number
     value = Decimal(number)
     if value != int(value):
-        raise Unmappable("is no whole number, and becomes a text")
+        raise Unmappable("is not a whole number, which a text needs")
     return str(int(value))
 
 
@@ -175,14 +175,14 @@ def _digits(value: TypedValue) -> str:
         return text
     text = str(value["S"])
     if not (text.isascii() and text.isdigit()):
-        raise Unmappable("is no whole number")
+        raise Unmappable("is not a whole number")
     return text
 
 
 def _num(value: TypedValue) -> TypedValue:
     text = value["S"]
     if not is_number(text):
-        raise Unmappable("is no number that DynamoDB keeps")
+        raise Unmappable("is not a number that DynamoDB keeps")
     if INTEGER.fullmatch(text):
         return {"N": text}
     return {"N": str(canonical({"N": text})[1])}
@@ -266,7 +266,7 @@ def _moment(value: TypedValue, divisor: int | None) -> datetime:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo not in (None, UTC) else moment
     except (ValueError, OverflowError, OSError, ArithmeticError) as error:
-        raise Unmappable("is no date") from error
+        raise Unmappable("is not a date") from error
 
 
 def _form_of_date(form: str) -> tuple[str, Sequence[Callable[[datetime], int]], Sequence[Run]]:
@@ -373,13 +373,13 @@ def _field(inside: str) -> Field:
     if hashed := _HASHED.fullmatch(path):
         path, filters = hashed[1], [f"shard:{hashed[2]}", *filters]
     elif path.startswith("hash("):
-        raise ValueError(f"{{{inside}}} is no hash: it is written {{hash(id)%4}}")
+        raise ValueError(f"{{{inside}}} is not a hash: write {{hash(id)%4}}")
     elif ":" in path:
         path, word = (part.strip() for part in path.rsplit(":", 1))
         type_ = _TYPES.get(word)
         if type_ is None and word not in _SHORT_FORMS:
             words = ", ".join((*_TYPES, *_SHORT_FORMS))
-            raise ValueError(f"{word!r} is no type of a key: {{{inside}}} takes one of {words}")
+            raise ValueError(f"{word!r} is not a type of a key: {{{inside}}} takes one of {words}")
         filters = filters if type_ else [_SHORT_FORMS[word], *filters]
     if not _PATH.fullmatch(path):
         raise ValueError(f"{{{inside}}} does not begin with the name of an attribute")
@@ -506,7 +506,7 @@ class CompiledField:
         if not wrong and (
             self.type == "B" or not re.fullmatch(self.expression, default, re.DOTALL)
         ):
-            wrong = "is nothing that its filters could make"
+            wrong = "cannot be made by its filters"
         if wrong:
             raise ValueError(f"the default of {{{self.field.shown}}} {wrong}")
 
@@ -584,7 +584,7 @@ def _text_of(value: TypedValue, label: str) -> str:
     if "S" in value:
         raise Unmappable(f"{label!r} is empty")
     if "N" not in value:
-        raise Unmappable(f"{label!r} is of type {next(iter(value))}: it is no text")
+        raise Unmappable(f"{label!r} is of type {next(iter(value))} and not a text")
     try:
         return integer_text(value["N"])
     except Unmappable as error:

@@ -243,7 +243,7 @@ def test_a_refusal_has_a_cause_of_the_users_class(
         ({"put": ITEM, "delete": True}, "there is put and delete"),
         ({"put": "item.json"}, "put must be a JSON object, not 'item.json'"),
         ({"put": {**ITEM, "n": {1, "a"}}}, "a set must have"),
-        ({"put": {**ITEM, "n": object()}}, "object is no part of JSON"),
+        ({"put": {**ITEM, "n": object()}}, "object cannot be written as JSON"),
         ({"put": {**ITEM, "n": "\udcff"}}, "put cannot be written: .*surrogate"),
         ({"put": ITEM, "guard": "perhaps"}, "guard must be"),
         ({"put": ITEM, "overwrite": True, "guard": "look"}, "overwrite needs guard transaction"),

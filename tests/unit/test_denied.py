@@ -43,7 +43,10 @@ def told(message: str) -> str:
         ("identity-based policy", "Add to a policy of role Reader of account 123456789012"),
         ("permissions boundary", "Add to the permissions boundary"),
         ("VPC endpoint policy", "Add to the VPC endpoint policy"),
-        ("session policy", "Whoever begins the session passes that policy: add to the session"),
+        (
+            "session policy",
+            "The caller that begins the session passes that policy: add to the session",
+        ),
         ("service control policy", "An administrator of the organization has to allow it in the"),
         ("resource control policy", "An administrator of the organization has to allow it in the"),
     ],

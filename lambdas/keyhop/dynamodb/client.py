@@ -38,7 +38,7 @@ ADDRESSES = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
 
 
 class DynamoDB(Protocol):
-    """Sends requests; `requester.send` does it with boto3's client too."""
+    """A client that sends requests by their names; boto3's client is another (`requester.send`)."""
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """Send one request, by boto3's name for it, and return its answer."""
@@ -46,10 +46,10 @@ class DynamoDB(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client, where it talks to, for messages, and what units cost there.
+    """A client, its endpoint for messages, and the prices of units there.
 
     Attributes:
-        patience: The seconds for which a request about a table as a whole is repeated at most.
+        patience: The maximum seconds for which a request about a whole table is repeated.
     """
 
     client: DynamoDB

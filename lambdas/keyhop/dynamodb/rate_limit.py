@@ -36,24 +36,24 @@ from keyhop.dynamodb.units import UNITS_PER_BLOCK
 from keyhop.errors import BudgetSpent
 
 SLOWER = 0.7
-"""Share of the measured rate that remains after a throttle."""
+"""The share of the measured rate that remains after a throttle."""
 
 WAY_BACK_PER_SECOND = 0.20
-"""Growth after a throttle, up to KEPT of the rate that was refused."""
+"""The growth after a throttle, up to KEPT of the rate that was refused."""
 
 KEPT = 0.9
-"""Less than 1, as a table bears more than it gives while it has saved some up."""
+"""The share of a refused rate that a table can sustain: saved capacity let it serve more before."""
 
 CARE = 0.0025
-"""Growth beyond that in t seconds: e^(CARE t^2). It takes six to the rate that was refused."""
+"""The growth beyond that in t seconds is e^(CARE t^2): after six, the rate that was refused."""
 
 SECONDS_FOR_A_PAGE = 0.1
-"""Of that time, each page that was read since then is good for so much: else, of a few large pages
-a second, more than one in fifty would be refused."""
+"""The part of that time for which each page counts that was read since then. Otherwise more than
+one page in fifty would be refused if there are only a few large pages a second."""
 
 LONGEST_GROWTH_SECONDS = 60.0
 SLOWEST = 25.0
-"""Read units a second that throttling never goes below; each worker's own back-off does."""
+"""The read units a second below which throttling does not lower the rate; back-off still may."""
 
 REACTION_SECONDS = 1.0
 """Throttles closer together than this are one event."""
@@ -62,22 +62,22 @@ FREE_AGAIN = 4.0
 """A rate this many times the greatest measured one no longer binds, and is dropped."""
 
 PAGE_SECONDS = 0.4
-"""A page may cost at most what this many seconds earn: so one page more or less is no more than
-0.04 of what ten seconds earn."""
+"""A page may cost at most the units of this many seconds, so that one page more or less is at most
+4 % of the units of ten seconds."""
 
 SLOWED_PAGE_SECONDS = 0.05
-"""The same after a throttle: each refuses a page or two, which is less of many small ones."""
+"""The same after a throttle. Each throttle refuses a page or two, so smaller pages lose less."""
 
 CLOCK_SECONDS = 1e-6
 """A page that lacks no more than this is sent, because clocks do not measure shorter waits."""
 
 LONGEST_WAIT_SECONDS = 0.2
-"""So often a thread that waits looks whether the run was stopped."""
+"""The interval in which a waiting thread checks whether the run was stopped."""
 
 
 @dataclass(slots=True)
 class _Window:
-    """Read units a second, measured over the last one to two seconds."""
+    """A measurement of read units a second over the last one to two seconds."""
 
     began: float = -math.inf
     units: float = 0.0
@@ -107,23 +107,23 @@ class _Slowed:
     """The rate after a throttle at `began`: it grows from `lowest`.
 
     Attributes:
-        known: A rate slightly below what the table can serve; infinite at the first throttle.
+        sustained: A rate slightly below what the table can serve; infinite at the first throttle.
         pages: The number of pages that were read since then.
     """
 
     began: float
     lowest: float
-    known: float
+    sustained: float
     pages: int = 0
 
     def rate(self, now: float) -> float:
         since = min(now - self.began, LONGEST_GROWTH_SECONDS)
         grown: float = self.lowest * (1 + WAY_BACK_PER_SECOND) ** since
-        if grown <= self.known:
+        if grown <= self.sustained:
             return grown
-        way_back = math.log(self.known / self.lowest) / math.log(1 + WAY_BACK_PER_SECOND)
+        way_back = math.log(self.sustained / self.lowest) / math.log(1 + WAY_BACK_PER_SECOND)
         beyond = min(since - way_back, SECONDS_FOR_A_PAGE * self.pages)
-        return self.known * math.exp(CARE * beyond**2)
+        return self.sustained * math.exp(CARE * beyond**2)
 
 
 @dataclass(eq=False, slots=True)
@@ -136,7 +136,7 @@ class Turn:
 
 @dataclass(slots=True)
 class Budget:
-    """The budget that everything shares that reads in a run. Calls must not overlap.
+    """The budget that all readers of a run share. Calls must not overlap.
 
     All times are seconds of one clock.
 
@@ -168,7 +168,7 @@ class Budget:
     def page_units(self, now: float) -> float:
         """Return the maximum expected read units of the next page, which may be infinite."""
         seconds = PAGE_SECONDS if self._slowed is None else SLOWED_PAGE_SECONDS
-        return max(UNITS_PER_BLOCK, min(self.left, self._rate(now) * seconds))
+        return max(UNITS_PER_BLOCK, min(self.remaining, self._rate(now) * seconds))
 
     def allow_more(self, units: float | None) -> None:
         """Allow `units` more to be spent; None for any number."""
@@ -198,11 +198,11 @@ class Budget:
 
     def must_wait(self, units: float) -> bool:
         """Return whether a page of `units` may fit after pages in flight are settled."""
-        return self._reserved > 0 and (units > self.left or self.is_blind)
+        return self._reserved > 0 and (units > self.remaining or self.is_blind)
 
     def reserve(self, now: float, units: float) -> Turn:
         """Reserve `units` for a page, which then waits for its turn; raise BudgetSpent."""
-        if units > self.left:
+        if units > self.remaining:
             raise self.exhausted()
         self._earn(now)
         turn = Turn(units)
@@ -214,7 +214,7 @@ class Budget:
         """Return the error to raise when the remaining units do not pay for a page."""
         return BudgetSpent(
             f"Of {self.max_units:g} read units {self.spent:g} are spent, and the next page may "
-            f"cost more than what is left."
+            f"cost more than the rest."
         )
 
     def wait(self, now: float, turn: Turn) -> float:
@@ -265,8 +265,8 @@ class Budget:
         self._page = min(self._page, self.page_units(now))
 
     @property
-    def left(self) -> float:
-        """Read units that may still be set aside; may be infinite."""
+    def remaining(self) -> float:
+        """Return the read units that may still be reserved, which may be infinite."""
         if self.max_units is None:
             return math.inf
         return self.max_units - self.spent - self._reserved

@@ -44,9 +44,9 @@ NEVER_SENT = (
     boto.SSLError,
 )
 _KMS_DENIED = "KMS key access denied error"
-"""How DynamoDB's refusal begins when it is KMS that refuses: the table's key, and not the table.
-The text after it is the KMS client's; it names action and key, but for a key that KMS does not
-show to the caller, and in the texts of some years ago."""
+"""The beginning of DynamoDB's message if KMS refuses the use of the table's key. The text after it
+is from KMS. It names the action and the key, unless the caller may not see the key; texts of some
+years ago do not name them."""
 
 CHECK_FAILED = "ConditionalCheckFailed"
 """A code of a cancelled transaction."""
@@ -85,8 +85,8 @@ def error_code(error: BaseException) -> str:
 FUNCTION_NOT_READY = frozenset(
     {"CodeArtifactUserPendingException", "ResourceNotReadyException", "ResourceConflictException"}
 )
-"""What Lambda's Invoke answers with 409 or 502 while it prepares a function: one that was idle for
-weeks, is in a VPC and gets its network interfaces, or is being updated (Lambda API reference)."""
+"""The codes of Lambda's Invoke while it prepares a function: one that was idle for weeks, that gets
+network interfaces in a VPC, or that is being updated (Lambda API reference)."""
 
 
 def is_transient(error: BaseException) -> bool:

@@ -46,7 +46,7 @@ _REFUSED_ITEM = {
     "ItemCollectionSizeLimitExceededException",
     "ItemCollectionSizeLimitExceeded",
 }
-"""What the service says of an item that it does not take, and not of all of them."""
+"""The codes of a refusal that concerns one item only."""
 
 
 @dataclass(slots=True, eq=False)
@@ -259,7 +259,7 @@ class ItemCalls:
         self._table = table
         self._clock = connection.clock
         budget = writes or Budget()
-        budget.sized = True  # what a write costs is known before the first one
+        budget.sized = True  # the cost of a write is known before the first one
         self._writes = Gate(budget, self._clock)
         self._requester = Requester(
             connection.client,
@@ -352,7 +352,7 @@ class ItemCalls:
             spent = self._writes.budget.spent
             raise BudgetSpent(
                 f"Of {self._writes.budget.max_units:g} write units {spent:g} are spent, and the "
-                "next write may cost more than what is left."
+                "next write may cost more than the rest."
             ) from error
         spent = 0.0
         unsure = False

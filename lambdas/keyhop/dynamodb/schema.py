@@ -15,7 +15,7 @@ GREATEST_SORT_KEY: dict[str, TypedValue] = {
 }
 
 MARKER = "keyhop"
-"""The attribute, a number, by which a sentinel is known."""
+"""The attribute, a number, that marks a sentinel."""
 KEY_INDEX = "keyhop-keys"
 """The name of the index that holds the sentinels only."""
 
@@ -30,11 +30,12 @@ class KeyAttribute:
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """Whose distinct keys are asked for: a table's, or one of its indexes'.
+    """The key attributes of a table, or of one of its indexes.
 
-    partition: the HASH attributes; one for a table, up to four for an index.
-    sort: the table's sort key; None for a table without one, and for every index: it is of use only
-    to hop, and an index is never hopped in (ties in it have no promised order).
+    Attributes:
+        partition: The HASH attributes; one for a table, up to four for an index.
+        sort: The sort key of the table, which is needed to hop; None for a table without one, and
+            for every index, because items with equal keys have no promised order there.
     """
 
     partition: tuple[KeyAttribute, ...]

@@ -1,4 +1,4 @@
-"""Tables as DescribeTable has them, and what of a table a job reads."""
+"""Tables as DescribeTable describes them, and the source that a job reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ FIRST_CONTACT_ATTEMPTS = 3
 CONTROL_PATIENCE_SECONDS = 30.0
 BUSY = "ResourceInUseException"
 NOT_NOW = (BUSY, "LimitExceededException")
-"""What UpdateTable says while the table changes, or another of its indexes is built or deleted:
-DynamoDB does that to one at a time (API Reference, UpdateTable)."""
+"""The codes of UpdateTable while the table changes, or another of its indexes is built or deleted:
+DynamoDB changes one index at a time (API Reference, UpdateTable)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, by DescribeTable's `Table`. name: as requests name it, a name or an ARN."""
+    """A table with its description by DescribeTable; requests use `name`, a name or an ARN."""
 
     name: str
     description: Mapping[str, Any]
 
     @property
     def bare_name(self) -> str:
-        """Return its name, also where requests give its ARN."""
+        """Return its name, even if requests use its ARN."""
         return str(self.description["TableName"])
 
     @property

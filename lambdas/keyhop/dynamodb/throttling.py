@@ -1,4 +1,4 @@
-"""What a throttling error says.
+"""The content of a throttling error. Pure.
 
 DynamoDB's throttling exceptions list their reasons (service model of botocore 1.44):
 ProvisionedThroughputExceededException and RequestLimitExceeded under `ThrottlingReasons`,
@@ -25,10 +25,10 @@ THROTTLING_CODES = frozenset(
 )
 
 TRANSACTION_THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
-"""Codes of a cancelled transaction's items."""
+"""The codes of throttled items of a cancelled transaction."""
 
 NO_REASON = "unknown"
-"""What a throttling error that carries no reason is counted under."""
+"""The name under which a throttling error without a reason is counted."""
 
 
 def is_throttling(response: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ configured. Where a proxy or an address with a path is configured, boto3's clien
 are botocore's.
 
 boto3's client takes as long to make as Python takes to begin, so it is made when it is needed: for
-an error, or for a request that is sent but now and then.
+an error, or for a request that is rare.
 """
 
 import base64
@@ -53,10 +53,10 @@ SHORT_CALLS = {
         *("batch_write_item", "transact_write_items", "describe_table"),
     )
 }
-"""What goes the short way: boto3's names, and the service's."""
+"""The requests that Keyhop sends itself: boto3's names, and the names of the service."""
 
 _BYTES = re.compile(rb'"BS?"\s*:')
-"""Only in an answer with this, JSON differs from what boto3 makes of it."""
+"""An answer without this is the same in JSON and in boto3's form."""
 
 _NESTED = {"BS", "L", "M"}
 """Types that may hold binary values."""
@@ -72,7 +72,7 @@ _CLOSES = re.compile(rb"\r\nconnection:[ \t]*close[ \t]*\r\n", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
-    """status: the number; head: from the first line to the empty one."""
+    """An HTTP answer; `head` has its lines before the empty one."""
 
     status: int
     head: bytes
@@ -85,20 +85,20 @@ class Answer(NamedTuple):
 
 
 def _base64(value: Any) -> str:
-    """Return a binary value as the service's JSON has it."""
+    """Return a binary value in the form of the service's JSON."""
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
-    raise TypeError(f"{type(value).__name__} is no part of a request")
+    raise TypeError(f"{type(value).__name__} cannot be part of a request")
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=_base64)
 
 
 class Client:
-    """boto3's client, with requests about items on the short way; for many threads at once."""
+    """A client for many threads, which sends requests about items itself and others by boto3."""
 
     def __init__(self, region: str, make: Callable[[], Any]) -> None:
-        """Create a client; `make` makes that of boto3."""
+        """Create a client; `make` makes boto3's client."""
         self.region = region
         self._make = make
         self._lock = Lock()
@@ -106,7 +106,7 @@ class Client:
         self._connections: Connections | None = None
 
     def send_by(self, connections: "Connections | None", credentials: Any) -> None:
-        """Send by these from now on; None for boto3's own way."""
+        """Send over these connections from now on; None sends everything by boto3's client."""
         self._connections = connections
         self._credentials = credentials
         if connections is not None:

@@ -4,9 +4,9 @@ Rules (AWS documentation, "Read/write capacity"): an eventually consistent Scan 
 costs 0.5 read units (RRU) for each started 4 KB of the items that it *reads*, at least 0.5. Filters
 and projections change nothing. A page ends at 1 MB.
 
-Prices are the list prices of AWS for tables of class Standard. Only regions that are known to have
-the prices of us-east-1 are named. For all others, including GovCloud and China, dollars are those
-of us-east-1, which is stated, unless the user gives other prices.
+Prices are the list prices of AWS for tables of class Standard. The regions in AS_US_EAST_1 have the
+prices of us-east-1. For all others, including GovCloud and China, dollars are those of us-east-1,
+which is stated, unless the user gives other prices.
 """
 
 import json
@@ -19,10 +19,10 @@ from keyhop.errors import CannotStart
 
 BLOCK_BYTES = 4096
 UNITS_PER_BLOCK = 0.5
-"""Read units of one block, eventually consistent."""
+"""The read units of one block, eventually consistent."""
 
 PAGE_BYTES = 1 << 20
-"""Most bytes that one Scan page reads."""
+"""The maximum number of bytes that one page of a Scan reads."""
 
 FULL_PAGE_UNITS = UNITS_PER_BLOCK * PAGE_BYTES / BLOCK_BYTES
 
@@ -38,12 +38,12 @@ DOLLARS_PER_WRITE_UNIT_HOUR = 0.00065
 HOURS_OF_A_MONTH = 730
 
 DOLLARS_PER_GB_MONTH = 0.25
-"""Of storage, class Standard, in PRICE_REGION (AWS's price page of DynamoDB: "$0.25 per GB-month").
-The first 25 GB of an account are free, which is not counted: they may be used elsewhere."""
+"""The price of storage, class Standard, in PRICE_REGION (AWS's price page of DynamoDB: "$0.25 per
+GB-month"). The first 25 GB of an account are free, but other tables may use them."""
 
 SENTINEL_WRITE_UNITS = 2.0
-"""Of putting or deleting a sentinel: one for the table, one for the key index. Each index of
-the user's that it enters costs one more (key_index/index.py)."""
+"""The write units for a sentinel that is put or deleted: one for the table, one for the key index.
+Each index of the user that it enters costs one more (key_index/index.py)."""
 
 
 def blocks_of(byte_count: float) -> int:
@@ -53,19 +53,19 @@ def blocks_of(byte_count: float) -> int:
 
 WRITE_UNIT_BYTES = 1024
 PARTITION_WRITE_UNITS = 1000
-"""A second, of one partition of a table or an index (AWS documentation)."""
+"""The maximum a second of one partition of a table or an index (AWS documentation)."""
 
 COLLECTION_BYTES = 10 * 2**30
 """The maximum of an item collection in a table with LSIs, LSIs included (AWS documentation)."""
 
 MOST_KEYS_AT_ONCE = 100
-"""Of one BatchGetItem (AWS documentation)."""
+"""The maximum keys of one BatchGetItem (AWS documentation)."""
 
 MOST_INDEX_KEY_ATTRIBUTES = 4
 """The maximum attributes of the partition key, and of the sort key, of a global index."""
 
 MOST_SORT_KEY_BYTES = 1024
-"""Of the value of a sort key (AWS documentation)."""
+"""The maximum bytes of a sort key (AWS documentation)."""
 
 
 def write_units(item_bytes: float) -> float:
@@ -74,17 +74,17 @@ def write_units(item_bytes: float) -> float:
 
 
 DEFAULT_WRITE_RATE = 1000.0
-"""Write units a second of jobs that write, if nobody says otherwise: what one partition serves; of
-sentinels, which cost two, 500."""
+"""The default write units a second of jobs that write, which one partition serves: for sentinels,
+which cost two, 500 a second."""
 
 
 AS_US_EAST_1 = ("us-east-1", "us-east-2", "us-west-2")
 PER = 1_000_000
 LEAST_COST = 0.01
-"""Dollars: a limit that is less would forbid everything."""
+"""The least limit in dollars: a smaller one would forbid everything."""
 
 VARIABLE = "KEYHOP_PRICES"
-"""Of the environment: the user's own prices, in the command and in a deployment's functions."""
+"""The environment variable with the user's prices, for the command and a deployment's functions."""
 
 LIKE = '{"reads": 0.125, "writes": 0.625}'
 ARE = f"dollars for a million read units and a million write units, as {LIKE}"
@@ -92,7 +92,7 @@ ARE = f"dollars for a million read units and a million write units, as {LIKE}"
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars of a read unit and of a write unit; `whose` names their region and date."""
+    """The dollars of a read unit and of a write unit; `whose` names their region and date."""
 
     read_unit: float = DOLLARS_PER_READ_UNIT
     write_unit: float = DOLLARS_PER_WRITE_UNIT

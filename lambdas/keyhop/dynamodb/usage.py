@@ -1,4 +1,4 @@
-"""What requests have come to: one meter, for pages, for single items and for sharded tables."""
+"""The meter of requests and units, for pages, for single items and for sharded tables."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -8,10 +8,13 @@ from typing import Any
 
 @dataclass(slots=True)
 class Usage:
-    """Requests, units and throttles; for any number of threads. It holds no keys.
+    """The numbers of requests, units and throttles, for any number of threads. It holds no keys.
 
-    requests: those that were answered. items: read by Scans. throttles: by the service's reasons.
-    counters: whatever else somebody counts, by name.
+    Attributes:
+        requests: The requests that were answered.
+        items: The items that Scans have read.
+        throttles: The throttles by the service's reasons.
+        counters: Further counters, by name.
     """
 
     requests: int = 0
@@ -24,7 +27,7 @@ class Usage:
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def count(self, **amounts: float) -> None:
-        """Add to the fields of those names, or else to the counters."""
+        """Add to the fields with these names, or otherwise to the counters."""
         with self._lock:
             for name, amount in amounts.items():
                 if not amount:

@@ -132,7 +132,7 @@ def _converted(key: Key, binary: Callable[[Any], Any]) -> dict[str, Any]:
 
 MOST_ITEM_BYTES = 400 * 1024
 MOST_LEVELS = 32
-"""Of a value in a value (AWS documentation, both)."""
+"""The maximum nesting of values. Both limits are from the AWS documentation."""
 
 TYPES = frozenset({"S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"})
 Item = Mapping[str, TypedValue]
@@ -176,8 +176,8 @@ def item_json(
 ) -> dict[str, Any]:
     """Convert an item, or the values of an expression, to DynamoDB JSON from that or plain JSON.
 
-    Either all of its values are typed, or none is. of_text: what becomes of a text of plain JSON.
-    Raises ValueError.
+    Either all of its values are typed, or none is. `of_text` converts a text of plain JSON. Raise
+    ValueError for anything else.
     """
     if not isinstance(candidate, Mapping):
         raise ValueError("it must be a JSON object")
@@ -276,7 +276,7 @@ def _typed(value: Any, of_text: Callable[[str], dict[str, Any]], levels: int) ->
             return {"L": [_typed(member, of_text, levels - 1) for member in value]}
         case Set():
             return _typed_set([_typed(member, lambda text: {"S": text}, 1) for member in value])
-    raise ValueError(f"{type(value).__name__} is no part of JSON")
+    raise ValueError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def _typed_set(members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

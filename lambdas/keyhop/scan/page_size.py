@@ -35,49 +35,51 @@ from typing import Any
 from keyhop.dynamodb.units import BLOCK_BYTES, blocks_of
 
 REQUEST_COST = 0.25
-"""What a request is worth in blocks, when page sizes are compared: its round trip and its CPU."""
+"""The cost of a request in blocks, when page sizes are compared: its round trip and its CPU."""
 
 TOP_LEVEL = 8
 INCOME = 0.02
-"""Earned by the bank with each page: after a loss, the way back to larger pages."""
+"""The income of the bank with each page, so that pages can grow again after a loss."""
 
 FIRST_DEPOSIT = 3.0
-"""Blocks in the bank at the beginning, for each page that can be under way at once; those that are
-more later bring it only if what there was is not lost."""
+"""The blocks in the bank at the beginning, for each page that can be in flight at once. Further
+pages bring a deposit later only if the first deposits are not lost."""
 
 END_OF_SEGMENT = 2.0
 """The blocks of loss that a page is forgiven if the segment ended in it."""
 
 DEEPEST_BANK, LANES_OF_A_BANK = 128.0, 8
-"""For so many pages under way; for more, as much more: else most of them would be small."""
+"""The maximum of the bank for so many pages in flight. It grows with their number, because most of
+them would be small otherwise."""
 
 TOLERANCE = 0.5
 """The blocks that a size may lose to its half before it is abandoned. Gains beyond that are
 forgotten."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 16, 256
-"""Pages to wait until a size that lost is tried again."""
+"""The number of pages until a size that has lost is tried again."""
 
 FIRST_MARGIN, WIDEST_MARGIN = 0.1, 0.3
 MARGIN_WIDENS, MARGIN_NARROWS = 0.05, 0.005
 """Margins are shares of a block. Where pages gain little, narrowing slows down to a tenth: then one
 page in a hundred is a block too large, which the bank's income covers. Of n pages under way, each
-moves it by an nth part's root: they were sized before the others told, and would swing it."""
+moves it by the root of 1/n: their sizes were chosen before the others were judged, so that it would
+swing otherwise."""
 
 MEMORY = 0.95
 """The weight that the learnt item size keeps when a page adds information."""
 
 FIRST_SURPRISE = 8.0
-"""Blocks by which a page may surprise before any was seen: pages begin a few at a time."""
+"""The assumed surprise in blocks before the first page: so pages begin a few at a time."""
 
 SURPRISE_KEPT, SURPRISE_KEPT_BY_EVEN_SIZES = 0.99, 0.9
-"""Share of the worst surprise that each page leaves of it."""
+"""The share of the worst surprise that remains after each page."""
 
 FILL = 0.85
-"""Share of a block that a sampled page is to fill: items somewhat above the mean still fit."""
+"""The share of a block that a sampled page should fill, so that somewhat larger items still fit."""
 
 TRUST_IN_TABLE_MEAN = 32.0
-"""How many items the mean item size of the table description counts for."""
+"""The weight, in items, of the mean item size in the table description."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from keyhop.scan.skip_scan import Page, collapse, without_ignored
 class PageReader:
     """Reads Scan pages of one source, for all threads of a process.
 
-    As soon as a page shows an item that the source suspects, such items are known.
+    As soon as a page shows an item that the source suspects, the reader ignores such items.
     """
 
     connection: Connection

@@ -27,12 +27,12 @@ from keyhop.scan.statistics import KEYS_PER_SAMPLE, SeenCollection, SegmentSampl
 OPENING_PAGES = 4
 GROWTH = 4
 SIZES = ((16,), (256, 4_096, 65_536), (MOST_SEGMENTS,))
-"""Numbers of segments to try, those of a group at once."""
+"""The numbers of segments to try; those of a group are tried at the same time."""
 
 PAGES_PER_LOOK = 3
 
 CAUTIOUS_PAGES = 32
-"""So many pages are read one after another, before several at once may surprise together."""
+"""The number of pages that are read one by one, because several at once could surprise together."""
 
 SURPRISE_MARGIN = 1.5
 MOST_SAMPLES = 2_000
@@ -63,8 +63,8 @@ class Opening:
 class Survey:
     """Looks at one table, spending at most `allowance` read units.
 
-    What a page costs is only known afterwards, so each is reckoned to surprise by half as much
-    again as any so far; only one that surprises by more can exceed the allowance.
+    The cost of a page is known only afterwards. So each page also reserves 1.5 times the largest
+    surprise so far, and only a page that surprises by more can exceed the allowance.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Survey:
         return Opening(keys, position, left_out=left_out)
 
     def open_scan(self) -> Opening:
-        """Read the first page of 1 MB through, outside the allowance."""
+        """Read all items of the first page of 1 MB, outside the allowance."""
         limit, expected = self._reader.affordable(None, self._ledger.size)
         page = self._reader.read(0, 1, BEGINNING.start, limit, expected)
         self._ledger.size.learn(sum(page.runs_of_all), page.blocks)
@@ -146,8 +146,8 @@ class Survey:
     def sample(self, keys: float) -> list[SegmentSample]:
         """Read random segments with a few keys each, whole, until the allowance is nearly spent.
 
-        keys: how many the table is thought to hold. No segment is begun that the allowance might
-        not see to its end: leaving out those that cost most would bias the result.
+        `keys` is the assumed number of keys of the table. A segment begins only if the allowance
+        will pay for all of it, because leaving out the most expensive ones would bias the result.
         """
         segments = min(MOST_SEGMENTS, max(1, round(keys / KEYS_PER_SAMPLE)))
         chosen = iter(self._chance.sample(range(segments), min(segments, MOST_SAMPLES)))
@@ -207,7 +207,7 @@ class Survey:
     def _read(
         self, segment: int, segments: int, position: Position, limit: int | None, expected: float
     ) -> Page:
-        cautious = self._pages < CAUTIOUS_PAGES and not math.isinf(self._allowance.left)
+        cautious = self._pages < CAUTIOUS_PAGES and not math.isinf(self._allowance.remaining)
         with self._alone if cautious else nullcontext():
             with self._lock:
                 reserved = expected + SURPRISE_MARGIN * self._allowance.surprise
@@ -224,4 +224,4 @@ class Survey:
 
     def _left(self) -> float:
         with self._lock:
-            return self._allowance.left
+            return self._allowance.remaining

@@ -10,7 +10,7 @@ from keyhop.dynamodb.units import PAGE_BYTES, UNITS_PER_BLOCK, blocks_of
 from keyhop.scan.page_size import Ledger
 
 Z = 1.959964
-"""Of the normal distribution: 95 % lie within so many standard deviations."""
+"""The number of standard deviations within which 95 % of a normal distribution lie."""
 
 TAIL = 0.025
 """The share of a distribution that is excluded on each side."""
@@ -21,7 +21,7 @@ TINY = 1e-300
 def proportion_limits(count: float, n: float) -> tuple[float, float]:
     """Return 95 % limits of a proportion, by Clopper and Pearson (1934): never too narrow.
 
-    count and n need not be whole, as of an effective sample size (Korn and Graubard 1998).
+    The numbers need not be whole: an effective sample size is not (Korn and Graubard 1998).
     """
     if n <= 0:
         return 0.0, 1.0
@@ -109,10 +109,10 @@ UNKNOWN_KEYS = 10_000.0
 """The number of keys for which a run is planned if nothing is known."""
 
 KEYS_PER_SAMPLE = 8
-"""Keys that a sampled segment should hold: enough not to be empty, few enough to sample many."""
+"""The keys of a sampled segment: rarely none, and few enough for many segments."""
 
 SIMULATED_KEYS = 3_000
-"""Enough to make what the ledger pays for learning small."""
+"""The number of keys with which the cost of the ledger's learning is small."""
 
 ENDLESS = 1 << 40
 
@@ -130,8 +130,8 @@ class Interval:
 
 
 SeenCollection = tuple[int, bool]
-"""How many items of an item collection a sample saw, and whether these are all. So collections sort
-by length; of equal lengths, those of which more may follow come first."""
+"""The number of items of an item collection in a sample, and whether these are all of its items. So
+collections sort by length; of equal lengths, the incomplete ones come first."""
 
 
 @dataclass(frozen=True, slots=True)

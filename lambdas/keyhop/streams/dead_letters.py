@@ -72,7 +72,7 @@ class Reworked:
             fate = "deleted" if self.discarded else "left; delete them with discard_old=True"
             lines.append(
                 f"  {self.forgotten:,} point to records that the stream has forgotten ({fate}): "
-                f"{remedy} finds what they would have told"
+                f"{remedy} finds the lost changes"
             )
         if self.foreign:
             lines.append(f"  {self.foreign:,} belong to other tables, and are left")

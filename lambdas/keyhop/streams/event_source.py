@@ -2,8 +2,8 @@
 
 They are made when an index is built or a re-key begins, and not by the stack: only then is it
 certain that the table has a stream, whose ARN changes whenever somebody turns the stream off and
-on. So nobody types an ARN or deploys twice, and a verification mends a mapping that points to a
-stream of yesterday.
+on. So nobody types an ARN or deploys twice, and a verification repairs a mapping that points to a
+former stream.
 """
 
 import itertools
@@ -30,41 +30,41 @@ OnFailure = Callable[[Exception], None]
 """A function that is called with each error. The error contains no key."""
 
 KEEPER = "KeepIndex"
-"""The keeper function's name ends so."""
+"""The end of the name of the keeper function."""
 
 LAG_MINUTES = 5
 
 HOUR = timedelta(hours=1)
 
 MOST_OUTAGE = timedelta(hours=20)
-"""How far a keeper may have been behind, or without a batch. A stream keeps records for 24 hours
-(Developer Guide, Streams), and what it forgets before the keeper has read it is lost."""
+"""The longest accepted lag of a keeper, or time without a batch. A stream keeps records for 24
+hours (Developer Guide, Streams); those that it deletes before the keeper has read them are lost."""
 
 CHANGES = ("ConsumedWriteCapacityUnits", "TimeToLiveDeletedItemCount")
-"""Metrics of a table that show changes. A deletion by TTL consumes no write units."""
+"""The metrics of a table that show changes. A deletion by TTL consumes no write units."""
 
 NO_AGE = -1
 
-SETTINGS: Mapping[str, Any] = {  # the keeper's
-    # All records since the stream began, or of a day: LATEST could miss some while it starts.
+SETTINGS: Mapping[str, Any] = {
+    # All records that the stream still has: LATEST could miss some while the mapping starts.
     "StartingPosition": "TRIM_HORIZON",
-    # Sentinels' own writes pass: somebody must look after each of them (protocol.py). The pattern
-    # of a table for changes of items in the sentinel's place comes beside this one (modified_at).
+    # Records of sentinels pass, because a keeper must look after each write (protocol.py). Each
+    # table has another pattern for changes of items in the sentinel's place (modified_at).
     "FilterCriteria": {"Filters": [{"Pattern": '{"eventName": ["INSERT", "REMOVE"]}'}]},
     "BatchSize": 500,
-    # A quiet table pays an invocation for some seconds, and not one a record.
+    # A table with few writes pays for an invocation every few seconds instead of for each record.
     "MaximumBatchingWindowInSeconds": 2,
     "ParallelizationFactor": 4,
     "BisectBatchOnFunctionError": True,
     "MaximumRetryAttempts": 16,
-    # None is given up for its age: a stream that was on already has records of a day, and a keeper
-    # that is behind catches up. The retries bound what a poison record can hold up.
+    # No record is given up for its age: a stream that was on already has records of a day, and a
+    # keeper that is behind catches up. The retries limit the delay by a record that always fails.
     "MaximumRecordAgeInSeconds": NO_AGE,
     "FunctionResponseTypes": ["ReportBatchItemFailures"],
 }
-"""A record that fails again after 16 retries goes to the failure queue, so that it does not hold up
-others for a day. An attempt bears throttling for most of the function's time: a quarter of an hour
-in all."""
+"""The settings of the keeper's mappings. A record that still fails after 16 retries goes to the
+failure queue, so that it does not delay others for a day. An attempt retries throttled requests for
+most of the function's time, so all attempts take a quarter of an hour."""
 
 OF_TIME = ("MaximumRecordAgeInSeconds", "MaximumBatchingWindowInSeconds")
 
@@ -148,7 +148,7 @@ class Mappings:
         arns = (mapping.get("EventSourceArn", "") for mapping in self._all())
         return {arn.partition("/stream/")[0].rpartition("/")[2] for arn in arns}
 
-    def others(self, stream: str) -> list[str]:
+    def other_functions(self, stream: str) -> list[str]:
         """Return the other functions that follow the stream."""
         name = self.function.rpartition(":")[2]
         names = {

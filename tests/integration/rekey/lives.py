@@ -71,7 +71,7 @@ class Followers:
                 self.streams[name] = "Deleting"
         return not any(one.startswith(table) for one in self.streams)
 
-    def others(self, stream: str) -> list[str]:
+    def other_functions(self, stream: str) -> list[str]:
         return self.also.get(stream, [])
 
 

@@ -230,5 +230,5 @@ def test_a_whole_number_in_a_text_comes_back_equal_and_another_is_refused(digits
         assert "E" not in there["PK"]["S"]
         assert Decimal(transform.back(there)["PK"]["N"]) == number
     else:
-        with pytest.raises(Unmappable, match="'PK' is no whole number"):
+        with pytest.raises(Unmappable, match="'PK' is not a whole number"):
             transform.forward(item)

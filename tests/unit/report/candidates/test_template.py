@@ -163,7 +163,7 @@ def test_a_candidate_of_many_shards_is_no_mistake():
         ("PK={}", "{} does not begin with the name of an attribute"),
         ("PK={where .city?none}", "{where .city?none} has a space beside a '.'"),
         ("PK={where. city?none}", "{where. city?none} has a space beside a '.'"),
-        ("PK={ts:dya}", "'dya' is no type of a key: {ts:dya} takes one of S, N, B, year,"),
+        ("PK={ts:dya}", "'dya' is not a type of a key: {ts:dya} takes one of S, N, B, year,"),
         ("PK={ts|trim}", "there is no filter 'trim'"),
         ("PK={id|shard:4|upper}", "the filter upper of 'id' cannot take type N"),
         ("PK={a}{b}", "{a} and {b} touch"),
