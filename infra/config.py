@@ -211,7 +211,7 @@ class Table:
     kms_key: KmsKey = None
     """The customer managed key that encrypts the table; None for a key of AWS."""
     run_schedule: Schedule = None
-    """When its keys are listed, as EventBridge writes it; None if a person starts each run."""
+    """The schedule of lists of its keys, as EventBridge writes it; None for no schedule."""
     run_input: Annotated[
         Mapping[str, Any],
         Must(lambda value: isinstance(value, Mapping), 'an object, as {"maxReadRate": 500}', dict),
@@ -289,7 +289,7 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
         if table.sharding:
             metadata = table.sharding.metadata or _default_metadata(table.label, stack_name)
             if metadata in owners:
-                free = f"a name of its own: that is {owners[metadata]}"
+                free = f"the name of no other table: it is that of {owners[metadata]}"
                 raise wrong_in(table.label, "sharding.metadata", metadata, free)
             maximum, start_shards = table.sharding.most_shards, table.sharding.start_shards
             if any(count > maximum for count in start_shards.values()):
@@ -304,8 +304,8 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
     if fit < len(complete):
         raise ConfigError(
             f"The context field tables has {counted(len(complete), 'table')}, of which {fit} fit "
-            "into one stack, as the functions are told of them in an environment of 4 KB. Deploy a "
-            "second stack (stackName) for the others."
+            "into one stack, because their names are in the functions' environment of 4 KB. Deploy "
+            "a second stack (stackName) for the others."
         )
     return tuple(complete)
 
@@ -548,7 +548,7 @@ def with_tables(pairs: Sequence[Rekeyed], tables: Sequence[Table]) -> tuple[Reke
     if fit < len(complete):
         raise ConfigError(
             f"The context field rekey has {counted(len(complete), 'pair')}, of which {fit} fit "
-            "beside the tables of this stack, as the functions are told of them in an environment "
+            "beside the tables of this stack, because all names are in the functions' environment "
             "of 4 KB. Deploy a second stack (stackName) for the others."
         )
     return complete
@@ -608,7 +608,8 @@ def _text_of(name: str) -> str:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{subject} cannot be read as a text: {error}.") from None
     except SyntaxError as error:
-        raise ConfigError(f"{subject} is no Python: {error.msg} in line {error.lineno}.") from None
+        fault = f"{error.msg} in line {error.lineno}"
+        raise ConfigError(f"{subject} is not valid Python: {fault}.") from None
     if len(code) > MOST_CODE:
         raise ConfigError(f"{subject} has {len(code):,} characters; at most {MOST_CODE:,} fit.")
     return code
@@ -648,7 +649,7 @@ class Config:
     architecture: Annotated[
         str, Must(one_of(*ARCHITECTURES), f"one of {', '.join(ARCHITECTURES)}", ARCHITECTURES.get)
     ] = "arm64"
-    """As CloudFormation writes it: arm64 or x86_64."""
+    """The architecture of the functions, as CloudFormation writes it: arm64 or x86_64."""
     results_retention_days: Annotated[int, whole(7, 3650)] = 90
     """A run's results are deleted even while it runs: the longest estimated run takes 113 hours."""
     keep_results: TruthOrText = True
@@ -677,15 +678,15 @@ class Config:
     dynamodb_endpoint: Loopback = None
     """The address of DynamoDB, on a laptop only."""
     verify_index_schedule: Schedule = "rate(7 days)"
-    """When key indexes are verified, as EventBridge writes it; None for no schedule."""
+    """The schedule of verifications of key indexes, as EventBridge writes it; None for none."""
     shrink_schedule: Schedule = "rate(1 day)"
-    """When surplus shards are looked for, as EventBridge writes it; None for no schedule."""
+    """The schedule of searches for surplus shards, as EventBridge writes it; None for none."""
     start_drains: TruthOrText = False
     """True if such shards are drained then; otherwise drains are only proposed."""
     rekey: Annotated[tuple[Rekeyed, ...], Must(are_pairs, PAIRS, rekeyed_of)] = ()
     """The pairs of tables that may be re-keyed; they need not be in the field tables."""
     verify_schedule: Schedule = "rate(1 day)"
-    """When pairs are compared, until their cutover; None if a person starts comparisons."""
+    """The schedule of comparisons of pairs until their cutover; None for no schedule."""
     replicate_concurrency: Annotated[int | None, whole(1, 1000)] = None
     """The reserved concurrency of Replicate, for all pairs together."""
 

@@ -28,7 +28,7 @@ from .permissions import acknowledge
 from .tables import made_in, own_tables
 
 BY_CONTROL_A = "1"
-"""Fields end at the character U+0001, Hive's default: JSON escapes it, so a line stays whole."""
+"""The separator of fields, Hive's default, U+0001. JSON escapes it, so a line has one field."""
 
 KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 """Keeps the resource when the stack is deleted, but lets a failed deployment be repeated."""
@@ -197,9 +197,10 @@ class Results(Construct):
         return bucket
 
     def _keys_table(self) -> glue.CfnTable:
-        """One row a key: a line of DynamoDB-typed JSON; the attribute's name differs by table.
+        """Return a table with one row for each key, which is a line of DynamoDB-typed JSON.
 
-        So the column is the line, and a query takes it apart: json_extract_scalar(line, '$.pk.S').
+        The column is the whole line, because the name of the attribute differs between tables. A
+        query extracts the key with json_extract_scalar(line, '$.pk.S').
         """
         # Links to the parts that count (listing.py): by prefix, a part that a worker uploaded too
         # late would be read as well. A run that is not finished has no links, and so no rows.
@@ -264,7 +265,7 @@ def _say_what_is_open(scope: Construct, config: Config) -> None:
     if unlimited := labels(config.key_index_tables):
         Annotations.of(scope).add_warning_v2(
             "keyhop:keyIndex",
-            f"KeepIndex and WalkSegments may write more than sentinels in {unlimited}, as far as "
-            "IAM is concerned; name the key attributes of tables and indexes in keyAttributes, "
-            "and it refuses items with any other attribute.",
+            f"IAM lets KeepIndex and WalkSegments write more than sentinels into {unlimited}; name "
+            "the key attributes of tables and indexes in keyAttributes, and IAM refuses items with "
+            "any other attribute.",
         )

@@ -64,7 +64,7 @@ class ForEachKey(Construct):
         watch.needs_a_person(
             "FailedForEachKey",
             "ForEachKey",
-            f"Something was not done for each key of a table. What was done is on record: {CAUSE}.",
+            f"An action was not done for all keys of a table. Its outcomes are recorded. {CAUSE}.",
         )
         no_room = watch.metric_of(self.worker, "Throttles", "EachKey: no concurrency left (right)")
         written = watch.of_table("WriteUnits", "write units (right)")

@@ -32,7 +32,7 @@ WHAT_TO_DO = {
     "throttles, or others need the table": "open the execution's map run and lower its "
     "concurrency; start the next run with a smaller `maxReadRate`",
     "too slow, and the rate is as allowed": "start the next run with a larger `maxReadRate`",
-    "too slow, and no worker is at work": "others have the account's Lambda concurrency: wait, or "
+    "too slow, and no worker is running": "others use the account's Lambda concurrency: wait, or "
     "have it raised",
     "it must stop": 'stop the execution; start one with `"resume"` and its name to go on',
 }
@@ -40,8 +40,8 @@ WHAT_TO_DO = {
 
 LIMITS = (
     "Workers report when they commit, at least every minute. *Done* and *minutes left* are of all "
-    "segments that were planned in the time shown, so choose one with one run in it; the list of "
-    "runs tells them apart."
+    "segments that were planned in the time shown, so choose a time with only one run; the list of "
+    "runs shows each of them."
 )
 
 

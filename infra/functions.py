@@ -32,7 +32,7 @@ VCPU_MB = 1769
 """The memory at which a function has one whole vCPU."""
 
 DISK_MB = 4096
-"""The keys of an index, and logical keys, are made distinct on disk."""
+"""The disk on which a function makes the keys of an index, and logical keys, distinct."""
 
 BY_STEP_FUNCTIONS = (
     "Step Functions invokes it synchronously, retries by name and catches the rest: nothing is "

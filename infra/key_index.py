@@ -35,7 +35,7 @@ MACHINES = {
     "BuildKeyIndex": (
         "build",
         "gives a table a key index",
-        "A key index was not built to its end. What is built stays and is kept true; "
+        "A key index was not built to its end. The sentinels so far stay and are maintained; "
         "start the same input again.",
     ),
     "VerifyKeyIndex": (
@@ -298,7 +298,7 @@ class KeyIndex(Construct):
             watch.ours("KeyIndexDrift", period=DAY),
             1,
             "A verification found that a sentinel was missing or surplus, so keys listed from the "
-            "index were wrong; unless it was told not to, it has put that right. The report is in "
+            "index were wrong; it has repaired that, unless its input forbids it. The report is in "
             f"s3://{self.bucket.bucket_name}/runs/RUN/verification.json. If it comes back, look "
             "at the errors of KeepIndex and at the failure queue.",
         )
@@ -309,8 +309,8 @@ class KeyIndex(Construct):
             "KeepIndex gave up on records of a stream, so a key index may be untrue. Run "
             f"`keyhop index redrive TABLE --queue {self.failures.queue_url}` within 24 hours, "
             "while the stream still has the records. After that give it --discard-old and --stack "
-            "too, which deletes the messages, and then start VerifyKeyIndex, which finds what they "
-            "would have told. Until it has finished, method auto does not read the index.",
+            "too, which deletes the messages, and then start VerifyKeyIndex, which finds the lost "
+            "changes. Until it has finished, method auto does not read the index.",
         )
         watch.alarm(
             "KeyIndexOccupied",

@@ -1,4 +1,4 @@
-"""Where the functions' code and the definitions are: in a checkout, or in an installed package."""
+"""The places of the functions' code and the definitions, in a checkout or an installed package."""
 
 from pathlib import Path
 

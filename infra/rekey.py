@@ -38,12 +38,12 @@ CLAIM_PERIODS = 4
 """Periods of 15 minutes: a claim is settled within minutes, unless two items really collide."""
 
 FAILED_MACHINES = {
-    "RekeyBackfill": "A backfill did not come to its end. What was copied stays, and changes are "
-    "replicated all the same; start the same input again, or redrive it.",
+    "RekeyBackfill": "A backfill did not come to its end. The copied items stay, and changes are "
+    "still replicated; start the same input again, or redrive it.",
     "RekeyVerify": "A comparison of two tables did not come to its end, so a cutover has no result "
-    "to go by. Start the same input again.",
-    "RekeyCutOver": "A cutover or a rollback did not come to its end. Before it has turned it goes "
-    "back by itself; `keyhop rekey status` shows which table serves. Start it again.",
+    "to check. Start the same input again.",
+    "RekeyCutOver": "A cutover or a rollback did not come to its end. Before the turn it goes back "
+    "automatically; `keyhop rekey status` shows which table serves. Start it again.",
 }
 
 
@@ -269,8 +269,8 @@ class Rekey(Construct):
             watch.waiting_in(self.failures),
             1,
             "Replicate died of an item again and again and gave it up, so the two tables of a pair "
-            "may differ, and no cutover is allowed. Its log says why. When that is put right, "
-            "`keyhop rekey redrive` has it settled; or start RekeyVerify, which reads the tables "
+            "may differ, and no cutover is allowed. Its log says why. When the cause is removed, "
+            "`keyhop rekey redrive` settles the item; or start RekeyVerify, which reads the tables "
             f"themselves, and purge the queue {self.failures.queue_url}.",
         )
         watch.alarm(
@@ -280,7 +280,7 @@ class Rekey(Construct):
             "For an hour two items of a source have wanted one place in the destination, where "
             "only one can be; no cutover is allowed. `keyhop rekey status` names them by "
             "attributes: change one of the items, or give the template a key in which they differ, "
-            "and begin anew.",
+            "and begin again.",
             CLAIM_PERIODS,
         )
         watch.alarm(
@@ -350,7 +350,7 @@ class Rekey(Construct):
         ]
         watch.row(
             watch.graph(
-                "Re-key: what stands in the way of a cutover",
+                "Re-key: obstacles to a cutover",
                 [
                     maximum("ClaimsLeft", "claims: two items want one place"),
                     watch.of_table("Unmappable", "items without a form under the other key"),

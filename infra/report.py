@@ -37,7 +37,7 @@ SHOWING_SECONDS = 30
 """Short, because the dashboard's viewer waits."""
 
 BY_A_DASHBOARD = (
-    "CloudWatch invokes it for whoever looks at the dashboard, and shows what it answers: nothing "
+    "CloudWatch invokes it for a viewer of the dashboard, and shows its answer there: nothing "
     "is invoked asynchronously, which is all that a dead letter target serves."
 )
 OF_ANY_INDEX = "A report is on a table with all its indexes, which are not known at synth."
@@ -89,7 +89,7 @@ class KeyReports(Construct):
             (
                 "ReportKeysArn",
                 self.machine.state_machine_arn,
-                'Started with {"table": "..."} it says what is wrong with the keys of a table',
+                'Started with {"table": "..."} it reports the problems of the keys of a table',
             )
         )
 

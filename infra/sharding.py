@@ -37,7 +37,7 @@ CALL_SECONDS = 120
 """Short, because a caller waits for the answer of WriteSharded and QuerySharded."""
 
 BY_SOMEBODY_WHO_WAITS = (
-    "Whoever invokes it waits for its answer, which names each item that was not written: nothing "
+    "Its caller waits for the answer, which names each item that was not written: nothing "
     "is invoked asynchronously, which is all that a dead letter target serves."
 )
 BY_A_SCHEDULE = (
@@ -253,8 +253,8 @@ class ShardedTables(Construct):
         )
         acknowledge(
             rule,
-            "EventBridge tries for a day to invoke the function; what is missed is made up for by "
-            "the next time, and too many shards cost reads but lose nothing.",
+            "EventBridge tries for a day to invoke the function; the next invocation replaces a "
+            "missed one, and too many shards cost reads but lose nothing.",
             "Serverless-EventBusDLQ",
         )
         rule.add_target(

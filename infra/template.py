@@ -349,7 +349,7 @@ def _groups(parameters: Iterable[str]) -> list[dict[str, Any]]:
 def write(folder: Path) -> None:
     """Write both templates and the zip files of their code, and print the progress.
 
-    A zip file beside the folder has all of it, for somebody who has no checkout.
+    A zip file beside the folder has all of it, for use without a checkout.
 
     Raises:
         ConfigError: A template is too large.

@@ -1,4 +1,4 @@
-"""`make audit-log`: a log of who has read which file. Everybody reads one file, which gets shards.
+"""`make audit-log`: a log of the readers of files. One file has many readers, and gets shards.
 
 It runs on this machine alone: DynamoDB Local, behind a model of DynamoDB's partitions that allows
 each partition key so few writes per second that it is soon throttled. The three functions are the
@@ -29,14 +29,14 @@ def audit_log(url: str | None = None) -> ShardedTable:
 
 
 def record_access(log: ShardedTable, path: str, who: str) -> str:
-    """Write down an access; returns its sort key, which begins with the time."""
+    """Record an access, and return its sort key, which begins with the time."""
     accessed = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z {who}"
     log.put_item(Item={"path": path, "accessed": accessed, "who": who})
     return accessed
 
 
 def accesses(log: ShardedTable, path: str) -> list[str]:
-    """All accesses to a file, the first one first, up to this moment."""
+    """Return all accesses to a file so far, the first one first."""
     return [item["accessed"] for item in log.query(key=path, consistent=True)]
 
 

@@ -28,7 +28,7 @@ KEY_RATE = 40.0
 """Write units a second of one partition key; DynamoDB gives about 1,000."""
 
 PATIENCE_SECONDS = 10.0
-"""How long to wait for the threads when time is over, because they may be in a back-off."""
+"""The time to wait for the threads at the end, because they may be in a back-off."""
 
 STOP_SECONDS = 1.0
 """The same after Ctrl-C."""
@@ -155,12 +155,12 @@ class Traffic:
 
 
 def fault(promised: Sequence[str], listed: Sequence[str]) -> str | None:
-    """Return what is wrong with a read after these accesses were acknowledged, or None."""
+    """Return the fault of a read after these accesses were acknowledged, or None."""
     missing = set(promised).difference(listed)
     if missing:
         return f"{len(missing):,} of {len(promised):,} accesses were missing, {min(missing)!r}"
     if len(set(listed)) < len(listed):
-        return f"{len(listed) - len(set(listed)):,} accesses were told twice"
+        return f"{len(listed) - len(set(listed)):,} accesses were listed twice"
     if list(listed) != sorted(listed):
         return "its order was wrong"
     return None

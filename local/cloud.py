@@ -26,7 +26,7 @@ from rich.console import Console
 from testing.servers import ROOT, child, dynamodb_local, free_port, running
 
 console = Console(highlight=False, soft_wrap=True)
-"""Where the demos print."""
+"""The console on which the demos print."""
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
@@ -39,8 +39,8 @@ CACHES = {
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_SECONDS = 30.0
-"""After so long the process goes as it is. Stopping takes a second or two; on a machine that does
-much else, what it takes to delete some thousand files."""
+"""The time after which the process ends without waiting for servers. Stopping them takes a second
+or two, and longer on a busy machine, where thousands of files must be deleted."""
 
 EMPTY_APP = {
     "version": "36.0.0",

@@ -50,20 +50,20 @@ SEGMENTS = {BY_ROUTE: 32, BY_AIRCRAFT: 128}
 """More than a plan would have: DynamoDB Local gets slow with the position inside a segment."""
 
 TIMES = 1_000
-"""So much larger is the table that the totals are reckoned for."""
+"""The factor by which the table of the extrapolated totals is larger."""
 
 WORKER = FunctionSize(1769, "arm64")
-"""As a deployment has it by default."""
+"""The default worker of a deployment."""
 
 WORKER_SECONDS = 840.0
-"""The part of an invocation's 15 minutes that a worker uses at most."""
+"""The maximum of an invocation's 15 minutes that a worker uses."""
 
 FEATURE = {"departure": "#feature", "seats": "free", "by": "${run}", "since": "${now}"}
 BUILD = {"table": BY_ROUTE, "maxConcurrency": 2, "graceSeconds": 2}
 LONGEST_DELIVERY_SECONDS = 60.0
 LONGEST_FAILURE_SECONDS = 120.0
 LONGEST_WAIT_SECONDS = 1.0
-"""How long the demo's own writes are repeated while they all fail, and the wait between two."""
+"""The time for which the demo repeats writes that all fail, and the wait between two of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def main() -> int:
     with laptop_cloud() as cloud:
         load_and_deploy(cloud)
         faults = _show(cloud)
-    console.print("All servers are stopped, and nothing of them is left.")
+    console.print("All servers are stopped, and their files are deleted.")
     for fault in faults:
         print(f"The demo has failed: {fault}", file=sys.stderr)
     return 1 if faults else 0
@@ -286,9 +286,9 @@ def _show_key_index(cloud: Cloud, before: Way) -> Iterator[str]:
     build, verification = built["build"], built["verification"]
     console.print(
         f"Built in {build['seconds']:.1f} s: {build['put']:,} sentinels put, for "
-        f"{build['write_units']:,.0f} WRU. Meanwhile {counts['came']:,} routes came and "
-        f"{counts['went']:,} went;\nthe keeper has worked {bridge.counts['delivered']:,} records "
-        f"of the stream. Its verification, meanwhile: missing {verification['missing']}, "
+        f"{build['write_units']:,.0f} WRU. During the build {counts['came']:,} routes came and "
+        f"{counts['went']:,} went;\nthe keeper has processed {bridge.counts['delivered']:,} "
+        f"records of the stream. The verification: missing {verification['missing']}, "
         f"surplus {verification['surplus']}, for {verification['read_units']:,.1f} RRU."
     )
     read = _keyhop_run(cloud, BY_ROUTE, "by-index")
@@ -340,9 +340,9 @@ def _run(cloud: Cloud, words: list[str], folder: Path = ROOT, output: Any = None
 
 
 def _build(cloud: Cloud) -> dict[str, Any]:
-    """The output of BuildKeyIndex; raises Failed."""
+    """Run BuildKeyIndex, and return its output; raise Failed."""
     deployment = _deployment(cloud)
-    with console.status("BuildKeyIndex is at work ..."):
+    with console.status("BuildKeyIndex is running ..."):
         ended = deployment.follow(deployment.start(BUILD, machine="BuildKeyIndex"))
     if not ended.has_succeeded:
         raise Failed(f"{ended.status}: {ended.error}: {ended.cause}")

@@ -21,7 +21,7 @@ LAMBDA_RUNTIME: Mends = [
         '"error": str(e), "error_type": type(e).__name__, '
         '"stack": traceback.format_tb(e.__traceback__), "trace": traceback.format_exc()}',
     ),
-    # As AWS calls a process that ended by itself, or was killed.
+    # The error that AWS reports for a process that exited or was killed.
     (
         '{"status": "error", "error": "Worker process died"}',
         '{"status": "error", "error": "RequestId: " + request_id + " Error: Runtime exited", '
@@ -244,11 +244,11 @@ MENDED: dict[str, Mends] = {
 
 
 def mended(name: str, source: str, mends: Mends) -> str:
-    """`source` with all mends made; exits with a sentence if one does not fit."""
+    """Return `source` with all mends applied; exit with a sentence if one does not fit."""
     for old, new in mends:
         if source.count(old) != 1:
             raise SystemExit(
-                f"{name} is not as in ministack {VERSION}: local/emulator.py has to be adapted "
+                f"{name} is not as in ministack {VERSION}: local/emulator.py must be adapted "
                 f"to it. It lacks: {old.strip().splitlines()[0].strip()}"
             )
         source = source.replace(old, new)
@@ -270,7 +270,7 @@ def load(name: str, mends: Mends) -> ModuleType:
 
 
 def main() -> None:
-    """Mend, then serve until told to stop."""
+    """Patch the emulator, and serve until the process is stopped."""
     for name, mends in MENDED.items():
         load(name, mends)
     from ministack.app import main as serve

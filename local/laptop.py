@@ -24,7 +24,7 @@ from testing.servers import dynamodb_local, local_client
 ITEMS = 40_000
 TABLES = [{"table": table, "keyIndex": True} for table in (BY_ROUTE, BY_AIRCRAFT)]
 PAIRS = [{"source": BY_AIRCRAFT, "destination": "FlightsOfRoute"}]
-"""Of `make laptop`, to try a re-key by hand."""
+"""The pairs of `make laptop`, to try a re-key by hand."""
 
 
 def only_the_data() -> int:
@@ -81,14 +81,14 @@ In another terminal:
 .venv/bin/keyhop runs show first
 .venv/bin/keyhop keys {BY_ROUTE} --endpoint-url {cloud.dynamodb}
 
-A key index, kept by the deployed function (keyhop runs list and show tell of these too):
+A key index, kept by the deployed function (keyhop runs list and show work for these too):
 
 {start} {build} --input {job_input}
 {start} {verify} --input {job_input}
 {start} {remove} --input {job_input}
 .venv/bin/keyhop index status {BY_ROUTE} --endpoint-url {cloud.dynamodb}
 
-The flights by aircraft under another key (`keyhop help rekey` tells of all the steps):
+The flights by aircraft under another key (`keyhop help rekey` describes all steps):
 
 .venv/bin/keyhop rekey plan {pair} {template} --partition-key route --sort-key leaves
 .venv/bin/keyhop rekey create {pair} {template} --partition-key route --sort-key leaves
@@ -98,17 +98,18 @@ The flights by aircraft under another key (`keyhop help rekey` tells of all the 
 .venv/bin/keyhop rekey rollback {pair} --follow
 .venv/bin/keyhop rekey cancel {pair}
 
-kill -USR1 {os.getpid()} halts the stream, so that the keeper hears nothing; again lets it go on.
+kill -USR1 {os.getpid()} halts the stream, so that the keeper gets no records; once more
+lets it continue.
 Ctrl-C ends the laptop cloud, and all that is in it."""
 
 
 def load_and_deploy(cloud: Cloud, **context: str) -> None:
-    """The flights into DynamoDB Local, and the stack into ministack, both at the same time."""
+    """Load the flights into DynamoDB Local while the stack is deployed into ministack."""
     console.print(f"DynamoDB Local is up at {cloud.dynamodb}, ministack at {cloud.url}.")
     settings = " ".join(
         f"-c '{name}={value}'" for name, value in ({"tables": json.dumps(TABLES)} | context).items()
     )
-    console.print(f"$ cdk deploy {settings}   (meanwhile, its data is loaded)", markup=False)
+    console.print(f"$ cdk deploy {settings}   (its data is loaded at the same time)", markup=False)
     began = time.monotonic()
     with cloud.deploying(TABLES, **context) as deployment:
         load_flights(cloud.dynamodb)

@@ -50,14 +50,14 @@ ROUTES = ("JFK-LAX", "LGA-ORD", "EWR-SFO")
 
 
 def main() -> int:
-    """There and back; returns an exit status."""
+    """Re-key a table and roll that back; return an exit status."""
     console.print(f"This takes {DURATION}, in {STEPS} steps.")
     laps = Laps()
     with laptop_cloud() as cloud:
         items = list(islice(flights(), ITEMS))
         with cloud.deploying([BY_AIRCRAFT], rekey=json.dumps(PAIRS)) as deployment:
             console.print(f"$ cdk deploy -c 'rekey={json.dumps(PAIRS)}'", markup=False)
-            console.print("Meanwhile, the table as it is, and the new one:")
+            console.print("During the deployment, the source and the destination:")
             create_table(cloud.dynamodb, BY_AIRCRAFT)
             load(local_client(cloud.dynamodb), iter(items), BY_AIRCRAFT)
             console.print(f"Loaded {ITEMS:,} flights into {BY_AIRCRAFT}: tailnum, departure.")
@@ -135,7 +135,7 @@ def _sum_up(traffic: "Traffic", items: int, is_same: bool, leftovers: set[str]) 
         f"failed  {counts['failed']}\n"
         f"tables  {BY_AIRCRAFT} has {items:,} flights, "
         f"{'each as the writers left it' if is_same else 'NOT as the writers left them'}; "
-        f"beside it: {', '.join(sorted(leftovers)) or 'nothing is left'}"
+        f"beside it: {', '.join(sorted(leftovers)) or 'nothing remains'}"
     )
 
 
@@ -145,7 +145,9 @@ def _text(item: Any) -> str:
 
 def _say_wait(traffic: "Traffic") -> None:
     write, read = traffic.take_longest()
-    console.print(f"The slowest write took {write:.1f} s meanwhile, the slowest read {read:.1f} s.")
+    console.print(
+        f"The slowest write of this time took {write:.1f} s, the slowest read {read:.1f} s."
+    )
 
 
 def _keyhop(cloud: Cloud, action: str, *flags: str, may: Sequence[int] = (0,)) -> None:

@@ -31,7 +31,7 @@ QUIET_LOOKS = 2
 
 INVOKE_SECONDS = 900
 WITHOUT_END = -1
-"""Of a mapping's retries. Between two of them the other mappings have their turn."""
+"""The retries of a mapping without a limit. The other mappings have their turn between them."""
 
 Record = dict[str, Any]
 

@@ -36,8 +36,8 @@ MOST_PLACES = 40
 KB of base64, and the names of attributes."""
 
 PLAN_SECONDS = 5
-"""How long a plan is cached. It is replaced only after a `cancel` and a `create`, which attaches
-the worker again."""
+"""The time for which a plan is cached. It is replaced only after a `cancel` and a `create`, which
+attaches the worker again."""
 
 
 @function

@@ -21,7 +21,7 @@ from testing.virtual_time import VirtualClock
         ([], [], None),
         (["a", "c"], ["a", "b", "c", "d"], None),
         (["a", "c"], ["a", "b"], "1 of 2 accesses were missing, 'c'"),
-        (["a"], ["a", "b", "b"], "1 accesses were told twice"),
+        (["a"], ["a", "b", "b"], "1 accesses were listed twice"),
         (["a"], ["b", "a"], "its order was wrong"),
     ],
 )
