@@ -34,10 +34,11 @@ ENDPOINTS = {
 class Network:
     """A VPC for all functions; by default its private subnets.
 
-    streams_endpoint: the address of the VPC's interface endpoint for DynamoDB Streams, as
-    "https://vpce-1a2b.streams.dynamodb.eu-west-1.vpce.amazonaws.com", or PRIVATE_DNS if that
-    endpoint has private DNS. Without it functions use the service's public address, which they
-    cannot reach from isolated subnets.
+    Attributes:
+        streams_endpoint: The address of the VPC's interface endpoint for DynamoDB Streams, such as
+            "https://vpce-1a2b.streams.dynamodb.eu-west-1.vpce.amazonaws.com", or PRIVATE_DNS if
+            that endpoint has private DNS. Without it functions use the service's public address,
+            which they cannot reach from isolated subnets.
     """
 
     vpc: ec2.IVpc

@@ -1,4 +1,4 @@
-"""The traffic of the audit-log example: many write, one reads all the time and checks each read."""
+"""The traffic of the audit-log example: many writers, and a reader that checks each read."""
 
 import random
 import time
@@ -82,13 +82,13 @@ class Traffic:
     stop: Event = field(default_factory=Event)
 
     def warm_up(self) -> None:
-        """One access to each cold file: connections are made, and keys registered."""
+        """Record an access to each cold file, so that connections exist and keys are registered."""
         for path in COLD:
             self.acknowledged[path].append(self.record(self.log, path, "user-00"))
             self.check(path)
 
     def functions(self) -> list[Callable[[], None]]:
-        """The writers, and the reader."""
+        """Return the functions of the writers and of the reader."""
         return [*(lambda n=n: self._write(n) for n in range(self.writers)), self._read_on]
 
     def by_second(self) -> Iterator[Second]:
@@ -169,7 +169,7 @@ def fault(promised: Sequence[str], listed: Sequence[str]) -> str | None:
 def run(
     open_log: Callable[[str], ShardedTable], record: Record, read: Read, seconds: float = 30.0
 ) -> int:
-    """The example on this machine; an exit status: 1 if a read was not whole."""
+    """Run the example on this machine; return an exit status, 1 if a read was incomplete."""
     with (
         dynamodb_local() as url,
         partitions(url, rate=KEY_RATE, tables={TABLE}) as model,
@@ -209,7 +209,7 @@ HEADING = "  time   writes/s  throttled/s  reads checked  shards"
 
 
 def line(second: Second) -> str:
-    """A line of the log."""
+    """Return the line about one second."""
     shards = second.shards
     phase = f" ({shards.before} -> {shards.number} {shards.phase})"
     return (
@@ -219,7 +219,7 @@ def line(second: Second) -> str:
 
 
 def summary(traffic: Traffic, now: float) -> Iterator[str]:
-    """The end: the history, the totals, and whether every read was whole."""
+    """Return the history of shards, the totals, and the result of the checks."""
     yield f"\nShards of {HOT} over time (UTC):"
     for text in history_chart(traffic.shards(), now):
         yield f"  {text}".rstrip()
@@ -237,6 +237,6 @@ def summary(traffic: Traffic, now: float) -> Iterator[str]:
 
 
 def create_tables(database: Database, table: str = TABLE) -> None:
-    """The log, and its shard metadata."""
+    """Create the log and its shard-metadata table."""
     database.create(table, ("path", "S"), ("accessed", "S"))
     database.create(f"{table}-shards", ("path", "S"), None)

@@ -1,7 +1,7 @@
 """A laptop cloud: DynamoDB Local for DynamoDB, ministack for the rest, both on loopback.
 
-The stack is deployed to it by the stock CDK command line. All that it needs to write lies in a
-temporary folder, or in .cache, which is ignored.
+The usual CDK command line deploys the stack to it. All files are in a temporary folder, or in
+.cache, which git ignores.
 """
 
 import json
@@ -55,7 +55,7 @@ EMPTY_APP = {
 
 
 class Failed(Exception):
-    """A deployment, or an execution; the message is for people."""
+    """A deployment or an execution has failed; the message is for the user."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -104,9 +104,14 @@ def _discard_output(files: Sequence[int]) -> None:
 
 @dataclass
 class Cloud:
-    """One laptop cloud. url: of ministack; dynamodb: of DynamoDB Local; folder: for its files.
+    """A laptop cloud.
 
-    database: DynamoDB Local, as the functions see it. project: whose application is deployed.
+    Attributes:
+        url: The address of ministack.
+        dynamodb: The address of DynamoDB Local.
+        folder: The folder for its files.
+        database: The address of DynamoDB Local for the functions.
+        project: The folder of the application to deploy.
     """
 
     url: str
@@ -119,7 +124,7 @@ class Cloud:
     _given_up: Event = field(default_factory=Event)
 
     def client(self, service: str) -> Any:
-        """A client for a service other than DynamoDB."""
+        """Return a client for a service other than DynamoDB."""
         return boto3.client(
             service,
             endpoint_url=self.url,
@@ -140,7 +145,7 @@ class Cloud:
         }
 
     def deploy(self, tables: Sequence[str | Mapping[str, Any]], **context: str) -> dict[str, str]:
-        """`cdk bootstrap` and `cdk deploy`; the stack's outputs. Raises Failed."""
+        """Run `cdk bootstrap` and `cdk deploy`, and return the stack's outputs; raise Failed."""
         if not self.bootstrapped:
             self.bootstrap()
         written = self.folder / "outputs.json"
@@ -162,7 +167,7 @@ class Cloud:
     def deploying(
         self, tables: Sequence[str | Mapping[str, Any]], **context: str
     ) -> Iterator["Future[dict[str, str]]"]:
-        """`deploy` while the block runs; given up if the block fails."""
+        """Run `deploy` while the block runs; stop it if the block fails."""
         with ThreadPoolExecutor(1) as pool:
             try:
                 yield pool.submit(self.deploy, tables, **context)
@@ -171,7 +176,7 @@ class Cloud:
                 raise
 
     def bootstrap(self) -> None:
-        """`cdk bootstrap`, by an app that is there already: it would synthesize ours for it."""
+        """Run `cdk bootstrap` with an empty app, because it would synthesize ours otherwise."""
         app = self.folder / "bootstrap"
         app.mkdir(exist_ok=True)
         (app / "empty.json").write_text('{"Resources": {}}')

@@ -1,7 +1,7 @@
 """`make demo`: the application on this machine, with real data.
 
-The keys of two tables by Keyhop, and by the other ways, and what they cost; an item that is put
-beside each, and taken back; then a key index, built while routes come and go.
+It lists the keys of two tables by Keyhop and by the other ways, and compares their costs. It puts
+an item beside each key, and deletes it again. Then it builds a key index while routes come and go.
 """
 
 import json
@@ -47,7 +47,7 @@ from testing.flights import BY_AIRCRAFT, BY_ROUTE, PARTITION_KEYS
 from testing.servers import ROOT, local_client
 
 SEGMENTS = {BY_ROUTE: 32, BY_AIRCRAFT: 128}
-"""More than a plan would have: DynamoDB Local gets slow with the position inside a segment."""
+"""More segments than a plan has, because DynamoDB Local slows down inside a segment."""
 
 TIMES = 1_000
 """The factor by which the table of the extrapolated totals is larger."""
@@ -68,7 +68,7 @@ LONGEST_WAIT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to the keys of a table. services: dollars for Lambda, Step Functions and S3."""
+    """A way to list keys; `services` are the dollars for Lambda, Step Functions and S3."""
 
     name: str
     keys: int
@@ -84,7 +84,7 @@ class Way:
 
     @property
     def bytes_read(self) -> float:
-        """About, if its pages are large."""
+        """Return the bytes that it has read, approximately, if its pages are large."""
         return self.units / UNITS_PER_BLOCK * BLOCK_BYTES
 
     @property
@@ -93,7 +93,7 @@ class Way:
 
 
 def main() -> int:
-    """Deploy, run, compare; returns an exit status."""
+    """Deploy the application, run and compare the ways, and return an exit status."""
     with laptop_cloud() as cloud:
         load_and_deploy(cloud)
         faults = _show(cloud)
@@ -124,7 +124,7 @@ def faults_of_ways(ways: Sequence[Way]) -> Iterator[str]:
 
 
 def _show_keys(cloud: Cloud, table: str) -> list[Way]:
-    """Run it, deployed, then the ways from one machine; returns them in this order."""
+    """Run the deployed application, and the ways from one machine; return them in this order."""
     partition_key = PARTITION_KEYS[table]
     run = f"every-{partition_key}"
     result = _keyhop_run(cloud, table, run, "--segments", str(SEGMENTS[table]))
@@ -143,7 +143,7 @@ def _show_keys(cloud: Cloud, table: str) -> list[Way]:
 
 
 def _from_one_machine(url: str, table: str) -> Iterator[Way]:
-    """Reads alone cost, then; the full scan is the last."""
+    """Yield the ways from one machine, which cost only reads; the full scan is the last one."""
     segments = SEGMENTS[table]
     with tempfile.TemporaryDirectory(prefix="keyhop-") as folder:
         database = Database("dynamodb_local", url)
@@ -156,7 +156,7 @@ def _from_one_machine(url: str, table: str) -> Iterator[Way]:
 
 
 def _say_what_to_choose(deployed: Way, hopped: Way, *other_ways: Way) -> None:
-    """Totals at a size at which a deployment is of use, and one line on which to choose."""
+    """Print the totals at a size at which a deployment is useful, and which way to choose."""
     run_cost, scan = larger(TIMES, hopped, other_ways[-1])
     console.print(
         f"\nAll ways were run just now; prices {ON_DEMAND}.\n"
@@ -191,12 +191,12 @@ def table_of(ways: Iterable[Way]) -> Table:
 
 
 def dollars(amount: float) -> str:
-    """Small amounts to the millionth, others to the cent."""
+    """Format small amounts to the millionth, and others to the cent."""
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:.6f}"
 
 
 def larger(times: int, hopped: Way, scanned: Way) -> Iterator[Way]:
-    """Both ways, deployed, for so many times the keys of the same shape: as a plan reckons them."""
+    """Return both ways in a deployment for `times` as many keys of the same shape, as planned."""
     keys = hopped.keys * times
     forecast = Forecast(hopped.units / hopped.keys, hopped.requests / hopped.keys)
     size = scanned.bytes_read * times
@@ -275,7 +275,7 @@ def _outcomes_of(run: Path) -> Iterator[str]:
 def _show_key_index(cloud: Cloud, before: Way) -> Iterator[str]:
     """Build it while routes come and go, verify and read it; yield a sentence for each fault.
 
-    before: the run of the same table by hops.
+    `before` is the run of the same table by hops.
     """
     bridge = bridge_for(cloud)
     console.print(f"\nStarting BuildKeyIndex with {json.dumps(BUILD)},", markup=False)
@@ -323,7 +323,7 @@ def faults_of_index(
 
 
 def _keyhop_run(cloud: Cloud, table: str, name: str, *flags: str) -> dict[str, Any]:
-    """Run `keyhop keys TABLE --remote`, as a user would; the run's result. Raises Failed."""
+    """Run `keyhop keys TABLE --remote` as a user would, and return the result; raise Failed."""
     for words in (
         ["keys", table, "--remote", "--name", name, *flags],
         ["runs", "show", name, "--follow"],
@@ -334,7 +334,7 @@ def _keyhop_run(cloud: Cloud, table: str, name: str, *flags: str) -> dict[str, A
 
 
 def _run(cloud: Cloud, words: list[str], folder: Path = ROOT, output: Any = None) -> None:
-    """Run `keyhop` in a folder, as a user would. Raises Failed."""
+    """Run `keyhop` in a folder as a user would; raise Failed."""
     if status := cloud.keyhop(words, folder, output):
         raise Failed(f"keyhop {words[0]} has ended with status {status}.")
 

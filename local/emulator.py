@@ -1,8 +1,8 @@
-"""ministack as it must be for this project: `python -m local.emulator`, settings by environment.
+"""ministack with patches for this project: `python -m local.emulator`, set by the environment.
 
-ministack serves CloudFormation, Lambda, Step Functions and S3 on a laptop. In a few places it does
-otherwise than AWS, and this project depends on them, so their source is mended while it is loaded.
-Each mend asserts that the text it replaces is there: a new version fails at once, by name.
+ministack serves CloudFormation, Lambda, Step Functions and S3 on a laptop. In a few places that
+this project needs it differs from AWS, so its source is patched while it is loaded. Each patch
+fails with the name of the module if the text that it replaces is missing, as in a new version.
 """
 
 import importlib.util
@@ -256,7 +256,7 @@ def mended(name: str, source: str, mends: Mends) -> str:
 
 
 def load(name: str, mends: Mends) -> ModuleType:
-    """Import a module with its source mended."""
+    """Import a module with its patches applied to its source."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise SystemExit("ministack is not set up: run make setup.")

@@ -1,9 +1,9 @@
 """Fetch DynamoDB Local into the ignored folder .cache/dynamodb-local.
 
-AWS publishes it inside the npm package amplify-dynamodb-simulator. Only that package's emulator is
-kept, after its integrity was checked. Licence: Amazon DynamoDB Local License Agreement, for
-development use, not to be redistributed; the text is beside the unpacked files. Plain Python: it
-runs before anything is installed.
+AWS publishes it inside the npm package amplify-dynamodb-simulator. This program checks the
+integrity of the package, and keeps its emulator only. The licence, the Amazon DynamoDB Local
+License Agreement, allows development use and no redistribution; its text is beside the unpacked
+files. The program needs only Python, because it runs before any package is installed.
 """
 
 import base64
@@ -20,7 +20,7 @@ HOME = Path(__file__).resolve().parent.parent / ".cache" / "dynamodb-local"
 
 
 def main() -> None:
-    """Fetch, check, unpack; leaves nothing half done."""
+    """Fetch, check and unpack the emulator; leave nothing if a step fails."""
     HOME.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOME.parent) as scratch:
         packed = subprocess.run(

@@ -28,7 +28,7 @@ PAIRS = [{"source": BY_AIRCRAFT, "destination": "FlightsOfRoute"}]
 
 
 def only_the_data() -> int:
-    """DynamoDB Local with the flights, until Ctrl-C."""
+    """Run DynamoDB Local with the flights until Ctrl-C."""
     with dynamodb_local() as url:
         console.print(f"DynamoDB Local is up at {url}.")
         load_flights(url)

@@ -1,8 +1,8 @@
 """`make rekey-demo`: a live table under another primary key, and back.
 
-The flights of New York City lie under their aircraft. They are re-keyed to their routes while four
-threads read and write them through a router, cut over, and rolled back; every read is checked. Each
-thread has separate flights, so it knows what a strongly consistent read must return.
+The flights of New York City are in a table by aircraft. While four threads read and write them
+through a router, the demo re-keys them by route, cuts over and rolls back, and checks every read.
+Each thread has separate flights, so it knows the right result of a strongly consistent read.
 """
 
 import json
@@ -32,7 +32,7 @@ ITEMS = 4_000
 TEMPLATE = "examples/rekey/flights-by-route.yaml"
 KEYS = ("--template", TEMPLATE, "--partition-key", "route", "--sort-key", "leaves")
 LEASE_SECONDS = 10
-"""A cutover begins so long before writes wait, and so does a rollback."""
+"""The time from the beginning of a cutover, or of a rollback, until writes wait."""
 
 FOUND = 3
 """The exit status of a verification that has found differences."""
@@ -85,7 +85,7 @@ class Laps:
         console.print(f"\n== {done}, {self._so_far():.0f} s of {DURATION} ==")
 
     def table(self) -> str:
-        """All of them, and their sum."""
+        """Return a table of all steps and the sum of their durations."""
         rows = [*self.rows, ("in all", self._so_far(), "")]
         width = max(len(what) for what, _, _ in rows)
         return "\n".join(f"{w.ljust(width)} {s:4.0f} s  {why}".rstrip() for w, s, why in rows)
@@ -195,14 +195,14 @@ class Traffic:
             worker.result()
 
     def take_longest(self) -> tuple[float, float]:
-        """Seconds that the slowest write took since the last look, and the slowest read."""
+        """Return the seconds of the slowest write and the slowest read since the last call."""
         with self._lock:
             longest, self.longest = self.longest, (0.0, 0.0)
         return longest
 
     @property
     def is_right(self) -> bool:
-        """Whether every read was right, and nothing failed."""
+        """Return whether every read was right and no request has failed."""
         return not self.counts["wrong"] and not self.counts["failed"]
 
     def _work(self, number: int, over: Event) -> None:
@@ -300,13 +300,13 @@ def new_key(flight: Item) -> Item:
 
 
 def by_route(flight: Item) -> Item:
-    """A flight as the application writes it after the cutover."""
+    """Return a flight in the form in which the application writes it after the cutover."""
     rest = {name: value for name, value in flight.items() if name not in old_key(flight)}
     return {**rest, **new_key(flight)}
 
 
 def by_aircraft(item: Item) -> Item:
-    """The inverse of `by_route`."""
+    """Return a flight in the form before the cutover; the inverse of `by_route`."""
     departure, _, tailnum = item["leaves"]["S"].rpartition("#")
     rest = {name: value for name, value in item.items() if name != "leaves"}
     return {**rest, "departure": {"S": departure}, "tailnum": {"S": tailnum}}

@@ -1,8 +1,8 @@
-"""`make report-demo`: real data under three keys, and what a report says of each.
+"""`make report-demo`: reports on the same real data under three keys.
 
-The flights of New York City by aircraft, by route and by date, in DynamoDB Local. Most are loaded;
-then, for a minute, more of them come in as if they were today's: under the date that is one key.
-The reports' pages show it. They are left in out/report.
+The flights of New York City are in DynamoDB Local by aircraft, by route and by date. Most are
+loaded first. Then more of them arrive for a minute with the date of today, which is a single key in
+the table by date. The pages of the reports show that, and remain in out/report.
 """
 
 import json
@@ -21,7 +21,7 @@ from testing.servers import ROOT, child, dynamodb_local
 ITEMS = 12_000
 TODAYS = 3_000
 SECONDS = 60.0
-"""Over which today's flights come in: a column of the key map is a minute."""
+"""The time in which the flights of today arrive: a column of the key map is a minute."""
 
 BY_DATE = "FlightsByDate"
 KEYS = {
@@ -44,7 +44,7 @@ PAGES = ROOT / "out" / "report"
 
 
 def main() -> int:
-    """Load, and report; returns an exit status."""
+    """Load the data, make the reports, and return an exit status."""
     began = time.monotonic()
     with dynamodb_local() as url:
         database = Database("dynamodb_local", url)
@@ -82,7 +82,7 @@ def dated(items: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def report(url: str, table: str) -> int:
-    """Run `keyhop report`, as a user would; its exit status."""
+    """Run `keyhop report` as a user would, and return its exit status."""
     words = ["report", table, "--stream", "15m", "--show-keys", "full", "-o", f"out/report/{table}"]
     console.print(f"\n$ keyhop {' '.join(words)}", markup=False)
     command = [sys.executable, "-m", "keyhop", *words, "--quiet", "--endpoint-url", url]

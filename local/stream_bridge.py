@@ -1,9 +1,9 @@
-"""Carries the stream records of DynamoDB Local to the deployed functions, as their mappings say.
+"""A bridge that delivers the stream records of DynamoDB Local to functions by their mappings.
 
-AWS does that inside Lambda; ministack cannot, because the database is another one. There is one
-lane: one batch of one shard at a time. Of a mapping's settings the bridge obeys BatchSize, a filter
-on eventName, ReportBatchItemFailures, MaximumRetryAttempts and the on-failure queue. How far a
-mapping is, only the bridge knows: another bridge begins at the first record.
+On AWS, Lambda does that. ministack cannot, because it is not the database. The bridge delivers one
+batch of one shard at a time. It obeys these settings of a mapping: BatchSize, a filter on
+eventName, ReportBatchItemFailures, MaximumRetryAttempts and the on-failure queue. Only the bridge
+knows the position of a mapping, so another bridge begins at the first record.
 """
 
 import json
@@ -38,11 +38,14 @@ Record = dict[str, Any]
 
 @dataclass
 class StreamBridge:
-    """functions, streams, queues: boto3's clients for lambda, dynamodbstreams and sqs.
+    """The bridge between the streams and the functions of one cloud.
 
-    disturb: gets the records of each page and returns those to deliver: a test repeats some, or
-    changes their order. counts: records that were read, delivered and given_up, attempts that
-    failed.
+    Attributes:
+        functions, streams, queues: boto3's clients for lambda, dynamodbstreams and sqs.
+        disturb: Gets the records of each page and returns those to deliver. A test repeats some of
+            them, or changes their order.
+        counts: The numbers of records that were read, delivered and given_up, and of attempts that
+            failed.
     """
 
     functions: Any
@@ -59,7 +62,7 @@ class StreamBridge:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Deliver from a thread until the block ends; then raises what the thread has raised."""
+        """Deliver from a thread until the block ends; then raise the error of the thread."""
 
         def run(over: Event) -> None:
             while not over.wait(IDLE_SECONDS):
@@ -69,7 +72,7 @@ class StreamBridge:
             yield
 
     def deliver_all(self, seconds: float) -> None:
-        """Deliver all records, and those that the functions write by that; raises TimeoutError."""
+        """Deliver all records, including those that the functions cause; raise TimeoutError."""
         deadline = time.monotonic() + seconds
         quiet = 0
         while quiet < QUIET_LOOKS:
@@ -78,7 +81,7 @@ class StreamBridge:
             quiet = 0 if self.look() else quiet + 1
 
     def look(self) -> int:
-        """Deliver a page of each mapping's stream; returns how many records were read."""
+        """Deliver a page of each mapping's stream; return how many records were read."""
         pages = self.functions.get_paginator("list_event_source_mappings").paginate()
         mappings = [mapping for page in pages for mapping in page["EventSourceMappings"]]
         return sum(
@@ -109,7 +112,7 @@ class StreamBridge:
     def _batches(
         self, mapping: Mapping[str, Any], shard: str, patterns: list[Mapping[str, Any]]
     ) -> list[list[Record]] | None:
-        """The next page of a shard; None if there is none."""
+        """Return the next page of a shard; None if there is none."""
         page = self._page(mapping, shard)
         if not page:
             return None
@@ -126,7 +129,7 @@ class StreamBridge:
         return [waiting[at : at + size] for at in range(0, len(waiting), size)]
 
     def _shards(self, stream: str) -> list[str]:
-        """Parents before children: an id begins with the time; none if the table is gone."""
+        """Return the shards, parents first, by the time in an id; none if the table is gone."""
         try:
             described = self.streams.describe_stream(StreamArn=stream)["StreamDescription"]
         except self.streams.exceptions.ResourceNotFoundException:
@@ -144,7 +147,7 @@ class StreamBridge:
         return list(page["Records"])
 
     def _deliver(self, mapping: Mapping[str, Any], shard: str, records: list[Record]) -> bool:
-        """Whether the batch is done, or given up; if not, it is to come again, as it was."""
+        """Return whether the batch is done or given up; otherwise it must be delivered again."""
         failures, retries = 0, mapping["MaximumRetryAttempts"]
         while records and (failures <= retries or retries == WITHOUT_END):
             if retries == WITHOUT_END and failures:
@@ -249,7 +252,7 @@ def _iso(moment: float) -> str:
 def bridge_for(
     cloud: Cloud, disturb: Callable[[list[Record]], list[Record]] = list
 ) -> StreamBridge:
-    """The bridge of a laptop cloud."""
+    """Return the bridge of a laptop cloud."""
     # Whether to try again, the mapping decides.
     patient = Config(read_timeout=INVOKE_SECONDS, retries={"total_max_attempts": 1})
     functions = boto3.client(

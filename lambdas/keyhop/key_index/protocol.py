@@ -80,7 +80,7 @@ def first_call(only_inserts: bool) -> Call:
 
 
 def after_read(place: Place, items: bool) -> Call | None:
-    """Return the call after the place was read; None: done. items: a look has seen items."""
+    """Return the call after the place was read, or None; `items`: whether a look has seen items."""
     if place is Place.OCCUPIED:
         return Call.WITHDRAW
     if place is Place.SENTINEL:
@@ -89,12 +89,12 @@ def after_read(place: Place, items: bool) -> Call | None:
 
 
 def after_put(place: Place) -> Call | None:
-    """Return the call after a put that found `place`, or made it the sentinel's; None: done."""
+    """Return the call after a put that found this content, or None if the collection is done."""
     return Call.WITHDRAW if place is Place.OCCUPIED else None
 
 
 def after_look(items: bool, sentinel: bool | None) -> Call | None:
-    """Return the call after a look (`shown_by`); None: done. A put or a delete is the last call."""
+    """Return the call after a look (`shown_by`), or None. A put or a delete is the last call."""
     if items and sentinel is None:
         return Call.READ
     if items and not sentinel:

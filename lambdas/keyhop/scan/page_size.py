@@ -207,10 +207,12 @@ class Ledger:
         self.under_way[bet.level] -= 1
 
     def settle(self, bet: Bet, runs: Sequence[int], blocks: int, is_last: bool = True) -> None:
-        """Book a page that `bet` allowed.
+        """Learn from a page that `bet` allowed.
 
-        runs: its items, as lengths of runs of equal partition key; empty if it held no item.
-        blocks: what it cost. is_last: whether the segment ended, if they are fewer than allowed.
+        Args:
+            runs: The lengths of runs of items with equal partition keys; empty without an item.
+            blocks: The cost of the page.
+            is_last: Whether the segment ended, if there are fewer items than allowed.
         """
         self.pages += 1
         self.abandon(bet)
