@@ -17,7 +17,7 @@ BY_LAMBDA = (
     "Lambda itself invokes it with the records of a stream, and sends what fails again and again "
     "to the failure queue."
 )
-"""Why such a function has no dead letter target."""
+"""The reason why such a function has no dead letter target."""
 
 
 def failure_queue(scope: Construct) -> sqs.Queue:

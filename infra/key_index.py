@@ -1,7 +1,7 @@
 """Key indexes: the keeper on the tables' streams, and the state machines that build and check.
 
-Streams, indexes and the keeper's mappings are made by BuildKeyIndex and not by the stack: a table
-belongs to somebody else, and the ARN of its stream changes. guard.py protects them when a stack is
+BuildKeyIndex makes streams, indexes and the keeper's mappings, and not the stack: a table does not
+belong to the stack, and the ARN of its stream changes. guard.py protects them when a stack is
 changed or destroyed.
 """
 

@@ -1,8 +1,8 @@
 """Re-keying: the functions that keep the two tables of a pair equal, copy, compare and cut over.
 
 The destination, the side table and the event source mappings are created by `keyhop rekey` and not
-by the stack: they follow the source, which belongs to somebody else. guard.py protects them when
-the stack is changed or removed.
+by the stack, because the source does not belong to the stack. guard.py protects them when the stack
+is changed or removed.
 
 The dashboard shows the lag, the differences, what blocks a cutover, and how long writes wait. The
 metrics of a pair have the destination's name (handlers/telemetry.report_rekey).

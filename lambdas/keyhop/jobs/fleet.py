@@ -429,7 +429,7 @@ def _wishes(request: Request, method: Method, source: Source) -> Wishes:
 
 
 def _dollars_of_rows(task: Task, reader: PageReader, rows: int) -> float:
-    """Return the expected price of acting on so many rows of a list."""
+    """Return the expected price of acting on this number of rows of a list."""
     writes, reads = task.units_per_key(reader.source)
     return reader.connection.prices.dollars(rows * reads, rows * writes)
 

@@ -87,10 +87,8 @@ ASSUMED_RATE = 12_000.0
 """The read units a second of a new on-demand table. A fleet is not made larger for more."""
 
 SEGMENTS_PER_GROUP = 32
-"""The segments that a worker reads at once.
-
-With so many, Step Functions' share of the price is a few percent.
-"""
+"""The segments that a worker reads at once, so that Step Functions' share of the price is a few
+percent."""
 
 CHECKED_BYTES = 256e6
 CHECKED_SECONDS = 30.0

@@ -211,7 +211,7 @@ class GroupProcesses:
             self.idle()
 
     def _rate(self, processes: int) -> float | None:
-        """Return the share of the rate that each of so many processes gets."""
+        """Return the share of the rate for each of this number of processes."""
         if self._max_rate is None:
             return None
         return self._max_rate / max(1, min(processes, self.at_once))

@@ -184,7 +184,7 @@ class Task(ABC):
         return
 
     def allow_writes(self, units: float | None) -> None:
-        """Let this process spend so many more write units; None for any number."""
+        """Let this process spend this number of write units from now on; None for no limit."""
         return
 
     def finish(self, ended: Ended) -> Summary | None:

@@ -4,7 +4,7 @@ In a slice, threads read the segments of the group until the time of the slice i
 of threads follows what pays (scan/in_flight.py): a thread too many puts its segment back. The
 threads share one source of pages and one output. One step under one lock does all the bookkeeping
 of a page: it hands out the keys and moves the segment forward. So the keys that were handed out and
-the checkpoint agree whenever the threads have ended, whatever made them end.
+the checkpoint agree whenever the threads have ended, for whatever reason.
 """
 
 import hashlib
@@ -404,7 +404,7 @@ class GroupWorker:
         return position
 
     def _settle(self, keys: int, ended: int) -> None:
-        """End a slice, after which the group has so many keys and finished segments."""
+        """End a slice, and set the numbers of keys and finished segments of the group."""
         self._slice, self._keys, self._ended = None, keys, ended
 
     def _book(self) -> None:

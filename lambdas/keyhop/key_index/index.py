@@ -246,7 +246,7 @@ def _addition(table: Table, throughput: Mapping[str, int] | None) -> dict[str, A
 
 
 def is_anothers(table: Table) -> bool:
-    """Return whether an index of somebody else has the name of the key index."""
+    """Return whether an index that is not Keyhop's has the name of the key index."""
     return table.index(INDEX) is not None and not has_key_index(table.description)
 
 

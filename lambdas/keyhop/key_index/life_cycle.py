@@ -127,7 +127,7 @@ class LifeCycle:
         try:
             following = self._steps[action, step](state)
         except CannotStart:
-            if is_first:  # nothing was done that somebody would have to see to its end
+            if is_first:  # nothing was done that must be finished
                 self._note(lease=None)
             raise
         if following["next"] == "end":
@@ -405,7 +405,7 @@ class LifeCycle:
 
     @property
     def _grace_seconds(self) -> float:
-        """Return how long a walk waits for the keeper: not at all if nobody keeps the index."""
+        """Return how long a walk waits for the keeper; 0 if there is no keeper."""
         return self.order.grace_seconds if self.keeper.mappings(self.table) else 0.0
 
     def _wait(self, says: str) -> dict[str, Any]:

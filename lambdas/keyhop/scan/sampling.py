@@ -152,11 +152,11 @@ class Survey:
         segments = min(MOST_SEGMENTS, max(1, round(keys / KEYS_PER_SAMPLE)))
         chosen = iter(self._chance.sample(range(segments), min(segments, MOST_SAMPLES)))
         samples: list[SegmentSample] = []
-        dearest = KEYS_PER_SAMPLE * (UNITS_PER_BLOCK + self._allowance.surprise)
+        highest_cost = KEYS_PER_SAMPLE * (UNITS_PER_BLOCK + self._allowance.surprise)
         running: set[Future[SegmentSample | None]] = set()
         with ThreadPoolExecutor(THREADS) as pool:
             while True:
-                while len(running) < THREADS and self._left() >= dearest * (len(running) + 1):
+                while len(running) < THREADS and self._left() >= highest_cost * (len(running) + 1):
                     segment = next(chosen, None)
                     if segment is None:
                         break
@@ -168,7 +168,7 @@ class Survey:
                     sample = future.result()
                     if sample is not None and sample.whole:
                         samples.append(sample)
-                        dearest = max(dearest, 1.5 * sample.units)
+                        highest_cost = max(highest_cost, 1.5 * sample.units)
                     elif sample is not None:
                         self.unfinished.append(sample)
 

@@ -1,9 +1,9 @@
 """Event source mappings: how a function comes to follow the stream of a table.
 
-They are made when an index is built or a re-key begins, and not by the stack: only then is it
-certain that the table has a stream, whose ARN changes whenever somebody turns the stream off and
-on. So nobody types an ARN or deploys twice, and a verification repairs a mapping that points to a
-former stream.
+The stack does not make them. They are made when an index is built or a re-key begins, because only
+then the table certainly has a stream, whose ARN changes whenever the stream is turned off and on.
+So no user has to enter an ARN or to deploy twice, and a verification replaces a mapping to a former
+stream.
 """
 
 import itertools
