@@ -542,7 +542,6 @@ class RequestShape:
     units: float
     consistent: int
     one_item_transactions: int = 0
-    unprocessed: int = 0
     metered: int = 0
 
 

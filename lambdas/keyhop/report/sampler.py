@@ -48,7 +48,6 @@ COUNTS = (
     "metered",
     "consistent",
     "one_item_transactions",
-    "unprocessed",
 )
 
 _WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
@@ -436,15 +435,12 @@ def _figures(shape: Shape, response: Mapping[str, Any]) -> dict[str, float]:
     for consumed in [capacity] if isinstance(capacity, Mapping) else capacity or ():
         if _table_name(consumed.get("TableName", shape.table)) == shape.table:
             units, metered = units + consumed.get("CapacityUnits", 0.0), True
-    rest = (response.get("UnprocessedItems") or {}).get(shape.table, ())
-    keys = (response.get("UnprocessedKeys") or {}).get(shape.table, {}).get("Keys", ())
     scanned = response.get("ScannedCount", count)
     return {
         "count": count,
         "scanned": scanned,
         "units": units,
         "metered": metered,
-        "unprocessed": len(rest) + len(keys),
     }
 
 
