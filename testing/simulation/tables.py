@@ -9,10 +9,10 @@ import hashlib
 import time
 from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, MutableSequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
-from keyhop.dynamodb.values import MOST_ITEM_BYTES, size_of
+from keyhop.dynamodb.values import MOST_ITEM_BYTES, size_of, value_bytes
 
 from testing.simulation.values import Invalid, Item, Value, order_of, stored_item
 
@@ -106,7 +106,7 @@ class View:
         if not value[type_]:
             raise Invalid(f"The value of a key attribute must not be empty. Key: {name}")
         most = 2_048 if name in self.hashes else 1_024
-        if type_ != "N" and size_of({"": value}) > most:
+        if type_ != "N" and value_bytes(value) > most:
             raise Invalid(f"The value of a key attribute has more than {most} bytes. Key: {name}")
 
 
@@ -147,12 +147,13 @@ class Table:
             [] for _ in range(shards)
         ]
         self.reported: tuple[int, int] | None = None
+        self._size: int | None = None  # in bytes; None: not known since the last change
 
     @property
     def keys(self) -> tuple[str, ...]:
         return self.base.names
 
-    @property
+    @cached_property
     def all_keys(self) -> frozenset[str]:
         """The key attributes of the table and of its indexes."""
         return frozenset(self.keys).union(*(index.schema for index in self.indexes.values()))
@@ -183,6 +184,7 @@ class Table:
 
     def store(self, key: Item, new: dict[str, Value] | None) -> None:
         """Store an item that was checked, or delete the one with this key (None)."""
+        self._size = None
         old = self.base.at(key)
         if self.shards and old != new:
             shard = self.base.place(key)[0] % len(self.shards)
@@ -192,7 +194,9 @@ class Table:
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return what DescribeTable says."""
-        count, size = self.reported or (len(self.base.items), sum(map(size_of, self.items)))
+        if self._size is None:
+            self._size = sum(map(size_of, self.items))
+        count, size = self.reported or (len(self.base.items), self._size)
         description = {
             "TableName": name,
             "TableStatus": "ACTIVE",
