@@ -14,15 +14,13 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import SampleFacts
 
+from bench.report_statistics import FIGURES, REPORT, lines
+from bench.report_statistics import SAMPLED as JSON
 from testing.clustered import LEVELS, TABLES, ClusteredTable, lengths_of, sampled
-
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-JSON = DOCS / "report-intervals.json"
 
 
 def estimates(facts: SampleFacts, table: ClusteredTable) -> Iterator[tuple[str, Estimate, float]]:
@@ -86,6 +84,9 @@ def main() -> None:
             print(f"{table:20} {statistic:28} {entry['held']:4} of {entry['given']:4} {share:7.1%}")
     if options.write:
         JSON.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        if FIGURES.exists():
+            measured_before = json.loads(FIGURES.read_bytes())
+            REPORT.write_text("\n".join(lines(measured_before)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

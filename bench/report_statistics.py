@@ -6,7 +6,7 @@ and docs/internals/report-statistics.md. Seeds are fixed: the figures are the sa
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.markdown import markdown
@@ -16,6 +16,7 @@ from testing.report_densities import DENSITIES, ratios
 from testing.report_population import MAKERS
 
 FIGURES = DOCS / "report-statistics.json"
+SAMPLED = DOCS / "report-intervals.json"
 REPORT = DOCS / "internals" / "report-statistics.md"
 
 RUNS = {300: 200, 3_000: 200, 30_000: 10}
@@ -151,6 +152,34 @@ LIMITS = """## Where a figure of the table does not hold, or is silence
 """
 
 
+def of_the_sampler(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the section on the real sampler, whose intervals bench/report_intervals.py counts.
+
+    Args:
+        figures: By read units, table and statistic, how many intervals were given and held.
+    """
+    yield from ("", "## Intervals of the real sampler", "")
+    yield (
+        "Whole samples, with budget and first look, of tables in memory (`testing/clustered.py`): "
+        "10,000 keys and 40 items each on average, of which those of one key are alike, and those "
+        "of large collections larger. `python -m bench.report_intervals --write` adds runs. Held, "
+        "of those that were given:"
+    )
+    for units, tables in figures.items():
+        names = sorted({name for statistics in tables.values() for name in statistics})
+        yield from ("", f"### {units} read units, by the sampler", "")
+        yield from markdown(
+            ("statistic", *tables, "all"), (_of_statistic(name, tables) for name in names)
+        )
+
+
+def _of_statistic(name: str, tables: Mapping[str, Any]) -> Sequence[str]:
+    pairs = [tables[table].get(name, {"held": 0, "given": 0}) for table in tables]
+    held, given = (sum(pair[each] for pair in pairs) for each in ("held", "given"))
+    cells = (f"{pair['held']} of {pair['given']}" if pair["given"] else "silent" for pair in pairs)
+    return [name, *cells, f"{held / given:.1%}"]
+
+
 def lines(results: dict[str, Any]) -> Iterator[str]:
     """Of the document."""
     yield from INTRODUCTION.splitlines()
@@ -194,6 +223,8 @@ def lines(results: dict[str, Any]) -> Iterator[str]:
             for exponent, (found, held) in results["recall"].items()
         ),
     )
+    if SAMPLED.exists():
+        yield from of_the_sampler(json.loads(SAMPLED.read_text()))
     yield ""
     yield from LIMITS.splitlines()
 
