@@ -30,8 +30,8 @@ from testing.rekey_scenarios import ONE
 
 
 class NoSecondLook(Protocol):
-    def seen(self, work: Work, image: Hashable) -> Work:
-        return super().seen(work, image) if work.first else replace(work, step=None)
+    def look_again_after(self, work: Work, image: Hashable) -> Work:
+        return super().look_again_after(work, image) if work.first else replace(work, step=None)
 
 
 class NoClaims(Protocol):
@@ -64,8 +64,8 @@ class ClaimApart(Protocol):
 class OtherPlaces(Protocol):
     """Writes where the image lies, also if that is none of the record's places."""
 
-    def seen(self, work: Work, image: Hashable) -> Work:
-        then = super().seen(work, image)
+    def look_again_after(self, work: Work, image: Hashable) -> Work:
+        then = super().look_again_after(work, image)
         place = None if image is None else self.place_of(image)
         if then.step is None or place is None or place in then.places:
             return then

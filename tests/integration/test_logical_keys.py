@@ -267,7 +267,7 @@ def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_sam
     assert most_shards(grown, began=4_500.0) == most_shards(grown, began=9_000.0) == 4
     known = KnownShards()
     known.learn([({"S": "/f"}, drained, {})], began=4_500.0)
-    assert [known.most({"S": key}) for key in ("/f", "/g")] == [4, 0]
+    assert [known.shard_count({"S": key}) for key in ("/f", "/g")] == [4, 0]
     options = {"separator": "_", "metadata": metadata_table(strict, table_name, {"/f": drained})}
     began = datetime.fromtimestamp(4_500.0, UTC).isoformat()
     space = KeySpace((KeyAttribute("path", "S"),))

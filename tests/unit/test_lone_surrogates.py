@@ -70,14 +70,14 @@ def test_a_file_of_json_is_refused(value: Any, tmp_path: Path) -> None:
         _json(str(path), "--put")
     with pytest.raises(CannotStart, match=f"cannot be read as JSON: .*{SAYS}"):
         _old(str(path))
-    with pytest.raises(CannotStart, match=f"is no template: .*{SAYS}"):
+    with pytest.raises(CannotStart, match=f"is not a template: .*{SAYS}"):
         read_template(path)
 
 
 def test_a_template_in_yaml_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "template.yaml"
     path.write_text('items: [{"pk": "\\ud800"}]')
-    with pytest.raises(CannotStart, match="is no template"):
+    with pytest.raises(CannotStart, match="is not a template"):
         read_template(path)
 
 

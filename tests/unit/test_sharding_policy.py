@@ -177,7 +177,7 @@ def callers(count: int, cycle: float, capacity: float, seconds: float) -> Recent
         if first:
             began = now
             if recent.demand:
-                recent.demand.asked(caller, now)
+                recent.demand.note_request(caller, now)
         if tokens < 1:
             recent.note(now, throttled=True, first=first)
             recent.demand.callers.setdefault(caller, None)
@@ -217,11 +217,11 @@ def test_of_many_processes_with_a_caller_each_the_pool_tells_how_much_is_wanted(
 
 def test_what_was_told_is_not_told_again() -> None:
     demand = Demand(0.0)
-    demand.asked("a", 0.0)
+    demand.note_request("a", 0.0)
     demand.answered("a", 0.0)
     assert demand.news(1.0) == Sums(1.12, 1.0, 0.0, 0.0), "with the wait that now begins"
     assert demand.news(1.1) is None
-    demand.asked("a", 1.2)
+    demand.note_request("a", 1.2)
     assert demand.news(1.2) is None, "a cycle is told soon, not at once"
     assert demand.news(1.5) == Sums(0.5, 0.0, 1.0, 1.2)
 

@@ -52,7 +52,7 @@ from keyhop.rekey.cutover.change import (
     change_of,
 )
 from keyhop.rekey.cutover.deployed import Deployed, NotDeployed, Redriven
-from keyhop.rekey.life_cycle.create import Creation, Starting, found, taken
+from keyhop.rekey.life_cycle.create import Creation, Starting, find_table, why_taken
 from keyhop.rekey.life_cycle.end import Ending, How, settle_expiry
 from keyhop.rekey.life_cycle.likeness import export_command
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
@@ -271,7 +271,7 @@ class Rekey:
             max_read_rate=max_read_rate,
             full=full,
         )
-        why = taken(self._connection, pair)
+        why = why_taken(self._connection, pair)
         return replace(plan, blocks=[*plan.blocks, why]) if why else plan
 
     def create(
@@ -711,7 +711,7 @@ class Rekey:
         """Return the given keys, those of the new table if it exists, or those of the old one."""
         source = self._table.space
         if not partition_key and not sort_key:
-            table = found(self._connection, self.to)
+            table = find_table(self._connection, self.to)
             if table is not None and sort_key is None:
                 return table.space
         partition = _attribute(partition_key, source) or source.partition[0]

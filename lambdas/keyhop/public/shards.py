@@ -462,7 +462,7 @@ class Shards:
         items = look.items * (last - shards)
         item_units = MOVE_UNITS * max(1, math.ceil(look.size / max(1, look.items) / 1024))
         cost = self._cost(look.size * (last - shards) / BLOCK_BYTES, float(items * item_units))
-        return ShardChange("drain", key, True, last, shards, items, not look.whole, **cost)
+        return ShardChange("drain", key, True, last, shards, items, not look.is_whole, **cost)
 
     def _drained(
         self, table: ShardedTable, key: str | bytes, before: Metadata, shards: int

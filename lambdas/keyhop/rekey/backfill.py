@@ -191,7 +191,7 @@ class BackfillTask(RekeyTask):
         accepted = self._options.get("accept", ())
         if not control.replicating and NO_STREAM not in accepted:
             raise CannotStart(
-                "Nothing replicates yet, so the backfill would miss what is written meanwhile: "
+                "Nothing replicates yet, so the backfill would miss writes that come during it: "
                 "begin with start, which turns that on first (or accept "
                 f"{NO_STREAM}, and let a verification repair what it finds)."
             )

@@ -330,8 +330,8 @@ class RekeyStatus:
 
     @property
     def ending(self) -> Mapping[str, Any]:
-        """Return the end that was begun for good (layout.py); empty if there is none. If nothing
-        replicates although that was not written yet, the process that ends the re-key was killed.
+        """Return the end that cannot be stopped any more (layout.py); empty if there is none. If
+        nothing replicates although it is not recorded yet, the process that makes it was killed.
         """
         if ending := self.figure(ENDING):
             return {**self.figure(END), **ending}
@@ -634,7 +634,7 @@ class RekeyStatus:
         if self.is_copying:
             remedy = "slow the copy down (throttle), or wait"
             if self.pace.reason:
-                remedy = "wait, as the copy does, or is slowed by itself"
+                remedy = "wait: the copy waits, too, or is slowed automatically"
         return Gate("lag", lag < LAG_SECONDS, says, remedy)
 
     def _failures_gate(self) -> Gate:
@@ -801,7 +801,7 @@ class RekeyStatus:
         if self.phase == "ending":
             if self.ending["how"] == "cancel":
                 return f"{source} serves as before; reads and writes of it go on"
-            return f"{destination} serves; reads and writes of it go on. There is no way back"
+            return f"{destination} serves; reads and writes of it go on. No rollback is possible"
         if self.phase == "changing":
             return self._safe_in_change()
         if self.control.turns and self.control.serving == "source" and self.why_not_verified:
@@ -816,7 +816,7 @@ class RekeyStatus:
                 keeps, does = " --keep-new", f"ends the re-key, and keeps {destination}"
             writes = ""
             if self.is_copying and not self.figure(DEPLOYMENT):
-                writes = "; what is written to it now is copied by a verify only"
+                writes = "; only a verify copies the writes that it gets now"
             return (
                 f"{source} serves as before{writes}. Waiting harms nothing; "
                 f"{self.command('cancel' + keeps)} {does}, and leaves {source} as it was"
@@ -944,7 +944,7 @@ class RekeyStatus:
         if self.figure(DEPLOYMENT):
             return self._start, f"{ago}: this continues it"
         return "start", (
-            f"{ago}: this begins again, and leaves alone what is copied. If the copy had an "
+            f"{ago}: this begins again, and keeps all items that are copied. If the copy had an "
             f"output directory, {self.command('start --resume DIR')} continues it"
         )
 

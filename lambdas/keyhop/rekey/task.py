@@ -101,7 +101,7 @@ SIGN_SECONDS = 30.0
 
 
 class SignsOfLife:
-    """Records in the side table that a run was begun, and that its workers are at work.
+    """Records in the side table that a run was begun, and that its workers are running.
 
     The figure `figure` of the side table names the run that was begun last. Any number of threads
     may share an object.
@@ -119,8 +119,8 @@ class SignsOfLife:
         current: Any = side.told(figure)
         is_older = current is not None and current["started"] > plan.started
         if not is_older and (current is None or current["run"] != plan.id):
-            begun = {"run": plan.id, "started": plan.started, "began": self._last, "ended": None}
-            side.tell(figure, begun)
+            record = {"run": plan.id, "started": plan.started, "began": self._last, "ended": None}
+            side.tell(figure, record)
 
     def give(self) -> None:
         """Record a sign of life, unless there was one in the last SIGN_SECONDS."""

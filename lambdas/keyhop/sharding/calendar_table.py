@@ -239,7 +239,7 @@ class CalendarTable:
         store = self._store
         for needed in (partition, name):
             if needed not in item:
-                raise CannotStart(f"The item, or the key, has no {needed}, which tells its place.")
+                raise CannotStart(f"The item, or the key, has no {needed}, which gives its place.")
         calendar = store.get(register=not is_key)
         moment = moment_of(item[name], self._unit)
         exact = moment_of(item[name], self._unit, calendar.at(moment))

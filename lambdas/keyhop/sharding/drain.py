@@ -89,7 +89,7 @@ class Drain:
             raise CannotStart(f"A key has at least 1 shard; {shards} is not possible.")
         record = self._metadata.of(logical, fresh=True)
         if not record.registered:
-            raise CannotStart("There is no shard metadata of this key: it was never written to.")
+            raise CannotStart("This key has no shard metadata: it was never written to.")
         if seen is not None and seen[0] == record.shards.last_updated:
             record = self._metadata.seen_elsewhere(logical, record, seen[1])
         try:
@@ -236,7 +236,7 @@ class Drain:
                     return False  # changed, deleted or moved since it was read
                 raise
             with self._pacing:
-                pace.moved(units)
+                pace.note_moved(units)
             self._requests.usage.count(moves=1)
             return True
 

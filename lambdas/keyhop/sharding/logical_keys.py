@@ -58,7 +58,7 @@ def fold_of(
         """Return the logical key; a key that is not a shard's is returned unchanged."""
         parsed = parse(key[attribute.name])
         if parsed is None or (
-            known_shards is not None and parsed[1] > known_shards.most(parsed[0])
+            known_shards is not None and parsed[1] > known_shards.shard_count(parsed[0])
         ):
             return key
         return {attribute.name: parsed[0]}
@@ -90,7 +90,7 @@ class KnownShards:
         rows = ((_digest(logical), most_shards(shards, began)) for logical, shards, _ in keys)
         self._db.executemany("INSERT OR REPLACE INTO known VALUES (?, ?)", rows)
 
-    def most(self, logical: TypedValue) -> int:
+    def shard_count(self, logical: TypedValue) -> int:
         """Return the maximum shard count that a key can have had; 0 for an unknown key."""
         rows = self._db.execute("SELECT most FROM known WHERE digest = ?", (_digest(logical),))
         row = rows.fetchone()

@@ -139,11 +139,13 @@ def proposals(table: ShardedTable) -> Iterator[KeyShards]:
 
 @dataclass(frozen=True, slots=True)
 class ShardLook:
-    """The first page of a shard, up to 1 MB. size: in bytes. whole: whether it is the only page."""
+    """The first page of a shard, up to 1 MB. `size` is in bytes, and `is_whole` says whether it is
+    the only page.
+    """
 
     items: int
     size: float
-    whole: bool
+    is_whole: bool
 
 
 def look_at_shard(table: ShardedTable, key: TypedValue, shard: int) -> ShardLook:

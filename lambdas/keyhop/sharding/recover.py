@@ -100,7 +100,7 @@ class LostKeys:
         for content, shards, used in self._db.execute("SELECT * FROM lost"):
             type_ = self._names.type
             key = content if type_ == "B" else content.decode()
-            known_count = self._known.most({type_: key})
+            known_count = self._known.shard_count({type_: key})
             is_ours = content.endswith(TOKENS.encode()) or {type_: key} == total_key(type_)
             if shards > known_count and not is_ours:
                 yield LostKey(key, shards, used, known_count)
@@ -120,7 +120,7 @@ def look_at_all_shards(table: ShardedTable, key: str | bytes) -> LostKey | None:
     """Return a key's shards with items, if any, by MOST_SHARDS requests without its metadata."""
     logical = typed(key)
     used = [n for n in range(1, MOST_SHARDS + 1) if table.metadata.holds(logical, range(n, n + 1))]
-    record = table.metadata.found(logical)
+    record = table.metadata.find(logical)
     if not used:
         return None
     readable = 0 if record is None else record.shards.readable
@@ -133,7 +133,7 @@ def recover(table: ShardedTable, key: TypedValue, number: int) -> KeyMetadata:
     MetadataChanged if another process has changed it first.
     """
     metadata = table.metadata
-    record = metadata.found(key)
+    record = metadata.find(key)
     if record is None:
         metadata.item.agree()
         new = metadata.as_new(1)

@@ -86,7 +86,7 @@ def test_the_old_table_is_deleted_only_by_its_name(pairs: Pairs, template: Path)
     ("text", "says"),
     [
         ("items: []", "The template has no items"),
-        ("items: [", "is no template"),
+        ("items: [", "is not a template"),
         ("items:\n- set: {day: '{day}', order: '{order|nosuch}'}", "there is no filter 'nosuch'"),
         ("items:\n- set: {day: '{day}', order: '{order}'}", "keep"),
         ("items:\n- match: {customer: '{c}'}\n  set: {order: '{c}'}", "does not set 'day'"),
@@ -140,7 +140,7 @@ def test_a_template_that_is_nested_too_deeply_is_told(pairs: Pairs, tmp_path: Pa
     for name in ("deep.json", "deep.yaml"):
         (tmp_path / name).write_text("[" * 50_000 + "]" * 50_000)
         result = pairs.rekey("plan", "--template", tmp_path / name)
-        assert (result.status, "is no template" in result.err) == (2, True), result.err
+        assert (result.status, "is not a template" in result.err) == (2, True), result.err
 
 
 def test_a_template_that_is_not_there_is_told(pairs: Pairs, tmp_path: Path) -> None:

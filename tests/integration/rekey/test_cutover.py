@@ -75,7 +75,7 @@ def test_the_worker_answers_a_marker_when_its_batch_is_done(world: World) -> Non
 
 
 def test_a_worker_that_does_not_answer_is_told_before_anything_is_frozen(world: World) -> None:
-    with pytest.raises(GaveUp, match="is its function at work"):
+    with pytest.raises(GaveUp, match="is its function running"):
         markers_of(world, world.pair.source).prepare()
 
 

@@ -138,5 +138,5 @@ def test_no_list_of_keys_shows_it(place: Place) -> None:
     assert [one.key for one in list_keys(table)] == ["/f"]
     known = KnownShards()
     known.learn(all_keys(table.requests, place.metadata, table.schema.partition), 0.0)
-    assert known.most({"S": "!keyhop-total"}) == 0
-    assert known.most({"S": "/f"}) == 1
+    assert known.shard_count({"S": "!keyhop-total"}) == 0
+    assert known.shard_count({"S": "/f"}) == 1

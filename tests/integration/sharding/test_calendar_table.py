@@ -290,7 +290,7 @@ def test_of_two_changes_at_once_one_is_refused(place: Place) -> None:
         return send()
 
     hook(other.table, act)
-    with pytest.raises(CannotStart, match="changed the buckets meanwhile"):
+    with pytest.raises(CannotStart, match="has changed the buckets"):
         other.change_bucket("month", date(2027, 3, 1))
     assert table.calendar().text == "day 2027-03-01:hour"
 
@@ -322,7 +322,7 @@ def test_a_calendar_that_cannot_be_read(place: Place) -> None:
         ((None, "2027"), "no first and last"),
         (("2028", "2027"), "earlier time first"),
         (("2027", 7), "both be texts"),
-        (("soon", "x"), "no time"),
+        (("soon", "x"), "not a time"),
     ],
 )
 def test_what_no_query_can_be_about(place: Place, between: Any, why: str) -> None:
@@ -351,7 +351,7 @@ def test_an_item_without_its_place(place: Place, item: dict[str, Any]) -> None:
         lambda: table.get_item(Key=item),
         lambda: table.delete_item(Key=item),
     ):
-        with pytest.raises(CannotStart, match="which tells its place"):
+        with pytest.raises(CannotStart, match="which gives its place"):
             call()
 
 

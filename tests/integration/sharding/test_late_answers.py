@@ -298,7 +298,7 @@ def test_an_answer_about_the_metadata_that_was_overtaken_is_no_loss(place: Place
         return answer
 
     hook(table, act)
-    found = table.metadata.found({"S": "/f"})
+    found = table.metadata.find({"S": "/f"})
     assert not late
     assert found is not None
     assert found.shards.number == 2

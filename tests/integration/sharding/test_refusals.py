@@ -105,7 +105,7 @@ def test_metadata_that_is_missing_or_is_another_table_is_told(place: Place) -> N
     with pytest.raises(CannotStart, match=r"no shard-metadata table 'nowhere'.* path \(S\)"):
         place.table().put_item(Item={"path": "/f", "at": "a"})
     place.metadata = place.name
-    with pytest.raises(CannotStart, match="is no shard-metadata table"):
+    with pytest.raises(CannotStart, match="is not a shard-metadata table"):
         list(place.table().query("/f"))
 
 

@@ -135,7 +135,7 @@ def test_what_cannot_be_told_while_the_count_changes_is_refused(changing: Place)
         return send()
 
     hook(table, act)
-    with pytest.raises(GaveUp, match="ALL_NEW of a new item cannot be told while the shard count"):
+    with pytest.raises(GaveUp, match="ALL_NEW of a new item is not known while the shard count"):
         table.update_item(Key=KEYS[0], **ADD_ONE, ReturnValues="ALL_NEW")
     assert changing.lies_in("/f") == {}
     table.update_item(Key=KEYS[0], **ADD_ONE)

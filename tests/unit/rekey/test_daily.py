@@ -38,4 +38,4 @@ def test_without_a_rekey_there_is_nothing(error: Exception) -> None:
             raise error
 
     side: Any = NoSide()
-    assert nothing_to_compare(side) == "there is no re-key under way"
+    assert nothing_to_compare(side) == "no re-key is in progress"

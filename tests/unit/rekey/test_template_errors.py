@@ -37,7 +37,7 @@ WRONG = [
     ({"items": []}, "has no items: list rules"),
     ({"item": []}, "The template has an unknown 'item'; did you mean items?"),
     (rule(sets={}), "Rule 'r' has an unknown 'sets'; did you mean set?"),
-    ({"items": ["x"]}, "Rule number 1 of the template is no object"),
+    ({"items": ["x"]}, "Rule number 1 of the template is not an object"),
     ({"items": [{"otherwise": "copy"}, {"set": SET}]}, "otherwise must be the last"),
     ({"items": [{"set": SET}, {"otherwise": "drop"}]}, "otherwise must be refuse, copy or skip"),
     ({**rule(), "separator": "##"}, "separator must be one character"),
@@ -76,7 +76,7 @@ WRONG = [
     (matched("{u|upper}"), "match of 'PK': {u} can have the filters pad, num and str only"),
     (matched("{u.x}"), "{u.x} steps into a key or a variable"),
     (matched("U#{SK}", "S#{v}"), "match of 'PK': 'SK' is a key of the source: take another name"),
-    (matched("U#{u:N}", "S#{u}"), "match of 'SK': 'u' is of another type"),
+    (matched("U#{u:N}", "S#{u}"), "match of 'SK': 'u' has another type"),
     (rule(keep={"PK": "SK"}), "keeps 'PK' as 'SK', which it also sets"),
     (rule(keep={"PK": "old", "SK": "old"}), "keeps two attributes under one name"),
     (rule(keep={"PK": 1}), "keep says under which name 'PK' is kept, not 1"),
@@ -87,7 +87,7 @@ WRONG = [
     (two(ORDER, LINE), "The rules 'one' and 'two' overlap: .* as separator: '#'"),
     (two({"set": SET, "match": {"SK": "X#{id}"}}, {"set": SET, "match": {"SK": "X#1"}}), "overlap"),
     (two({"set": SET, "match": {"SK": "X#1"}}, {"set": SET, "match": {"SK": "X#{id}"}}), "overlap"),
-    (two({**ORDER, "set": SET}, {**LINE, "match": {"SK": "X#{id}"}, "set": SET}), "told apart"),
+    (two({**ORDER, "set": SET}, {**LINE, "match": {"SK": "X#{id}"}, "set": SET}), "distinguished"),
 ]  # fmt: skip
 
 

@@ -67,9 +67,9 @@ def test_only_trusted_code_is_executed(trusted):
         ({"keep": {"PK": ["old"], "SK": "oldSK"}}, "must keep the source's key"),
         ({"keep": {"PK": 1, "SK": "oldSK"}}, "must keep the source's key"),
         ({"reads": None}, "must say in reads"),
-        ({"inverse": "g.py:backward"}, "must stand in one file"),
+        ({"inverse": "g.py:backward"}, "must be in one file"),
         ({"inverse": "f.py"}, "inverse must be a file and a function"),
-        ({"transform": "f.py:away"}, "There is no function 'away' in 'f.py'"),
+        ({"transform": "f.py:away"}, "The file 'f.py' has no function 'away'"),
         ({"kep": {}}, "unknown 'kep'; did you mean keep?"),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_template_is_read_from_json_and_yaml(tmp_path: Path):
     (tmp_path / "t.json").write_text(json.dumps(ORDERS))
     (tmp_path / "t.yaml").write_text("items: [{set: {PK: 2026-11-22}}]")
     assert read(tmp_path / "t.json") == (ORDERS, "")
-    with pytest.raises(CannotStart, match="it is no YAML that JSON can hold"):
+    with pytest.raises(CannotStart, match="it is not YAML that JSON can hold"):
         read(tmp_path / "t.yaml")
 
 
@@ -170,7 +170,7 @@ NO_TEMPLATES = [
 @pytest.mark.parametrize("text", NO_TEMPLATES)
 def test_what_is_no_template_is_refused(tmp_path: Path, text: str):
     (tmp_path / "t.yaml").write_text(text)
-    with pytest.raises(CannotStart, match="is no template"):
+    with pytest.raises(CannotStart, match="is not a template"):
         read(tmp_path / "t.yaml")
     with pytest.raises(CannotStart, match="cannot be read"):
         read(tmp_path / "none.yaml")

@@ -116,7 +116,9 @@ class Rows:
             or not (name in item and name in returned and item[name] == returned[name])
         )
         return (
-            f"the way back changes {', '.join(names[:5])}" if returned else "there is no way back"
+            f"the way back changes {', '.join(names[:5])}"
+            if returned
+            else "the way back makes nothing of it"
         )
 
     def _example(self, kind: str, owner: Key, why: str) -> None:
@@ -336,7 +338,7 @@ def nothing_to_compare(side: SideTable) -> str | None:
     try:
         control, backfill = side.control(), side.told(BACKFILL)
     except (TableNotFound, CannotStart):
-        return "there is no re-key under way"
+        return "no re-key is in progress"
     if control.serving == "destination":
         return "the destination serves already"
     if control.stage != "open":

@@ -68,20 +68,20 @@ class Look:
     of it, however often it changes. A foreign item does not identify a source key.
     """
 
-    there: Hashable
-    wanted: tuple[Hashable, ...]
+    current: Hashable
+    expected: tuple[Hashable, ...]
     is_foreign: bool = False
 
     @property
     def finding(self) -> Finding:
         """Return how the place compares with the items that the source wants to have there."""
-        if not self.wanted:
-            return "equal" if self.there is None else "surplus"
-        if self.there is None:
+        if not self.expected:
+            return "equal" if self.current is None else "surplus"
+        if self.current is None:
             return "missing"
-        if self.there not in self.wanted:
+        if self.current not in self.expected:
             return "changed"
-        return "equal" if len(self.wanted) == 1 else "contended"
+        return "equal" if len(self.expected) == 1 else "contended"
 
 
 def verdict(before: Look, last: Look) -> Verdict:

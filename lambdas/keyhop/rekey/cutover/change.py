@@ -64,7 +64,9 @@ class _Overtaken(Exception):
     """Another process has changed the control item."""
 
 
-OVERTAKEN = "Somebody else has changed the control item meanwhile: called it off, or does the same."
+OVERTAKEN = (
+    "Another process has changed the control item: it has called this change off, or makes it, too."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,7 @@ class Markers(OwnTable):
                 raise GaveUp(
                     f"Of {counted(len(markers), 'marker')}, one in each shard of the stream of "
                     f"{self._table!r}, {unseen} were not worked within {REHEARSAL_SECONDS:g} "
-                    "seconds: is its function at work, and is its failure queue empty?"
+                    "seconds: is its function running, and is its failure queue empty?"
                 )
             self._time.sleep(LOOK_SECONDS)
         seconds = self._time.monotonic() - began
@@ -181,7 +181,7 @@ class Markers(OwnTable):
                 raise CannotStart(
                     f"The stream of {self._table!r} has {counted(len(missing), 'shard')} in "
                     f"which no marker "
-                    f"of {written} has shown, so nobody can tell when they are drained: they are "
+                    f"of {written} has shown, so it is not known when they are drained: they are "
                     "narrow. Try again after some hours, when shards have changed."
                 )
             places = {shard: self._iterator(shard, "LATEST") for shard in missing}
@@ -364,8 +364,8 @@ class Markers(OwnTable):
 
 
 _SPLIT = (
-    "{} shards of the stream have come of others that were split, so nobody can tell when they are "
-    "drained: start again."
+    "{} shards of the stream were made by a split of other shards, so it is not known when they "
+    "are drained: start again."
 )
 
 

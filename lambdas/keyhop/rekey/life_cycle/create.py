@@ -65,8 +65,8 @@ class Creation:
         """Make the next step; an error, such as CannotStart or RunConflict, changes nothing."""
         source = self._source()
         # The table is read before its record, because the record is written before the table.
-        destination = found(self.connection, self.pair.destination)
-        table = found(self.connection, self.pair.side)
+        destination = find_table(self.connection, self.pair.destination)
+        table = find_table(self.connection, self.pair.side)
         if table is None:
             self._check_all(destination)
             self._make(self._side_request(source))
@@ -79,12 +79,12 @@ class Creation:
         if creation is None:
             creation = self._begin(side, destination)
         if destination is None and creation["identity"]:  # perhaps made since, by somebody else
-            destination = found(self.connection, self.pair.destination)
+            destination = find_table(self.connection, self.pair.destination)
         if destination is None:
             if creation["identity"]:
                 raise RunConflict(
                     f"The destination {self.pair.destination!r} was made, and is gone: cancel this "
-                    "re-key, and create it anew."
+                    "re-key, and begin with create again."
                 )
             self._make(self._unrefused().request)
             return StepResult(False, f"making {self.pair.destination}")
@@ -255,7 +255,9 @@ class Starting:
         side = SideTable(self.connection, self.pair.side)
         self._check_goes_on(side)
         if side.told(COPIED) is None:
-            raise CannotStart("There is no destination yet: let create come to its end.")
+            raise CannotStart(
+                "The destination is not complete yet: run create again, until it has ended."
+            )
         for name in (self.pair.destination, self.pair.source):
             table = look_up(self.connection, name)
             stream = _stream_of(table)
@@ -284,7 +286,7 @@ class Starting:
         return StepResult(False, "beginning to replicate")
 
 
-def found(connection: Connection, name: str) -> Table | None:
+def find_table(connection: Connection, name: str) -> Table | None:
     """Return the table, or None if it does not exist."""
     try:
         return look_up(connection, name)
@@ -292,13 +294,13 @@ def found(connection: Connection, name: str) -> Table | None:
         return None
 
 
-def taken(connection: Connection, pair: Pair) -> str:
+def why_taken(connection: Connection, pair: Pair) -> str:
     """Return why the destination's name is not free for this plan; empty if it is."""
-    if found(connection, pair.side) is not None:
+    if find_table(connection, pair.side) is not None:
         side = SideTable(connection, pair.side)
         if side.has_plan() and side.plan() != pair:
             return f"table {pair.side} holds another plan: cancel that, or name another new table"
-    elif found(connection, pair.destination) is not None:
+    elif find_table(connection, pair.destination) is not None:
         return (
             f"table {pair.destination} exists: name another new table, or have create adopt it, "
             "if it is empty"
@@ -332,8 +334,8 @@ def _stream_of(table: Table) -> str:
     check_stream_view(table)
     if table.stream is None:
         raise CannotStart(
-            f"The stream of {table.bare_name!r} is off: run create again, which turns it on. What "
-            "was written meanwhile, verify finds."
+            f"The stream of {table.bare_name!r} is off: run create again, which turns it on. "
+            "Then verify, which finds the writes that were missed."
         )
     return table.stream
 

@@ -22,7 +22,7 @@ from keyhop.dynamodb.values import from_json
 from keyhop.errors import AwsRefused, CannotStart, RunConflict, TableNotFound
 from keyhop.rekey.control import Control, Side, other_side
 from keyhop.rekey.cutover.deployed import NotDeployed
-from keyhop.rekey.life_cycle.create import found, has_items, waiting
+from keyhop.rekey.life_cycle.create import find_table, has_items, waiting
 from keyhop.rekey.life_cycle.features import ClientOf, cause_code, forget_scaling
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.side.layout import (
@@ -72,9 +72,9 @@ class Ending:
     def step(self) -> StepResult:
         """Make the next step; raise CannotStart if it is too early or too late for this end."""
         name = self.destination + SIDE_SUFFIX
-        table = found(self.connection, name)
+        table = find_table(self.connection, name)
         if table is None:
-            deleted = found(self.connection, self.delete) if self.delete else None
+            deleted = find_table(self.connection, self.delete) if self.delete else None
             if deleted is not None and deleted.status == "DELETING":
                 return StepResult(False, waiting(deleted))
             return StepResult(True, f"nothing is left of a re-key to {self.destination}")
@@ -107,7 +107,7 @@ class Ending:
         if not dry_run:
             self._note_turned(side)
         self._check_may_begin(side)
-        table = found(self.connection, self.destination)
+        table = find_table(self.connection, self.destination)
         if self.how == "cancel" and self.delete and table is not None:
             self._check_made(side, table)
 
@@ -127,7 +127,7 @@ class Ending:
                 f"{self.how} deletes {whose!r}, if anything: to have it deleted, give that name."
             )
         if self.delete and self.how == "complete":
-            table = found(self.connection, self.delete)
+            table = find_table(self.connection, self.delete)
             if table is not None and table.description.get("DeletionProtectionEnabled"):
                 raise CannotStart(
                     f"Table {whose!r} is protected against deletion: take that off, or complete "
@@ -179,7 +179,7 @@ class Ending:
 
     def _detach(self, side: SideTable, pair: Pair) -> str:
         for name in (pair.source, pair.destination):
-            table = found(self.connection, name)
+            table = find_table(self.connection, name)
             if self.followers is None or table is None:
                 continue
             if not self.followers.detach(f"{table.arn}/stream/"):
@@ -203,7 +203,7 @@ class Ending:
 
     def _settle_expiry(self, side: SideTable, pair: Pair) -> str:
         attribute = (side.told(TTL) or {}).get("attribute")
-        tables = [found(self.connection, name) for name in (pair.source, pair.destination)]
+        tables = [find_table(self.connection, name) for name in (pair.source, pair.destination)]
         if attribute is None or None in tables or side.told(TURNED) is None:
             return ""
         serving = side.control().serving
@@ -211,7 +211,7 @@ class Ending:
 
     def _export(self, side: SideTable, pair: Pair) -> str:
         """Request the export once, and wait for it."""
-        source = found(self.connection, pair.source)
+        source = find_table(self.connection, pair.source)
         if not self.export or source is None:
             return ""
         progress = side.told(EXPORT)
@@ -262,7 +262,7 @@ class Ending:
         if self.how == "complete" and not creation.get("adopted"):
             names.append(pair.destination)  # the source had none
         for name in names:
-            table = found(self.connection, name)
+            table = find_table(self.connection, name)
             if table is None or table.stream is None or self._is_followed(table.stream):
                 continue
             if name == pair.source and stream_figure["arn"] not in ("", table.stream):
@@ -281,7 +281,7 @@ class Ending:
         deleted at once after that: once the source is gone, no command can open the re-key.
         """
         name = self.delete
-        table = found(self.connection, name) if name else None
+        table = find_table(self.connection, name) if name else None
         if table is None or table.status == "DELETING":
             return ""
         self._check_name(pair)

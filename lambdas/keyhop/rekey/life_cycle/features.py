@@ -187,7 +187,7 @@ def _copy_recovery(connection: Connection, table: str, days: int | None) -> bool
 
 
 def _copy_scaling(client: Any, features: Features, table: str, indexes: Collection[str]) -> None:
-    def moved(described: Objects) -> Iterator[dict[str, Any]]:
+    def for_table(described: Objects) -> Iterator[dict[str, Any]]:
         """Yield the descriptions for the table, without those of indexes that it lacks."""
         for description in described:
             _, _, index = description["ResourceId"].partition("/index/")
@@ -195,16 +195,16 @@ def _copy_scaling(client: Any, features: Features, table: str, indexes: Collecti
                 resource = f"table/{table}" + (f"/index/{index}" if index else "")
                 yield {**description, "ResourceId": resource}
 
-    for target in moved(features.targets):
+    for target in for_table(features.targets):
         client.register_scalable_target(**_which(target), **_of(target, TARGET))
     how = "TargetTrackingScalingPolicyConfiguration"
-    for policy in moved(features.policies):
+    for policy in for_table(features.policies):
         # likeness names a policy of another kind, which somebody has accepted.
         if how in policy:
             client.put_scaling_policy(
                 **_which(policy), **_of(policy, ("PolicyName", "PolicyType", how))
             )
-    for action in moved(features.schedules):
+    for action in for_table(features.schedules):
         client.put_scheduled_action(
             **_which(action), **_of(action, ("ScheduledActionName", *ACTION))
         )
@@ -275,7 +275,7 @@ class _Reader:
     def beside(self, service: str, name: str, read: Callable[[Any, Table], T], otherwise: T) -> T:
         """Return a feature that another service describes."""
         if self._client_of is None:
-            self.unseen[name] = f"there is no {service} beside this database"
+            self.unseen[name] = f"this database has no {service} beside it"
             return otherwise
         client_of = self._client_of
         return self._try(name, service, lambda: read(client_of(service), self._table), otherwise)

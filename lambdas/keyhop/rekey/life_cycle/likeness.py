@@ -168,7 +168,7 @@ class Likeness:
         if warm := _warm_beyond(self._description, units):
             self._settings["WarmThroughput"] = warm
             says = _units_text(warm, "", "UnitsPerSecond")
-            self._row("warm throughput", "copied", f"{says}; AWS charges once for what is warmed")
+            self._row("warm throughput", "copied", f"{says}; AWS charges once for it")
         class_ = self._description.get("TableClassSummary", {}).get("TableClass", "STANDARD")
         if class_ != "STANDARD":
             self._settings["TableClass"] = class_
@@ -205,7 +205,7 @@ class Likeness:
                 if entry.get("Projection", {}).get("ProjectionType", "ALL") != "ALL":
                     says += "; it has the destination's keys in the place of the source's"
                 if changed:
-                    says += f"; {changed[0]} was a key of the source: see plan for what is in it"
+                    says += f"; {changed[0]} was a key of the source: see plan for its content"
                 self._types |= {k: types[k] for k in keys}
                 requests.append(_global_index(entry, self._keys, self._features.table.throughput))
                 self.indexes += (name,)

@@ -251,7 +251,7 @@ def _question(plan: RekeyPlan) -> Iterator[str]:
     if max(len(question.partition), len(question.sort)) > 1:
         yield f"    {question.limits}"
     moves = plan.content["costs"]["backfill"]["dollars"]
-    yield f"  a re-key: ${moves:,.2f} to fill, and what is below"
+    yield f"  a re-key: ${moves:,.2f} to fill, and the costs below"
     if question.collection_share >= 0.05:
         yield (
             f"  {question.collection_share:.0%} of the sample is under one partition key: an index "

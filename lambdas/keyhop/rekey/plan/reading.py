@@ -184,7 +184,7 @@ class Readers:
 def readers_of(client_of: ClientOf | None, stream: str) -> Readers:
     """Return the readers of a stream that is enabled."""
     if client_of is None:
-        return Readers(unseen=("there are no other services beside this database",))
+        return Readers(unseen=("this database has no other services beside it",))
     functions: set[str] = set()
     pipes: set[str] = set()
     unseen = []

@@ -85,7 +85,7 @@ class Trial:
     before: Counter[str] = field(default_factory=Counter)
     entered: Counter[str] = field(default_factory=Counter)
     firsts: list[tuple[Item, Item]] = field(default_factory=list)
-    others: list[tuple[Item, Item]] = field(default_factory=list)
+    repeats: list[tuple[Item, Item]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         composed = (self.transform.key_attributes or {}).values()
@@ -110,7 +110,7 @@ class Trial:
     @property
     def examples(self) -> list[tuple[Item, Item]]:
         """Return items before and after, of as many collections as possible."""
-        return [*self.firsts, *self.others][:EXAMPLES]
+        return [*self.firsts, *self.repeats][:EXAMPLES]
 
     @property
     def pairs(self) -> tuple[int, int]:
@@ -140,7 +140,7 @@ class Trial:
             self.left_out += 1
             return
         self._count(item, mapped)
-        examples = self.firsts if self.source_counts[collection] == 1 else self.others
+        examples = self.firsts if self.source_counts[collection] == 1 else self.repeats
         if len(examples) < EXAMPLES:
             examples.append((item, mapped))
 
@@ -374,10 +374,11 @@ def _type_of(types: Counter[str]) -> str | None:
 
 def _index_name(table: Table, attributes: Sequence[str]) -> str:
     """Return a valid name that no index of the table has."""
-    taken = {entry["IndexName"] for entry in table.description.get("GlobalSecondaryIndexes", ())}
+    indexes = table.description.get("GlobalSecondaryIndexes", ())
+    used_names = {index["IndexName"] for index in indexes}
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(("by", *attributes)))[:200]
     names = chain((name,), (f"{name}-{number}" for number in numbers(2)))
-    return next(each for each in names if each not in taken)
+    return next(each for each in names if each not in used_names)
 
 
 def hot_keys(trial: Trial) -> list[dict[str, Any]]:
@@ -407,7 +408,7 @@ def obstacles(
     if collisions:
         blocks.append(
             f"about {counted(collisions, 'pair')} of items want the same place: add to the "
-            "new key what tells them apart"
+            "new key an attribute in which they differ"
         )
     if trial.not_back:
         blocks.append(

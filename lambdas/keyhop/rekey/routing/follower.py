@@ -43,19 +43,19 @@ class View:
     """The control item, with the moment before it was requested."""
 
     control: Control
-    asked: Moment
+    requested_at: Moment
 
     def is_young(self, now: Moment) -> bool:
         """Return whether the view is recent enough not to read again."""
-        return self.asked.until(now) <= self.control.lease / 4
+        return self.requested_at.until(now) <= self.control.lease / 4
 
     def may_send(self, now: Moment) -> bool:
         """Return whether the view allows sending a request."""
-        return self.asked.until(now) <= self.control.lease / 2
+        return self.requested_at.until(now) <= self.control.lease / 2
 
     def holds(self, now: Moment) -> bool:
         """Return whether no process can have acted upon a later change yet."""
-        return self.asked.until(now) <= self.control.lease
+        return self.requested_at.until(now) <= self.control.lease
 
 
 def held_for_writes(before: Control, after: Control) -> bool:

@@ -367,10 +367,10 @@ class Router:
             self.usage.count(writes_given_up=1)
             raise WritesFrozen(
                 f"Writes have been frozen ({control.stage}, revision {control.revision}) for "
-                f"{patience:g} seconds, as long as this router waits; nothing was written."
+                f"{patience:g} seconds, the maximum wait of this router; nothing was written."
             )
         self.usage.count(waits=1)
-        until_old = max(0.0, control.lease / 4 - view.asked.until(now))
+        until_old = max(0.0, control.lease / 4 - view.requested_at.until(now))
         self._clock.sleep(min(remaining, until_old + self._chance.random() * MOST_JITTER_SECONDS))
 
     def _counts_for_reads(self, view: View) -> bool:

@@ -37,7 +37,7 @@ def loaded(
     file, forward = _named(template, "transform")
     inverse_file, backward = _named(template, "inverse")
     if file != inverse_file:
-        raise CannotStart("The template's transform and inverse must stand in one file.")
+        raise CannotStart("The template's transform and inverse must be in one file.")
     names = KeyNames.of_schema(source), KeyNames.of_schema(destination)
     keep, reads = _keep(template, *names), template.get("reads")
     if not isinstance(reads, list) or not all(isinstance(name, str) for name in reads):
@@ -57,7 +57,7 @@ def loaded(
         raise CannotStart(f"{file!r} cannot be read as Python: {type(error).__name__}.") from error
     for function in (forward, backward):
         if not callable(space.get(function)):
-            raise CannotStart(f"There is no function {function!r} in {file!r}.")
+            raise CannotStart(f"The file {file!r} has no function {function!r}.")
     return Functions(space[forward], space[backward], *names, destination.types, keep, reads)
 
 

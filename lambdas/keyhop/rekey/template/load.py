@@ -38,11 +38,11 @@ def read(path: Path) -> tuple[dict[str, Any], str]:
         content = json.loads(text) if path.suffix == ".json" else _of_yaml(text)
         check_characters(content)
     except ValueError as error:
-        raise CannotStart(f"{str(path)!r} is no template: {error}.") from error
+        raise CannotStart(f"{str(path)!r} is not a template: {error}.") from error
     except RecursionError as error:
-        raise CannotStart(f"{str(path)!r} is no template: it is nested too deeply.") from error
+        raise CannotStart(f"{str(path)!r} is not a template: it is nested too deeply.") from error
     if not isinstance(content, dict):
-        raise CannotStart(f"{str(path)!r} is no template: it holds no object with items.")
+        raise CannotStart(f"{str(path)!r} is not a template: it has no object with items.")
     file, _, _ = str(content.get("transform", "")).partition(":")
     if not file:
         return content, ""
@@ -64,7 +64,7 @@ def _of_yaml(text: str) -> Any:
                 f"line {line.line + 1} has a tab where YAML expects spaces: indent with spaces"
             ) from error
         where = f" in line {line.line + 1}" if line else ""
-        raise ValueError(f"it is no YAML that JSON can hold{where}") from error
+        raise ValueError(f"it is not YAML that JSON can hold{where}") from error
     _check_names_are_texts(content)
     return json.loads(text)
 
@@ -73,7 +73,9 @@ def _check_names_are_texts(content: Any) -> None:
     """Refuse names that are not texts: YAML reads words such as No and on as booleans."""
     if isinstance(content, dict):
         if not all(isinstance(name, str) for name in content):
-            raise ValueError("a name in it is no text for YAML: put No, on and numbers in quotes")
+            raise ValueError(
+                "a name in it is not a text for YAML: put No, on and numbers in quotes"
+            )
         content = list(content.values())
     for element in content if isinstance(content, list) else ():
         _check_names_are_texts(element)
@@ -153,7 +155,9 @@ def _rule(
 ) -> WrittenRule:
     name = rule.get("name", f"number {number}") if isinstance(rule, Mapping) else ""
     if not isinstance(name, str) or not name:
-        raise CannotStart(f"Rule number {number} of the template is no object with match and set.")
+        raise CannotStart(
+            f"Rule number {number} of the template is not an object with match and set."
+        )
     if "otherwise" in rule:
         raise CannotStart("otherwise must be the last of the template's items.")
     _check_names(rule, _OF_RULE, f"Rule {name!r}")
@@ -237,8 +241,8 @@ def _bind(
         name = field.field.name
         if len(field.field.path) > 1 or field.field.default is not None:
             raise CannotStart(
-                f"{where}: {{{field.field.shown}}} names what is found there, so it is one name, "
-                "without a default."
+                f"{where}: {{{field.field.shown}}} names the value that stands there, so it is "
+                "one name, without a default."
             )
         type_ = field.bound_type
         if field.undo is None or type_ is None:
@@ -246,7 +250,7 @@ def _bind(
         if name in keys and name != attribute:
             raise CannotStart(f"{where}: {name!r} is a key of the source: take another name.")
         if types.setdefault(name, type_) != type_:
-            raise CannotStart(f"{where}: {name!r} is of another type than where it stands before.")
+            raise CannotStart(f"{where}: {name!r} has another type than earlier in the template.")
 
 
 def _of_constant(constant: TypedValue) -> Compiled:

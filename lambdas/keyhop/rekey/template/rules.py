@@ -54,7 +54,7 @@ class WrittenRule:
         return {name: text for name, text in self.match.items() if name not in removed}
 
     @property
-    def made(self) -> Mapping[str, Compiled]:
+    def outputs(self) -> Mapping[str, Compiled]:
         """Return attributes of a destination item with a known form, with its key first."""
         keys = {name: self.sets[name] for name in self.destination.all}
         return {**keys, **self.sets, **self.travels}
@@ -211,14 +211,14 @@ class Rules(Transform):
 
     @property
     def key_attributes(self) -> Mapping[str, Sequence[str]] | None:
-        first, *others = self._rules
+        first, *rest = self._rules
         is_one_form = all(
             rule.key_attributes == first.key_attributes
             and all(
                 (rule.sets[n].type, rule.sets[n].runs) == (first.sets[n].type, first.sets[n].runs)
                 for n in self.destination.all
             )
-            for rule in others
+            for rule in rest
         )
         return first.key_attributes if is_one_form and self._otherwise != "copy" else None
 
@@ -327,16 +327,16 @@ def proved(rules: Sequence[WrittenRule]) -> list[Rule]:
         if not _excluding(first.match, second.match):
             raise ValueError(
                 f"The rules {first.name!r} and {second.name!r} overlap: an item may match both; "
-                "match an attribute that tells them apart, or say which character separates "
+                "match an attribute in which they differ, or say which character separates "
                 "fields, as separator: '#'."
             )
         if _excluding(_keys_of(first), _keys_of(second)):
             continue
-        telling = _excluding(first.made, second.made)
+        telling = _excluding(first.outputs, second.outputs)
         if not telling:
             raise ValueError(
-                f"What the rules {first.name!r} and {second.name!r} make cannot be told apart: let "
-                "their keys begin differently, or set an attribute to another text in each."
+                f"What the rules {first.name!r} and {second.name!r} make cannot be distinguished: "
+                "let their keys begin differently, or set an attribute to another text in each."
             )
         signs[first.name].add(telling)
         signs[second.name].add(telling)
@@ -417,7 +417,7 @@ class _Proof:
         self.rule = rule
         self.of_keys: dict[str, Find] = {}
         self.of_all: dict[str, Find] = {}
-        for attribute, text in rule.made.items():
+        for attribute, text in rule.outputs.items():
             for place, field in enumerate(text.fields):
                 if field.undo is not None and len(field.field.path) == 1:
                     find = attribute, place, field.undo
@@ -488,8 +488,8 @@ class _Proof:
             what = " and ".join(map(repr, lost))
             what += "" if lost == [attribute] else f" of {attribute!r}"
             raise ValueError(
-                f"Rule {self.rule.name!r} loses {what}, so that nobody could tell "
-                f"where an item comes from: add keep: {{{attribute}: {example}}}."
+                f"Rule {self.rule.name!r} loses {what}, so that an item would not "
+                f"show its source: add keep: {{{attribute}: {example}}}."
             )
 
     def _steps(self, names: Sequence[str], signs: Sequence[str]) -> list[Step]:
@@ -499,7 +499,7 @@ class _Proof:
         for name in dict.fromkeys(names):
             attribute, place, undo = self.of_keys.get(name) or self.of_all[name]
             finds.setdefault(attribute, []).append((place, name, undo))
-        texts = self.rule.made
+        texts = self.rule.outputs
         return [Step(name, texts[name].split, f, name in signs) for name, f in finds.items()]
 
 

@@ -35,11 +35,11 @@ class Kind(Enum):
     WRITE = (
         "put `image` at `place`, if nothing is there, or an item of `source`: None, or the owner"
     )
-    REMOVE = "delete what is at `place`, if it is of `source`: None"
+    REMOVE = "delete the item at `place`, if it is of `source`: None"
     LOOK_AT_OWNER = "read `owner`, strongly consistent: its image, or None"
     CLAIM = "put the claim of `source` on `place`, with a new token: None"
     TAKE_OVER = (
-        "in one transaction: put `image` at `place`, if what is there is of `owner`, and put the "
+        "in one transaction: put `image` at `place`, if the item there is of `owner`, and put the "
         "claim of `owner` on `place`, with a new token: None, or anything else if refused"
     )
     WAIT = "for WAIT_SECONDS: None"
@@ -152,7 +152,7 @@ class Protocol:
         if answer is Outcome.OVERTAKEN:
             return replace(work, step=None)
         if work.step is Kind.LOOK:
-            return self.seen(work, answer)
+            return self.look_again_after(work, answer)
         if work.step is Kind.WRITE and answer is not None:
             return self.refused(work, answer)
         if work.step is Kind.LOOK_AT_OWNER:
@@ -175,7 +175,7 @@ class Protocol:
         abandoned = replace(work, owner=None, is_left=True)
         return self._claimed(abandoned, 0) if work.fence is None else replace(abandoned, step=None)
 
-    def seen(self, work: Work, image: Hashable) -> Work:
+    def look_again_after(self, work: Work, image: Hashable) -> Work:
         """Return the work after a read of the source, at its beginning or after its writes."""
         if image == work.image and not work.first:
             return replace(work, step=None)

@@ -108,7 +108,7 @@ def stragglers_among(
             if behind > MOST_LAG_SECONDS:
                 raise GaveUp(
                     f"The other direction is {counted(behind, 'second')} behind: which writes "
-                    "bypassed the routers can be told when it has caught up."
+                    "bypassed the routers is known when it has caught up."
                 )
             seconds = max(seconds, behind)
         if seconds:
@@ -148,23 +148,23 @@ class _Look:
     place of the first in the other table is None if it cannot be mapped.
     """
 
-    here: Item | None
-    there: Item | None
+    own: Item | None
+    mapped: Item | None
     place: FrozenKey | None
 
     @property
     def differs(self) -> bool:
-        return not _same(self.here, self.there)
+        return not _same(self.own, self.mapped)
 
     def is_here_as(self, before: "_Look") -> bool:
-        return _same(self.here, before.here)
+        return _same(self.own, before.own)
 
     def is_there_as(self, before: "_Look") -> bool:
         """Return whether the other table's item has not changed. If there is none, it may have
         moved to a place that is not read, unless the place of this item is the same as before.
         """
-        is_at_rest = self.there is not None or self.place == before.place
-        return is_at_rest and _same(self.there, before.there)
+        is_at_rest = self.mapped is not None or self.place == before.place
+        return is_at_rest and _same(self.mapped, before.mapped)
 
 
 def _looks(
@@ -337,9 +337,9 @@ class Replicator:
         had = [frozen({name: place[name] for name in names}) for place in places]
         return self.settle(source, [thawed(place) for place in dict.fromkeys([*had, *now])])
 
-    def sweep(self, most: int = MOST_CLAIMS) -> int:
+    def sweep(self, maximum: int = MOST_CLAIMS) -> int:
         """Settle remaining claims, as no batch may come; return how many are settled."""
-        return self._driver.sweep(self._side.claims(self.direction, most))
+        return self._driver.sweep(self._side.claims(self.direction, maximum))
 
     # --- a batch ---
 

@@ -140,7 +140,7 @@ def _test(text: str) -> _Test:
         if match is not None:
             parts: Mapping[str, str] = match.groupdict()
             return _Test(parts["name"], parts["operator"], parts["value"], parts.get("high"))
-    raise CannotStart(f"KeyConditionExpression has {text!r}, which is no condition on a key.")
+    raise CannotStart(f"KeyConditionExpression has {text!r}, which is not a condition on a key.")
 
 
 def _value(values: Mapping[str, TypedValue], name: str) -> TypedValue:
@@ -149,8 +149,8 @@ def _value(values: Mapping[str, TypedValue], name: str) -> TypedValue:
     value = values[name]
     if value.keys().isdisjoint(get_args(KeyType)):
         raise CannotStart(
-            "KeyConditionExpression compares a key with a value that is no text, number or bytes. "
-            "Write values as for boto3's Table: 'a', not {'S': 'a'}."
+            "KeyConditionExpression compares a key with a value that is not a text, number or "
+            "bytes. Write values as for boto3's Table: 'a', not {'S': 'a'}."
         )
     return value
 

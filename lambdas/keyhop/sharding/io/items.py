@@ -136,7 +136,7 @@ def _check_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise CannotStart(
-            "A text has half of a surrogate pair, which is no character: it cannot be stored."
+            "A text has half of a surrogate pair, which is not a character: it cannot be stored."
         ) from None
 
 

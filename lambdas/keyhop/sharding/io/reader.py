@@ -260,7 +260,7 @@ def rank_of(value: TypedValue, descending: bool) -> Rank:
         number = Decimal(content)
         return number.copy_negate() if descending else number
     if not isinstance(content, str | bytes | bytearray):
-        raise TypeError(f"{type(content).__name__} is no sort key")
+        raise TypeError(f"{type(content).__name__} is not a sort key")
     content_bytes = content.encode() if isinstance(content, str) else bytes(content)
     return Backwards(content_bytes) if descending else content_bytes
 

@@ -148,7 +148,7 @@ class Writer:
         logical, first = write.key.logical, write.attempts == 1
         began = self.requests.clock.monotonic()
         if first:
-            self.throttle_tracker.asked(logical)
+            self.throttle_tracker.note_request(logical)
         else:
             self.throttle_tracker.refresh(logical)
         record = self.record_of(logical)
@@ -252,8 +252,9 @@ class Writer:
                     write.claim = None
                     raise Overtaken
                 case Claim():
-                    seen, write.claim = write.claim, None
-                    write.claim = self.metadata.claims.write(write.key, write.growth, seen, step)
+                    previous, write.claim = write.claim, None
+                    claims = self.metadata.claims
+                    write.claim = claims.write(write.key, write.growth, previous, step)
 
     def _append(self, write: Write, record: KeyMetadata) -> dict[str, Any]:
         if write.shard is not None and write.version != record.version:
@@ -287,7 +288,7 @@ class Writer:
             case Create(shard, unless):
                 if write.returns in ("ALL_NEW", "UPDATED_NEW"):
                     raise Overtaken(
-                        f"{write.returns} of a new item cannot be told while the shard count "
+                        f"{write.returns} of a new item is not known while the shard count "
                         "changes: ask for it later, or create the item first, without it."
                     )
                 if act.kind == "Update" and not act.expression:  # a transaction has no such update

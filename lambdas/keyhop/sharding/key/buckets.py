@@ -155,13 +155,13 @@ def _moment(value: Any, unit: Unit, needed: Bucket | None) -> tuple[datetime, in
             return _EPOCH + timedelta(seconds=math.floor(Decimal(value) / scale)), 0, True
         except (ArithmeticError, ValueError):
             raise CannotStart(
-                f"{value} is no time in {unit} since 1970: time_unit says what it is."
+                f"{value} is not a time in {unit} since 1970: time_unit says what it is."
             ) from None
     match = _TEXT.match(value) if isinstance(value, str) else None
     if match is None:
         raise CannotStart(
-            f"{value!r} is no time: it must be a text that begins with one (2026-11-21T09:00:00Z), "
-            "or a whole number since 1970."
+            f"{value!r} is not a time: it must be a text that begins with one "
+            "(2026-11-21T09:00:00Z), or a whole number since 1970."
         )
     *parts, zone = match.groups()
     numbers = [int(part) for part in parts if part is not None]
@@ -172,7 +172,7 @@ def _moment(value: Any, unit: Unit, needed: Bucket | None) -> tuple[datetime, in
     try:
         moment = datetime(*cast(Any, [*numbers, 1, 1][: max(3, len(numbers))]))
     except ValueError:
-        raise CannotStart(f"{value!r} is no time of the calendar.") from None
+        raise CannotStart(f"{value!r} is not a time of the calendar.") from None
     return moment, len(numbers), match.end() == len(value)
 
 

@@ -100,7 +100,7 @@ class Demand:
     reported_at: float = float("-inf")
     pooled: Sums = Sums()
 
-    def asked(self, caller: Hashable, at: float) -> None:
+    def note_request(self, caller: Hashable, at: float) -> None:
         """Record that a caller starts a write."""
         since = self.callers.get(caller)
         if since is not None:
@@ -456,7 +456,7 @@ class Pace:
             self.rate = max(LEAST_UNITS, self.rate / 2)
             self._next = max(self._next, now) + self.each / self.rate
 
-    def moved(self, units: float) -> None:
+    def note_moved(self, units: float) -> None:
         """Record a move, and its write units."""
         self.each = max(1.0, units)
         maximum = MOST_UNITS * self.targets

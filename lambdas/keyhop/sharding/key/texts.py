@@ -77,8 +77,7 @@ def phase_text(shards: Shards) -> str:
         Phase.MOVING: f"items are being moved from {last} to {new}",
         Phase.MOVED: f"{last} {'is' if shards.readable == shards.writable + 1 else 'are'}"
         " empty; readers read on until all writers know",
-        Phase.HALTED: f"a drain was called off: movers are told to stop; items stay where they are "
-        f"in {read}",
+        Phase.HALTED: f"a drain was called off: movers stop; items stay where they are in {read}",
         Phase.REOPENING: f"a drain was called off: writers will use {read} again when all know",
     }[shards.phase]
 

@@ -115,6 +115,6 @@ class CalendarStore:
                 raise
             current = self._read()
             if current is None or (before is not None and current != after):
-                raise CannotStart("Somebody else has changed the buckets meanwhile.") from error
+                raise CannotStart("Another process has changed the buckets.") from error
             return current
         return after

@@ -31,7 +31,7 @@ class Provisioned:
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
-            raise ValueError(f"least {self.least} and most {self.most} are no bounds")
+            raise ValueError(f"least {self.least} and most {self.most} are not bounds")
 
     def raised(self, present: int) -> int:
         """Return the write units to set, which are never fewer than at present."""

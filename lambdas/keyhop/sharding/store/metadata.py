@@ -239,7 +239,7 @@ class Metadata:
         )
         return answer.get("Item")
 
-    def found(self, logical: TypedValue) -> KeyMetadata | None:
+    def find(self, logical: TypedValue) -> KeyMetadata | None:
         """Read the metadata of a key; None if it is not registered."""
         self.schema.names.physical(logical, 1)  # raises for an invalid key
         if logical == total_key(self.schema.partition.type):
@@ -279,7 +279,7 @@ class Metadata:
 
     def _read(self, logical: TypedValue, register: bool) -> KeyMetadata:
         requested = self.requests.clock.monotonic()
-        record = self.found(logical)
+        record = self.find(logical)
         if record is not None:
             return record
         if register:
@@ -410,8 +410,8 @@ class Metadata:
             ) from error
         if error_code(error) == "ValidationException":
             raise CannotStart(
-                f"{self.table!r} is no shard-metadata table of this table: its key must be {key} "
-                "alone."
+                f"{self.table!r} is not a shard-metadata table of this table: its key must be "
+                f"{key} alone."
             ) from error
 
     def _lost(self) -> MetadataLost:

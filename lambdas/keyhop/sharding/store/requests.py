@@ -28,12 +28,12 @@ class Overtaken(Exception):
 
 @dataclass(slots=True)
 class Call:
-    """Metadata of the requests of one user's call, except those about the table `aside`, with the
+    """Metadata of the requests of one user's call, except those about the table `excluded`: the
     ReturnConsumedCapacity and consumed capacity of each, the ResponseMetadata of the last, and the
     failures after which a request was repeated.
     """
 
-    aside: str
+    excluded: str
     capacity: str = "NONE"
     metadata: dict[str, Any] = field(default_factory=dict)
     consumed: list[Any] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Requests:
     def once(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """Send and count one request, named as in boto3. Raise the errors of boto3's client."""
         call = self.call_noted
-        if call is not None and _table_of(parameters) == call.aside:
+        if call is not None and _table_of(parameters) == call.excluded:
             call = None
         if operation in WRITES or operation in READS:
             by_index = call is not None and call.capacity == "INDEXES"

@@ -106,9 +106,11 @@ class TableItem:
         item = self.read(total_key(self.schema.partition.type)) or {}
         return int(item["shards_added"]["N"]) if "shards_added" in item else None
 
-    def recount(self, seen: int | None, shards: int) -> None:
-        """Correct the stored number, if it has not changed since it was `seen` before counting."""
-        condition, values = (_UNCOUNTED, {}) if seen is None else ("#a = :seen", {"seen": seen})
+    def recount(self, counted: int | None, shards: int) -> None:
+        """Correct the stored number, if it is still `counted`, as it was before counting."""
+        condition, values = _UNCOUNTED, {}
+        if counted is not None:
+            condition, values = "#a = :seen", {"seen": counted}
         count = self._counting("SET #a = :n", condition, n=shards, **values)
         try:
             self.requests.call("update_item", **count)
@@ -207,8 +209,8 @@ class Claims:
     table: str
     partition: KeyAttribute
 
-    def write(self, key: ItemKey, growth: int, seen: Claim | None, claim: Claim) -> Claim:
-        """Write an item's claim instead of the one that was seen, and return it; or return the
+    def write(self, key: ItemKey, growth: int, previous: Claim | None, claim: Claim) -> Claim:
+        """Write an item's claim instead of the previous one, and return it; or return the
         present claim if it is another. Raise Overtaken if there is none.
         """
         item_key = {self.partition.name: self._key(key, growth)}
@@ -216,13 +218,13 @@ class Claims:
             "ConditionExpression": "attribute_not_exists(#shard)",
             "ExpressionAttributeNames": {"#shard": _NAMES["#shard"]},
         }
-        if seen is not None:
+        if previous is not None:
             condition = {
                 "ConditionExpression": "#shard = :shard AND #by = :by",
                 "ExpressionAttributeNames": _NAMES,
                 "ExpressionAttributeValues": {
-                    ":shard": {"N": str(seen.shard)},
-                    ":by": {"S": seen.owner},
+                    ":shard": {"N": str(previous.shard)},
+                    ":by": {"S": previous.owner},
                 },
             }
         expires = math.ceil(self.requests.clock.time() + KEPT_SECONDS)

@@ -156,16 +156,16 @@ class ThrottleTracker:
         partition = self.metadata.schema.partition.name
         self.pressure = Pressure(self.requests, self.metadata.table, partition)
 
-    def asked(self, logical: TypedValue) -> None:
+    def note_request(self, logical: TypedValue) -> None:
         """Record the start of a write."""
-        name, now, here = canonical(logical), self.requests.clock.monotonic(), self._here
-        here.cycle = None if here.began is None or here.name != name else now - here.began
-        here.name, here.began = name, None
+        name, now, own = canonical(logical), self.requests.clock.monotonic(), self._here
+        own.cycle = None if own.began is None or own.name != name else now - own.began
+        own.name, own.began = name, None
         state = self._keys.get(name) if self._keys else None
         if state is not None:
             with self._lock:
                 if state.recent.demand is not None:
-                    state.recent.demand.asked(get_ident(), now)
+                    state.recent.demand.note_request(get_ident(), now)
 
     def accepted(self, logical: TypedValue, first: bool, began: float | None) -> None:
         """Record a successful write; `began` is the start of a single write, and not of a batch."""
