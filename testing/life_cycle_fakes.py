@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 from keyhop.dynamodb.tables import Table
 from keyhop.key_index.registry import ENTRY
 from keyhop.key_index.sentinel import Sentinel
+from keyhop.key_index.trust import kept_by
 from keyhop.storage.store import Version
 from keyhop.streams.event_source import Follower
 
@@ -113,10 +114,6 @@ class Keeper:
     calls: Calls
     turns_stream_on = True
 
-    @property
-    def watch(self) -> "Keeper":
-        return self
-
     def attach(self, table: Table, sentinel: Sentinel) -> bool:
         def call(world: World) -> tuple[World, Any]:
             is_on = world.mapping is not None and world.mapping[2]
@@ -142,9 +139,12 @@ class Keeper:
     def shares_stream(self, table: Table) -> bool:
         return False
 
-    def followers(self, stream: str) -> tuple[Follower, ...]:
+    def kept_now(self, table: Table) -> dict[str, str]:
+        stream = table.stream
+        if stream is None:
+            return {}
         found = self.calls.make(lambda world: (world, followers_of(world, stream)))
-        return tuple(Follower(**one) for one in found)
+        return kept_by(tuple(Follower(**one) for one in found))
 
 
 @dataclass

@@ -59,9 +59,6 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 StartProcess = Callable[["Link", Sequence[int]], "subprocess.Popen[bytes]"]
 """Starts a process with an end of a link, which is closed here, and with further descriptors."""
 
-Assignment = tuple[Path, Endpoint, int, int, float, float | None, float | None]
-"""The fields of `_Assigned` after its link, in their order."""
-
 News = tuple[int, int, int, int, Mapping[str, Any]]
 """The progress of a group: its keys and its finished segments, with those of earlier processes; the
 threads and the commits of this process; and its usage since the last news (`usage_json`)."""
@@ -228,8 +225,8 @@ class GroupProcesses:
         group.commits_before = group.commits
         self._at_work[ours] = group
         endpoint, patience = reader.connection.endpoint, reader.patience
-        assignment = store.path, endpoint, group.number, self.each, patience, rate, may_read
-        _send(ours, assignment)
+        # The fields of _Assigned after its link, in their order.
+        _send(ours, (store.path, endpoint, group.number, self.each, patience, rate, may_read))
 
     def _hear(self, link: "Link") -> dict[int, float | None]:
         """Receive a message. If the process has died, return its group and the units left to it."""
@@ -330,8 +327,7 @@ def work(link: "Link", tasks: Tasks, connect: Callable[..., Connection]) -> None
 
     `connect` connects as dynamodb.client.connect does.
     """
-    assignment: Assignment = link.recv()
-    assigned = _Assigned(link, *assignment)
+    assigned = _Assigned(link, *link.recv())
     Thread(target=assigned.listen, daemon=True).start()
     error = None
     try:

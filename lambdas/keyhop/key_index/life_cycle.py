@@ -41,7 +41,7 @@ from keyhop.key_index.report import action_estimate, has_rows, manifest_of, rema
 from keyhop.key_index.request import Order, WalkInput
 from keyhop.key_index.sentinel import INDEX, Sentinel
 from keyhop.key_index.task import Kind, WalkTask
-from keyhop.key_index.trust import Keeper, kept_now
+from keyhop.key_index.trust import Keeper
 from keyhop.scan.reader import PageReader
 from keyhop.scan.statistics import Interval
 from keyhop.storage.store import Memory
@@ -238,7 +238,7 @@ class LifeCycle:
             "next": "walk",
             "walk": self._job("build"),
             "verify": self._job("verify"),
-            "kept": kept_now(self.keeper, self.table),
+            "kept": self.keeper.kept_now(self.table),
             "settleSeconds": 0,
         }
 
@@ -270,7 +270,7 @@ class LifeCycle:
         self._note(sentinel=self.sentinel.to_json())
         if not self.keeper.attach(table, self.sentinel):
             return self._wait("attaching the keeper to the table's present stream")
-        mappings = kept_now(self.keeper, table)
+        mappings = self.keeper.kept_now(table)
         return {"next": "walk", "verify": self._job("verify"), "kept": mappings}
 
     def _prepare_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,7 +316,7 @@ class LifeCycle:
             self.connection, self.table, self.sentinel, report["drift"], noted_examples(journal)
         )
         # Who followed the table before the walk, and ever since.
-        mappings = kept_now(self.keeper, self.table)
+        mappings = self.keeper.kept_now(self.table)
         report["keeper"] = bool(mappings) and mappings == state["kept"]
         report["kept_by"] = mappings
         report["stream"] = self.table.stream

@@ -257,7 +257,7 @@ class Keeper:
     turns_stream_on = False
 
     def __init__(self, watch: Watch | None, accepts_unseen: bool = False) -> None:
-        self.watch = watch
+        self._watch = watch
         self._accepts_unseen = accepts_unseen
 
     def attach(self, table: Table, sentinel: Sentinel) -> bool:
@@ -292,18 +292,14 @@ class Keeper:
         """Return whether another function reads the stream of the table."""
         return True
 
+    def kept_now(self, table: Table) -> dict[str, str]:
+        """Return the mappings of the keepers now (see `kept_by`); none if they are unknown."""
+        return kept_by(self._keepers(table) or ())
+
     def _keepers(self, table: Table) -> tuple[Follower, ...] | None:
-        if self.watch is None or table.stream is None:
+        if self._watch is None or table.stream is None:
             return ()
-        return self.watch.followers(table.stream)
-
-
-def kept_now(keeper: Keeper, table: Table) -> dict[str, str]:
-    """Return the mappings of the keepers now (see `kept_by`); none if they are unknown."""
-    watch, stream = keeper.watch, table.stream
-    if watch is None or stream is None:
-        return {}
-    return kept_by(watch.followers(stream) or ())
+        return self._watch.followers(table.stream)
 
 
 class MappedKeeper(Keeper):
