@@ -263,7 +263,7 @@ def test_what_is_known_of_an_index_does_not_expire(kept: Deployed):
 
 def test_synth_says_where_iam_cannot_tell_a_sentinel_from_another_item():
     warned = Annotations.from_stack(stack_of(KEPT_CONTEXT))
-    told = r"write more than sentinels into Events, arn:.*/Ereignisse, .*keyAttributes"
+    told = r"write more than sentinels into Events, arn:.*/Ereignisse; .*keyAttributes"
     warned.has_warning("*", Match.string_like_regexp(told))
 
 
