@@ -124,7 +124,7 @@ def dates_of(value: TypedValue) -> list[dict[str, int]]:
     if "B" in value:
         return []
     text = text_of(value)
-    if "N" in value and len(text) not in (6, 8, 10):
+    if "N" in value and len(text) not in (6, 8, 10, 12):
         return []
     rest = rest_of(text)
     if "S" in value and is_full_hour(rest):

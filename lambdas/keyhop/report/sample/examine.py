@@ -58,7 +58,9 @@ MOST_PER_BLOCK = 100
 """The maximum number of items of a window: more hardly improve a length, and take longer."""
 
 PLACE_BITS = 12
-TAGS = frozenset({"unique", "uniq", "uniqueness", "constraint"})
+TAGS = frozenset({"unique", "uniq", "unq", "uq", "uniqueness", "constraint"})
+_TAG_WORDS = re.compile(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_]?[^\W\d_A-Z]+")
+_USUAL_DELIMITERS = "#|:/~$=_"
 _TYPE = re.compile(r"_*(entity[_-]?)?(type|kind)_*", re.IGNORECASE)
 _ID = re.compile(r"[_-]?(id|key|ref)$", re.IGNORECASE)
 _REFERS = re.compile(r"(owner|primary|parent|ref|target|entity|belongs)([_-]?\w*)?", re.IGNORECASE)
@@ -392,7 +394,8 @@ def is_constraint(key: Key, items: Sequence[Item] = (), sort: str = "") -> bool:
         items: Its first items.
         sort: The name of the sort key.
     """
-    if any("S" in value and tag_of(value["S"]).lower() in TAGS for value in key.values()):
+    tags = [tag_of(value["S"]) for value in key.values() if "S" in value]
+    if any(word.lower() in TAGS for tag in tags for word in _TAG_WORDS.findall(tag)):
         return True
     return any(
         value.get("S", "").lower() in TAGS
@@ -408,14 +411,16 @@ def is_orphan(space: KeySpace, key: Key, items: Sequence[Item]) -> Asks[bool | N
     None if the constraint names no primary.
     """
     (partition,) = space.partition
+    own = key[partition.name].get("S", "")
     named = list(
         dict.fromkeys(
             value["S"]
             for item in items[:1]
             for name, value in item.items()
-            if "S" in value and _may_name_a_key(name, value["S"], space)
+            if "S" in value and _may_name_a_key(name, value["S"], space, own)
         )
     )[:MOST_LOOKED_FOR]
+    named = named or _by_id(items[:1], space, own)
     if partition.type != "S" or not named:
         return None
     for value in named:
@@ -464,8 +469,8 @@ def _primary_of(name: str, value: str, own: str) -> str:
     """
     if not value or value == own or len(value.encode()) > 2_048:
         return ""
-    if tag := tag_of(value):
-        return value if tag != tag_of(own) else ""
+    if _looks_like_a_key(value, own):
+        return value if tag_of(value) != tag_of(own) else ""
     kind = _ID.sub("", name)
     if not kind or kind == name:
         return ""
@@ -477,13 +482,35 @@ def _primary_of(name: str, value: str, own: str) -> str:
         if tag.islower()
         else kind[0].upper() + kind[1:]
     )
-    head = own[: len(own) - len(rest_of(own))]
-    return head.replace(tag, kind) + value
+    return _head(own).replace(tag, kind) + value
 
 
-def _may_name_a_key(name: str, value: str, space: KeySpace) -> bool:
+def _by_id(items: Sequence[Item], space: KeySpace, own: str) -> list[str]:
+    """Return the keys that an id in a constraint may mean, such as USER#17 for a userId of 17."""
+    for item in items:
+        for name, value in sorted(item.items()):
+            kind, text = _ID.sub("", name), value.get("S", "")
+            if text and kind not in ("", name) and name not in space.names:
+                kinds = (kind.upper(), kind.lower(), kind[0].upper() + kind[1:])
+                delimiter = _head(own)[-1:]
+                return list(dict.fromkeys([*(f"{each}{delimiter}{text}" for each in kinds), text]))
+    return []
+
+
+def _head(text: str) -> str:
+    """Return the tag of a text with its delimiter."""
+    return text[: len(text) - len(rest_of(text))]
+
+
+def _looks_like_a_key(value: str, own: str) -> bool:
+    """Return whether a value has a tag with a usual delimiter, or with that of another key."""
+    delimiter = _head(value)[-1:]
+    return bool(delimiter) and (delimiter in _USUAL_DELIMITERS or delimiter == _head(own)[-1:])
+
+
+def _may_name_a_key(name: str, value: str, space: KeySpace, own: str) -> bool:
     keys = {*space.names, space.sort.name if space.sort else ""}
     if name in keys or not value or len(value.encode()) > 2_048:
         return False
-    tag = tag_of(value).lower()
-    return bool(tag and tag not in TAGS) or bool(_REFERS.fullmatch(name))
+    is_key = _looks_like_a_key(value, own) and tag_of(value).lower() not in TAGS
+    return is_key or bool(_REFERS.fullmatch(name))

@@ -60,6 +60,10 @@ def test_a_reference_by_the_name_of_its_attribute() -> None:
 def test_what_is_a_constraint() -> None:
     assert is_constraint(KEY)
     assert is_constraint({"pk": {"S": "UNIQUE#x"}})
+    assert is_constraint({"pk": {"S": "UNIQUE_EMAIL#x"}})
+    assert is_constraint({"pk": {"S": "uniqueEmail#x"}})
+    assert is_constraint({"pk": {"S": "user.uq#x"}})
+    assert not is_constraint({"pk": {"S": "UNIQUELY#x"}})
     assert not is_constraint({"pk": {"S": "USER#unique"}})
     email = {"pk": {"S": "EMAIL#x@example.org"}}
     assert is_constraint(email, [{**email, "sk": {"S": "UNIQUE"}}], "sk")
@@ -77,6 +81,19 @@ def test_a_primary_that_is_there_or_not() -> None:
 
 def test_a_reference_needs_no_tag() -> None:
     assert judged({"owner_id": {"S": "4711"}}, {"4711"}) == (False, ["4711"])
+
+
+def test_an_id_in_a_constraint_means_the_key_of_its_kind() -> None:
+    assert judged({"userId": {"S": "17"}}, {"User#17"}) == (
+        False,
+        ["USER#17", "user#17", "User#17"],
+    )
+    assert judged({"user_id": {"S": "17"}}, set())[0] is True
+    assert judged({"userId": {"S": "USER#17"}}, set()) == (True, ["USER#17"])
+
+
+def test_words_joined_by_hyphens_name_no_key() -> None:
+    assert judged({"agent": {"S": "Version 2"}, "tariff": {"S": "plan-7"}}, set()) == (None, [])
 
 
 def test_who_names_none_is_not_judged() -> None:
