@@ -62,6 +62,10 @@ MOST_PLACES = 4
 """The maximum number of numbers in a key whose widths are kept."""
 
 HOUR = 3600
+DAY = 24 * HOUR
+_BUCKETS = {"minute": 60, "hour": HOUR, "day": DAY, "date": DAY, "week": 7 * DAY}
+OLDEST_BUCKET = 3_650 * DAY
+"""Numbers of hours or days since 1970 are times if they are at most ten years old."""
 EPOCHS = range(10**9, 4 * 10**9)
 """Numbers of seconds that are probably times, from 2001 to 2096."""
 
@@ -151,6 +155,21 @@ def _matches(text: str) -> list[dict[str, int]]:
 def _number_of(text: str) -> int:
     """Return digits as a number, or the number of a month."""
     return int(text) if text.isdecimal() else 1 + _MONTHS.index(text.lower())
+
+
+def is_bucket(name: str, value: TypedValue, now: float) -> bool:
+    """Return whether a key is the number of hours, days or the like since 1970.
+
+    The tag of the key or the name of its attribute has the unit, as hourBucket or DAY#20414.
+    """
+    if "B" in value:
+        return False
+    text = text_of(value)
+    words, number = (tag_of(text) or name).lower(), rest_of(text)
+    return number.isdecimal() and any(
+        unit in words and -seconds <= now - int(number) * seconds <= OLDEST_BUCKET
+        for unit, seconds in _BUCKETS.items()
+    )
 
 
 def is_ahead(value: TypedValue, now: float) -> bool:

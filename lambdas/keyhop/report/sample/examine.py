@@ -25,7 +25,7 @@ from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.units import BLOCK_BYTES, UNITS_PER_BLOCK
 from keyhop.dynamodb.values import Item, Key, TypedValue, has_values, size_of
 from keyhop.report.estimate import Estimate
-from keyhop.report.forms import KeyForm, is_ahead, rest_of, tag_of
+from keyhop.report.forms import KeyForm, is_ahead, is_bucket, rest_of, tag_of
 from keyhop.report.sample.asks import Ask, Asks
 from keyhop.report.sample.rows import (
     DAY_SECONDS,
@@ -163,7 +163,7 @@ class Examination:
             )
         return CollectionRow(
             key=self.looking.shower.shown(key),
-            form=self._form(key[min(key)]),
+            form=self._form(min(key), key[min(key)]),
             items=len(weighted),
             whole=is_whole,
             length=None if is_whole else length,
@@ -171,9 +171,11 @@ class Examination:
             times=self._times(weighted),
         )
 
-    def _form(self, value: TypedValue) -> KeyForm:
+    def _form(self, name: str, value: TypedValue) -> KeyForm:
         """Return the form of a key. A future date is not a time of writing, so not a date."""
         form = KeyForm.of(value)
+        if is_bucket(name, value, self.looking.now):
+            return replace(form, dated=True, number=None)
         if form.dated and is_ahead(value, self.looking.now):
             return replace(form, dated=False)
         return form

@@ -16,7 +16,7 @@ from keyhop.report.candidates import Candidate
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import Shown
 from keyhop.report.facts_json import from_json, to_json
-from keyhop.report.forms import EPOCHS, KeyForm, Shower, is_ahead, kind_in, widths_of
+from keyhop.report.forms import EPOCHS, KeyForm, Shower, is_ahead, is_bucket, kind_in, widths_of
 from keyhop.template import LEAST_MILLISECONDS
 
 ROW = "row"
@@ -155,8 +155,10 @@ def _dates_of(item: Item, looking: Looking) -> dict[str, str]:
     dates = {}
     for index, (names, count) in looking.indexes.items():
         if count == 1 and names[0] in item:
-            form = KeyForm.of(item[names[0]])
-            if form.dated and not is_ahead(item[names[0]], looking.now):
+            value = item[names[0]]
+            form = KeyForm.of(value)
+            is_date = form.dated and not is_ahead(value, looking.now)
+            if is_date or is_bucket(names[0], value, looking.now):
                 tag = {names[0]: {"S": form.tag}}
                 dates[index] = looking.shower.digest(tag) if form.tag else ""
     return dates

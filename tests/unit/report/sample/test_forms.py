@@ -2,7 +2,7 @@
 
 import pytest
 from keyhop.report.facts_json import from_json, to_json
-from keyhop.report.forms import KeyForm, is_ahead, kind_in, tag_of, widths_of
+from keyhop.report.forms import KeyForm, is_ahead, is_bucket, kind_in, tag_of, widths_of
 
 
 @pytest.mark.parametrize(
@@ -221,3 +221,24 @@ def test_full_hours_since_1970_are_dates(number: str, dated: bool) -> None:
 )
 def test_a_date_in_the_future(key: dict, ahead: bool) -> None:
     assert is_ahead(key, 1795359600.0) is ahead  # 2026-11-22T15:00Z
+
+
+NOW = 1_795_338_000.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("hourBucket", {"N": "498705"}, True),
+        ("hourBucket", {"N": "498706"}, True),
+        ("hourBucket", {"N": "498707"}, False),
+        ("hourBucket", {"N": "411105"}, True),
+        ("hourBucket", {"N": "411104"}, False),
+        ("pk", {"S": "DAY#20779"}, True),
+        ("day", {"N": "22"}, False),
+        ("number", {"N": "498705"}, False),
+        ("day", {"B": b"1"}, False),
+    ],
+)
+def test_numbers_of_hours_or_days_are_dates(name: str, value: dict, expected: bool) -> None:
+    assert is_bucket(name, value, NOW) == expected
