@@ -269,8 +269,8 @@ def with_key_attributes(
     for table in tables:
         if table.key_attributes and table.given in attributes:
             raise ConfigError(
-                f"The context field keyAttributes names {table.given}, whose entry in tables "
-                "has keyAttributes as well; take one of them away."
+                f"The context field keyAttributes names {table.given}, whose entry in tables has "
+                "keyAttributes as well; remove one of the two."
             )
     return [
         replace(table, key_attributes=tuple(attributes.get(table.given, table.key_attributes)))
@@ -572,7 +572,7 @@ def _unsharded(destination: Table) -> Table:
         raise ConfigError(
             f"The context field rekey has a destination, {destination.name}, that is sharded (its "
             "entry in the field tables): a template gives each item its one place, and would not "
-            "follow shards that writers add and drain. Take one of the two away."
+            "follow shards that writers add and drain. Remove one of the two."
         )
     return destination
 
@@ -604,7 +604,7 @@ def _text_of(name: str) -> str:
         code = (folder / name).read_text(encoding="utf-8")
         ast.parse(code)
     except FileNotFoundError:
-        raise ConfigError(f"{subject} is not there; it is looked for beside keyhop.json.") from None
+        raise ConfigError(f"{subject} does not exist in the folder of keyhop.json.") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{subject} cannot be read as a text: {error}.") from None
     except SyntaxError as error:
@@ -744,8 +744,8 @@ def settings_of(context: Mapping[str, Any], folder: Path = ROOT) -> dict[str, An
     settings = {**in_file, **overrides}
     if not settings.get("tables"):
         raise ConfigError(
-            f"Nothing says which tables this deployment may touch: copy {EXAMPLE} to {FILE} and "
-            "write them there, or give them by -c tables=Orders."
+            f"The settings name no tables: copy {EXAMPLE} to {FILE} and write them there, or give "
+            "them by -c tables=Orders."
         )
     return settings
 

@@ -38,12 +38,13 @@ CLAIM_PERIODS = 4
 """Periods of 15 minutes: a claim is settled within minutes, unless two items really collide."""
 
 FAILED_MACHINES = {
-    "RekeyBackfill": "A backfill did not come to its end. The copied items stay, and changes are "
-    "still replicated; start the same input again, or redrive it.",
+    "RekeyBackfill": "A backfill did not has ended. The copied items stay, and changes are still "
+    "replicated; start the same input again, or redrive it.",
     "RekeyVerify": "A comparison of two tables did not come to its end, so a cutover has no result "
     "to check. Start the same input again.",
-    "RekeyCutOver": "A cutover or a rollback did not come to its end. Before the turn it goes back "
-    "automatically; `keyhop rekey status` shows which table serves. Start it again.",
+    "RekeyCutOver": "A cutover or a rollback did not has ended. Before the turn it goes back "
+    "automatically; `keyhop rekey status` shows which table serves. Start it "
+    "again.",
 }
 
 

@@ -278,8 +278,8 @@ class ShardedTables(Construct):
         watch.needs_a_person(
             f"Failed{DRAIN}",
             DRAIN,
-            "A drain did not come to its end. Nothing is lost: readers go on reading every shard "
-            f"that may hold items; start the same input again. {CAUSE}.",
+            "A drain did not has ended. Nothing is lost: readers go on reading every shard that "
+            f"may hold items; start the same input again. {CAUSE}.",
         )
         at_maximum = watch.of_table("KeysAtMaximum", "hot keys at the maximum")
         watch.row(

@@ -180,7 +180,7 @@ def item_of(source: object, typed: bool) -> dict[str, Any]:
     try:
         return {str(name): value_of(value, typed) for name, value in source.items()}
     except RecursionError:
-        raise InvalidItem("it is nested far deeper than items of DynamoDB are") from None
+        raise InvalidItem("it is nested deeper than items of DynamoDB can be") from None
 
 
 def item_json(item: Mapping[str, Any], typed: bool) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _from_plain(source: object) -> Any:
         return {str(name): _from_plain(value) for name, value in source.items()}
     if isinstance(source, list):
         return [_from_plain(value) for value in source]
-    raise InvalidItem("a value is not of JSON")
+    raise InvalidItem("a value is not a JSON value")
 
 
 def _from_typed(source: Any) -> Any:
@@ -245,9 +245,9 @@ def _number(text: str) -> Decimal:
     try:
         number: Decimal = DYNAMODB_CONTEXT.create_decimal(text)
     except ArithmeticError:
-        raise InvalidItem("a number is not one of DynamoDB, which have 38 digits") from None
+        raise InvalidItem("a number has more than the 38 digits of DynamoDB") from None
     if not number.is_finite():
-        raise InvalidItem("NaN and Infinity are no numbers of DynamoDB")
+        raise InvalidItem("DynamoDB does not have the numbers NaN and Infinity")
     return number
 
 

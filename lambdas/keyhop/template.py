@@ -430,7 +430,7 @@ class CompiledField:
         label = field.shown
         known_type = types.get(field.name) if len(field.path) == 1 else None
         if field.name in types and len(field.path) > 1:
-            raise ValueError(f"{{{label}}} steps into a key or a variable, which has no parts")
+            raise ValueError(f"{{{label}}} reads a part of a key or a variable, which has no parts")
         if known_type and field.type not in (None, known_type):
             raise ValueError(f"{label!r} is of type {known_type}, and not {field.type}")
         self.bound_type = field.type or known_type
@@ -445,7 +445,7 @@ class CompiledField:
         of_filters = self.type == "S" and bool(self._filters or field.default is not None)
         self.is_text = of_filters or not is_alone
         if self.is_text and self.type == "B":
-            raise ValueError(f"{{{label}}} is of type B: it stands alone, or is hashed")
+            raise ValueError(f"{{{label}}} is of type B: it must be the only part, or be hashed")
         self.runs: tuple[Run, ...] = NUMBER_RUNS if self.type == "N" else (ANY,)
         if self._filters:
             self.runs = self._filters[-1].runs

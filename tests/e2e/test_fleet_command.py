@@ -89,7 +89,7 @@ def test_a_name_is_given_once(deployed: Deployed, small: set[str], command: Comm
     deployed.run({"table": "Small"}, "by-command-once")
     again = command("keys", "Small", "--remote", "--name", "by-command-once")
     assert (again.status, again.out) == (2, b"")
-    assert "start with another --name, or go on with it by --resume by-command-once" in again.err
+    assert "start with another --name, or continue it with --resume by-command-once" in again.err
 
 
 def test_a_plan_is_waited_for(deployed: Deployed, small: set[str], command: Command) -> None:
@@ -113,7 +113,7 @@ def test_executions_of_other_state_machines_are_shown_too(
 
 def test_wrong_names_are_told(deployed: Deployed, command: Command) -> None:
     unknown = command("runs", "show", "never")
-    assert (unknown.status, "has no run 'never': look into the list of runs" in unknown.err) == (
+    assert (unknown.status, "has no run 'never': see the list of runs" in unknown.err) == (
         2,
         True,
     )

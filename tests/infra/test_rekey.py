@@ -66,7 +66,7 @@ def test_a_pair_is_named_by_its_tables_which_need_not_be_listed() -> None:
         ([{**PAIR, "destination": "Orders"}], "each table in one of them"),
         ([PAIR, {"source": "OrdersByTenant", "destination": "Third"}], "in one of them"),
         ([{**PAIR, "sourceKmsKey": "alias/mine"}], "not its alias"),
-        ([{**PAIR, "transform": "gone.py"}], "gone.py, which is not there"),
+        ([{**PAIR, "transform": "gone.py"}], "gone.py, which does not exist"),
         (["Orders"], "a list of pairs of tables"),
         ("Orders,OrdersByTenant", "a list of pairs of tables"),
         ([], "a list of pairs of tables"),
@@ -114,7 +114,7 @@ def test_only_the_functions_of_the_file_that_was_there_at_synth_may_run(transfor
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (b"def forward(:\n", "no Python"),
+        (b"def forward(:\n", "not valid Python"),
         (b"\xff\xfe", "cannot be read as a text"),
         (b"#" * 100_001, "at most 100,000"),
     ],

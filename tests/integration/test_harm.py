@@ -83,7 +83,7 @@ def test_a_harmed_part_is_told_before_anything_is_read(
     others = set(unfinished.rglob("*"))
     result = strict.keys(table_name, "--resume", str(unfinished))
     assert result.status == 2
-    assert f"parts/{part.name} is not as it was committed" in result.err
+    assert f"parts/{part.name} was changed after its commit" in result.err
     assert "Continue with" not in result.err
     assert set(unfinished.rglob("*")) == others
 

@@ -37,7 +37,7 @@ def items_of(database: Database, table: str) -> list[dict[str, Any]]:
 def check_not_begun(result: Result) -> None:
     assert (result.status, result.out) == (4, b"")
     assert "This costs at least $" in result.err
-    assert "so it has not begun." in result.err
+    assert "so nothing was started." in result.err
 
 
 def test_each_is_not_begun_or_stops_and_goes_on(

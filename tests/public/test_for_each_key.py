@@ -193,7 +193,7 @@ def test_a_run_is_stopped_while_it_lists_or_writes(
     stand_in.fault = lambda called, request: None
     assert (result.finished, result.outcomes, each.features()) == (False, {}, set())
     if operation == "Scan":
-        with pytest.raises(keyhop.errors.CannotStart, match="give what is to be done"):
+        with pytest.raises(keyhop.errors.CannotStart, match="give the action"):
             each(output="run", resume=True)
     with pytest.raises(Stopped):
         each(put=ITEM, dry_run=True, stop=stop)

@@ -222,7 +222,7 @@ def test_a_read_budget_ends_the_list_with_an_error_after_what_it_paid_for(
 ) -> None:
     strict.collections(table_name, [3] * 2_000, filling=2_000)
     refused = listed(strict, table_name, max_cost=0.00001)
-    with pytest.raises(keyhop.errors.BudgetSpent, match="so it has not begun"):
+    with pytest.raises(keyhop.errors.BudgetSpent, match="so nothing was started"):
         next(refused)
     keys = listed(strict, table_name, max_read_units=80)
     found = []

@@ -246,11 +246,11 @@ def test_a_metadata_table_that_may_not_be_read_is_an_error(
     [
         ("/f", 0, "count must be a whole number from 1 to 999, not 0"),
         ("/f", 1.5, "count must be"),
-        ("/f", 999, "The key has 2 shards, and 1,000 are the most allowed"),
+        ("/f", 999, "The key has 2 shards, and 1,000 are the maximum"),
         ("", 1, "must have 1 to"),
         ("x" * 2048, 1, "must have 1 to"),
         (b"/f", 1, "must be a text"),
-        ("!keyhop-total", 1, "is about all of them"),
+        ("!keyhop-total", 1, "is for all keys"),
     ],
 )
 def test_wrong_arguments_are_refused(place: Place, key: Any, count: Any, says: str) -> None:

@@ -189,7 +189,7 @@ def test_a_table_whose_key_dynamodb_may_not_use_is_not_waited_for() -> None:
         "TableStatus": "INACCESSIBLE_ENCRYPTION_CREDENTIALS",
         "SSEDescription": {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key},
     }
-    with pytest.raises(CannotStart, match=f"DynamoDB may not use {key} any more; enable"):
+    with pytest.raises(CannotStart, match=f"DynamoDB may not use {key} any more: enable"):
         Table("Orders", locked).source()
 
 

@@ -103,7 +103,7 @@ def test_first_alone_has_any_type_and_in_a_typed_value_that_type() -> None:
     assert rendered(typed, first={"n": {"N": "7"}})["n"] == {"N": "7"}
     with pytest.raises(NotRendered, match="not of type N"):
         rendered(typed, first={"n": {"S": "7"}})
-    with pytest.raises(NotRendered, match="no part of a text"):
+    with pytest.raises(NotRendered, match="cannot be a part of a text"):
         rendered({"sk": "a", "t": "tags ${first.tags}"}, first={"tags": tags})
 
 
@@ -145,10 +145,10 @@ def test_the_names_of_first_are_told() -> None:
         ({"sk": {"S": "a"}, "x": {"B": "a${key}"}}, "one variable alone"),
         ({"sk": {"S": "a"}, "x": {"SS": []}}, "must not be empty"),
         ({"sk": {"S": "a"}, "x": {"NS": ["1", "1.0"]}}, "must differ"),
-        ({"sk": {"S": "a"}, "x": {"BOOL": 1}}, "no value of type BOOL"),
-        ({"sk": {"S": "a"}, "x": {"L": {"S": "a"}}}, "no value of type L"),
-        ({"sk": {"S": "a"}, "x": {"L": ["a"]}}, "no typed value"),
-        ({"sk": {"S": "a"}, "x": {"L": [{"T": "a"}]}}, "no type"),
+        ({"sk": {"S": "a"}, "x": {"BOOL": 1}}, "not a value of type BOOL"),
+        ({"sk": {"S": "a"}, "x": {"L": {"S": "a"}}}, "not a value of type L"),
+        ({"sk": {"S": "a"}, "x": {"L": ["a"]}}, "not a typed value"),
+        ({"sk": {"S": "a"}, "x": {"L": [{"T": "a"}]}}, "not a type"),
         ({"sk": "\ud800"}, "wrong"),
         ([], "JSON object"),
     ],
@@ -158,7 +158,7 @@ def test_what_can_be_right_for_no_row_is_refused(item, said: str) -> None:
 
 
 def test_a_table_without_a_sort_key_takes_no_item() -> None:
-    assert "collection of its own" in refusal({"a": 1}, sort=None)
+    assert "its own partition key" in refusal({"a": 1}, sort=None)
 
 
 def test_too_deep_is_refused() -> None:

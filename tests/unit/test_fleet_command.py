@@ -188,7 +188,7 @@ def test_a_run_that_has_ended_is_not_stopped(told: list[Any]) -> None:
 
 def test_a_cutover_is_not_stopped_while_writes_may_wait(capsys: pytest.CaptureFixture[str]) -> None:
     cutover = running(ARN.replace("EnumerateKeys", "RekeyCutOver"))
-    with pytest.raises(RunConflict, match="abort a cutover with a rollback"):
+    with pytest.raises(RunConflict, match="Abort a cutover with a rollback"):
         Deployment(stack({})).stop(cutover)
     assert follow(stack({}, KeyboardInterrupt()), cutover, quiet=False) is None
     assert "runs stop" not in capsys.readouterr().err

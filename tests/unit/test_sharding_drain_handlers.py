@@ -209,7 +209,7 @@ def test_a_table_that_cannot_be_looked_through_does_not_hide_the_others(
     """And the invocation fails all the same, so that somebody sees it."""
     monkeypatch.setenv("KEYHOP_TABLES", '["Audit", "Devices"]')
     monkeypatch.setenv("KEYHOP_START_DRAINS", "true")
-    answers: list[Any] = [BrokenPromise("not readable"), [proposed(SECRET)]]
+    answers: list[Any] = [BrokenPromise("cannot be read"), [proposed(SECRET)]]
 
     def next_answer(_: Any) -> Iterator[KeyShards]:
         answer = answers.pop(0)

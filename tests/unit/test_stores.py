@@ -147,9 +147,9 @@ def test_a_harmed_part_is_told_however_it_was_harmed(store: Store, harm: str, pa
     store.delete(part.name)
     if harm != "gone":
         store.replace(part.name, harmed[harm])
-    with pytest.raises(BrokenPromise, match="not as it was committed"):
+    with pytest.raises(BrokenPromise, match="was changed after its commit"):
         list(journal.keys(plan, part))
-    with pytest.raises(BrokenPromise, match="not as it was committed"):
+    with pytest.raises(BrokenPromise, match="was changed after its commit"):
         journal.check_content([part])
 
 

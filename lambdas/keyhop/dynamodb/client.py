@@ -133,7 +133,7 @@ def name_table(
     if client is None or not isinstance(name, str):
         raise CannotStart("table must be the name or the ARN of a table, or boto3's Table.")
     if session is not None or endpoint_url is not None:
-        raise CannotStart("boto3's Table has a client: leave session and endpoint_url out.")
+        raise CannotStart("boto3's Table already has a client: leave session and endpoint_url out.")
     meta = client.meta
     endpoint = Endpoint(meta.region_name, url=meta.endpoint_url)
     if endpoint.is_of_aws:

@@ -122,7 +122,7 @@ def explained(
         )
     if isinstance(error, _SIGNED_OUT):
         return NoCredentials(
-            f"The session of AWS's single sign-on is over: sign in again{_sign_in(endpoint)}."
+            f"The session of AWS's single sign-on has expired: sign in again{_sign_in(endpoint)}."
         )
     if isinstance(error, boto.ProfileNotFound):
         return CannotStart(

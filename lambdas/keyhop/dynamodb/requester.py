@@ -288,7 +288,7 @@ class ItemCalls:
     def pause(self, seconds: float) -> None:
         """Wait before a call; raise Stopped, GaveUp if no time remains, or what `check` raises."""
         if self._ends_at is not None and self._clock() + seconds >= self._ends_at:
-            raise GaveUp("There was no time left.")
+            raise GaveUp("The time was over.")
         if seconds > 0 or not self._finishes:
             pause(self.stop, self.over, seconds)
         self._check()
@@ -329,7 +329,7 @@ class ItemCalls:
                 self.pause(min(LONGEST_BACKOFF_SECONDS, FIRST_SECONDS * 2**pauses))
                 pauses += 1
                 if self._clock() - began > self._requester.patience:
-                    raise GaveUp(f"Table {self._table!r} has no room for reads.")
+                    raise GaveUp(f"Table {self._table!r} has no free read capacity.")
         return items_found
 
     def _write(

@@ -172,8 +172,8 @@ class Table:
         if self.status == LOCKED:
             key = self.description.get("SSEDescription", {}).get("KMSMasterKeyArn", "its KMS key")
             raise CannotStart(
-                f"Table {self.bare_name!r} is {LOCKED}: DynamoDB may not use {key} any more; "
-                "enable that key, or allow DynamoDB to use it, again."
+                f"Table {self.bare_name!r} is {LOCKED}: DynamoDB may not use {key} any more: "
+                "enable that key again, or allow DynamoDB to use it again."
             )
         self.check_is_ready(*READABLE)
         entry = None if index is None else self._readable_index(index)

@@ -132,7 +132,7 @@ def _added(may: Allowed, missing: Sequence[str]) -> str:
 def _refused(table: str, what: str, setting: str, suggestion: str = "") -> CannotStart:
     note = f" ({suggestion})" if suggestion else ""
     return CannotStart(
-        f"This deployment may not do that for each key of {table}: {what}{note}; write "
-        f'{{"table": "{table}", "each": {{{setting}}}}} into "tables" in keyhop.json and deploy '
-        "again."
+        f"This deployment may not perform this action for each key of {table}: {what}{note}; "
+        f'write {{"table": "{table}", "each": {{{setting}}}}} into "tables" in keyhop.json and '
+        "deploy again."
     )

@@ -235,7 +235,7 @@ class InvokeEffect(Delivery):
             failed = failed_of(self._answer(retry, over), retry.keys)
             remaining = [remaining[place] for place in failed]
             if failed:
-                raise Nonsense("it said that the key has failed")
+                raise Nonsense("it reported the key as failed")
 
         try:
             repeat(
@@ -266,7 +266,7 @@ class InvokeEffect(Delivery):
         )
 
     def _not_answered(self, error: Exception) -> Exception:
-        return Nonsense(f"it did not answer within {ANSWER_SECONDS:g} seconds")
+        return Nonsense(f"it did not respond within {ANSWER_SECONDS:g} seconds")
 
 
 class QueueEffect(Delivery):
@@ -394,7 +394,7 @@ def _payload_of(answer: Mapping[str, Any]) -> Any:
         payload = json.loads(content) if content else None
     except ValueError as error:
         if "FunctionError" not in answer:
-            raise Nonsense("its answer was no JSON") from error
+            raise Nonsense("its response was not JSON") from error
         payload = None
     if "FunctionError" in answer:
         raise Nonsense(f"it failed ({_error_type(payload)})")
@@ -457,7 +457,7 @@ def failed_of(answer: Any, keys: Sequence[Any]) -> list[int]:
         return []
     named = answer["failed"]
     if not isinstance(named, list):
-        raise Nonsense('its answer has a "failed" that is no list')
+        raise Nonsense('"failed" in its response must be a list')
     places = {_json(key): place for place, key in enumerate(keys)}
     by_place = not any(isinstance(key, int | float) for key in keys)
     failed = set()
@@ -466,7 +466,7 @@ def failed_of(answer: Any, keys: Sequence[Any]) -> list[int]:
         if place is None and by_place and type(name) is int and 0 <= name < len(keys):
             place = name
         if place is None:
-            raise Nonsense('its answer has a "failed" that names what was not in the batch')
+            raise Nonsense('"failed" in its response names a key that was not in the batch')
         failed.add(place)
     return sorted(failed)
 

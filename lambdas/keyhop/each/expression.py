@@ -121,8 +121,8 @@ class _Reading:
             type_ = self.values[self._value()]
             if type_ not in _SETS and clause == "ADD":
                 raise CannotStart(
-                    f"{action} would add again whenever a page is repeated: only to a set can be "
-                    "added; SET a value instead."
+                    f"{action} would add again if a page were repeated: ADD works only for sets. "
+                    "SET a value instead."
                 )
             if type_ not in {*_SETS, ALONE}:
                 raise CannotStart(f"{action}: only members of a set can be deleted, not a {type_}.")
@@ -182,10 +182,15 @@ class _Reading:
         token = self._next("name")
         if token.startswith("#"):
             if token not in self.names:
-                raise CannotStart(f"The update expression has {token}, which no name is given for.")
+                raise CannotStart(
+                    f"The update expression has {token}, but no name was given for it."
+                )
             self.used.add(token)
             if token.startswith(OURS):
-                raise CannotStart(f"Names that begin with {OURS} are Keyhop's own: not {token}.")
+                raise CannotStart(
+                    f"Names that begin with {OURS} are reserved for Keyhop: choose "
+                    f"another name than {token}."
+                )
             self.placeholders[token] = self.names[token]
             self.written.append(token)
             return self.names[token]
@@ -200,7 +205,7 @@ class _Reading:
     def _value(self) -> str:
         token = self._next("value")
         if token not in self.values:
-            raise CannotStart(f"The update expression has {token}, which no value is given for.")
+            raise CannotStart(f"The update expression has {token}, but no value was given for it.")
         self.used.add(token)
         self.written.append(token)
         return token
@@ -232,13 +237,15 @@ class _Reading:
     def _check_target(self, action: str, target: Path) -> None:
         keys = {*self.space.names, *([self.space.sort.name] if self.space.sort else ())}
         if target[0] in keys:
-            raise CannotStart(f"{action}: it is of the table's key, which no update can change.")
+            raise CannotStart(
+                f"{action}: it is a key attribute of the table, which an update cannot change."
+            )
         if target[0] == MARKER:
             raise CannotStart(f"{action}: {MARKER!r} marks the sentinels of a key index.")
         if isinstance(target[-1], int):
             raise CannotStart(
-                f"{action}: a place in a list is another one when a page is repeated; set the "
-                "whole list instead."
+                f"{action}: if a page were repeated, this place in the list could be another "
+                "element. Set the whole list instead."
             )
 
     def _check_paths(self) -> None:
@@ -250,9 +257,9 @@ class _Reading:
             for writer, written in self.targets:
                 if _overlap(source, written):
                     raise CannotStart(
-                        f"{action} is made of {_shown(source)}, which {writer} writes: it would "
-                        "come to something else when a page is repeated; SET a value that does not "
-                        "depend on it."
+                        f"{action} is made of {_shown(source)}, which {writer} writes: the result "
+                        "would change if a page were repeated. SET a value that does not depend "
+                        "on it."
                     )
 
     def _check_placeholders(self) -> None:

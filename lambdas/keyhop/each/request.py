@@ -219,7 +219,7 @@ class Where:
                 re.compile(arguments[0])
             except re.error as error:
                 raise InvalidInput(
-                    f"{arguments[0]!r} is no regular expression: {error}."
+                    f"{arguments[0]!r} is not a regular expression: {error}."
                 ) from error
         return cls(form, arguments)
 
@@ -237,16 +237,16 @@ class Where:
             return
         if attribute.type == "B":
             raise InvalidInput(
-                "A condition on keys is for texts and numbers, and these are binary."
+                "A condition on keys works for texts and numbers, but these keys are binary."
             )
         if attribute.type == "N":
             if self.form != "between":
-                raise InvalidInput(f"{self.form} is for texts, and these keys are numbers.")
+                raise InvalidInput(f"{self.form} works for texts, but these keys are numbers.")
             for bound in self.arguments:
                 try:
                     Decimal(bound)
                 except ArithmeticError as error:
-                    raise InvalidInput(f"{bound!r} is no number, as these keys are.") from error
+                    raise InvalidInput(f"{bound!r} must be a number, as these keys are.") from error
 
     def holds(self, key: Key, space: KeySpace) -> bool:
         """Return whether the condition holds for a row's key."""

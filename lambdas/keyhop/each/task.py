@@ -59,7 +59,8 @@ def check_rows(options: TaskOptions, space: KeySpace) -> None:
     names = {OUTCOME, ERROR, FIRST} & {*space.names}
     if names:
         raise CannotStart(
-            f"The partition key is called {names.pop()!r}, as is what a run notes of it."
+            f"The partition key is called {names.pop()!r}, which is also the name of an attribute "
+            "in a run's files."
         )
     Where.from_json(options.get("where")).check(space)
 
@@ -133,7 +134,7 @@ class EachTask(Task):
         space = table.source().space
         effect = self._options["effect"]
         if not effect:
-            raise CannotStart("The run to go on with lists keys: give what is to be done as well.")
+            raise CannotStart("The run to continue was listing keys: give the action as well.")
         self._permit(request.table, effect, space)
         first: Sequence[str] = ()
         if effect["kind"] == "undo":
@@ -255,11 +256,11 @@ class EachTask(Task):
         name = f"The run {self._list!r}"
         if effect["kind"] != "undo":
             if listed.task == "each":
-                raise CannotStart(f"{name} is no list of keys: it worked through one.")
+                raise CannotStart(f"{name} has no list of keys: it used the list of another run.")
             if listed.task == "fold" and effect["kind"] in WRITES:
                 raise CannotStart(
-                    f"{name} lists logical keys, whose items are where ShardedTable puts "
-                    "them: hand the keys on (invoke, queue, start-machine), and write with "
+                    f"{name} lists logical keys, and ShardedTable decides where their items are: "
+                    "pass the keys on (invoke, queue, start-machine), and write with "
                     "ShardedTable there."
                 )
             return effect
@@ -267,8 +268,7 @@ class EachTask(Task):
             raise CannotStart(f"{name} has put no items, so there is nothing to undo.")
         if listed.options["effect"]["overwrite"]:
             raise CannotStart(
-                f"{name} has put items over others, which are gone: what would be deleted now is "
-                "users' data."
+                f"{name} replaced existing items, which are lost: an undo would delete your data."
             )
         return {**listed.options["effect"], **effect, "id": listed.id, "started": listed.started}
 

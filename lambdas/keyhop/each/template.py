@@ -66,7 +66,7 @@ def template_json(content: Any) -> dict[str, Any]:
     try:
         return item_json(content, lambda text: {ALONE if _is_one_variable(text) else "S": text})
     except ValueError as error:
-        raise CannotStart(f"This is no item: {error}.") from error
+        raise CannotStart(f"This is not an item: {error}.") from error
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Variables:
         if not levels:
             raise ValueError(f"it is nested deeper than {MOST_LEVELS} levels")
         if not (isinstance(value, Mapping) and len(value) == 1):
-            raise ValueError("it is no typed value")
+            raise ValueError("it is not a typed value")
         ((type_, content),) = value.items()
         match type_, content:
             case (("S" | "N" | "B" | "$"), str()):
@@ -130,8 +130,8 @@ class Variables:
             case ("NULL", True) | ("BOOL", True | False):
                 return {type_: content}
         if type_ not in TYPES:
-            raise ValueError(f"{type_!r} is no type of DynamoDB")
-        raise ValueError(f"what it holds is no value of type {type_}")
+            raise ValueError(f"{type_!r} is not a type of DynamoDB")
+        raise ValueError(f"its content is not a value of type {type_}")
 
     def _of_text(self, type_: str, text: str) -> Compiled:
         parts = [part for part in self._parts(text) if part != ""]
@@ -149,7 +149,7 @@ class Variables:
             try:
                 return _leaf(type_, "".join(texts))
             except ValueError as error:
-                raise NotRendered(f"What {text} stands for is no {type_}.") from error
+                raise NotRendered(f"The value of {text} is not of type {type_}.") from error
 
         return render
 
@@ -228,8 +228,8 @@ class Template:
         (partition,) = space.partition
         if space.sort is None:
             raise CannotStart(
-                "The table has no sort key: each item is a collection of its own, so nothing can "
-                "be put beside one."
+                "The table has no sort key: each item has its own partition key, so nothing can "
+                "be put beside it."
             )
         if len(attributes) > MOST_ATTRIBUTES:
             raise CannotStart(
@@ -332,14 +332,14 @@ def _text_of(value: TypedValue) -> str:
     if type_ == "B":
         return base64.b64encode(content).decode()
     if type_ not in ("S", "N"):
-        raise NotRendered(f"A value of type {type_} is no part of a text.")
+        raise NotRendered(f"A value of type {type_} cannot be a part of a text.")
     return str(content)
 
 
 def _leaf(type_: str, text: str) -> TypedValue:
     """Return a typed value from a text. Raise ValueError if the text is not valid."""
     if type_ == "N" and not is_number(text):
-        raise ValueError("it is no number that DynamoDB can hold")
+        raise ValueError("it is not a number that DynamoDB can hold")
     if type_ == "S":
         text.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
     return {type_: base64.b64decode(text, validate=True) if type_ == "B" else text}

@@ -392,7 +392,9 @@ class PutEffect(_OneByOne):
                 call = course.send(answer)
             except StopIteration as end:
                 return str(end.value)
-        raise GaveUp("An item collection was written to all the time while one was put into it.")
+        raise GaveUp(
+            "An item collection was written to continuously while an item was put into it."
+        )
 
 
 class UpdateEffect(_OneByOne):

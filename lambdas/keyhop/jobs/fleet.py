@@ -368,7 +368,7 @@ class Planner:
         if plan is None or plan.begun_by != self.execution.key:
             raise RunConflict(
                 f"There is a run named {name!r} already: start with another name, or give "
-                f'"resume": "{name}" to go on with it.'
+                f'"resume": "{name}" to continue it.'
             )
         return self._state(planned.request, journal, plan, planned.task, follows)
 
@@ -449,8 +449,8 @@ def _check_the_look_was_paid(planned: Planned) -> None:
         return
     if reader.budget.remaining < LEAST_PART_AFTER_LOOK * limit:
         raise BudgetSpent(
-            f"maxReadUnits {limit:g} does not pay for more than the first look at the table, which "
-            f"costs up to about 8 read units: start again, under another name, with more."
+            f"maxReadUnits {limit:g} pays only for the first look at the table, which costs up to "
+            "about 8 read units: start again, under another name, with more."
         )
 
 

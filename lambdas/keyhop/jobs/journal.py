@@ -264,7 +264,7 @@ class Journal:
         try:
             return None if state is None else RunPlan.from_json(state, self.store.url(PLAN))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise RunConflict(f"{PLAN} is there, but is not the plan of a run.") from error
+            raise RunConflict(f"{PLAN} exists, but is not the plan of a run.") from error
 
     def begin(self, plan: RunPlan) -> bool:
         """Write the plan; return False if another run was begun here first."""
@@ -560,7 +560,8 @@ class _Bytes(io.RawIOBase):
 def broken(part: str) -> BrokenPromise:
     """Return an error about a damaged part."""
     return BrokenPromise(
-        f"{part} is not as it was committed, so its keys may be lost: run again into another place."
+        f"{part} was changed after its commit, so keys may be missing: start a new run in another "
+        "place."
     )
 
 
@@ -668,15 +669,15 @@ class EndedSegments:
             )
             more = "" if len(wrong) <= MOST_NAMED else f" and {len(wrong) - MOST_NAMED:,} more"
             raise BrokenPromise(
-                f"The run claims to be finished, but these segments were not ended exactly once: "
+                "The run is marked as finished, but these segments did not end exactly once: "
                 f"{named}{more}. Do not use its result."
             )
 
 
 def _wrong(commit: Commit, how: str) -> BrokenPromise:
     return BrokenPromise(
-        f"Commit {commit.slice} of group {commit.group} {how}: the run's files are harmed, so do "
-        f"not use its result."
+        f"Commit {commit.slice} of group {commit.group} {how}: the run's files are damaged, so do "
+        "not use its result."
     )
 
 

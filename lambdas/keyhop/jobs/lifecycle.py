@@ -188,7 +188,7 @@ class Planned:
             **{"id": uuid.uuid4().hex, "planning": self.reader.usage.copy(), **spread},
         )
         if not journal.begin(run_plan):
-            raise RunConflict("Another run was begun in the same place at the same moment.")
+            raise RunConflict("Another run began in the same place at the same moment.")
         journal.write_summary(manifest(run_plan, Totals(run_plan), False, now()))
         return run_plan
 
@@ -225,7 +225,7 @@ def resumed(
         )
     if plan.index is not None and request.verify_share is not None:
         raise InvalidInput(
-            "verifyShare does not work for an index: that is read through by plain Scans anyway."
+            "verifyShare does not work for an index: plain Scans read an index anyway."
         )
     task = tasks[plan.task](connection, plan.options)
     source = _source_of(task, plan, task.reads(table))
@@ -307,7 +307,7 @@ def sum_up(journal: Journal, plan: RunPlan) -> tuple[Totals, dict[str, Any]]:
     if files.total() > totals.commits:
         raise BrokenPromise(
             f"Only {totals.commits} of {files.total()} commits follow one another, so keys are "
-            f"lost: run again into another place."
+            "missing: start a new run in another place."
         )
     journal.check_sizes(part.summary() for part in totals.parts)
     finished = len(totals.finished) == plan.groups

@@ -233,7 +233,7 @@ class Listing:
         if manifest is None:
             has_begun = journal.plan() is not None
             state = "is not finished: go on with it first" if has_begun else "does not exist"
-            raise CannotStart(f"The run {name!r}, whose keys are asked for, {state}.")
+            raise CannotStart(f"The run {name!r}, whose keys are needed, {state}.")
         if folder and all(part["name"].startswith(f"{folder}/") for part in manifest["parts"]):
             journal = journal.within(folder) if manifest["parts"] else journal
         plan = journal.plan()

@@ -256,7 +256,7 @@ class GroupProcesses:
         if group.deaths > MOST_DEATHS:
             self._error = GaveUp(
                 f"{group.deaths} processes in a row ended ({_how(status)}) before they could "
-                f"commit anything: memory may be short, so try fewer of them, or fewer threads."
+                "commit anything: memory may be short, so try fewer processes or threads."
             )
             return {}
         self.say(f"A process ended ({_how(status)}): another one goes on from its last commit.")

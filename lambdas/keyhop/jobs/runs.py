@@ -34,7 +34,9 @@ class ExecutionContext:
         """Read `$$.Execution`; raise InvalidInput if its name cannot be the name of a run."""
         name = context["Name"]
         if not RUN_ID.fullmatch(name):
-            raise InvalidInput(f"{name!r} cannot be the name of a run: give the execution another.")
+            raise InvalidInput(
+                f"{name!r} cannot be the name of a run: give the execution another name."
+            )
         return cls(context["Id"], name, context["StartTime"], context.get("RedriveCount") or 0)
 
     def run(self, suffix: str) -> str:
@@ -75,8 +77,8 @@ class Runs:
         plan = journal.plan()
         if plan is None:
             raise RunConflict(
-                f"There is no run {run!r} in s3://{self.bucket}/runs/: a run is named like the "
-                f"execution that began it, and is deleted when its retention is over."
+                f"There is no run {run!r} in s3://{self.bucket}/runs/: a run has the name of the "
+                "execution that began it, and is deleted at the end of its retention."
             )
         return journal, plan
 

@@ -400,7 +400,10 @@ class GroupWorker:
         if slice_.error is not None:
             raise slice_.error
         if not slice_.was_cut_short and not reached.is_end(self._segments):
-            raise BrokenPromise("A slice ended with work left to do: please report it.")
+            raise BrokenPromise(
+                "A slice ended before its work was done. This is an error in "
+                "Keyhop: please report it."
+            )
         return position
 
     def _settle(self, keys: int, ended: int) -> None:

@@ -92,10 +92,10 @@ def check_region(table: Table, region: str | None, is_known: bool) -> None:
         return
     which = "none was named" if region is None else f"{region} was named"
     raise CannotStart(
-        f"Table {table.bare_name!r} is a global table, with replicas in {', '.join(replicas)}: one "
-        f"region puts and deletes its sentinels, which the others get by replication. This is "
-        f"{table_region}, and {which}: start BuildKeyIndex in one region only, and name that as "
-        f"the field region of its input."
+        f"Table {table.bare_name!r} is a global table, with replicas in {', '.join(replicas)}: "
+        "one region puts and deletes its sentinels, which the others get by replication. This is "
+        f"{table_region}, and {which}: start BuildKeyIndex in one region only, and give that "
+        "region in the field region of its input."
     )
 
 
@@ -105,7 +105,7 @@ def check_can_have_one(table: Table) -> None:
     if table.index(INDEX) is None and indexes >= MOST_INDEXES:
         raise CannotStart(
             f"Table {table.bare_name!r} has {indexes} global indexes already, and DynamoDB allows "
-            f"{MOST_INDEXES}: delete one, or have the quota raised."
+            f"{MOST_INDEXES}: delete one, or request a higher quota."
         )
     table.check_is_ready("ACTIVE", "UPDATING")
 
@@ -289,8 +289,8 @@ def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
             )
         if MARKER in item and not sentinel.is_one(item):
             raise CannotStart(
-                f"Items of yours have an attribute {MARKER!r}, which marks sentinels: a key index "
-                f"would hold them too, so this table cannot have one."
+                f"Your items have an attribute {MARKER!r}, which marks sentinels: a key index "
+                "would contain these items too, so this table cannot have one."
             )
 
 
@@ -327,15 +327,15 @@ def check_all_are_free(usage: Usage, sentinel: Sentinel, named_in: str | None) -
     if occupied:
         raise CannotStart(
             f"{counted(occupied, 'collection has', 'collections have')} an item of yours with the "
-            f"sort key {_shown(sentinel)}, where their sentinel would go: {ELSEWHERE}. Nothing "
+            f"sort key {_shown(sentinel)}, in the place of their sentinel: {ELSEWHERE}. Nothing "
             f"was added to the table.{names}"
         )
     if marked:
         raise CannotStart(
             f"{counted(marked, 'collection has', 'collections have')} an item of yours with an "
             f"attribute {MARKER!r}, which marks sentinels: a number would bring it into the key "
-            f"index, and of anything else DynamoDB would refuse your writes. So this table cannot "
-            f"have one. Nothing was added to it.{names}"
+            "index, and with another type DynamoDB would refuse your writes. So this table "
+            f"cannot have a key index. Nothing was added to it.{names}"
         )
 
 
@@ -343,8 +343,9 @@ def check_all_were_free(report: Mapping[str, Any]) -> None:
     """Raise CannotStart if a collection could not get its sentinel in a walk."""
     if report["occupied"]:
         raise CannotStart(
-            f"{counted(report['occupied'], 'collection has', 'collections have')} an item of yours "
-            f"where the sentinel would go, so the index is not whole: remove it, and {ELSEWHERE}."
+            f"{counted(report['occupied'], 'collection has', 'collections have')} an item of "
+            "yours in the place of the sentinel, so the index is incomplete: remove it, and "
+            f"{ELSEWHERE}."
         )
 
 

@@ -219,7 +219,7 @@ class Collections(ItemCalls):
                     wrote()
                 acted = acted or call
                 call = Call.LOOK if looks_again else None
-        raise GaveUp("An item collection was written to all the time while it was looked at.")
+        raise GaveUp("An item collection was written to continuously while it was read.")
 
     def wrong(self, partition: Key, first: Call = Call.LOOK) -> str | None:
         """Return "missing", "surplus" or "occupied", or None if nothing is wrong with a collection.

@@ -364,8 +364,8 @@ class LifeCycle:
                 if state["rounds"] < MOST_REMOVALS:
                     return self._removal(state["rounds"] + 1)
                 raise CannotStart(
-                    "Sentinels turn up again and again while they are deleted: somebody else "
-                    "builds or keeps the index; end that, and start again."
+                    "Sentinels reappear while they are deleted: another process builds or keeps "
+                    "the index. End that process, and start again."
                 )
             self._note(emptied=True, elsewhere=reader.usage.counters["rows_elsewhere"])
         is_ours = (

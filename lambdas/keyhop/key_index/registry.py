@@ -277,7 +277,7 @@ class Registry:
             # A lost answer looks like a lost race, but then the stored entry is this one.
             if self.store.swap(ENTRY, content, tag) or self.store.read(ENTRY) == content:
                 return following
-        raise IndexBusy("The key index is in use: its entry in the registry changes all the time.")
+        raise IndexBusy("The key index is in use: its entry in the registry is changing too often.")
 
 
 def _check_lease(entry: Entry, holder: str) -> None:

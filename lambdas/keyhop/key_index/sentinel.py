@@ -64,8 +64,8 @@ class Sentinel:
             )
         if MARKER in (partition.name, space.sort.name):
             raise CannotStart(
-                f"A key attribute of the table is called {MARKER!r}, as the attribute that marks "
-                f"sentinels is: this table can have no key index."
+                f"A key attribute of the table is called {MARKER!r}, like the attribute that "
+                "marks sentinels: this table cannot have a key index."
             )
         if place is None:
             return cls(partition, space.sort, LEAST_SORT_KEY[space.sort.type])

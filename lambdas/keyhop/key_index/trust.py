@@ -98,7 +98,7 @@ def choose_source(
     if doubt is not None and not accepts_stale:
         raise CannotStart(
             f"The key index of {table.bare_name!r} may be out of date: {doubt}. Method auto finds "
-            "the keys without it; to read it nevertheless, accept stale-index."
+            "the keys without it. To read it anyway, accept stale-index."
         )
     sentinel = collected.entry.place or collected.sentinel or Sentinel.of(table.space)
     source = replace(table.source(INDEX), only=sentinel.item_of({}))
@@ -275,9 +275,9 @@ class Keeper:
             )
         if keepers is None and not self._accepts_unseen:
             raise CannotStart(
-                "It cannot be seen from here whether a keeper follows the table's stream, which "
-                "would put the sentinels back: allow lambda:ListEventSourceMappings, or, if you "
-                f'know of none, give accept="{UNSEEN_KEEPER}".'
+                "It is unknown whether a keeper follows the table's stream. It would put the "
+                "sentinels back. Allow lambda:ListEventSourceMappings, or, if you know that "
+                f'there is no keeper, give accept="{UNSEEN_KEEPER}".'
             )
 
     def detach(self, table: Table) -> bool:

@@ -100,7 +100,7 @@ class KeysInput(RunInput):
             ),
             f"{verify} does not work with {index}: plain Scans read that already": self.index
             and self.verify_share is not None,
-            f"{resume} and {dry_run} cannot be combined: a run that was begun has its plan": (
+            f"{resume} and {dry_run} cannot be combined: a run that has begun has a plan already": (
                 self.resume and self.dry_run
             ),
         }

@@ -88,9 +88,7 @@ class KeysTask(Task):
             if self.decide_trust is not None:
                 trust = self.decide_trust(table, request.method, accepts_stale)
             elif request.method == "index":
-                raise CannotStart(
-                    "Method index needs a key index, and none is set up here for this table."
-                )
+                raise CannotStart("Method index needs a key index, but this table has none here.")
         if trust is not None and trust.source is not None:
             place = {"place": to_json(trust.source.only or {})}
             mark = {"trust": trust.token} if trust.doubt is None else {"doubt": trust.doubt}
@@ -105,7 +103,7 @@ class KeysTask(Task):
             if sentinels is not None and sentinels.are_known:
                 raise CannotStart(
                     "The table has a key index, whose sentinels are the first items of its "
-                    "collections: there is no other first item to take attributes from."
+                    "collections: no other item can be used for first."
                 )
         if sentinels is None:
             return TaskPlan(source, method, reason, self.options)
@@ -134,8 +132,8 @@ class KeysTask(Task):
         other_rows = usage.counters["rows_elsewhere"]
         if plan.method == "index" and other_rows and other_rows == usage.items:
             raise BrokenPromise(
-                f"The key index has {counted(other_rows, 'row')}, but none with the sentinels' "
-                "sort key: it was built with another one (sentinel=, sentinelSortKey)."
+                f"The key index has {counted(other_rows, 'row')}, but none with the sort key of "
+                "sentinels: it was built with another sort key (sentinel=, sentinelSortKey)."
             )
         if "trust" in plan.options:
             self._check_trust(plan.table, plan.options["trust"])
@@ -177,7 +175,7 @@ def check_can_fold(space: KeySpace) -> None:
     if len(space.partition) != 1 or space.partition[0].type == "N":
         raise CannotStart(
             "Logical keys cannot be listed here: the partition key is a number (N), which cannot "
-            "carry a shard's suffix; list the keys as they are."
+            "carry a shard's suffix. List the physical keys."
         )
 
 

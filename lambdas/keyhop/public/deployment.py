@@ -126,8 +126,8 @@ def find_outputs(name: str, endpoint: Endpoint) -> tuple[dict[str, str], ClientO
     outputs = _outputs(stack)
     if BUCKET not in outputs:
         raise CannotStart(
-            f"Stack {name!r} ({stack['StackStatus']}) has no output {BUCKET}: it is none of "
-            f"Keyhop's, or its deployment is not done."
+            f"Stack {name!r} ({stack['StackStatus']}) has no output {BUCKET}: it is not a stack "
+            "of Keyhop, or its deployment has not ended."
         )
     return outputs, client
 
@@ -177,8 +177,8 @@ def start_execution(
             if error_code(error) != "ExecutionAlreadyExists":
                 raise
             raise RunConflict(
-                f"There is a run named {name!r} already: start "
-                f"with another name=, or go on with it by resume={name}."
+                f"There is a run named {name!r} already: start with another name=, or continue it "
+                f"with resume={name}."
             ) from error
     return str(started["executionArn"])
 
@@ -205,7 +205,7 @@ def _check_input(machine: str, values: object) -> None:
 def _json_number(value: object) -> float:
     """Return a Decimal as a number of JSON; raise CannotStart if that cannot hold its digits."""
     if not isinstance(value, Decimal):
-        raise TypeError(f"{type(value).__name__} is no value of JSON")
+        raise TypeError(f"{type(value).__name__} is not a JSON value")
     if value == value.to_integral_value():
         return int(value)
     if Decimal(repr(float(value))) != value:
@@ -457,8 +457,9 @@ class Executions:
         """Stop an execution; see Deployment.stop."""
         if run.machine in NOT_STOPPED:
             raise RunConflict(
-                f"The run {run.name!r} changes which table serves, and a stop could leave "
-                f"writes waiting: abort a cutover with a rollback, and a rollback with a cutover."
+                f"The run {run.name!r} changes which table serves, and if it were stopped, writes "
+                "could be left waiting. Abort a cutover with a rollback, and a rollback with a "
+                "cutover."
             )
         if not run.is_over:
             with explaining(self.endpoint):
@@ -752,15 +753,15 @@ class Deployment:
         name = run.execution if isinstance(run, Run) else run
         is_arn = ARN.fullmatch(name) is not None
         if not is_arn and not RUN_ID.fullmatch(name):
-            raise CannotStart(f"{name!r} is not the name of a run: look into the list of runs.")
+            raise CannotStart(f"{name!r} is not the name of a run: see the list of runs.")
         for executions in map(self.executions, self._machines()):
             if is_arn and not name.startswith(executions.arn("")):
                 continue
             if current := executions.describe(name if is_arn else executions.arn(name)):
                 return executions, current
         raise CannotStart(
-            f"Stack {self.stack.name!r} has no run {name!r}: look into the list of runs. Step "
-            f"Functions forgets an execution 90 days after its end."
+            f"Stack {self.stack.name!r} has no run {name!r}: see the list of runs. Step Functions "
+            "deletes an execution 90 days after its end."
         )
 
     def _with_progress(self, run: Run) -> Run:

@@ -317,8 +317,7 @@ class _Run:
         options = self._request.options
         if not options["effect"]:
             raise CannotStart(
-                f"{self._path} was interrupted while the keys were listed: give what is to be done "
-                "as well."
+                f"{self._path} was interrupted while the keys were listed: give the action as well."
             )
         if self._settings.undo is None:
             sentinels_of = self._record.sentinels_of

@@ -100,13 +100,15 @@ def _opened(path: Path, remote: Journal) -> Iterator[Journal]:
 
 
 def _no_part(name: str) -> BrokenPromise:
-    return BrokenPromise(f"The run's files name {name!r}, which is no part of it: do not use them.")
+    return BrokenPromise(
+        f"The run's files name {name!r}, which is not part of it: do not use them."
+    )
 
 
 def _take(remote: Journal, local: Journal, name: str) -> None:
     content = remote.store.read(name)
     if content is None:
-        raise BrokenPromise(f"{remote.store.url(name)} is gone: the run's files are harmed.")
+        raise BrokenPromise(f"{remote.store.url(name)} is missing: the run's files are damaged.")
     local.store.replace(name, content)
 
 

@@ -441,8 +441,8 @@ class KeyIndex:
         """Withdraw the trust in the index; raise CannotStart without its record."""
         if not self._record.is_shared:
             raise CannotStart(
-                "The index must not be trusted from now on, which only the record of the "
-                "deployment can say: give stack= with the name of the keeper's stack."
+                "Only the record of the deployment can mark the index as unusable: give stack= "
+                "with the name of the keeper's stack."
             )
         if self._registry.load().sentinel is None:
             raise CannotStart(
@@ -618,7 +618,7 @@ class _Action:
         if keepers := watch.followers(stream):
             raise CannotStart(
                 f"The key index of {self._table.bare_name!r} is kept by {keepers[0].function}: "
-                f"give stack= with the name of its stack, where its record and its lease are."
+                "give stack= with the name of its stack, which has its record and its lease."
             )
 
     def _lease_is_lost(self) -> None:

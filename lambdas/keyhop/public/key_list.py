@@ -304,7 +304,7 @@ class Keys(Iterator[Any]):
 
     def _next_batch(self) -> Sequence[Key] | None:
         if self._process != os.getpid():
-            raise CannotStart("A fork of the process cannot go on with a list: begin another one.")
+            raise CannotStart("A forked process cannot continue a list: begin another list.")
         if self._feed is None:
             if self._listing.was_run:
                 return None
@@ -342,7 +342,7 @@ class Keys(Iterator[Any]):
     def run(self) -> KeysSummary:
         """Read all keys without yielding them: into `output`, or only to count them."""
         if self._limit is not None:
-            raise CannotStart("run reads all keys: leave limit out, or iterate.")
+            raise CannotStart("run reads all keys: leave limit out, or iterate instead.")
         return self._run(None)
 
     def _run(self, sink_of: SinkOf | None) -> KeysSummary:
@@ -521,8 +521,8 @@ class Listing:
         spent = self.job.connection.prices.dollars(self.job.reader.usage.read_units)
         go_on = "Begin again" if self._output is None else "Resume it"
         return BudgetSpent(
-            f"${spent:,.6f} is spent, and the maximum is ${maximum:g}: the next page may cost more "
-            f"than what remains. {go_on} with a higher max_cost=."
+            f"${spent:,.6f} is spent, and the maximum is ${maximum:g}: the next page may cost "
+            f"more than the remainder. {go_on} with a higher max_cost=."
         )
 
     def _show_stored(self, sink_of: SinkOf | None) -> None:

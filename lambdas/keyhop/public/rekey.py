@@ -499,8 +499,8 @@ class Rekey:
         real = status.shadowed["real"]
         if real and share > status.control.shadow:
             raise CannotStart(
-                f"Shadow reads have found {counted(real, 'real difference')}: verify; when the "
-                "routers that found them have gone, or were started anew, the share may grow."
+                f"Shadow reads have found {counted(real, 'real difference')}: verify. The share "
+                "can be raised when the routers that found them have ended or were restarted."
             )
         if dry_run:
             return status
@@ -510,7 +510,7 @@ class Rekey:
             changed = control.changed(shadow=share)
             if changed == control or side.swap(control, changed):
                 return self._status(side)
-        raise CannotStart("The control item changes all the time: try again in a minute.")
+        raise CannotStart("The control item is changing too often: try again in a minute.")
 
     def cutover(
         self,
@@ -578,7 +578,7 @@ class Rekey:
         if dry_run:
             count = queue.failed()
             if count is None:
-                raise AwsRefused("The failure queue does not answer.")
+                raise AwsRefused("The failure queue does not respond.")
             return Redriven(left=count)
         self._approve("redrive", lambda: None)
         return queue.redrive()
@@ -908,7 +908,7 @@ class Rekey:
         if control.stage == "open" and control.serving == to:
             if not dry_run and side.told(TURNED) is not None:
                 self.move_expiry()  # which a state machine does not do
-            raise CannotStart(f"The {to} serves already: see the status.")
+            raise CannotStart(f"The {to} already serves: see the status.")
         deployment = self._recorded(side)
         change = partial(self._change_from_here, side, to, more)
         plan = _result_of_change(action, change().dry_run())
@@ -1051,8 +1051,8 @@ def _check_name(source: str, new: str) -> None:
         raise CannotStart("to= must name another table than the one that is re-keyed.")
     if not (TABLE_NAME.fullmatch(new) and TABLE_NAME.fullmatch(new + SIDE_SUFFIX)):
         raise CannotStart(
-            f"{new!r} is no name for the new table: it has 3 to 249 of a-z A-Z 0-9 _ . -, as the "
-            f"side table is called so, with {SIDE_SUFFIX} at its end."
+            f"{new!r} cannot be the name of the new table: it must have 3 to 249 of a-z A-Z 0-9 _ "
+            f". -, because the side table has the same name, with {SIDE_SUFFIX} at its end."
         )
 
 

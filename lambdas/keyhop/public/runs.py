@@ -63,8 +63,8 @@ class OwnStop(Event):
         """Raise BudgetSpent if the jobs have spent the maximum."""
         if self._max_cost is not None and (spent := self._dollars()) >= self._max_cost:
             raise BudgetSpent(
-                f"${spent:,.6f} is spent, and the maximum is ${self._max_cost:g}. What is done is "
-                "kept."
+                f"${spent:,.6f} is spent, and the maximum is ${self._max_cost:g}. All committed "
+                "work is kept."
             )
 
     def _dollars(self) -> float:
@@ -83,8 +83,8 @@ def check_estimate(low: float, max_cost: float | None) -> None:
     """Raise BudgetSpent if even the least estimate, in dollars, is more than the maximum."""
     if max_cost is not None and low > max_cost:
         raise BudgetSpent(
-            f"This costs at least ${low:,.6f}, more than the maximum of ${max_cost:g}, so it has "
-            "not begun."
+            f"This costs at least ${low:,.6f}, more than the maximum of ${max_cost:g}, so nothing "
+            "was started."
         )
 
 

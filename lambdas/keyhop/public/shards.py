@@ -559,7 +559,9 @@ class Shards:
         logical, names = typed(key), self._schema.names
         names.physical(logical, 1)
         if logical == total_key(names.type):
-            raise CannotStart(f"{TOTAL_KEY} is no key of the table: it is about all of them.")
+            raise CannotStart(
+                f"{TOTAL_KEY} is not a key of the table: this metadata item is for all keys."
+            )
         return logical
 
     def _find(self, logical: TypedValue) -> KeyShards | None:
@@ -608,8 +610,8 @@ class Shards:
                 ) from error
         if self._placement is None:
             raise CannotStart(
-                "The metadata does not say yet how writers choose shards: give placement=, and "
-                "hash=, append_only= and separator= if writers have them."
+                "The metadata does not record yet how writers choose shards: give placement=, "
+                "and hash=, append_only= and separator= if writers have them."
             )
         return self._table(self._placement, self._schema.names.separator)
 
@@ -639,5 +641,6 @@ def _check(name: str, count: int) -> None:
 def _check_is_not_drained(key: str | bytes, shards: Metadata) -> None:
     if shards.phase in DRAINING:
         raise CannotStart(
-            f"{shown(key)} is being drained ({shards.phase}): let that end, or call it off."
+            f"{shown(key)} is being drained ({shards.phase}): wait until the drain has ended, or "
+            "cancel it."
         )

@@ -62,7 +62,7 @@ class Destination(OwnTable):
         except (AwsRefused, CannotStart) as error:
             cause = error.__cause__
             if cause is not None and error_code(cause) in _OF_THE_ITEM:
-                raise NotTaken("DynamoDB does not take the item") from error
+                raise NotTaken("DynamoDB did not accept the item") from error
             raise
 
 
@@ -192,8 +192,8 @@ class BackfillTask(RekeyTask):
         if not control.replicating and NO_STREAM not in accepted:
             raise CannotStart(
                 "Nothing replicates yet, so the backfill would miss writes that come during it: "
-                "begin with start, which turns that on first (or accept "
-                f"{NO_STREAM}, and let a verification repair what it finds)."
+                f"begin with start, which turns that on first (or accept {NO_STREAM}, and repair "
+                "the differences with a verification)."
             )
         if SHARDS not in accepted:
             check_unsharded(rekey.source, self._is_sharded)
@@ -386,7 +386,7 @@ class Copier:
                 return THERE
             self._side.claim("forward", place, owner)
             return CLAIMED
-        raise GaveUp("A place in the destination was taken and left again all the time.")
+        raise GaveUp("Other writers kept creating and deleting an item in the destination.")
 
     def _look_again(self, puts: list[Put], page: Page) -> None:
         """Claim each place that its source item has left, or may have left, since the put."""
@@ -406,10 +406,9 @@ def check_unsharded(source: Table, is_sharded: Callable[[Table], bool]) -> None:
     """Raise CannotStart for a table whose keys are spread over shards."""
     if is_sharded(source):
         raise CannotStart(
-            f"Table {source.bare_name!r} is sharded: its items lie under physical keys, which "
-            "end with a shard's number, and would be re-keyed by those. Bring each key back "
-            "to one shard first (drain it), or, if the template's match takes the "
-            f"suffix apart, accept {SHARDS}."
+            f"Table {source.bare_name!r} is sharded: its items lie under physical keys, which end "
+            "with a shard's number, and would be re-keyed by those. Drain each key to one shard "
+            f"first. Or, if the template's match separates the suffix, accept {SHARDS}."
         )
 
 

@@ -196,7 +196,7 @@ class Control:
     def aborted(self) -> "Control":
         """Return the item that takes a change back to its beginning, before `turned`."""
         if self.stage not in ("closing", "frozen", "fenced"):
-            raise ValueError(f"there is nothing to call off: {self.stage}")
+            raise ValueError(f"there is no change to cancel: {self.stage}")
         return replace(self, stage="open", revision=self.revision + 1)
 
     def changed(self, **fields: Any) -> "Control":
@@ -221,5 +221,5 @@ class Control:
             and isinstance(content.get("revision"), int)
         )
         if not is_one:
-            raise ValueError("it does not say which table serves")
+            raise ValueError("it does not name the table that serves")
         return cls(**{name: content[name] for name in cls.__dataclass_fields__ if name in content})

@@ -103,7 +103,7 @@ def allowed_pair(pairs: Sequence[Allowed], table: str) -> Allowed:
     names = [name for pair in pairs for name in (pair.source, pair.destination)]
     suggestion = hint(table, names) or "it has " + ", ".join(names) if names else "it has none"
     raise CannotStart(
-        f"The table {table} is in no pair of the field rekey of this deployment; {suggestion}"
+        f"The table {table} is not in a pair of the field rekey of this deployment; {suggestion}"
     )
 
 

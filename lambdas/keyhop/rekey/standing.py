@@ -713,7 +713,7 @@ class RekeyStatus:
         control, ending = self.control, self.figure(ENDING)
         if ending:
             is_other = ending["how"] != how
-            return f"{ending['how']} has begun: let that come to its end." if is_other else ""
+            return f"{ending['how']} has begun: wait until it has ended." if is_other else ""
         if control.stage != "open":
             return f"The serving table is being changed ({control.stage}): wait."
         if how == "cancel":
@@ -783,7 +783,7 @@ class RekeyStatus:
             if (gate := shut.get(name)) is not None
         ]
         if self.shadowed["real"]:
-            problems.append("shadow reads have found real differences: verify")
+            problems.append("shadow reads have found real differences: run verify")
         if self.unguarded:
             has = "has" if len(self.unguarded) == 1 else "have"
             problems.append(

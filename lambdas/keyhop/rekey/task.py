@@ -59,8 +59,7 @@ class Rekey:
         if changed:
             what = "plan" if changed[0] == "digest" else f"{changed[0]} table"
             raise BrokenPromise(
-                f"The {what} of the re-key is not the one that the run was begun with: start a "
-                f"new run."
+                f"The {what} of the re-key has changed since the run began: start a new run."
             )
 
 
@@ -76,7 +75,7 @@ def plan_of(side: SideTable, destination: str) -> Pair:
     except TableNotFound as error:
         raise CannotStart(
             f"There is no re-key into table {destination!r}: its side table "
-            f"{destination + SIDE_SUFFIX!r} is not there. Begin with create."
+            f"{destination + SIDE_SUFFIX!r} does not exist. Begin with create."
         ) from error
 
 

@@ -128,7 +128,7 @@ class ReportInput(RunInput):
         rules = {
             f"{exhaustive} reads all keys, {control} none: give one of them": self.exhaustive
             and self.control_plane_only,
-            f"{exhaustive} has no {units}: its end cannot be known before": self.exhaustive
+            f"{exhaustive} has no {units}: its cost is not known in advance": self.exhaustive
             and self.max_read_units is not None,
             f"{control} reads no data: leave {candidates} out": self.control_plane_only
             and bool(self.candidates),

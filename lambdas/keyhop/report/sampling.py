@@ -126,7 +126,7 @@ def look_again(
     """
     plan, manifest = journal.plan(), journal.manifest()
     if plan is None or manifest is None:
-        raise BrokenPromise("The sample is not finished, so there is nothing to look at again.")
+        raise BrokenPromise("The sample is not finished, so nothing can be confirmed.")
     facts = from_json(SampleFacts, manifest[SAMPLE])
     table = look_up(connection, plan.table)
     source = table.source()

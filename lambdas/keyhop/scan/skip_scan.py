@@ -158,8 +158,8 @@ def advance(space: KeySpace, position: Position, page: Page, hop: bool) -> PageR
         return PageResult(keys, following, no_progress=came_back, left_out=left_out)
     if position.stuck >= MOST_STUCK:
         raise BrokenPromise(
-            f"DynamoDB sent {MOST_STUCK} pages in a row that lead to themselves: going on would "
-            f"never end."
+            f"DynamoDB sent {MOST_STUCK} pages in a row whose last key is the start of the page: "
+            "the scan would never end."
         )
     return PageResult(keys, replace(following, stuck=position.stuck + 1), no_progress=True)
 

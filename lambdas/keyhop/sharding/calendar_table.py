@@ -215,7 +215,9 @@ class CalendarTable:
         opened, metadata = self._opened, self.table.metadata
         if opened is None or opened.metadata is not metadata:
             if self.table.schema.sort.type == "B" and self._time is None:
-                raise CannotStart("A binary sort key has no time: name an attribute that has it.")
+                raise CannotStart(
+                    "A binary sort key cannot hold a time: name an attribute that holds the time."
+                )
             name = self._time_name
             unit, ahead = self._unit, self._ahead
             agreed = f"{name} {unit} {ahead:g}"
@@ -245,8 +247,8 @@ class CalendarTable:
         exact = moment_of(item[name], self._unit, calendar.at(moment))
         if not is_key and exact > store.latest():
             raise CannotStart(
-                f"{item[name]!r} lies more than {self._ahead:g} s ahead: `ahead` says how far it "
-                "may, as buckets can change from later days on."
+                f"{item[name]!r} lies more than {self._ahead:g} s in the future. `ahead` sets "
+                "this limit, because buckets can change on later days."
             )
         bucketed = self._named(item[partition], calendar.bucket_of(exact))
         if not is_key:

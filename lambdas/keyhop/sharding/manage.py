@@ -166,9 +166,7 @@ def look_at_shard(table: ShardedTable, key: TypedValue, shard: int) -> ShardLook
 def check_maximum(number: int, count: int, maximum: int) -> None:
     """Raise CannotStart if a key with `number` shards cannot get `count` more."""
     if number + count > maximum:
-        raise CannotStart(
-            f"The key has {shards_text(number)}, and {maximum:,} are the most allowed."
-        )
+        raise CannotStart(f"The key has {shards_text(number)}, and {maximum:,} are the maximum.")
 
 
 def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
@@ -190,7 +188,7 @@ def add_shards(table: ShardedTable, key: Any, count: int = 1) -> KeyMetadata:
     grown = table.metadata.grow(logical, record, shards.number + count)
     if grown is None:
         raise CannotStart(
-            f"All keys together have the most shards allowed, {table.policy.most_in_all} beyond "
-            "their first."
+            "All keys together have reached the maximum number of shards, "
+            f"{table.policy.most_in_all} beyond their first."
         )
     return grown

@@ -59,7 +59,7 @@ class ReadSharded:
         if isinstance(table, str) is (shards is None):
             raise CannotStart(
                 "shards must be given for the name of a table, and not for a ShardedTable, whose "
-                "metadata tells them."
+                "metadata has the number."
             )
         if shards is not None and not 1 <= shards <= MOST_SHARDS:
             raise CannotStart(f"shards is {shards}; it must be 1 to {MOST_SHARDS}.")
@@ -115,8 +115,8 @@ class ReadSharded:
         found_index, schema = table._index(self._index), table.schema
         if not found_index.carries_shard(schema):
             raise CannotStart(
-                f"The partition key of the index {self._index!r} is not that of the table: its "
-                "items are together, and a query of it has them in order."
+                f"The partition key of the index {self._index!r} is not that of the table: the "
+                "items of a key are together there, so query it with boto3."
             )
         return _Source(table.reader, found_index.sort[0].name, (schema.sort.name,), schema)
 

@@ -149,8 +149,8 @@ def recover(table: ShardedTable, key: TypedValue, number: int) -> KeyMetadata:
         raise TooEarly(wait)
     if record.shards.phase not in GROWING_FROM:
         raise CannotStart(
-            f"A key is being changed ({record.shards.phase}), and has items in shards that this "
-            "does not know of: recover it when that has ended."
+            f"A key is being changed ({record.shards.phase}), and has items in shards that the "
+            "change does not know: recover the key when the change has ended."
         )
     after = record.shards.recovered(number, table.requests.clock.time())
     return metadata.change(key, record, after)

@@ -242,7 +242,7 @@ class ShardedTable:
         Names("S", separator)  # raises for an invalid separator
         if client is not None:
             if not isinstance(table, str) or (session, endpoint_url) != (None, None):
-                raise CannotStart("client goes with the name of a table, and nothing else.")
+                raise CannotStart("client can be given only with the name of a table.")
             table = NamedTable(Connection(client), table)
         self._connect = partial(name_table, table, session, endpoint_url, CONNECTIONS)
         connection, self.name = self._connect()
@@ -318,7 +318,7 @@ class ShardedTable:
             check_words(words, Reading)
             return self._items(self._query(key, limit, **words))
         if "KeyConditionExpression" not in words:
-            raise TypeError("query needs a KeyConditionExpression, or a key")
+            raise TypeError("query needs a KeyConditionExpression or a key")
         check_words(words, Queried)
         name = words.get("IndexName")
         index = None if name is None else self._index(name)

@@ -176,7 +176,7 @@ class Bucket:
         if isinstance(error, ClientError):
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
         if status >= 500 or code in ("SlowDown", "RequestTimeout", _CONFLICT):
-            return StoreUnavailable(f"S3 does not take or give the run's files: {error}")
+            return StoreUnavailable(f"S3 refuses to write or read the run's files: {error}")
         return AwsRefused(f"S3 refused: {error}")
 
 

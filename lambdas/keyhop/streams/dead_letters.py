@@ -102,7 +102,7 @@ class DeadLetters:
         try:
             return count_messages(self.queues, self.url)
         except (BotoCoreError, ClientError) as error:
-            raise AwsRefused(f"The queue does not answer: {error}") from error
+            raise AwsRefused(f"The queue does not respond: {error}") from error
 
     def work(self, rework: Rework, withdraw: Callable[[], None] | None = None) -> Reworked:
         """Process the records of each message again, and delete the message.
@@ -122,7 +122,7 @@ class DeadLetters:
                     receipt = message["ReceiptHandle"]
                     self.queues.delete_message(QueueUrl=self.url, ReceiptHandle=receipt)
         except (BotoCoreError, ClientError) as error:
-            raise AwsRefused(f"The queue or the stream does not answer: {error}") from error
+            raise AwsRefused(f"The queue or the stream does not respond: {error}") from error
         return reworked
 
     def _is_done(
@@ -153,7 +153,9 @@ class DeadLetters:
         counts.keys += result.keys
         if result.failed or not is_whole:
             counts.failed += 1
-            why = errors[0] if errors else AwsRefused("the stream did not bring all of the records")
+            why = (
+                errors[0] if errors else AwsRefused("the stream did not return all of the records")
+            )
             counts.why = f"{type(why).__name__}: {why}"
             return False
         counts.messages += 1

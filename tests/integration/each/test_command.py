@@ -249,7 +249,7 @@ def test_an_unfinished_directory_is_refused_with_the_command_that_resumes_it(
         (["--delete", "--item", "sk=!keyhop"], "where the key index has its sentinels"),
         (["--update", "REMOVE n", "--item", "sk=!keyhop"], "where the key index has its sentinels"),
         (["--put", "item.json", "--where", "like(x)"], "begins_with(TEXT)"),
-        (["--put", "item.json", "--where", "matches(()"], "no regular expression"),
+        (["--put", "item.json", "--where", "matches(()"], "not a regular expression"),
         (
             ["--put", "item.json", "--where", f"matches({'x' * 501})"],
             "may have 500 characters; this one has 501",

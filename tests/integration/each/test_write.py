@@ -352,7 +352,7 @@ def test_a_batch_ends_between_rows_and_never_within_one(bench: Bench) -> None:
 def test_what_cannot_be_done_to_a_table_is_refused(dynamodb: Database, table_name: str) -> None:
     dynamodb.create(table_name, sort=None)
     bench = Bench(dynamodb, table_name)
-    with pytest.raises(CannotStart, match="collection of its own"):
+    with pytest.raises(CannotStart, match="its own partition key"):
         bench.effect()
     dynamodb.fill(table_name, [{"pk": {"S": "a"}}])
     update = bench.effect("update", item={}, expression="SET x = :x", values={":x": 1})

@@ -200,7 +200,7 @@ def test_a_list_is_gone_on_with_and_then_worked(
     if is_listed:
         each.map(state)
         each.finish(state, execution)
-    with pytest.raises(CannotStart, match="what is to be done"):
+    with pytest.raises(CannotStart, match="give the action as well"):
         each.start({"table": table_name, "resume": "feature-keys"}, "unsaid")
     result = each.start({**given, "resume": "feature-keys"}, "again")
     assert result["run"] == "again"
@@ -309,12 +309,12 @@ def test_what_cannot_be_done_is_refused_before_a_list_is_made(
         raise CannotStart("There is no such sort key.")
 
     def permits_nothing(table: str, effect: Any, space: Any) -> None:
-        raise CannotStart("This deployment may not do that.")
+        raise CannotStart("This deployment may not perform this action.")
 
     task = each.own["each"].keywords  # type: ignore[attr-defined]
     for name, value, match in (
         ("effect_of", refuses, "no such sort key"),
-        ("permit", permits_nothing, "may not do that"),
+        ("permit", permits_nothing, "may not perform this action"),
     ):
         before = task.get(name)
         task[name] = value

@@ -262,7 +262,7 @@ def test_a_harmed_fold_is_noticed(
     finish(machine, *read)
     store = machine.runs.store("run")
     store.delete(next(iter(store.sizes("logical/parts"))))
-    with pytest.raises(BrokenPromise, match="is not as it was committed"):
+    with pytest.raises(BrokenPromise, match="was changed after its commit"):
         finish(machine, *read)
 
 

@@ -46,7 +46,9 @@ def test_a_backfill_costs_a_scan_and_the_puts_and_their_looks_and_a_verify_a_ten
     assert job.work()
     _, compared = job.finish()
     assert compared["verify"]["is_clean"]
-    assert (compared["read_units"], compared.get("write_units", 0)) == (0, 0), "nothing to look at"
+    assert (compared["read_units"], compared.get("write_units", 0)) == (0, 0), (
+        "nothing can be confirmed"
+    )
     read = compared["digests"]["read_units"]
     whole = dollars + US_EAST_1.dollars(read, 0)
     print(f"with verify {whole / least:.4f} x ({read} RRU)")

@@ -85,7 +85,7 @@ def test_a_real_difference_forbids_a_larger_share(pairs: Pairs) -> None:
     pairs.side.report_client("r", {"revision": 1, "until": 0, "shadow_real": 1})
     refused = pairs.rekey("shadow", 50)
     assert (refused.status, "1 real difference:" in refused.err) == (2, True)
-    assert pairs.status()["troubles"] == ["shadow reads have found real differences: verify"]
+    assert pairs.status()["troubles"] == ["shadow reads have found real differences: run verify"]
     assert pairs.rekey("shadow", 5).status == 0
     assert pairs.side.control().shadow == 0.05
 

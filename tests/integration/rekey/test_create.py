@@ -168,7 +168,7 @@ def test_a_table_that_another_process_makes_between_two_reads_is_not_gone(
 def test_a_table_that_was_made_and_is_gone_is_named(life: Life) -> None:
     until_done(life.creation().step)
     life.database.client.delete_table(TableName=life.pair.destination)
-    with pytest.raises(RunConflict, match="was made, and is gone"):
+    with pytest.raises(RunConflict, match="was made, but does not exist"):
         until_done(life.creation().step)
 
 

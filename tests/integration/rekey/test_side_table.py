@@ -95,7 +95,7 @@ def test_a_plan_is_written_once(side: SideTable) -> None:
 
 def test_a_plan_without_room_is_refused(side: SideTable) -> None:
     noise = Random(1).randbytes(500_000).hex()
-    with pytest.raises(CannotStart, match="most that an item has room for"):
+    with pytest.raises(CannotStart, match="maximum that fits into an item"):
         side.put_plan(Pair("a", "b", {}, noise))
 
 

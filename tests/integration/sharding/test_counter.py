@@ -405,7 +405,7 @@ def test_who_cannot_find_out_says_so(place: Place) -> None:
         return answer
 
     hook(counter.table, act)
-    with pytest.raises(GaveUp, match="look whether the add was counted"):
+    with pytest.raises(GaveUp, match="Check whether the add was counted"):
         counter.add("/f")
     assert late == ["update_item"]
 

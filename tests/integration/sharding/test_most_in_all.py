@@ -36,7 +36,7 @@ def test_a_drain_gives_its_shards_back_whoever_drains(place: Place) -> None:
     table = place.table(policy=POLICY)
     place.grow(table, "/f", 2)
     place.grow(table, "/g", 1)
-    with pytest.raises(CannotStart, match="most shards allowed"):
+    with pytest.raises(CannotStart, match="maximum number of shards"):
         place.grow(table, "/h", 1)
     place.drain(place.table(), "/f", 1)
     assert counted(place) == true(place) == 1
@@ -55,7 +55,7 @@ def test_who_has_no_maximum_counts_for_those_who_have(place: Place) -> None:
     place.drain(other, "/g", 2)
     assert counted(place) == 2 - 1
     place.grow(table, "/g", 2)
-    with pytest.raises(CannotStart, match="most shards allowed"):
+    with pytest.raises(CannotStart, match="maximum number of shards"):
         place.grow(table, "/g", 1)
 
 

@@ -290,7 +290,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(table: Any) -> None:
         ({"KeyConditionExpression": key, "QueryFilter": {}}, "use FilterExpression"),
         ({"KeyConditionExpression": Key("at").eq("a")}, "path = one value"),
         ({"KeyConditionExpression": key, "FilterExpression": Attr("path").eq("/f")}, "suffix"),
-        ({"KeyConditionExpression": key, "IndexName": "no-sort"}, "needs one sort key"),
+        ({"KeyConditionExpression": key, "IndexName": "no-sort"}, "needs exactly one sort key"),
         (
             {"KeyConditionExpression": key, "IndexName": "by-size", "ConsistentRead": True},
             "ConsistentRead",

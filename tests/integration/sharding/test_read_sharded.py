@@ -183,5 +183,5 @@ def test_what_cannot_be(dynamodb: Database, table_name: str) -> None:
         ],
     }
     of_other = Place(dynamodb, other, **BY_SCORE | {"GlobalSecondaryIndexes": [elsewhere]})
-    with pytest.raises(CannotStart, match="its items are together"):
+    with pytest.raises(CannotStart, match="the items of a key are together"):
         ReadSharded(of_other.table(), index="by-score").top("/f", 1)

@@ -71,9 +71,9 @@ def test_all_keys_together_have_no_more_shards_than_allowed(place: Place) -> Non
     table = place.table(policy=Policy(most=8, most_in_all=3))
     place.grow(table, "/f", 2)
     place.grow(table, "/g", 1)
-    with pytest.raises(CannotStart, match="most shards allowed"):
+    with pytest.raises(CannotStart, match="maximum number of shards"):
         place.grow(table, "/h", 1)
-    with pytest.raises(CannotStart, match="8 are the most"):
+    with pytest.raises(CannotStart, match="8 are the maximum"):
         place.grow(table, "/f", 7)
     assert {one.key for one in list_keys(table)} == {"/f", "/g", "/h"}
     with pytest.raises(CannotStart, match="Keyhop uses it"):

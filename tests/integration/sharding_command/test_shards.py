@@ -287,7 +287,7 @@ def test_the_most_shards_are_told(place: Place) -> None:
     assert result.status == 0
     result = place.run("add", "/f")
     assert result.status == 2
-    assert "The key has 1,000 shards, and 1,000 are the most allowed" in result.err
+    assert "The key has 1,000 shards, and 1,000 are the maximum" in result.err
 
 
 @pytest.mark.parametrize("more", [{}, {"placement": "random"}, {"hash": "modulo"}])

@@ -24,7 +24,7 @@ def test_a_change_can_be_called_off_until_it_has_turned(control: Control) -> Non
 
 @pytest.mark.parametrize("control", [OPEN, FENCED.turned()])
 def test_there_is_nothing_to_call_off_before_and_after(control: Control) -> None:
-    with pytest.raises(ValueError, match="nothing to call off"):
+    with pytest.raises(ValueError, match="no change to cancel"):
         control.aborted()
 
 
@@ -88,7 +88,7 @@ def test_a_change_goes_on_when_what_it_waits_for_is_there() -> None:
     ],
 )
 def test_nothing_is_taken_for_granted_of_which_table_serves(told: object) -> None:
-    with pytest.raises(ValueError, match="which table serves"):
+    with pytest.raises(ValueError, match="the table that serves"):
         Control.from_json(told)
 
 

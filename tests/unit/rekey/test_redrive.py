@@ -111,5 +111,5 @@ def test_a_queue_that_may_not_be_read_is_told() -> None:
         def receive_message(self, **_: Any) -> dict[str, Any]:
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "Receive")
 
-    with pytest.raises(AwsRefused, match="does not answer"):
+    with pytest.raises(AwsRefused, match="does not respond"):
         redrive(Function(), Shut())

@@ -68,7 +68,7 @@ def test_reads_and_writes_go_to_the_table_that_serves(world: Fixture) -> None:
 
 def test_the_new_table_s_own_name_is_told_to_be_no_side_table() -> None:
     """Else its first call would say that some key was not given a value."""
-    with pytest.raises(ValueError, match="'Orders' is no side table"):
+    with pytest.raises(ValueError, match="'Orders' is not a side table"):
         Router("Orders", clients=())
 
 
@@ -106,7 +106,7 @@ def test_a_write_gives_up_at_its_time_out_and_says_that_nothing_was_written() ->
     world = Fixture(patience=5.0)  # raised to what a freeze may take
     world.set(stage="frozen", freeze_limit=60.0)
     world.side.swap = lambda old, new: False  # type: ignore[method-assign]
-    with pytest.raises(WritesFrozen, match="nothing was written"):
+    with pytest.raises(WritesFrozen, match="Nothing was written"):
         world.run(world.write)
     assert world.calls == []
     assert world.clock.time() - EPOCH == pytest.approx(63.0, abs=1.2)

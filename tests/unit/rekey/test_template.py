@@ -84,7 +84,7 @@ def test_an_attribute_that_the_application_changed_travels_back_and_one_that_is_
     assert transform.back({**there, **new}) == {**ORDER, **new}
     with pytest.raises(Unmappable, match="the attributes 'Type' are not as the template makes"):
         transform.back({**there, "Type": {"S": "ORDER"}})
-    with pytest.raises(Unmappable, match="'oldPK' is missing, which keeps 'PK'"):
+    with pytest.raises(Unmappable, match="'oldPK' is missing; it keeps 'PK'"):
         transform.back({name: value for name, value in there.items() if name != "oldPK"})
     assert transform.owner_of({**there, "Type": {"S": "ORDER"}}) == transform.source.of(ORDER)
 
@@ -101,7 +101,7 @@ def test_an_attribute_that_says_the_same_as_the_key_tells_the_owner_and_needs_no
     assert there == {"PK": {"S": "ALL"}, "SK": {"S": "2026"}, **rest}
     assert transform.owner_attributes == ("user", "orderId")
     assert transform.back(there) == item
-    with pytest.raises(Unmappable, match="no rule of the template is for it"):
+    with pytest.raises(Unmappable, match="no rule of the template matches it"):
         transform.forward({**item, "orderId": {"S": "8"}})
 
 

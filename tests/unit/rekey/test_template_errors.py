@@ -58,14 +58,14 @@ WRONG = [
     (setting("T#{hash(PK)}"), "{hash(PK)} is not a hash: write {hash(id)%4}"),
     (setting(""), "it is empty"),
     (setting("T#{PK:N}"), "'PK' is of type S, and not N"),
-    (setting("{n:N}#{PK.x}"), "{PK.x} steps into a key or a variable"),
+    (setting("{n:N}#{PK.x}"), "{PK.x} reads a part of a key or a variable"),
     (setting("{PK}", 7), "the key is of type S"),
     (setting("{PK}", "{n:N}"), "{n} is of type N, and the key of type S: write |str"),
     (setting("{PK|str}"), "the filter str of 'PK' cannot take type S"),
     (setting("{PK}{SK}"), "{PK} and {SK} touch: put a separator between them"),
     (setting("{PK|mod:9}{SK}"), "{PK} and {SK} touch"),
     (setting("{n:N}0{SK}"), "the separator after {n} begins with a digit"),
-    (setting("{x:B}#{SK}"), "{x} is of type B: it stands alone, or is hashed"),
+    (setting("{x:B}#{SK}"), "{x} is of type B: it must be the only part, or be hashed"),
     (setting("{PK}#{x?a#b}#{SK}"), "the default of {x} contains its separator"),
     (setting("{PK}#{x|pad:3?7}#{SK}"), "the default of {x} cannot be made by its filters"),
     (setting("{PK}", Type=["x"]), "set of 'Type': it must be a text, a number, true, false or"),
@@ -74,8 +74,8 @@ WRONG = [
     (setting("{PK}", n=10**5000), "set of 'n': it is not a number that DynamoDB keeps"),
     (rule(match={"n": float("nan")}), "match of 'n': nan is not a number that DynamoDB keeps"),
     (matched("{u|upper}"), "match of 'PK': {u} can have the filters pad, num and str only"),
-    (matched("{u.x}"), "{u.x} steps into a key or a variable"),
-    (matched("U#{SK}", "S#{v}"), "match of 'PK': 'SK' is a key of the source: take another name"),
+    (matched("{u.x}"), "{u.x} reads a part of a key or a variable"),
+    (matched("U#{SK}", "S#{v}"), "match of 'PK': 'SK' is a key of the source: choose another name"),
     (matched("U#{u:N}", "S#{u}"), "match of 'SK': 'u' has another type"),
     (rule(keep={"PK": "SK"}), "keeps 'PK' as 'SK', which it also sets"),
     (rule(keep={"PK": "old", "SK": "old"}), "keeps two attributes under one name"),
@@ -114,7 +114,7 @@ def test_a_key_of_type_n_takes_numbers():
 def test_only_equal_keys_can_be_copied():
     template = {"items": [{"set": {"PK": "{id}", "SK": "{SK}"}}, {"otherwise": "copy"}]}
     with pytest.raises(
-        CannotStart, match="copies what no rule is for, and the tables' keys differ"
+        CannotStart, match="copies items that match no rule, but the keys of the tables differ"
     ):
         load(template, keys("id"), keys())
 
@@ -126,7 +126,7 @@ def test_a_separator_keeps_rules_apart():
         for text in ("ORDER#1", "ORDER#1#ITEM#2")
     ]
     assert made == ["O#1", "I#1#2"]
-    with pytest.raises(Unmappable, match="no rule of the template is for it"):
+    with pytest.raises(Unmappable, match="no rule of the template matches it"):
         transform.forward({"PK": {"S": "c"}, "SK": {"S": "ORDER#1#2"}})
 
 
@@ -156,7 +156,7 @@ UNMAPPABLE = [
     (setting("{PK}", "S#{SK}"), {"SK": {"S": "x" * 1023}}, "'SK' would have 1,025 bytes; "),
     (setting("{PK}", "{SK}", n="x"), {}, "the attributes 'n' would not come back as they are"),
     (rule(keep={"SK": "a"}), {}, "the attributes 'a' would not come back"),
-    (matched("U#{u}"), {}, "no rule of the template is for it"),
+    (matched("U#{u}"), {}, "no rule of the template matches it"),
 ]  # fmt: skip
 
 

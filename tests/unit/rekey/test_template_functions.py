@@ -54,7 +54,7 @@ def test_functions_go_there_and_back_and_the_key_is_kept_beside_them():
 def test_only_trusted_code_is_executed(trusted):
     """Whatever a plan in a table says: here it would end the test."""
     evil = "raise SystemExit(1)"
-    with pytest.raises(CannotStart, match="are not those that are at hand here: deploy with"):
+    with pytest.raises(CannotStart, match="are not those of this deployment: deploy with"):
         load(TEMPLATE, keys(), keys(), evil, trusted=trusted)
 
 
@@ -62,11 +62,11 @@ def test_only_trusted_code_is_executed(trusted):
     ("changes", "sentence"),
     [
         ({"keep": {"PK": "oldPK"}}, "add keep: {PK: oldPK, SK: oldSK}"),
-        ({"keep": {"PK": "SK", "SK": "oldSK"}}, "under names of its own"),
+        ({"keep": {"PK": "SK", "SK": "oldSK"}}, "under other names"),
         ({"keep": "PK"}, "must keep the source's key"),
         ({"keep": {"PK": ["old"], "SK": "oldSK"}}, "must keep the source's key"),
         ({"keep": {"PK": 1, "SK": "oldSK"}}, "must keep the source's key"),
-        ({"reads": None}, "must say in reads"),
+        ({"reads": None}, "must have reads"),
         ({"inverse": "g.py:backward"}, "must be in one file"),
         ({"inverse": "f.py"}, "inverse must be a file and a function"),
         ({"transform": "f.py:away"}, "The file 'f.py' has no function 'away'"),
@@ -157,7 +157,7 @@ def test_the_file_of_functions_lies_beside_the_template(tmp_path: Path):
     (tmp_path / "t.yml").write_text("transform: f.py:forward")
     assert read(tmp_path / "t.yml")[1] == CODE
     (tmp_path / "t.yml").write_text("transform: ../f.py:forward")
-    with pytest.raises(CannotStart, match="must lie beside the template"):
+    with pytest.raises(CannotStart, match="must be in the folder of the template"):
         read(tmp_path / "t.yml")
 
 

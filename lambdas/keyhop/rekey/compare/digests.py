@@ -279,8 +279,8 @@ class DigestsTask(RekeyTask):
         read = sum(counts[name] for name in IN_ROWS)
         if ended.totals.keys != read:
             raise BrokenPromise(
-                f"Of {counted(read, 'item')} that were read, {ended.totals.keys:,} were noted: "
-                "nothing can be said of the others."
+                f"Of {counted(read, 'item')} that were read, {ended.totals.keys:,} were noted. "
+                "The result of the others is unknown."
             )
         return {**ended.summary, "examples": noted_examples(ended.journal)}
 

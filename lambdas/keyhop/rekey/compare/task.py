@@ -434,8 +434,8 @@ class VerifyTask(RekeyTask):
         plan, manifest = journal.plan(), journal.manifest()
         if plan is None or manifest is None:
             raise CannotStart(
-                f"The run {options['digests']!r}, which makes the digests, is not finished: go on "
-                "with it first."
+                f"The run {options['digests']!r}, which makes the digests, is not finished: "
+                "continue it first."
             )
         return plan, manifest
 

@@ -177,7 +177,7 @@ class Change:
             if self.side.swap(control, control.aborted()):
                 self.report(f"called off: writes go to the {control.serving} again")
                 return Next("called off", control.aborted(), why=why)
-        raise GaveUp("The control item changes all the time.")
+        raise GaveUp("The control item is changing too often.")
 
     # --- steps ---
 

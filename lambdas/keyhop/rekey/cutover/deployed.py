@@ -100,7 +100,7 @@ class Deployed:
                     self.queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
                     outcome.settled += 1
         except (BotoCoreError, ClientError) as error:
-            raise AwsRefused(f"The queue or the function does not answer: {error}") from error
+            raise AwsRefused(f"The queue or the function does not respond: {error}") from error
         return outcome
 
     def _url(self) -> str:

@@ -179,10 +179,10 @@ class Markers(OwnTable):
         while missing := self._missing():
             if written >= MOST_MARKERS:
                 raise CannotStart(
-                    f"The stream of {self._table!r} has {counted(len(missing), 'shard')} in "
-                    f"which no marker "
-                    f"of {written} has shown, so it is not known when they are drained: they are "
-                    "narrow. Try again after some hours, when shards have changed."
+                    f"The stream of {self._table!r} has {counted(len(missing), 'shard')} in which "
+                    f"no marker of {written} has appeared, so it is not known when they are "
+                    "drained: they are narrow. Try again after some hours, when shards have "
+                    "changed."
                 )
             places = {shard: self._iterator(shard, "LATEST") for shard in missing}
             keys = self._hinted(missing) if hints else []

@@ -95,8 +95,8 @@ class Creation:
             side.tell(DESTINATION, {**creation, "identity": destination.identity})
         elif creation["identity"] != destination.identity:
             raise RunConflict(
-                f"Table {self.pair.destination!r} is another one than was made for this re-key: "
-                "cancel it, and create it with another name."
+                f"Table {self.pair.destination!r} is not the table that was made for this re-key: "
+                "cancel the re-key, and create it with another name."
             )
         self._write_control(side)
         if says := self._turn_stream_on(side, source):
@@ -135,18 +135,18 @@ class Creation:
         if not self.adopt:
             raise RunConflict(
                 f"Table {self.pair.destination!r} exists, and was not made for this re-key: name "
-                "another one, or let it be adopted, if it is empty."
+                "another table, or adopt it if it is empty."
             )
         self._check_keys(destination)
         if destination.stream_view != VIEW:
             raise CannotStart(
-                f"Turn the stream of {self.pair.destination!r} on, with {VIEW}: the way back reads "
+                f"Turn the stream of {self.pair.destination!r} on, with {VIEW}: a rollback needs "
                 "it."
             )
         if ttl_of(self.connection, self.pair.destination) is not None:
             raise CannotStart(
                 f"Turn the time to live of {self.pair.destination!r} off until the cutover: items "
-                "must expire where they are served only."
+                "must expire only in the table that serves."
             )
         if has_items(self.connection, self.pair.destination):
             raise RunConflict(f"Table {self.pair.destination!r} is not empty.")
@@ -154,7 +154,7 @@ class Creation:
     def _check_keys(self, destination: Table) -> None:
         if destination.space != self.keys:
             raise RunConflict(
-                f"Table {self.pair.destination!r} has other keys than the plan: "
+                f"Table {self.pair.destination!r} has different keys from the plan: "
                 f"{shown_keys(destination.space)} and not {shown_keys(self.keys)}."
             )
 
@@ -169,21 +169,24 @@ class Creation:
         names = [entry["AttributeName"] for entry in table.description["KeySchema"]]
         if names != list(KEYS):
             raise RunConflict(
-                f"Table {self.pair.side!r} exists, and is none of Keyhop's: the side table must be "
-                "called so. Choose another destination."
+                f"Table {self.pair.side!r} exists, but is not Keyhop's. The side table needs this "
+                "name: choose another destination."
             )
         # A table of other people may have the same keys, but into a new one the plan comes first.
         if has_items(self.connection, self.pair.side) and not side.has_plan():
             raise RunConflict(f"Table {self.pair.side!r} is not empty, and has no plan.")
         if not side.put_plan(self.pair):
             raise RunConflict(
-                f"Table {self.pair.side!r} holds another plan: go on with that one, or cancel it."
+                f"Table {self.pair.side!r} holds another plan: continue with that plan, or cancel "
+                "it."
             )
         plan = side.plan()
         if (plan.source, plan.destination) != (self.pair.source, self.pair.destination):
-            raise RunConflict(f"Table {self.pair.side!r} is that of a re-key of {plan.source!r}.")
+            raise RunConflict(f"Table {self.pair.side!r} belongs to a re-key of {plan.source!r}.")
         if side.told(ENDING) is not None:
-            raise RunConflict("This re-key is being ended: let cancel or complete come to its end.")
+            raise RunConflict(
+                "This re-key is being ended: wait until cancel or complete has ended."
+            )
 
     def _begin(self, side: SideTable, destination: Table | None) -> dict[str, Any]:
         """Record that the destination will be made or adopted."""
@@ -272,7 +275,7 @@ class Starting:
         if side.plan().digest != self.pair.digest:
             raise CannotStart(f"The side table {self.pair.side!r} holds another plan.")
         if ending := side.told(ENDING):
-            raise CannotStart(f"This re-key is being ended: let {ending['how']} come to its end.")
+            raise CannotStart(f"This re-key is being ended: wait until {ending['how']} has ended.")
 
     def _replicate(self, side: SideTable) -> StepResult:
         """Let batches write, without disturbing a change of the serving table."""
@@ -322,10 +325,10 @@ def check_stream_view(source: Table) -> None:
     """Raise CannotStart if the stream is enabled without the images that a re-key needs."""
     if source.stream_view not in (None, VIEW):
         raise CannotStart(
-            f"The stream of {source.bare_name!r} is on with {source.stream_view}, which DynamoDB "
-            f"changes of no stream, and a re-key needs {VIEW}. Let its readers come to its end, "
-            "turn it off and on again, and attach them to the new stream (another ARN); what is "
-            "written meanwhile they do not see."
+            f"The stream of {source.bare_name!r} is on with {source.stream_view}, which cannot be "
+            f"changed while the stream is on, and a re-key needs {VIEW}. Let its readers come to "
+            "its end, turn it off and on again, and attach them to the new stream, which has "
+            "another ARN. They do not see the writes of that time."
         )
 
 

@@ -118,20 +118,20 @@ class Ending:
         if is_ours and not side.has_plan() and has_items(self.connection, table.name):
             is_ours = False
         if not is_ours:
-            raise RunConflict(f"Table {table.bare_name!r} is none of Keyhop's: nothing was done.")
+            raise RunConflict(f"Table {table.bare_name!r} is not Keyhop's: nothing was done.")
 
     def _check_name(self, pair: Pair) -> None:
         whose = pair.source if self.how == "complete" else pair.destination
         if self.delete not in ("", whose):
             raise CannotStart(
-                f"{self.how} deletes {whose!r}, if anything: to have it deleted, give that name."
+                f"{self.how} can delete only {whose!r}: to have it deleted, give that name."
             )
         if self.delete and self.how == "complete":
             table = find_table(self.connection, self.delete)
             if table is not None and table.description.get("DeletionProtectionEnabled"):
                 raise CannotStart(
-                    f"Table {whose!r} is protected against deletion: take that off, or complete "
-                    "without its name."
+                    f"Table {whose!r} has deletion protection: turn it off, or complete without "
+                    "its name."
                 )
 
     def _check_may_begin(self, side: SideTable) -> None:
@@ -159,7 +159,7 @@ class Ending:
         """
         ending = side.told(ENDING)
         if ending is not None and ending["how"] != self.how:
-            raise RunConflict(f"{ending['how']} has begun: let that come to its end.")
+            raise RunConflict(f"{ending['how']} has begun: wait until it has ended.")
         if ending is None:
             self._check_name(pair)
             created = side.told(DESTINATION) is not None
@@ -356,7 +356,7 @@ def _expiry_of(
     if description.get("AttributeName") != attribute:
         raise CannotStart(
             f"Items of {table!r} expire by another attribute than {attribute!r}, which the source "
-            "had when the re-key was made: turn that off first."
+            "had when the re-key was made: turn that TTL off first."
         )
     return "on"
 

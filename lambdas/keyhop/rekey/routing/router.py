@@ -126,9 +126,9 @@ class Guard:
         operation = event_name.rpartition(".")[2]
         if running and operation == BULK_PUT:
             raise CannotStart(
-                "A router cannot guard a bulk put: DynamoDB goes on writing its items after the "
-                "request, also when another table serves. Write the items one by one by the "
-                "router, or make the bulk put before the re-key starts or after it is complete."
+                "A router cannot guard a bulk put: DynamoDB continues to write its items after "
+                "the request, also when another table serves. Write each item with the router, "
+                "or make the bulk put before the re-key starts or after it is complete."
             )
         for attempt in running:
             if not self._may_send(attempt):
@@ -160,13 +160,14 @@ def _client_of(value: Any) -> BaseClient:
         client = getattr(getattr(value, "meta", None), "client", None)
     if not isinstance(client, BaseClient) or client.meta.service_model.service_name != "dynamodb":
         raise TypeError(
-            f"A router guards boto3 clients, resources and tables of DynamoDB. {_type_name(value)} "
-            "is none of these: leave it out of clients. Its writes are then not guarded."
+            "A router guards boto3 clients, resources and tables of DynamoDB. "
+            f"{_type_name(value)} is none of these: leave it out of clients. The router then does "
+            "not guard its writes."
         )
     if iscoroutinefunction(type(client)._make_api_call):  # as aiobotocore's
         raise TypeError(
             f"A router cannot guard an asynchronous client ({_type_name(value)}): leave it out of "
-            "clients. Its writes are then not guarded."
+            "clients. The router then does not guard its writes."
         )
     return client
 
@@ -234,7 +235,7 @@ class Router:
         """
         if isinstance(side, str) and not side.endswith(SIDE_SUFFIX):
             raise ValueError(
-                f"{side!r} is no side table: that is called as the new table, and .rekey"
+                f"{side!r} is not a side table: its name is that of the new table with .rekey"
             )
         self.usage = Usage()
         self.name = f"{name or 'router'}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
@@ -355,7 +356,8 @@ class Router:
             if self._clock.monotonic() - began >= self._patience:
                 raise GaveUp(
                     f"Reading the control item takes longer than {view.control.lease / 2:g} "
-                    "seconds, for which it may be gone by: look at the side table's throttles."
+                    "seconds, after which it may be out of date. Check whether the side table is "
+                    "throttled."
                 )
 
     def _wait(self, began: float, view: View) -> None:
@@ -397,6 +399,7 @@ class Router:
     def _uncertain(self) -> WriteUncertain:
         self.usage.count(writes_uncertain=1)
         return WriteUncertain(
-            "A write was held up for so long that another table may have served by then: it may "
-            "have been made or not. Read, and write again."
+            "A write was delayed for so long that another table may have been serving by then. "
+            "The write may or may not have been executed: read the item, and write again if "
+            "needed."
         )

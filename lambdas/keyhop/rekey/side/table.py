@@ -106,7 +106,7 @@ class SideTable(OwnTable):
         except (KeyError, ValueError) as error:
             raise CannotStart(
                 f"The control item of the side table {self._table!r} was not written by Keyhop: "
-                "put back what it was (docs/reference/rekey.md)."
+                "restore its earlier content (docs/reference/rekey.md)."
             ) from error
 
     def swap(self, old: Control | None, new: Control) -> bool:
@@ -138,7 +138,7 @@ class SideTable(OwnTable):
             raise CannotStart(
                 f"The side table {self._table!r} has version {found_version} of its layout, and "
                 f"this Keyhop reads version {VERSION}. End the re-key with that version, and "
-                "begin it again with this one."
+                "begin it again with this version."
             )
         return Pair.from_json(json.loads(zlib.decompress(row["deflated"]["B"])))
 
@@ -159,7 +159,7 @@ class SideTable(OwnTable):
         if len(deflated) > MOST_PLAN_BYTES:
             raise CannotStart(
                 f"The template and its functions have {len(deflated):,} bytes, deflated; "
-                f"{MOST_PLAN_BYTES:,} is the most that an item has room for."
+                f"{MOST_PLAN_BYTES:,} is the maximum that fits into an item."
             )
         version = {"N": str(VERSION)}
         row: Key = {"version": version, "digest": {"S": pair.digest}, "deflated": {"B": deflated}}

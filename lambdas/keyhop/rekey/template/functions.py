@@ -42,13 +42,13 @@ def loaded(
     keep, reads = _keep(template, *names), template.get("reads")
     if not isinstance(reads, list) or not all(isinstance(name, str) for name in reads):
         raise CannotStart(
-            "The template with functions must say in reads of which attributes, beside the "
-            "source's key, it makes the destination's key: a list, empty if of none."
+            "The template with functions must have reads: the list of attributes, beside the "
+            "source's key, from which the destination's key is made. The list may be empty."
         )
     if trusted is None or _digest(code) != _digest(trusted):
         raise CannotStart(
-            f"The functions of the template (SHA-256 {_digest(code)[:12]}) are not those that are "
-            "at hand here: deploy with this file as transform in the context."
+            f"The functions of the template (SHA-256 {_digest(code)[:12]}) are not those of this "
+            "deployment: deploy with this file as transform in the context."
         )
     space: dict[str, Any] = {"__name__": "keyhop_template"}
     try:
@@ -128,7 +128,7 @@ class Functions(Transform):
     def _here(self, item: Item) -> Item | None:
         owner = self.owner_of(item)
         if owner is None:
-            raise Unmappable("the attributes are missing that keep the source's key")
+            raise Unmappable("the attributes that keep the source's key are missing")
         kept_names = set(self._keep.values())
         result = _called(
             self._backward, {n: value for n, value in item.items() if n not in kept_names}
@@ -191,8 +191,8 @@ def _keep(
     if not isinstance(keep, Mapping) or set(keep) != set(source.all) or not of_all:
         example = ", ".join(f"{name}: old{name}" for name in source.all)
         raise CannotStart(
-            "Of functions nothing is known, so the template must keep the source's key, under "
-            f"names of its own: add keep: {{{example}}}."
+            "Keyhop cannot analyse functions, so the template must keep the source's key under "
+            f"other names: add keep: {{{example}}}."
         )
     return keep
 

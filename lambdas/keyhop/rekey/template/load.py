@@ -47,7 +47,9 @@ def read(path: Path) -> tuple[dict[str, Any], str]:
     if not file:
         return content, ""
     if Path(file).name != file:
-        raise CannotStart(f"The file {file!r} of the transform must lie beside the template.")
+        raise CannotStart(
+            f"The file {file!r} of the transform must be in the folder of the template."
+        )
     return content, text_of(path.parent / file)
 
 
@@ -74,7 +76,8 @@ def _check_names_are_texts(content: Any) -> None:
     if isinstance(content, dict):
         if not all(isinstance(name, str) for name in content):
             raise ValueError(
-                "a name in it is not a text for YAML: put No, on and numbers in quotes"
+                "a name in it is not a text for YAML: put names such as No and on, and numbers, "
+                "in quotes"
             )
         content = list(content.values())
     for element in content if isinstance(content, list) else ():
@@ -114,8 +117,8 @@ def load(
         raise CannotStart(str(error)) from error
     if otherwise == "copy" and source != destination:
         raise CannotStart(
-            "The template copies what no rule is for, and the tables' keys differ in names or "
-            "types: write a rule for these items, or otherwise: skip."
+            "The template copies items that match no rule, but the keys of the tables differ in "
+            "names or types: write a rule for these items, or otherwise: skip."
         )
     owner = chain.from_iterable(rule.owner_attributes for rule in every)
     reverse = chain.from_iterable(rule.reverse_owner_attributes for rule in every)
@@ -146,7 +149,9 @@ def _rules(
     rules = [_rule(item, n, separator, source, destination) for n, item in enumerate(items, 1)]
     names = [rule.name for rule in rules]
     if len(set(names)) < len(names):
-        raise CannotStart("Two rules of the template have the same name: give each its own.")
+        raise CannotStart(
+            "Two rules of the template have the same name: give them different names."
+        )
     return rules, otherwise
 
 
@@ -248,7 +253,7 @@ def _bind(
         if field.undo is None or type_ is None:
             raise CannotStart(f"{where}: {{{name}}} can have the filters pad, num and str only.")
         if name in keys and name != attribute:
-            raise CannotStart(f"{where}: {name!r} is a key of the source: take another name.")
+            raise CannotStart(f"{where}: {name!r} is a key of the source: choose another name.")
         if types.setdefault(name, type_) != type_:
             raise CannotStart(f"{where}: {name!r} has another type than earlier in the template.")
 
@@ -295,8 +300,8 @@ def _check_keep(keep: Mapping[str, Any], name: str, sets: Mapping[str, Any]) -> 
             )
         if new in sets:
             raise CannotStart(
-                f"Rule {name!r} keeps {attribute!r} as {new!r}, which it also sets: take another "
-                "name."
+                f"Rule {name!r} keeps {attribute!r} as {new!r}, which it also sets: choose "
+                "another name."
             )
     if len(set(keep.values())) < len(keep):
         raise CannotStart(f"Rule {name!r} keeps two attributes under one name.")

@@ -179,9 +179,7 @@ class Rule(WrittenRule):
             if kept_name in item:
                 restored[name] = item[kept_name]
             elif name in self.source.all and name not in self.refill:
-                raise Unmappable(
-                    f"rule {self.name!r}: {kept_name!r} is missing, which keeps {name!r}"
-                )
+                raise Unmappable(f"rule {self.name!r}: {kept_name!r} is missing; it keeps {name!r}")
 
 
 class Rules(Transform):
@@ -266,7 +264,7 @@ class Rules(Transform):
             if scope is not None:
                 return rule.to_destination(item, scope)
         if self._otherwise == "refuse":
-            raise Unmappable("no rule of the template is for it")
+            raise Unmappable("no rule of the template matches it")
         return item if self._otherwise == "copy" else None
 
     def _here(self, item: Item) -> Item | None:

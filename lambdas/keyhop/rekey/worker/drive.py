@@ -91,7 +91,7 @@ class Target(OwnTable):
             if owner != call.source:
                 self._seen[call.source, call.place] = values
                 return owner
-        raise GaveUp(f"An item of table {self._table!r} changes all the time.")
+        raise GaveUp(f"An item of table {self._table!r} is changing too often.")
 
     def remove(self, call: Call, values: Values | None) -> Answer:
         """Delete the item at a place if it is of the source, as its `values` show."""
@@ -107,7 +107,7 @@ class Target(OwnTable):
             if old is None or self._owner_of(old) != call.source:
                 return None
             values = owner_values(old, self._transform)
-        raise GaveUp(f"An item of table {self._table!r} changes all the time.")
+        raise GaveUp(f"An item of table {self._table!r} is changing too often.")
 
     def take_over(self, call: Call) -> Answer:
         """Put an image in the place of another owner's item, and record a claim of that owner."""

@@ -179,7 +179,7 @@ def changes_of(
             continue  # DynamoDB Local also reports a delete of no item
         if not images:
             raise CannotStart(
-                "The stream's records hold no images: its view type must be NEW_AND_OLD_IMAGES."
+                "The stream's records contain no images: its view type must be NEW_AND_OLD_IMAGES."
             )
         if all(is_marker(image, transform.source) for image in images):
             markers |= {

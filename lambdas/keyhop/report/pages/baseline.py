@@ -111,12 +111,12 @@ def check(old: Any, table: str) -> None:
     """Raise BaselineUnreadable if it is not a report of this table, before there is a new one."""
     schema = old.get("schema") if isinstance(old, Mapping) else None
     if schema != SCHEMA:
-        what = f"has the schema {schema!r}" if schema else "is no report of Keyhop's"
+        what = f"has the schema {schema!r}" if schema else "is not a report of Keyhop"
         raise BaselineUnreadable(f"The baseline {what}; this version reads {SCHEMA!r}: {AGAIN}.")
     old_table = old.get("table")
     name = old_table.get("name") if isinstance(old_table, Mapping) else None
     if name != table:
-        raise BaselineUnreadable(f"The baseline is of the table {name!r}, and not of {table!r}.")
+        raise BaselineUnreadable(f"The baseline is for the table {name!r}, and not for {table!r}.")
 
 
 def _found_before(old: Mapping[str, Any]) -> dict[Which, str]:

@@ -370,7 +370,7 @@ def _sparse(facts: Facts, items: int, index: IndexFacts) -> Finding:
         return clear(f"{name} holds few of the items: it is sparse.", *signals)
     top = sampled.top_share if sampled is not None else None
     if isinstance(facts.sample, SampleFacts) and {*index.partition} <= {*facts.sample.kind_names}:
-        return clear(f"The key of {name} is the kind of an item, which is no state.", *signals)
+        return clear(f"The key of {name} is the kind of an item, which is not a state.", *signals)
     if top is not None:
         what = "share of the index's items in its largest key"
         signals.append(evidence("sample", what, top, 1 - SPARSE))

@@ -320,7 +320,7 @@ def filters(facts: Facts) -> Finding:
     lines = _in_requests(_without_expiry(facts, lines_of(facts, "filter")))
     if isinstance(requests, Absent):
         if lines:
-            named = lines[0].attribute or "an attribute that is no key"
+            named = lines[0].attribute or "an attribute that is not a key"
             summary = (
                 f"{first_of(lines)}: a filter on {named}: what it drops was read, and is paid."
             )

@@ -90,7 +90,9 @@ def read_directory(path: Path) -> CodeFacts:
     if path.is_file():
         return read_code([(_name(Path(path.name)), _text(path))])
     if not path.is_dir():
-        raise CannotStart(f"There is no directory {str(path)!r}: code= names that of your code.")
+        raise CannotStart(
+            f"There is no directory {str(path)!r}: code= must name the directory of your code."
+        )
     files = sorted(_files(path))
     if len(files) > MOST_FILES:
         raise CannotStart(

@@ -69,7 +69,7 @@ def requests_of(lines: Iterable[str], table: str, name: str) -> RequestFacts | A
                 counts = followed.setdefault(index, [0, 0])
                 counts[0], counts[1] = counts[0] + after, counts[1] + reads
     if is_empty:
-        raise CannotStart(f"{name!r} is no file of the request sampler.")
+        raise CannotStart(f"{name!r} is not a file of the request sampler.")
     if not shapes:
         return Absent(_nothing(name, table, tables), REMEDY)
     return RequestFacts(

@@ -156,8 +156,8 @@ class Adder(Writer):
         added = marker.get("keyhop_added", {}).get("N")
         if added is not None and int(Decimal(added)) != write.amount:
             raise CannotStart(
-                f"The token was used before, to add {added} and not {write.amount}: each add needs "
-                "a token of its own."
+                f"The token was used before, to add {added} and not {write.amount}: each add "
+                "needs a new token."
             )
         write.is_repeated = marker.get("keyhop_call") != write.marker["keyhop_call"]
         if "keyhop_shard" in marker:
@@ -184,8 +184,8 @@ class Adder(Writer):
             self.requests.patiently(attempt)
         except (ClientError, BotoCoreError, Overtaken) as error:
             raise GaveUp(
-                "The answer to an add came so late that its shard may have been drained before: "
-                "look whether the add was counted."
+                "The response to an add came so late that its shard may have been drained "
+                "before. Check whether the add was counted."
             ) from error
         return True
 

@@ -145,7 +145,7 @@ def _test(text: str) -> _Test:
 
 def _value(values: Mapping[str, TypedValue], name: str) -> TypedValue:
     if name not in values:
-        raise CannotStart(f"KeyConditionExpression has {name}, which has no value.")
+        raise CannotStart(f"KeyConditionExpression has {name}, but no value was given for it.")
     value = values[name]
     if value.keys().isdisjoint(get_args(KeyType)):
         raise CannotStart(
@@ -220,8 +220,8 @@ def _of_index(
     schema, within = reader.schema, condition.range
     if query.consistent:
         raise CannotStart(
-            f"The index {query.index!r} cannot be read with ConsistentRead: while items are moved "
-            "it would show them twice, or not at all. The table can."
+            f"The index {query.index!r} cannot be read with ConsistentRead: while items are "
+            "moved, it would return them twice or not at all. Read the table instead."
         )
     assert query.sort is not None
     names = {query.sort}, {query.sort, schema.sort.name}

@@ -208,7 +208,8 @@ def write_item(writer: Writer, key: ItemKey, act: Act, words: Conditional) -> di
     )
     if act.kind == "Put" and clause.condition and writer.placement.append_only:
         raise CannotStart(
-            "With append_only a put has no condition: nobody looks where the item may be."
+            "With append_only a put cannot have a condition, because the shard of an existing "
+            "item is unknown."
         )
     check_expressions(schema, clause, act.expression)
     returns = words.get("ReturnValues")

@@ -111,7 +111,7 @@ def _check(value: Any, levels: int) -> None:
     """Check a value. levels: the maximum nesting, which also stops at a circular value."""
     if not levels:
         raise CannotStart(
-            f"An attribute is nested deeper than {MOST_LEVELS} levels, the most of DynamoDB."
+            f"An attribute is nested deeper than {MOST_LEVELS} levels, the maximum of DynamoDB."
         )
     if isinstance(value, str):
         _check_text(value)
@@ -266,7 +266,7 @@ def check_expressions(schema: Schema, clause: Clause, update: str) -> None:
         if re.search(value, re.sub(exists, "", clause.condition)):
             raise CannotStart(
                 f"A condition cannot compare the partition key {partition}: in the table its "
-                "value carries the shard's suffix. That it exists can be asked."
+                "value carries the shard's suffix. A condition can only test whether it exists."
             )
         if re.search(value, update):
             raise CannotStart(

@@ -310,8 +310,8 @@ class Writer:
             case Fold(keep, drop):
                 if write.key == counter_key(self.schema, write.key.logical):
                     raise CannotStart(
-                        "This is a counter, which has a part in each shard: ShardedCounter adds to "
-                        "it, and reads it."
+                        "This is a counter, which has a part in each shard: use ShardedCounter "
+                        "to add to it and to read it."
                     )
                 deletes = [(shard, DELETE, Clause()) for shard in drop]
                 self._transact(write, [(keep, CHECK, is_there), *deletes], users=None)

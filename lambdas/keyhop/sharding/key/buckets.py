@@ -168,7 +168,7 @@ def _moment(value: Any, unit: Unit, needed: Bucket | None) -> tuple[datetime, in
     if zone is not None and zone.strip("Z+-:0"):
         raise CannotStart(f"{value!r} is not in UTC: texts of several time zones have no order.")
     if needed is not None and len(numbers) < {"month": 2, "day": 3, "hour": 4}[needed]:
-        raise CannotStart(f"{value!r} does not tell its {needed}: its bucket is not known.")
+        raise CannotStart(f"{value!r} does not contain its {needed}, so its bucket is unknown.")
     try:
         moment = datetime(*cast(Any, [*numbers, 1, 1][: max(3, len(numbers))]))
     except ValueError:

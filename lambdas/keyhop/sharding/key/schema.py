@@ -117,8 +117,8 @@ def schema_of(space: KeySpace, table: str, separator: str) -> Schema:
     (partition,) = space.partition
     if partition.name in ATTRIBUTES:
         raise CannotStart(
-            f"The table {table!r} cannot be sharded: its partition key is called {partition.name}, "
-            "as is something else in the shard metadata."
+            f"The table {table!r} cannot be sharded: its partition key is called "
+            f"{partition.name}, which is also the name of another attribute of the shard metadata."
         )
     return Schema(table, partition, space.sort, Names(partition.type, separator))
 
@@ -162,8 +162,8 @@ class Index:
             return False
         if len(self.partition) > 1 or len(self.sort) != 1:
             raise CannotStart(
-                f"The index {self.name!r} cannot be queried: its partition key has the shard, and "
-                "for the shards to be merged it needs one sort key, and nothing else."
+                f"The index {self.name!r} cannot be queried: its partition key contains the "
+                "shard. To merge the shards, it needs exactly one sort key."
             )
         return True
 

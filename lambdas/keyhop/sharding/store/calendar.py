@@ -83,8 +83,8 @@ class CalendarStore:
             calendar, agreed = Calendar.parse(item["calendar"]["S"]), item["calendar_of"]["S"]
         except (KeyError, ValueError) as error:
             raise BrokenPromise(
-                "The calendar in the shard metadata is not readable: a newer version has written "
-                "it, or somebody else."
+                "The calendar in the shard metadata cannot be read: a newer version of Keyhop, "
+                "or another program, wrote it."
             ) from error
         if agreed != self.agreed:
             raise CannotStart(

@@ -170,7 +170,7 @@ def test_a_candidate_of_many_shards_is_no_mistake():
         ("PK={a.b?}", "the default of {a.b} is nothing"),
         ("PK={ts|date:%Q}", "the filter date has no %Q"),
         ("PK={hash(id)%0}", "shard takes a whole number above 0"),
-        ("PK={hash(id)}", "it is written {hash(id)%4}"),
+        ("PK={hash(id)}", "write {hash(id)%4}"),
         ("PK={id|pad:x}", "the filter pad takes a whole number above 0"),
         ("PK=" + "x" * 2_000, "1,000 characters"),
     ],

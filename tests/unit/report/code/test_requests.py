@@ -57,7 +57,7 @@ def test_of_another_table_it_is_said_which():
 
 @pytest.mark.parametrize("text", ["", "hello\n", "{}\n", '{"keyhop":"keys"}\n', "\0\xff"])
 def test_another_file_is_refused(text: str):
-    with pytest.raises(CannotStart, match="no file of the request sampler"):
+    with pytest.raises(CannotStart, match="not a file of the request sampler"):
         requests_of([text], "Orders", "f")
 
 
