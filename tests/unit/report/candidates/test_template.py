@@ -167,7 +167,7 @@ def test_a_candidate_of_many_shards_is_no_mistake():
         ("PK={ts|trim}", "there is no filter 'trim'"),
         ("PK={id|shard:4|upper}", "the filter upper of 'id' cannot take type N"),
         ("PK={a}{b}", "{a} and {b} touch"),
-        ("PK={a.b?}", "the default of {a.b} is nothing"),
+        ("PK={a.b?}", "the default of {a.b} cannot be made"),
         ("PK={ts|date:%Q}", "the filter date has no %Q"),
         ("PK={hash(id)%0}", "shard takes a whole number above 0"),
         ("PK={hash(id)}", "write {hash(id)%4}"),
