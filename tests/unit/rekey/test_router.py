@@ -106,7 +106,7 @@ def test_a_write_gives_up_at_its_time_out_and_says_that_nothing_was_written() ->
     world = Fixture(patience=5.0)  # raised to what a freeze may take
     world.set(stage="frozen", freeze_limit=60.0)
     world.side.swap = lambda old, new: False  # type: ignore[method-assign]
-    with pytest.raises(WritesFrozen, match="Nothing was written"):
+    with pytest.raises(WritesFrozen, match="nothing was written"):
         world.run(world.write)
     assert world.calls == []
     assert world.clock.time() - EPOCH == pytest.approx(63.0, abs=1.2)
