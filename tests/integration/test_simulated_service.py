@@ -57,7 +57,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testing.databases import Database
-from testing.marks import prove, prove_long
+from testing.marks import few, prove, prove_long
 from testing.servers import LOCAL_CREDENTIALS
 from testing.sharding_simulator import run as sharding_run
 from testing.sharding_simulator import world as sharding_world
@@ -720,6 +720,7 @@ def check(both: Both, sent: Sequence[Request]) -> None:
 SENT = st.lists(requests(), min_size=8, max_size=24)
 
 
+@few()
 @given(sent=SENT)
 def test_generated_requests_are_answered_alike(both: Both, sent: list[Request]) -> None:
     check(both, sent)

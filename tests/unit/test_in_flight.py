@@ -5,11 +5,12 @@ from keyhop.dynamodb.rate_limit import Budget
 from keyhop.scan.in_flight import FIRST, MOST, InFlight
 
 from testing.in_flight_model import Model, always, steps
+from testing.marks import prove
 
 CPU = 0.0005
 
 
-@pytest.mark.parametrize("latency", [0.001, 0.005, 0.05, 0.2])
+@pytest.mark.parametrize("latency", [0.001, prove(0.005), prove(0.05), 0.2])
 @pytest.mark.parametrize("cpu", [0.0002, 0.001])
 def test_nine_tenths_of_what_cpu_and_distance_allow(latency: float, cpu: float) -> None:
     """From the fifth second on, on average; no single number of lanes would bring more."""
@@ -18,7 +19,7 @@ def test_nine_tenths_of_what_cpu_and_distance_allow(latency: float, cpu: float) 
     assert model.pages_a_second(5.0, 20.0) >= 0.9 * best
 
 
-@pytest.mark.parametrize("latency", [0.001, 0.005, 0.05, 0.2])
+@pytest.mark.parametrize("latency", [0.001, prove(0.005), prove(0.05), 0.2])
 def test_nine_tenths_of_what_a_table_with_a_queue_serves(latency: float) -> None:
     model = Model(InFlight(), always(latency), serves=always(1_000.0)).run(20.0)
     assert model.pages_a_second(5.0, 20.0) >= 0.9 * 1_000.0
@@ -30,7 +31,7 @@ def test_a_table_far_away_has_a_hundred_lanes_after_two_seconds() -> None:
     assert min(model.lanes_between(2.0, 3.0)) >= 100
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, prove(2), prove(3)])
 @pytest.mark.parametrize("jitter", [0.2, 1.0])
 def test_the_number_stays_near_what_is_needed_and_does_not_swing(jitter: float, seed: int) -> None:
     """Where 1,000 a second are the most there is, at a distance of 20 ms."""
@@ -102,8 +103,8 @@ def test_lanes_that_wait_for_an_allowed_rate_are_given_up_but_for_a_few() -> Non
     assert model.pages_a_second(0.0, 30.0) <= 400 + FIRST
 
 
-@pytest.mark.parametrize("latency", [0.005, 0.05, 0.2])
-@pytest.mark.parametrize("rate", [10.0, 200.0, 500.0])
+@pytest.mark.parametrize("latency", [0.005, prove(0.05), 0.2])
+@pytest.mark.parametrize("rate", [10.0, prove(200.0), 500.0])
 def test_an_allowed_rate_is_used_at_any_distance(rate: float, latency: float) -> None:
     model = Model(InFlight(), always(latency), budget=Budget(max_rate=rate)).run(40.0)
     assert 0.95 <= model.pages_a_second(8.0, 40.0) * 0.5 / rate <= 1.01
@@ -118,13 +119,13 @@ def test_a_rate_at_a_greater_distance_gets_more_lanes() -> None:
 LOADS = [
     (50.0, 0.5, 0.003),
     (50.0, 0.5, 0.2),
-    (50.0, 8.0, 0.05),
+    prove(50.0, 8.0, 0.05),
     (200.0, 0.5, 0.05),
-    (200.0, 8.0, 0.2),
+    prove(200.0, 8.0, 0.2),
     (1_000.0, 2.0, 0.05),
-    (1_000.0, 8.0, 0.2),
-    (5_000.0, 8.0, 0.003),
-    (5_000.0, 8.0, 0.05),
+    prove(1_000.0, 8.0, 0.2),
+    prove(5_000.0, 8.0, 0.003),
+    prove(5_000.0, 8.0, 0.05),
     (5_000.0, 8.0, 0.2),
 ]
 
@@ -140,9 +141,11 @@ def test_of_a_table_that_throttles_nine_tenths_are_used_and_little_is_refused(
     assert model.throttled_share(10.0, 40.0) <= 0.02
 
 
-@pytest.mark.parametrize("gives", [50.0, 100.0, 200.0, 500.0, 1_000.0, 5_000.0])
+@pytest.mark.parametrize(
+    "gives", [50.0, prove(100.0), prove(200.0), 500.0, prove(1_000.0), 5_000.0]
+)
 @pytest.mark.parametrize("item", [0.5, 2.5])
-@pytest.mark.parametrize("latency", [0.005, 0.05])
+@pytest.mark.parametrize("latency", [0.005, prove(0.05)])
 def test_the_same_where_a_page_is_as_large_as_it_may_be(
     gives: float, item: float, latency: float
 ) -> None:

@@ -17,6 +17,7 @@ from keyhop.report.request import ReportInput
 from keyhop.report.steps import Steps
 
 from testing.databases import Database
+from testing.marks import prove
 from testing.schemas.watch import exchanged
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
@@ -227,7 +228,7 @@ def deny(stand_in: StandIn, operation: str) -> None:
     stand_in.fault = fault
 
 
-@pytest.mark.parametrize("operation", ["Scan", "Query"])
+@pytest.mark.parametrize("operation", ["Scan", prove("Query")])
 def test_a_denied_read_loses_the_sample_and_not_the_other_findings(
     machine: Machine, strict: Database, stand_in: StandIn, table_name: str, operation: str
 ) -> None:
@@ -245,7 +246,7 @@ def test_a_denied_read_loses_the_sample_and_not_the_other_findings(
     assert result["unknown"] == [*statuses.values()].count("unknown")
 
 
-@pytest.mark.parametrize("operation", ["Scan", "Query"])
+@pytest.mark.parametrize("operation", ["Scan", prove("Query")])
 def test_a_second_look_that_is_denied_leaves_the_sample_as_it_is(
     machine: Machine, strict: Database, stand_in: StandIn, table_name: str, operation: str
 ) -> None:
