@@ -163,7 +163,7 @@ def of_the_sampler(figures: Mapping[str, Any]) -> Iterator[str]:
         "Whole samples, with budget and first look, of tables in memory (`testing/clustered.py`): "
         "10,000 keys and 40 items each on average, of which those of one key are alike, and those "
         "of large collections larger. `python -m bench.report_intervals --write` adds runs: with "
-        "fewer than 400 a share is known to some points only. How many intervals held, of those given:"
+        "fewer than 400 a share is known to some points only. Intervals that held, of those given:"
     )
     for units, tables in figures.items():
         names = sorted({name for statistics in tables.values() for name in statistics})
