@@ -19,7 +19,7 @@ def test_without_a_terminal_a_dear_run_needs_a_yes(
     strict.collections(table_name, SIZES, filling=800)
     refused = strict.keys(table_name, "--output", str(tmp_path / "out"))
     assert (refused.status, refused.out) == (2, b"")
-    read = f"whether to read {table_name} for more than $1: add --yes."
+    read = f"This would read {table_name} for more than $1, but there is no terminal"
     assert read in refused.err
     assert not (tmp_path / "out" / "run.json").exists()
     listed = strict.keys(table_name, "--yes")

@@ -138,7 +138,10 @@ def test_it_asks_before_a_deployment_writes(
     words = [item if word == "ITEM" else word for word in arguments]
     refused = keyhop(*words, "--remote")
     assert (refused.status, states.started) == (2, [])
-    assert f"There is no terminal to ask at whether to {act}: add --yes." in refused.err
+    assert (
+        f"This would {act}, but there is no terminal on which to confirm it: add --yes."
+        in refused.err
+    )
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,8 @@ def verify(**options: Any) -> None:
     ),
     option(
         "--accept WHAT",
-        help=f"{UNSEEN_KEEPER}: remove the index even if it cannot be seen whether a keeper "
-        "follows the table; give it if you know of none",
+        help=f"{UNSEEN_KEEPER}: remove the index even if it is unknown whether a keeper follows "
+        "the table; use it only if there is none",
         type=click.Choice((UNSEEN_KEEPER,)),
         multiple=True,
     ),

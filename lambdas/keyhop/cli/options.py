@@ -336,7 +336,7 @@ table = argument("table", help="name or ARN of the table")
 limit = in_section("Limits")
 max_read_rate = limit(
     "--max-read-rate RATE",
-    help="hold all reads together under this many read units a second",
+    help="limit all reads together to this many read units a second",
     type=rate,
 )
 max_cost = limit(
@@ -349,7 +349,7 @@ max_cost = limit(
 )
 max_write_rate = limit(
     "--max-write-rate RATE",
-    help=f"hold writes under this many write units a second (default {DEFAULT_WRITE_RATE:g})",
+    help=f"limit writes to this many write units a second (default {DEFAULT_WRITE_RATE:g})",
     type=rate,
     default=DEFAULT_WRITE_RATE,
 )

@@ -144,7 +144,9 @@ def confirm(act: str, facts: Callable[[], Facts], yes: bool, stop: Event) -> Non
     if yes:
         return
     if not is_terminal():
-        raise CannotStart(f"There is no terminal to ask at whether to {act}: add --yes.")
+        raise CannotStart(
+            f"This would {act}, but there is no terminal on which to confirm it: add --yes."
+        )
     for line in aligned(facts(), "  "):
         print(line, file=sys.stderr)
     print(f"{act[:1].upper()}{act[1:]}? [y/N] ", end="", file=sys.stderr, flush=True)

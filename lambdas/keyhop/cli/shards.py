@@ -81,7 +81,7 @@ def action(name: str, *options: Decorator) -> Decorator:
 
 @action("list", option("--all", help="also keys with one shard"))
 def list_(**options: Any) -> None:
-    """List the keys with more than one shard, and how many would do.
+    """List the keys with more than one shard, and the number that would suffice.
 
     \b
     examples:
@@ -190,7 +190,7 @@ def recover(**options: Any) -> None:
       keyhop shards recover Audit
       keyhop shards recover Audit --key /f.txt
 
-    If the metadata of a key is missing, or has fewer shards than have items, the key gets as many
+    If the metadata of a key is missing, or has fewer shards than hold items, the key gets as many
     shards as the greatest number at the end of its physical keys. It reads the metadata table,
     waits for settle_seconds, and lists the table's keys, as keyhop keys does and for that price.
     Writers and readers can continue. After an interruption, start it again.

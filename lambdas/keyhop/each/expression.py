@@ -56,7 +56,7 @@ class Update:
         constants, varying = variables.compiled_all(values)
         for placeholder, name in names.items():
             if not (isinstance(name, str) and name):
-                raise CannotStart(f"What {placeholder} stands for must be a name, not {name!r}.")
+                raise CannotStart(f"The value of {placeholder} must be a name, not {name!r}.")
         types = {name: next(iter(value)) for name, value in values.items()}
         reading = _Reading(expression, names, types, space)
         reading.read()

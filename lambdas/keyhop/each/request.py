@@ -71,10 +71,10 @@ class EachInput(RunInput):
         "with update and delete: which item of each collection, by its sort key",
     ] = None
     values: Annotated[
-        dict[str, Any] | None, _OBJECT, "with update: what stands for :names in it"
+        dict[str, Any] | None, _OBJECT, "with update: the values of :names in the expression"
     ] = None
     names: Annotated[
-        dict[str, Any] | None, _OBJECT, "with update: what stands for #names in it"
+        dict[str, Any] | None, _OBJECT, "with update: the values of #names in the expression"
     ] = None
     guard: Annotated[
         str | None,

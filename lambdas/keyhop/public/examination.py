@@ -90,7 +90,7 @@ class Examination:
         if self.report is not None:
             return "\n".join(line.text for line in self.lines())
         if self.read_units is None or self.dollars is None:
-            cost = "an amount that cannot be told: the size of the table is not known yet"
+            cost = "an unknown amount, because the size of the table is not known yet"
         else:
             cost = f"at most about {self.read_units:,.0f} RRU: ${self.dollars:,.6f}"
         return f"A report on {self.table} reads {cost}. Nothing of its data was read."

@@ -361,7 +361,7 @@ class KeyIndex:
         if "skipped" in result:
             action.refuse()
         walked = action.reports.get("remove")
-        sentence = "no sentinel is left"
+        sentence = "no sentinel remains"
         if count := result.get("elsewhere"):
             sentence = (
                 f"{counted(count, 'item')} with the marker "

@@ -92,8 +92,8 @@ FUNCTION, QUEUE = "ReplicateArn", "RekeyFailureQueueArn"
 """Outputs of a stack that re-keys tables."""
 
 ALONE = (
-    "No function follows {} here: what was written since the copy began is missing in {}, until "
-    "verify finds and repairs it while nobody writes."
+    "No function follows {} here: writes since the beginning of the copy are missing in {}, "
+    "until verify finds and repairs them while no program writes."
 )
 NOBODY = "no deployment is known to follow it (start with remote=True)"
 
@@ -687,7 +687,7 @@ class Rekey:
         return RekeyStatus.of(side, self._deployed(side, pair), time())
 
     def _deployed(self, side: SideTable, pair: Pair) -> Deployed | NotDeployed:
-        """Return the recorded deployment, or what stands for nobody that follows the streams."""
+        """Return the recorded deployment, or a placeholder if no deployment follows the streams."""
         deployment = self._recorded(side)
         if deployment is None:
             return NotDeployed(NOBODY)
@@ -779,7 +779,7 @@ class Rekey:
         deployment: "_Deployment | None",
         estimate: Callable[[], RekeyResult],
     ) -> None:
-        """Raise BudgetSpent if this process would spend too much; a deployment checks by itself."""
+        """Raise BudgetSpent if this process would spend too much; a deployment does this too."""
         if deployment is None and max_cost is not None:
             check_estimate(estimate().dollars, max_cost)
 

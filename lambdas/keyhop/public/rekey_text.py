@@ -43,9 +43,10 @@ FOUND = {
     "ours": "sentinels of a key index",
 }
 STAGES: Mapping[Stage, str] = {
-    "open": "{serves} serves; the gates are looked at, and the drain is rehearsed",
-    "closing": "closing: routers hear that a change comes; reads and writes go on, {left} left",
-    "frozen": "frozen: writes wait, reads go on; what was written is followed to its end",
+    "open": "{serves} serves; the gates are checked, and the drain is rehearsed",
+    "closing": "closing: routers learn of the change; reads and writes continue, {left} left",
+    "frozen": "frozen: writes wait, reads continue; the earlier writes are followed to the end "
+    "of the stream",
     "fenced": "fenced: writes wait; what follows has ended",
     "turned": "turned: {serves} serves reads; writes wait for another moment",
 }

@@ -373,7 +373,7 @@ class Shards:
         known, began = KnownShards(), self._clock.time()
         known.learn(all_keys(table.requests, self.metadata, self._schema.partition), began)
         # By then no writer uses metadata any more that was lost before.
-        self._wait_until(table.metadata.settle, "nobody goes by what was lost")
+        self._wait_until(table.metadata.settle, "no process uses the lost metadata")
         lost_keys = LostKeys(table.schema, known)
         prices = self._connection.prices
         maximum = None if max_cost is None else prices.units_for(max_cost)

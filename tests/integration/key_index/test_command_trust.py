@@ -201,7 +201,7 @@ def test_a_run_that_begins_anew_asks_before_it_reads_the_table(
     refused = keyhop(*command, "--summary", str(report))
     assert (refused.status, refused.out) == (2, b""), refused.err
     assert "The keys are found without it." in refused.err
-    assert f"whether to read {table_name} for more than $1: add --yes." in refused.err
+    assert f"This would read {table_name} for more than $1, but there is no terminal" in refused.err
     told = json.loads(report.read_text())
     assert 0 < told["read_units"] < 60
     assert "add --yes" in told["error"]

@@ -47,7 +47,7 @@ def test_nothing_is_changed_without_a_yes(pairs: Pairs) -> None:
     pairs.begun()
     result = pairs.rekey("shadow", 5, yes=False)
     assert result.status == 2
-    assert "There is no terminal to ask at" in result.err
+    assert "there is no terminal on which to confirm it" in result.err
     assert pairs.status()["figures"] == {}
     assert pairs.side.control() == Control()
 

@@ -80,7 +80,7 @@ def test_nothing_is_done_where_nothing_is_lost_or_there_is_only_a_plan(place: Pl
     assert metadata_of(place) == {"!keyhop-total"}
     result = place.run("recover")
     assert result.status == 2
-    assert "There is no terminal to ask at whether to recover the metadata of 1 key" in result.err
+    assert "This would recover the metadata of 1 key" in result.err
     assert metadata_of(place) == {"!keyhop-total"}
 
 
