@@ -77,7 +77,7 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     assert (cancelled.action, cancelled.is_done) == ("cancel", True)
     assert pairs.destination not in pairs.database.tables()
     assert len(items_of(pairs, pairs.source)) == 30
-    actions = ["create", "start", "verify", "shadow", "cancel"]
+    actions = ["create", "start", "verify", "verify", "verify", "shadow", "cancel"]
     assert [action for action, _ in asked] == actions
     assert asked[1][1] == expected
     activities = {progress.activity for progress in seen}

@@ -458,11 +458,11 @@ class Shards:
     ) -> ShardChange:
         """Estimate a drain by the first page of the last shard."""
         last = max(before.number, before.readable)
-        look = look_at_shard(table, typed(key), last)
-        items = look.items * (last - shards)
-        item_units = MOVE_UNITS * max(1, math.ceil(look.size / max(1, look.items) / 1024))
-        cost = self._cost(look.size * (last - shards) / BLOCK_BYTES, float(items * item_units))
-        return ShardChange("drain", key, True, last, shards, items, not look.is_whole, **cost)
+        count, size, is_whole = look_at_shard(table, typed(key), last)
+        items = count * (last - shards)
+        item_units = MOVE_UNITS * max(1, math.ceil(size / max(1, count) / 1024))
+        cost = self._cost(size * (last - shards) / BLOCK_BYTES, float(items * item_units))
+        return ShardChange("drain", key, True, last, shards, items, not is_whole, **cost)
 
     def _drained(
         self, table: ShardedTable, key: str | bytes, before: Metadata, shards: int

@@ -200,13 +200,13 @@ class CalendarTable:
         calendar = self._store.get()
         logical = typed(self._named(key, calendar.bucket_of(moment)))
         shards = table.metadata.of(logical).shards
-        looks = [look_at_shard(table, logical, n) for n in range(1, shards.readable + 1)]
+        pages = [look_at_shard(table, logical, n) for n in range(1, shards.readable + 1)]
         stored = table.requests.call(
             "get_item", TableName=table.metadata.table, Key={table.schema.partition.name: logical}
         )
         minutes = traffic_of(stored.get("Item", {})) or {}
         busiest = max(minutes.values()) / 60 if minutes else None
-        size = sum(look.size for look in looks)
+        size = sum(size for _, size, _ in pages)
         return hint(calendar.at(moment), size, busiest, shards.number)
 
     @property

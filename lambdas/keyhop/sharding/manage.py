@@ -137,19 +137,10 @@ def proposals(table: ShardedTable) -> Iterator[KeyShards]:
         table.metadata.item.recount(total_before, total)
 
 
-@dataclass(frozen=True, slots=True)
-class ShardLook:
-    """The first page of a shard, up to 1 MB. `size` is in bytes, and `is_whole` says whether it is
-    the only page.
+def look_at_shard(table: ShardedTable, key: TypedValue, shard: int) -> tuple[int, float, bool]:
+    """Read the first page, up to 1 MB, of one of a key's shards. Return its number of items, its
+    size in bytes, and whether it is the only page.
     """
-
-    items: int
-    size: float
-    is_whole: bool
-
-
-def look_at_shard(table: ShardedTable, key: TypedValue, shard: int) -> ShardLook:
-    """Read the first page of one of a key's shards, and return its size."""
     schema = table.schema
     answer = table.requests.call(
         "query",
@@ -160,7 +151,7 @@ def look_at_shard(table: ShardedTable, key: TypedValue, shard: int) -> ShardLook
         ExpressionAttributeValues={":p": schema.names.physical(key, shard)},
     )
     size = units_of(answer) / UNITS_PER_BLOCK * BLOCK_BYTES
-    return ShardLook(answer["Count"], size, "LastEvaluatedKey" not in answer)
+    return answer["Count"], size, "LastEvaluatedKey" not in answer
 
 
 def check_maximum(number: int, count: int, maximum: int) -> None:
