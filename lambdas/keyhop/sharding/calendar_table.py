@@ -247,7 +247,7 @@ class CalendarTable:
         exact = moment_of(item[name], self._unit, calendar.at(moment))
         if not is_key and exact > store.latest():
             raise CannotStart(
-                f"{item[name]!r} lies more than {self._ahead:g} s in the future. `ahead` sets "
+                f"{item[name]!r} is more than {self._ahead:g} s in the future. `ahead` sets "
                 "this limit, because buckets can change on later days."
             )
         bucketed = self._named(item[partition], calendar.bucket_of(exact))

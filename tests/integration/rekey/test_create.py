@@ -150,7 +150,7 @@ def test_a_table_that_another_process_makes_between_two_reads_is_not_gone(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One reads that there is no table, is paused, and then reads the record of the one made."""
-    read, paused = create.found, []
+    read, paused = create.find_table, []
 
     def found(connection: Connection, name: str) -> Table | None:
         table = read(connection, name)
@@ -160,7 +160,7 @@ def test_a_table_that_another_process_makes_between_two_reads_is_not_gone(
         return table
 
     life.creation().step()  # the side table
-    monkeypatch.setattr(create, "found", found)
+    monkeypatch.setattr(create, "find_table", found)
     assert until_done(life.creation().step).done
     assert paused == [None]
 

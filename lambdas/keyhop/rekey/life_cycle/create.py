@@ -83,8 +83,8 @@ class Creation:
         if destination is None:
             if creation["identity"]:
                 raise RunConflict(
-                    f"The destination {self.pair.destination!r} was made, and is gone: cancel this "
-                    "re-key, and begin with create again."
+                    f"The destination {self.pair.destination!r} was made, but does not exist any "
+                    "more: cancel this re-key, and begin with create again."
                 )
             self._make(self._unrefused().request)
             return StepResult(False, f"making {self.pair.destination}")
