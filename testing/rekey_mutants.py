@@ -187,7 +187,7 @@ class WiderLook(Look):
 class LooksElsewhere(Explorer):
     def look_of(self, place: int, held: Any, images: Any) -> Look:
         look = super().look_of(place, held, images)
-        return WiderLook(look.there, look.wanted, look.is_foreign, images)
+        return WiderLook(look.current, look.expected, look.is_foreign, images)
 
 
 class LeavesOutWhatChangesElsewhere(LooksElsewhere, LeavesOutWhatChanges):

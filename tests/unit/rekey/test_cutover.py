@@ -478,7 +478,7 @@ def without_a_freeze(patch: pytest.MonkeyPatch, world: World, change: Change) ->
 def by_old_views(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
     patch.setattr(View, "may_send", lambda self, now: True)
     patch.setattr(View, "holds", lambda self, now: True)
-    patch.setattr(View, "is_young", lambda self, now: self.asked.until(now) < 60)
+    patch.setattr(View, "is_young", lambda self, now: self.requested_at.until(now) < 60)
 
 
 MUTANTS = {
