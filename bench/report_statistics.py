@@ -141,8 +141,8 @@ LIMITS = """## Where a figure of the table does not hold, or is silence
   says little.
 - `unseen` is mostly silent on heavy tails (Zipf 1.0, lognormal of sigma 2), and wherever a giant
   was sampled. `giants` speaks there, of a lower threshold.
-- Equal collections read as a small Gini coefficient above 0: windows cannot show that nothing
-  differs.
+- The Gini coefficient of equal collections is estimated a little above 0. Its interval then begins
+  at 0, because windows cannot show that nothing differs.
 - Lengths from few windows over eras or bursts are off by more than their usual factor. Their
   intervals are as wide as that.
 - The sampler of the simulation measures collections with Poisson times of 500 items; other times

@@ -178,8 +178,9 @@ def gini(
 ) -> Estimate | None:
     """Return the Gini coefficient: 0 if all collections are equal, near 1 if one has all items.
 
-    The interval is by the bootstrap of lengths and of the number of keys. The result is None for
-    fewer than 10 lengths, or if one was cut.
+    The interval is by the bootstrap of lengths and of the number of keys. It begins at what unseen
+    items alone make of the coefficient if the sampled collections may all be equal. The result is
+    None for fewer than 10 lengths, or if one was cut.
     """
     if len(lengths) < BEYOND or any(map(is_cut, lengths)):
         return None
@@ -190,17 +191,29 @@ def gini(
         for times in (1.0, NOISIER, 1 / NOISIER)
     )
     pairs = list(zip(without_noise(lengths), lengths, strict=True))
-    results = []
+    results, of_equal = [], []
     for _ in range(ROUNDS):
         resample = chance.choices(pairs, k=len(pairs))
         count = max(1.0, chance.gauss(keys.value, error))
         explained = _explained([raw for _, raw in resample], count, item_count)
         results.append(_gini(_curve([length for length, _ in resample], explained)))
+        of_equal.append(1 - explained)
     results.sort()
+    of_equal.sort()
     low = results[int(TAIL * ROUNDS)] - max(0.0, value - more)
+    if _may_be_equal(lengths):
+        low = min(low, of_equal[int(TAIL * ROUNDS)])
     high = results[-1 - int(TAIL * ROUNDS)] + max(0.0, less - value)
     method = "random segments against ItemCount"
     return Estimate(value, max(0.0, min(low, value)), max(high, value), len(lengths), method)
+
+
+def _may_be_equal(lengths: Sequence[Estimate]) -> bool:
+    """Return whether about 95 % of the intervals contain one length, as those of equal ones do."""
+    middle = statistics.median(length.value for length in lengths)
+    held = sum(length.low <= middle <= length.high for length in lengths)
+    error = math.sqrt(TAIL * 2 * (1 - TAIL * 2) / len(lengths))
+    return held / len(lengths) >= 1 - 2 * TAIL - 2 * error
 
 
 def _explained(lengths: Sequence[Estimate], keys: float, item_count: float) -> float:
