@@ -235,3 +235,17 @@ def test_a_comparison_ends_when_its_dollars_are_spent(
     assert (spent.status, spent.out) == (4, b"")
     assert "is spent, and the maximum is $" in spent.err
     assert pairs.rekey("verify", "--resume", tmp_path / "run").status == 0
+
+
+def test_a_comparison_that_only_looks_asks_if_it_costs_more_than_a_little(
+    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
+    made(pairs, template)
+    assert pairs.rekey("start").status == 0
+    assert pairs.rekey("verify", "--no-repair", yes=False).status == 0
+    monkeypatch.setattr("keyhop.cli.rekey_actions.ASK_ABOVE", 0.0)
+    asked = pairs.rekey("verify", "--no-repair", yes=False)
+    assert asked.status == 2
+    assert f"compare {pairs.source} and {pairs.destination}, but there is no terminal" in asked.err
+    assert pairs.rekey("verify", "--no-repair").status == 0
