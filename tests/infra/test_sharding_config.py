@@ -145,7 +145,7 @@ def test_two_tables_do_not_share_their_metadata():
 
 def test_a_metadata_table_is_not_the_default_one_of_another():
     other = {"table": "Orders", "sharding": {"partitionKey": "c", "metadata": DEFAULTS.metadata}}
-    with pytest.raises(ConfigError, match="a name of its own"):
+    with pytest.raises(ConfigError, match="the name of no other table"):
         config(audit(), other)
 
 
