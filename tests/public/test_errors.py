@@ -16,7 +16,8 @@ from testing.servers import ROOT
 
 FLAG = re.compile(r"(?<![\w-])--[a-z]|\bkeyhop (?:keys|index|each|report|runs|shards|rekey)\b")
 COMMAND_LINES = re.compile(
-    r"(keyhop rekey| --to|(create|cutover|complete|rollback|status|start) --.*| --keep-new) ?"
+    r"(keyhop rekey|(create|cutover|complete|rollback|status|start|verify) --.*"
+    r"| --(to|keep-new|adopt|delete-source|export|resume)) ?"
 )
 """The parts of `next_step` and `safe` of a RekeyStatus, which are command lines on purpose."""
 LIBRARY = ROOT / "lambdas" / "keyhop"
