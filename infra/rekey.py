@@ -38,11 +38,11 @@ CLAIM_PERIODS = 4
 """Periods of 15 minutes: a claim is settled within minutes, unless two items really collide."""
 
 FAILED_MACHINES = {
-    "RekeyBackfill": "A backfill did not has ended. The copied items stay, and changes are still "
+    "RekeyBackfill": "A backfill did not finish. The copied items stay, and changes are still "
     "replicated; start the same input again, or redrive it.",
-    "RekeyVerify": "A comparison of two tables did not come to its end, so a cutover has no result "
+    "RekeyVerify": "A comparison of two tables did not finish, so a cutover has no result "
     "to check. Start the same input again.",
-    "RekeyCutOver": "A cutover or a rollback did not has ended. Before the turn it goes back "
+    "RekeyCutOver": "A cutover or a rollback did not finish. Before the turn it goes back "
     "automatically; `keyhop rekey status` shows which table serves. Start it "
     "again.",
 }

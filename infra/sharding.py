@@ -278,7 +278,7 @@ class ShardedTables(Construct):
         watch.needs_a_person(
             f"Failed{DRAIN}",
             DRAIN,
-            "A drain did not has ended. Nothing is lost: readers go on reading every shard that "
+            "A drain did not finish. Nothing is lost: readers go on reading every shard that "
             f"may hold items; start the same input again. {CAUSE}.",
         )
         at_maximum = watch.of_table("KeysAtMaximum", "hot keys at the maximum")

@@ -192,11 +192,14 @@ class Table:
         for view in (self.base, *self.indexes.values()):
             view.replace(old, new)
 
-    def describe(self, name: str) -> dict[str, Any]:
-        """Return what DescribeTable says."""
+    def _bytes(self) -> int:
         if self._size is None:
             self._size = sum(map(size_of, self.items))
-        count, size = self.reported or (len(self.base.items), self._size)
+        return self._size
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return what DescribeTable says."""
+        count, size = self.reported or (len(self.base.items), self._bytes())
         description = {
             "TableName": name,
             "TableStatus": "ACTIVE",
