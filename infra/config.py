@@ -289,7 +289,7 @@ def with_metadata_tables(tables: Sequence[Table], stack_name: str) -> tuple[Tabl
         if table.sharding:
             metadata = table.sharding.metadata or _default_metadata(table.label, stack_name)
             if metadata in owners:
-                free = f"the name of no other table: it is that of {owners[metadata]}"
+                free = f"the name of no other table, and this is that of {owners[metadata]}"
                 raise wrong_in(table.label, "sharding.metadata", metadata, free)
             maximum, start_shards = table.sharding.most_shards, table.sharding.start_shards
             if any(count > maximum for count in start_shards.values()):

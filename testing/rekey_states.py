@@ -6,7 +6,7 @@ from typing import Any
 from keyhop.rekey.control import Control, Direction
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import Claim, Straggler, Unmapped
-from keyhop.rekey.side.table import SideTable
+from keyhop.rekey.side.table import SideTable, _straggler_key
 from keyhop.rekey.standing import RekeyStatus
 
 DAY = 86_400.0
@@ -178,9 +178,10 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
         "complete was killed": of(
             replace(there, replicating=False),
             {**week, "end": completing, "ending": {"how": "complete", "at": now}},
+            clients={},
         ),
         "complete was killed at once": of(
-            replace(there, replicating=False), {**week, "end": completing}
+            replace(there, replicating=False), {**week, "end": completing}, clients={}
         ),
         "cancel was killed": of(
             Control(), {**equal, "end": cancelling, "ending": {"how": "cancel", "at": now}}
@@ -198,8 +199,8 @@ def write(side: SideTable, state: RekeyStatus) -> None:
     for client in side.clients().keys() | state.clients.keys():
         gone = {"revision": 0, "until": 0.0}
         side.report_client(client, state.clients.get(client, gone))
-    for straggler in side.unsettled():
-        side.resolve(straggler)
+    for row in side.stragglers():  # a settled one would still be one of the last 24 hours
+        side.delete_if(_straggler_key(row.side, row.key), {})
     for straggler in state.stragglers:
         side.straggler(straggler.side, straggler.key, straggler.places)
     direction: Direction = "forward" if state.control.serving == "source" else "reverse"

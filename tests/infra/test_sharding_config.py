@@ -95,8 +95,8 @@ WRONG = [
     ({"metadata": "no"}, "sharding.metadata", "3 to 255"),
     ({"metadata": ARN}, "sharding.metadata", "the name of a table"),
     ({"metadata": 7}, "sharding.metadata", "the name of a table"),
-    ({"metadata": "Audit"}, "sharding.metadata", "that is the table Audit of this field"),
-    ({"metadata": "Orders"}, "sharding.metadata", "that is the table Orders of this field"),
+    ({"metadata": "Audit"}, "sharding.metadata", "this is that of the table Audit of this field"),
+    ({"metadata": "Orders"}, "sharding.metadata", "this is that of the table Orders of this field"),
     ({"placement": "hashed"}, "sharding.placement", "one of calculated, random"),
     ({"placement": ["random"]}, "sharding.placement", "one of calculated, random"),
     ({"hash": "md5"}, "sharding.hash", "one of jump, modulo"),
@@ -139,7 +139,7 @@ def test_a_wrong_value_names_the_table_the_field_and_what_is_allowed(
 def test_two_tables_do_not_share_their_metadata():
     """Their logical keys could be the same."""
     other = {"table": "Orders", "sharding": {"partitionKey": "customer", "metadata": "shards"}}
-    with pytest.raises(ConfigError, match="that is the metadata table of Audit"):
+    with pytest.raises(ConfigError, match="this is that of the metadata table of Audit"):
         config(audit(metadata="shards"), other)
 
 

@@ -16,14 +16,13 @@ from tests.integration.fleet.conftest import units
 from tests.machine import Machine
 
 SIZES = [3_000, *([5, 10, 20] * 300)]
+FEW = [600, *([1, 2, 4] * 200)]
 
 
-def test_several_workers_sample_within_one_budget(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
-) -> None:
-    strict.create(table_name, **BY_DAY)
-    strict.fill(
-        table_name,
+def fill(database: Database, table: str, sizes: list[int]) -> None:
+    database.create(table, **BY_DAY)
+    database.fill(
+        table,
         (
             {
                 "pk": {"S": f"USER#{number}"},
@@ -31,10 +30,16 @@ def test_several_workers_sample_within_one_budget(
                 "day": {"S": f"{number}-{at}"},
                 "data": {"S": "x" * 100},
             }
-            for number, size in enumerate(SIZES)
+            for number, size in enumerate(sizes)
             for at in range(size)
         ),
     )
+
+
+def test_several_workers_sample_within_one_budget(
+    machine: Machine, strict: Database, table_name: str, charged: Scans
+) -> None:
+    fill(strict, table_name, SIZES)
     machine.name = "SampleKeys"
     machine.own = {"report": partial(ReportTask, segments_per_worker=20)}
     result = machine.start({"table": table_name, "maxReadUnits": 200}, "sample")
@@ -51,8 +56,20 @@ def test_several_workers_sample_within_one_budget(
     assert again.biased == ("GSI by-day",)
     largest = again.top[0]
     assert 0.7 * largest.items.low <= SIZES[0] <= 1.3 * largest.items.high
-    assert largest.place is not None
     assert units(charged) <= again.rru <= 200 + 1
+
+
+def test_the_place_of_the_largest_key_is_found_if_units_remain(
+    machine: Machine, strict: Database, table_name: str
+) -> None:
+    fill(strict, table_name, FEW)
+    machine.name = "SampleKeys"
+    machine.start({"table": table_name, "maxReadUnits": 200}, "sample")
+    journal, _ = machine.runs.open_run("sample")
+    connection = machine.deployment.connect(table_name, CONNECTIONS)
+    largest = look_again(connection, journal).top[0]
+    assert (largest.items.value, largest.items.level) == (600, 1.0)
+    assert largest.place is not None
 
 
 def test_a_look_at_all_keys_is_refused_if_it_may_cost_too_much(

@@ -180,7 +180,7 @@ def test_a_protected_source_is_not_deleted_and_nothing_is_begun(
     life = new_life(dynamodb, table_name, **on)
     life.begin()
     life.cut_over()
-    with pytest.raises(CannotStart, match="protected"):
+    with pytest.raises(CannotStart, match="has deletion protection"):
         life.ending("complete", delete=life.pair.source).step()
     assert life.side.control().replicating
     until_done(life.ending("complete").step)
@@ -267,7 +267,7 @@ def test_one_end_excludes_the_other_and_a_new_start(life: Life) -> None:
         cancel.step()
     with pytest.raises(RunConflict, match="cancel has begun"):
         life.ending("complete").step()
-    with pytest.raises(CannotStart, match="let cancel come to its end"):
+    with pytest.raises(CannotStart, match="wait until cancel has ended"):
         life.starting().step()
     with pytest.raises(RunConflict, match="is being ended"):
         life.creation().step()

@@ -48,7 +48,7 @@ def rekey(
 def machine(rekey: RekeyTables, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """RekeyBackfill, of a table that is split into some segments."""
     monkeypatch.setattr("keyhop.jobs.layout.SCAN_BYTES_PER_SEGMENT", 25_000)
-    monkeypatch.setattr("keyhop.jobs.estimate.SCAN_BYTES_PER_SEGMENT", 25_000)
+    monkeypatch.setattr("keyhop.jobs.lifecycle.SCAN_BYTES_PER_SEGMENT", 25_000)
     machine = Machine(
         replace(runs, tables=[rekey.pair.source, rekey.pair.destination]), name="RekeyBackfill"
     )
