@@ -98,7 +98,7 @@ def test_a_damaged_baseline_gives_one_clear_sentence() -> None:
 
 def test_a_baseline_of_another_table_is_refused() -> None:
     before = old(finding("A1"))
-    with pytest.raises(BaselineUnreadable, match="of the table 'Orders', and not of 'Others'"):
+    with pytest.raises(BaselineUnreadable, match="for the table 'Orders', and not for 'Others'"):
         differences(before, report(table={"name": "Others"}))
 
 
