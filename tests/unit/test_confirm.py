@@ -91,9 +91,8 @@ def test_without_a_terminal_it_must_be_told_yes_and_nothing_is_read(
     monkeypatch.setattr(sys, "stdin", terminal.typed)
     monkeypatch.setattr(sys, "stderr", terminal.shown)
     monkeypatch.setattr(sys, stream, None if is_closed else io.StringIO())
-    with pytest.raises(
-        CannotStart, match=r"whether to build the key index of Orders: add --yes\.$"
-    ):
+    sentence = "This would build the key index of Orders, but there is no terminal on which"
+    with pytest.raises(CannotStart, match=rf"^{sentence} to confirm it: add --yes\.$"):
         confirm(ACT, never, yes=False, stop=Event())
 
 
