@@ -13,7 +13,7 @@ def move(pace: Pace, now: float, until: float, room: float) -> tuple[float, int,
         if budget >= 4:
             budget -= 4
             moved += 1
-            pace.moved(4.0)
+            pace.note_moved(4.0)
         else:
             refused += 1
             pace.throttled(now)
