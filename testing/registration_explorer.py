@@ -181,7 +181,7 @@ def recovers(kind: type[Metadata] = Metadata) -> Program:
 
     def program(desk: Desk) -> None:
         metadata = desk.metadata(kind)
-        if metadata.found({"S": "k"}) is not None:
+        if metadata.find({"S": "k"}) is not None:
             return
         desk.settle()
         physical = desk.make(lambda world: (world, sorted({at for at, _ in world.shards})))
