@@ -61,6 +61,9 @@ CONTEXT = {
     "rekey": json.dumps([PAIR]),
 }
 ORDERS = 300
+COPIED_PER_SECOND = 2
+"""So slow that the copy has not ended when this version is deployed."""
+
 REFUSED = {
     "BuildKeyIndex": "Remove the key index with that version, and build it again",
     "RekeyBackfill": "End the re-key with that version, and begin it again",
@@ -161,7 +164,8 @@ def test_jobs_of_an_early_version_end_right_or_say_what_to_start_again(early: Ea
     bridge = bridge_for(early.cloud)
     with bridge.running():
         early.keyhop("rekey", "create", *pair, "--template", str(template), "--yes")
-        early.keyhop("rekey", "start", *pair, "--stack", STACK, "--yes")
+        slowly = ("--max-write-rate", str(COPIED_PER_SECOND))
+        early.keyhop("rekey", "start", *pair, "--stack", STACK, *slowly, "--yes")
         started = {name: early.machine(name).start(one) for name, one in given.items()}
         (copy,) = early.machine("RekeyBackfill").of.latest(10)
         started["RekeyBackfill"] = copy.execution
@@ -175,7 +179,8 @@ def test_jobs_of_an_early_version_end_right_or_say_what_to_start_again(early: Ea
         assert (refused[name].status, sentence in str(refused[name].cause)) == ("FAILED", True), (
             refused[name]
         )
-    assert {name: run.status for name, run in ended.items()} == dict.fromkeys(ended, "SUCCEEDED")
+    failed = {name: run for name, run in ended.items() if run.status != "SUCCEEDED"}
+    assert not failed
     run = ended["StateMachine"].name
     keys = sorted(key["pk"]["S"] for key in early.machine("StateMachine").keys(run))
     assert keys == sorted(listed)

@@ -17,7 +17,10 @@ from testing.sharding_simulator.run import run
 RUNS = 1_000
 AT_ONCE = 100
 QUICK = ("a late success is repeated", "a fork has its parent's luck", "no fences")
-"""Mutants that few runs find."""
+"""Mutants that a few runs find."""
+
+FOUND_BY = {"a get looks once": 741, "a late success is believed, wherever it lies": 44}
+"""Seeds that found a mutant, tried first: others are tried if the code draws in another order now."""
 
 
 @pytest.mark.parametrize(
@@ -39,7 +42,7 @@ def test_no_schedule_breaks_a_promise(seeds: range) -> None:
 @pytest.mark.parametrize("name", [name if name in QUICK else prove(name) for name in MUTANTS])
 def test_what_the_protocol_needs_is_missed(name: str) -> None:
     with mutated(name):
-        assert any(run(seed).wrong for seed in range(RUNS))
+        assert any(run(seed).wrong for seed in (FOUND_BY.get(name, 0), *range(RUNS)))
 
 
 def test_the_same_seed_is_the_same_run() -> None:

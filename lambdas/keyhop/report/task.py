@@ -216,20 +216,20 @@ def examination(plan: RunPlan) -> Examination:
         tuple(map(candidate, _candidates(plan))),
     )
     ours = tuple(map(values.from_json, options["ours"]))
-    segments, through = options["drawing"]["segments"], options["drawing"]["through"]
+    drawing = from_json(Drawing, options["drawing"])
     observed_share = 1.0
     if options["units"] is None:
-        observed_share = min(1.0, MOST_NOTED / segments)
-    elif through:
+        observed_share = min(1.0, MOST_NOTED / drawing.segments)
+    elif drawing.through:
         observed_share = min(1.0, MOST_OBSERVED / max(1, options["items"]))
     return Examination(
         plan.space,
-        segments,
+        drawing.segments,
         looking,
         ours,
         seed=options["seed"],
         noted=observed_share,
-        through=through,
+        through=drawing.through,
     )
 
 

@@ -96,7 +96,7 @@ indexes = st.builds(
 )
 samples = st.builds(
     SampleFacts,
-    rru=figures,
+    rru=sums,
     items_read=counts,
     keys_read=counts,
     keys=st.none() | estimates,
