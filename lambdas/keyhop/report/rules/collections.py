@@ -121,37 +121,39 @@ def local_indexes(facts: Facts) -> Finding:
         value, low, high = largest
         sized = Evidence(
             "sample",
-            f"bytes of the largest collection seen, LSIs counted (x {with_local(facts):.2f})",
+            f"bytes of the largest collection seen, LSIs included (x {with_local(facts):.2f})",
             value,
             low,
             None if math.isinf(high) else high,
             near,
         )
-        summary = f"The largest collection seen has {_size(value)} with its LSIs; 10 GB is the most"
+        summary = f"The largest collection seen has {_size(value)} with LSIs; the limit is 10 GB"
         if value >= near and low >= half_limit:
             return found("high", f"{summary}.", sized, lsi, advice=instead_of_local(facts))
         if value >= half_limit:
             return found("medium", f"{summary}.", sized, lsi, advice=instead_of_local(facts))
     unseen = _in_unseen(facts)
     if unseen is not None and unseen.low >= near:
-        summary = f"{_size(unseen.value)} with LSIs are in collections larger than any seen"
-        what = "bytes in collections larger than any seen, LSIs counted"
+        what = "bytes in collections larger than any seen, LSIs included"
         signal = evidence("sample", what, unseen, near)
-        summary = f"{summary}; 10 GB is the most of one."
+        summary = (
+            f"Collections larger than any in the sample hold {_size(unseen.value)} with their "
+            "LSIs; the limit of one collection is 10 GB."
+        )
         return found("medium", summary, signal, lsi, advice=instead_of_local(facts))
     bound = Evidence(
         "control plane", "bytes of table and LSIs, all together", highest, threshold=near
     )
     is_needed = any(read_consistently(facts, index.name) for index in indexes)
     if is_needed and stays_small(facts):
-        summary = f"{names}: consistent reads need it, and no collection comes near 10 GB."
+        summary = f"Consistent reads need {names}, and no collection comes near 10 GB."
         return clear(summary, bound, lsi)
-    size = "how large the largest collection is was not seen"
+    size = "the size of the largest collection is not known"
     if highest is not None and highest < half_limit:
         size = f"no collection has more than {_size(highest)} yet"
     elif largest is not None:
         size = f"the largest one seen has {_size(largest[0])}"
-    summary = f"{names}: collections end at 10 GB and are never split; {size}."
+    summary = f"With {names}, a collection is limited to 10 GB and is never split; {size}."
     return found("low", summary, bound, lsi, advice=instead_of_local(facts))
 
 
@@ -198,7 +200,9 @@ def unbounded(facts: Facts) -> Finding:
         severity = _severity(facts, largest[1].low)
         return found(severity, summary, *signals, advice=advice)
     if unseen is not None and unseen.against(UNSEEN) == "above":
-        summary = f"{interval(unseen)} of the items are in collections larger than any seen."
+        summary = (
+            f"{interval(unseen)} of the items are in collections larger than any in the sample."
+        )
         severity = _severity(facts, unseen.low)
         return found(severity, summary, *signals, advice=advice)
     if growth is not None:
@@ -214,27 +218,29 @@ def unbounded(facts: Facts) -> Finding:
         if is_large and not has_end and sample.growing.against(UNSEEN) == "above":
             summary = (
                 f"{interval(sample.growing)} of the items are in collections to which items have "
-                f"been added for {LONG_DAYS} days or more, by the times in their sort keys."
+                f"been added for {LONG_DAYS} days or more, as the times in their sort keys show."
             )
             severity = _severity(facts, largest[1].low if largest is not None else 0.0)
             return found(severity, summary, *signals, advice=advice)
     if sample.all_items and sample.items_read and not is_large:
-        return clear("All was read: no collection stands out by its size.", *signals)
+        summary = "The whole table was read: no collection is far larger than the others."
+        return clear(summary, *signals)
     if unseen is not None and unseen.against(UNSEEN) == "below" and _seen_is_small(facts, sample):
         summary = (
-            f"{percent(unseen.high)} of the items at most are in larger collections than seen."
+            f"At most {percent(unseen.high)} of the items are in collections larger than those "
+            "in the sample."
         )
         return clear(summary, *signals)
     if sample.all_lengths and largest is not None:
         # With few keys each has a large share: only growth shows whether they have a bound.
         summary = (
-            f"All partition keys are known, and the largest collection holds "
-            f"{interval(largest[1])} of all items. Whether it has a bound is open."
+            f"All partition keys were found, and the largest collection holds "
+            f"{interval(largest[1])} of all items. It is not known whether it stays bounded."
         )
         stream = isinstance(facts.stream, StreamFacts)
         price = more(sample, UNITS_OF_LENGTHS) if stream else Price(0.0, FLAGS["stream"])
         return unknown(summary, price, *signals)
-    summary = "Whether there are collections far larger than those seen is open."
+    summary = "It is not known whether there are collections far larger than those in the sample."
     return unknown(summary, more(sample, UNITS_OF_LENGTHS), *signals)
 
 
@@ -254,15 +260,16 @@ def few_keys(facts: Facts) -> Finding:
     number = f"{keys.value:,.0f} partition {'key' if keys.value == 1 else 'keys'}"
     load = _load_of_a_key(facts, keys)
     if load is not None:
-        what = "part of what a partition serves that the busiest key takes at least"
+        what = "least share of a partition's units that the busiest key takes"
         signals.append(Evidence("metrics", what, load, threshold=HALF))
         if load >= HALF:
             summary = (
-                f"{number}: the busiest takes {percent(load)} or more of what a partition serves"
+                f"{number}: the busiest one takes {percent(load)} or more of the units that a "
+                "partition serves"
             )
             return found("medium", f"{summary}.", *signals, advice=_more_keys(facts, keys))
     if keys.against(FEW_KEYS) == "above":
-        return clear(f"{number}: enough for the quota of a table.", *signals)
+        return clear(f"{number}: this is enough for the quota of a table.", *signals)
     low, high = _seconds_to_write(facts, sample, keys)
     what = "seconds in which a partition writes the items of the largest key"
     signals.append(Evidence("sample", what, low, low, high, SMALL_SECONDS))
@@ -277,18 +284,17 @@ def few_keys(facts: Facts) -> Finding:
     items = max(facts.table.items, sample.items_read)
     is_busy = load is None or load >= QUIET_LOAD
     if keys.against(VERY_FEW_KEYS) == "below" and items >= MANY_ITEMS and is_busy:
-        most = keys.high * KEY_WRITES
         summary = (
-            f"{number} for {counted(items, 'item')}: whatever the load, the table takes at most "
-            f"{most:,.0f} write units a second."
+            f"{number} for {counted(items, 'item')}: the table can take at most "
+            f"{keys.high * KEY_WRITES:,.0f} write units a second."
         )
         return found("low", summary, *signals, advice=_more_keys(facts, keys))
     if high >= SMALL_SECONDS:
-        summary = "Whether there are enough partition keys is open."
+        summary = "It is not known whether there are enough partition keys."
         return unknown(summary, more(sample, UNITS_OF_KEYS), *signals)
     if load is not None:
-        return clear(f"{number}: enough for so few items, and for their load.", *signals)
-    summary = f"{number}: enough for so few items, but their load is not known."
+        return clear(f"{number}: this is enough for so few items and for their load.", *signals)
+    summary = f"{number}: this is enough for so few items, but their load is not known."
     if isinstance(facts.metrics, Absent):
         return unknown(summary, price_of(facts.metrics, "metrics"), *signals)
     return unknown(summary, too_young(), *signals)
@@ -327,12 +333,12 @@ def _seconds_to_write(facts: Facts, sample: SampleFacts, keys: Estimate) -> tupl
 
 def _more_keys(facts: Facts, keys: Estimate) -> Advice:
     steps = (
-        "Make the partition key of something that there are many of, as customers, devices or "
-        "orders; a status, a flag or a type belongs into the sort key, or into an index.",
-        "Where all items must stay under one key, spread it over shards.",
-        "One key takes 1,000 write and 3,000 read units a second. DynamoDB may divide its items by "
-        "the sort key when it is hot, but not where new items always come at the end, and never in "
-        "a table with an LSI.",
+        "Choose a partition key that has many values, such as the customer, the device or the "
+        "order. A status, a flag or a type belongs in the sort key or in an index.",
+        "If all items must stay under one key, spread that key over shards.",
+        "One key serves 1,000 write units and 3,000 read units a second. When a key is hot, "
+        "DynamoDB may split its items by the sort key, but not if new items always come at the "
+        "end, and never in a table with an LSI.",
     )
     shards = math.ceil(FEW_KEYS / max(1.0, keys.value))
     command = spreading(facts, shards) if shards > 1 else ""
@@ -430,8 +436,8 @@ def _growing(facts: Facts) -> Finding | None:
     )
     severity: Severity = "medium" if local(facts) else "low"
     summary = (
-        f"One collection grows by {counted(daily, 'item')} a day: {_size(projected)} in "
-        f"{YEARS} years."
+        f"One collection grows by {counted(daily, 'item')} a day. At this rate it grows by "
+        f"{_size(projected)} in {YEARS} years."
     )
     return found(severity, summary, signal, advice=_bounded(facts))
 
@@ -451,7 +457,7 @@ def _bounded(facts: Facts) -> Advice:
         facts,
         ("P10", "P5"),
         *bucket_steps(unit, peak_of(facts)),
-        "Leave it if something bounds the number of items, as the seats of a hall.",
+        "Keep the key if something limits the number of items, such as the seats of a hall.",
     )
 
 
@@ -485,8 +491,8 @@ def large_items(facts: Facts) -> Finding:
     none.
     """
     sample, mean = facts.sample, facts.table.mean_item_bytes or 0.0
-    seen = None if isinstance(sample, Absent) else sample.item_mean
-    is_broad = mean >= BROAD_ITEM_BYTES and (seen is None or seen.high >= BROAD_ITEM_BYTES)
+    sampled = None if isinstance(sample, Absent) else sample.item_mean
+    is_broad = mean >= BROAD_ITEM_BYTES and (sampled is None or sampled.high >= BROAD_ITEM_BYTES)
     signals: list[Evidence] = []
     if is_broad:
         what = "mean bytes of an item"
@@ -511,7 +517,7 @@ def large_items(facts: Facts) -> Finding:
         what = "bytes that 99 % of the items do not exceed"
         signals.append(evidence("sample", what, p99, LARGE_ITEM_BYTES))
     if largest is not None and largest >= NEAR_ITEM_BYTES:
-        summary = f"An item has {largest / KB:,.0f} KB; {MOST_ITEM_BYTES // KB} KB is the most."
+        summary = f"An item has {largest / KB:,.0f} KB; the limit is {MOST_ITEM_BYTES // KB} KB."
         return found("high", summary, *signals, advice=_ELSEWHERE)
     if p99 is not None and p99.against(LARGE_ITEM_BYTES) == "above":
         near = p99.low >= HALF * MOST_ITEM_BYTES
@@ -520,22 +526,24 @@ def large_items(facts: Facts) -> Finding:
     if is_broad:
         return _broad_items(mean, signals)
     if sample.all_items and largest is not None and largest < LARGE_ITEM_BYTES:
-        return clear(f"All was read: no item has more than {largest / KB:,.1f} KB.", *signals)
+        summary = f"The whole table was read: no item has more than {largest / KB:,.1f} KB."
+        return clear(summary, *signals)
     if p99 is None or large is None:
-        return unknown("Too few items were seen.", more(sample, UNITS_OF_ITEMS), *signals)
+        return unknown("The sample has too few items.", more(sample, UNITS_OF_ITEMS), *signals)
     if p99.against(LARGE_ITEM_BYTES) == "below" and large.against(ANY_LARGE) == "below":
         summary = (
             f"99 % of the items have less than {p99.high / KB:,.1f} KB; fewer than "
             f"{percent(large.high)} have 350 KB or more."
         )
         return clear(summary, *signals)
-    return unknown("How large items get is open.", more(sample, UNITS_OF_ITEMS), *signals)
+    summary = "The size of the largest items is not known."
+    return unknown(summary, more(sample, UNITS_OF_ITEMS), *signals)
 
 
 def _broad_items(mean: float, signals: list[Evidence]) -> Finding:
     near = mean >= HALF * MOST_ITEM_BYTES
     summary = (
-        f"The mean item has {mean / KB:,.0f} KB, and each write of it takes as many write units."
+        f"Items have {mean / KB:,.0f} KB on average, and a write takes a write unit for each KB."
     )
     return found("medium" if near else "low", summary, *signals, advice=_ELSEWHERE)
 
@@ -543,9 +551,9 @@ def _broad_items(mean: float, signals: list[Evidence]) -> Finding:
 _ELSEWHERE = Advice(
     ("P13",),
     (
-        "Put the large value into S3, and where it is into the item; write the object first.",
-        "Or divide the item: what is read often stays small, the rest is an item beside it. Each "
-        "write pays for the whole item, however little of it changes.",
+        "Store the large value in S3 and its address in the item; write the object first.",
+        "Or divide the item: keep the attributes that are read often in a small item, and move the "
+        "others to a second one. Each write pays for the whole item, even if little of it changes.",
     ),
 )
 
@@ -565,14 +573,14 @@ def time_to_live(facts: Facts) -> Finding:
         return off
     sample = needed(sample, "sample", UNITS_OF_TTL)
     if sample.ttl is None:
-        summary = f"Too few items with {table.ttl} were seen."
+        summary = f"The sample has too few items with {table.ttl}."
         return off if table.ttl is None else unknown(summary, more(sample, UNITS_OF_TTL))
     ttl = sample.ttl
     values = f"values of {table.ttl}" if table.ttl else "times of expiry"
     kinds: tuple[tuple[str, Estimate, str], ...] = (
-        ("are no numbers, so they never expire", ttl.wrong_type, _RIGHT_TYPE),
-        ("are milliseconds, so they expire in 50,000 years", ttl.milliseconds, _SECONDS),
-        (f"expired over {EXPIRED_DAYS} days ago and are still there", ttl.expired, _LATE),
+        ("are not numbers, so the items never expire", ttl.wrong_type, _RIGHT_TYPE),
+        ("are milliseconds, so the items expire in 50,000 years", ttl.milliseconds, _SECONDS),
+        (f"passed over {EXPIRED_DAYS} days ago, but the items still exist", ttl.expired, _LATE),
     )
     signals = [
         evidence("sample", f"{values} that {what}", share, TTL_SHARE) for what, share, _ in kinds
@@ -589,16 +597,16 @@ def time_to_live(facts: Facts) -> Finding:
     if table.ttl is None:
         return off
     if all(share.against(TTL_SHARE) == "below" for _, share, _ in kinds):
-        summary = f"{table.ttl} is a number of seconds, and expired items go."
+        summary = f"{table.ttl} is a number of seconds, and expired items are deleted."
         return clear(summary, *signals)
-    summary = f"Whether {table.ttl} does what it is for is open."
+    summary = f"It is not known whether time to live works with {table.ttl}."
     return unknown(summary, more(sample, UNITS_OF_TTL), *signals)
 
 
-_RIGHT_TYPE = "Write the time as a number (N): of a text, time to live takes no notice."
+_RIGHT_TYPE = "Write the time as a number (N): time to live ignores a text."
 _SECONDS = "Write seconds since 1970, not milliseconds."
 _LATE = (
-    "Look whether time to live was on all the time, and whether these times are over five years "
-    "old: such items are left alone. Delete what is left by a job."
+    "Check whether time to live was always on, and whether these times are over five years old: "
+    "DynamoDB does not delete such items. Delete the remaining items with a job."
 )
-_FILTER = "Let readers filter by the time: an expired item is returned until it is deleted."
+_FILTER = "Filter by the time when you read: DynamoDB returns an expired item until it is deleted."

@@ -41,6 +41,7 @@ from keyhop.report.rules.rule import (
     evidence,
     found,
     how_bad,
+    in_words,
     indexes_of,
     interval,
     is_now,
@@ -52,13 +53,12 @@ from keyhop.report.rules.rule import (
     share_of,
     throttled,
     throttles_of,
-    told,
     too_young,
     unknown,
 )
 from keyhop.wording import counted
 
-RETRIED = "so few that the SDK's retries deal with them"
+RETRIED = "the SDK's retries handle so few"
 BURST_SECONDS = 10.0
 """A key whose units last for fewer seconds at its peak had a short burst."""
 MINUTE = 60
@@ -91,16 +91,16 @@ def _hot(facts: Facts, target: str) -> Finding:
     severities: list[Severity] = []
     reasons: list[str] = []
     signals: list[Evidence] = []
-    other: Finding | None = None
+    elsewhere: Finding | None = None
     kinds = BOTH if target == TABLE else ("read",)  # a GSI's writes are A9's and H3's
     reads = False
     if isinstance(metrics, MetricFacts):
         throttles = throttles_of(metrics, kinds, ["key range"], target)
         signals.append(throttled(facts, metrics, throttles, "throttles of a hot key range"))
-        other = _other_cause(facts, metrics, target) if matters(facts, throttles) else None
-        if matters(facts, throttles) and other is None:
+        elsewhere = _other_cause(facts, metrics, target) if matters(facts, throttles) else None
+        if matters(facts, throttles) and elsewhere is None:
             severities.append(how_bad(facts, throttles, "high"))
-            reasons.append(f"a key range was too hot {told(facts, throttles)}")
+            reasons.append(f"a key range was throttled {in_words(facts, throttles)}")
             reads = bool(throttles_of(metrics, ["read"], ["key range"], target).events)
     named = [*_by_insights(facts, target), *_by_stream(facts, target), *_refused(facts, target)]
     for severity, reason, signal in named:
@@ -114,20 +114,20 @@ def _hot(facts: Facts, target: str) -> Finding:
         advice = _spread(facts, target, reads)
         return found(worst, summary, *signals, advice=advice)
     metrics = needed(metrics, "metrics")
-    if other is not None:
-        return replace(other, evidence=(*signals, *other.evidence))
+    if elsewhere is not None:
+        return replace(elsewhere, evidence=(*signals, *elsewhere.evidence))
     if not all_are_known(metrics, kinds, ["key range"], target):
         return unknown(*not_counted(signals[0]))
     if not counted_long_enough(facts):
-        return unknown("Less than a day was counted.", too_young(), *signals)
+        return unknown("CloudWatch has counted less than a day.", too_young(), *signals)
     if reason := _no_key_can(facts, metrics, target):
         return clear(reason, *signals)
     insights = facts.insights
     if isinstance(insights, Absent):
-        summary = "Whether a key is near its limit is not known."
+        summary = "It is not known whether a key is near its limit."
         return unknown(summary, price_of(insights, "insights"), *signals)
     if target in insights.accessed:
-        summary = "No key took half of what a partition gives."
+        summary = "No key took half of the units that a partition serves."
         return clear(summary, *signals, *_insights_evidence(insights, target))
     summary = "Contributor Insights counts throttled keys only."
     return unknown(summary, Price(0.0, FLAGS["insights"]), *signals)
@@ -152,7 +152,7 @@ def _other_cause(facts: Facts, metrics: MetricFacts, target: str) -> Finding | N
         explained = [cause.status for cause in causes]
         if is_now(facts, writes) and peak < HALF * KEY_WRITES and "found" in explained:
             return clear(
-                f"Key ranges were too hot {told(facts, writes)}, but no key took more than "
+                f"Key ranges were throttled {in_words(facts, writes)}, but no key took more than "
                 f"{peak:,.0f} write units in a second: see H6 and H7."
             )
     reached = _beyond_warm(facts)
@@ -162,8 +162,8 @@ def _other_cause(facts: Facts, metrics: MetricFacts, target: str) -> Finding | N
         if throttles.events
     ):
         return unknown(
-            f"Key ranges were throttled while the whole table took {reached} (see H5). Whether a "
-            "key was hot as well is not known.",
+            f"Key ranges were throttled while the whole table took {reached}; see H5. It is not "
+            "known whether a key was hot as well.",
             Price(0.0, FLAGS["insights"]),
         )
     return None
@@ -183,7 +183,7 @@ def _by_insights(facts: Facts, target: str) -> list[tuple[Severity, str, Evidenc
         return []
     busiest = max(hot, key=lambda key: key.units)
     share = busiest.units / PARTITION_MINUTE
-    reason = f"one key took {share * 100:.0f} % of what a partition gives in a minute"
+    reason = f"one key took {share * 100:.0f} % of the units that a partition serves in a minute"
     return [("medium", reason, hot_evidence(insights, busiest))]
 
 
@@ -205,7 +205,7 @@ def _refused(facts: Facts, target: str) -> list[tuple[Severity, str, Evidence]]:
     signal = Evidence(
         "insights", what, busiest.total, threshold=1.0, window=seconds, where=busiest.key
     )
-    reason = f"writes of one key were refused {told(facts, throttles)}"
+    reason = f"writes of one key were refused {in_words(facts, throttles)}"
     return [(how_bad(facts, throttles, "high"), reason, signal)]
 
 
@@ -260,8 +260,8 @@ def _no_key_can(facts: Facts, metrics: MetricFacts, target: str) -> str:
         return ""
     if write < HALF * KEY_WRITES and read < HALF * KEY_READS:
         return (
-            f"In the busiest minute all keys together took {write:,.0f} write and {read:,.0f} read "
-            "units a second."
+            f"In the busiest minute, all keys together took {write:,.0f} write units and "
+            f"{read:,.0f} read units a second, less than half of what one key can take."
         )
     return ""
 
@@ -275,8 +275,9 @@ def _spread(facts: Facts, target: str, reads: bool) -> Advice:
         steps += sharding_steps(shards)
         pasted = sharding_command(facts.table.name, shards)
     steps += [
-        "Reads of a hot key: cache them, or keep copies of it under several keys.",
-        "Writes of a hot key: shards. Time in the key bounds its size, never its rate.",
+        "If a key is read too often, cache it, or keep copies of it under several keys.",
+        "If a key is written too often, spread it over shards. A time in the key limits its size, "
+        "but never its rate.",
     ]
     today = of_table(facts)
     cost = money(facts, today, today)  # shards and buckets change no write's price
@@ -299,12 +300,12 @@ def _back_pressure(facts: Facts, name: str) -> Finding:
     signal = throttled(facts, metrics, both, f"writes refused for {name}")
     if matters(facts, both):
         now: Severity = "high" if heat.events and is_now(facts, heat) else "medium"
-        summary = f"{name} has refused writes of the table {told(facts, both)}"
+        summary = f"{name} has refused writes to the table {in_words(facts, both)}"
         if capacity.events > heat.events:
-            summary += ", for want of capacity"
-            advised = (f"Give {name} as many write units as the table, or bill by request.",)
+            summary += ", because its capacity was too low"
+            advised = (f"Give {name} as many write units as the table, or use on-demand billing.",)
         else:
-            summary += ", for a hot key range"
+            summary += ", because a key range was too hot"
             advised = (f"Spread the keys of {name}: see A9.",)
         severity = how_bad(facts, both, now)
         advice = Advice(("P16",), advised)
@@ -312,10 +313,10 @@ def _back_pressure(facts: Facts, name: str) -> Finding:
     if not all_are_known(metrics, ["write"], ["key range", *CAPACITY], name):
         return unknown(*not_counted(signal))
     if not counted_long_enough(facts):
-        return unknown("Less than a day was counted.", too_young(), signal)
+        return unknown("CloudWatch has counted less than a day.", too_young(), signal)
     if both.events:
-        return clear(f"{name} has refused writes {told(facts, both)}: {RETRIED}.", signal)
-    return clear(f"{name} has refused no write.", signal)
+        return clear(f"{name} has refused writes {in_words(facts, both)}: {RETRIED}.", signal)
+    return clear(f"{name} has not refused any write.", signal)
 
 
 @rule("H4", "throttled, but not by keys")
@@ -326,7 +327,7 @@ def not_the_keys(facts: Facts) -> Finding:
     heat = throttles_of(metrics, BOTH, ["key range"], TABLE)
     by_cause = {cause: throttles_of(metrics, BOTH, [cause], TABLE) for cause in CAPACITY}
     capacity = throttles_of(metrics, BOTH, CAPACITY, TABLE)
-    signal = throttled(facts, metrics, capacity, "throttles for want of capacity")
+    signal = throttled(facts, metrics, capacity, "throttles because of low capacity")
     short = [
         (index.name, reads)
         for index in indexes_of(facts)
@@ -335,41 +336,41 @@ def not_the_keys(facts: Facts) -> Finding:
     if short and not matters(facts, capacity):
         name, reads = max(short, key=lambda index: index[1].events)
         severity = how_bad(facts, reads, "medium")
-        summary = f"Reads of {name} were throttled {told(facts, reads)} for want of capacity."
+        summary = f"Reads of {name} were throttled {in_words(facts, reads)}: its capacity is low."
         steps = (f"Raise the read units or the maximum of {name}, or let readers wait.",)
         signal = throttled(facts, metrics, reads, f"throttled reads of {name}")
         return found(severity, summary, signal, advice=Advice((), steps))
     if matters(facts, capacity):
         causes = [cause for cause, throttles in by_cause.items() if throttles.events]
-        summary = f"Throttled {told(facts, capacity)} by {_and(causes)}"
+        summary = f"Requests were throttled {in_words(facts, capacity)}, by {_and(causes)}"
         advice = Advice((), tuple(_REMEDIES[cause] for cause in causes))
         if heat.events:
-            summary += "; hot key ranges as well: mend the keys first"
+            summary += "; key ranges were hot as well: correct the keys first"
             return found("info", f"{summary}.", signal, advice=advice)
         severity = how_bad(facts, capacity, "medium")
         return found(severity, f"{summary}, and no key was hot.", signal, advice=advice)
     if not all_are_known(metrics, BOTH, CAPACITY, TABLE):
         return unknown(*not_counted(signal))
     if not counted_long_enough(facts):
-        return unknown("Less than a day was counted.", too_young(), signal)
+        return unknown("CloudWatch has counted less than a day.", too_young(), signal)
     if capacity.events:
-        return clear(f"Throttled {told(facts, capacity)}: {RETRIED}.", signal)
-    return clear("Nothing was throttled for want of capacity.", signal)
+        return clear(f"Requests were throttled {in_words(facts, capacity)}: {RETRIED}.", signal)
+    return clear("No request was throttled because of low capacity.", signal)
 
 
 def _and(causes: list[Cause]) -> str:
     words: dict[Cause, str] = {
         "provisioned": "the provisioned capacity",
-        "maximum": "the maximum that is set",
+        "maximum": "the configured maximum",
         "account": "the account's limit",
     }
     return " and ".join(words[cause] for cause in causes)
 
 
 _REMEDIES: dict[Cause, str] = {
-    "provisioned": "Raise the provisioned units or their automatic scaling, or bill by request.",
-    "maximum": "Raise the table's own maximum of on-demand throughput, or let writers wait.",
-    "account": "Ask for a higher quota of the account (Service Quotas), or let writers wait.",
+    "provisioned": "Raise the provisioned units or their auto scaling, or use on-demand billing.",
+    "maximum": "Raise the table's maximum on-demand throughput, or let clients wait.",
+    "account": "Request a higher quota for the account (Service Quotas), or let clients wait.",
     "key range": "",
 }
 
@@ -385,7 +386,7 @@ def one_counter(facts: Facts) -> Finding:
     counter = stream.counter if isinstance(stream, StreamFacts) else None
     signals: list[Evidence] = []
     if counter is not None and isinstance(stream, StreamFacts):
-        what = f'records of one item of which one number changed ("{stream.counter_attribute}")'
+        what = f'records that change only one number of one item ("{stream.counter_attribute}")'
         signals.append(evidence("stream", what, counter, COUNTER_SHARE, window=stream.seconds))
         rate = counter.high * stream.records / stream.seconds if stream.seconds else 0.0
         if rate < COUNTER_RATE:
@@ -393,25 +394,28 @@ def one_counter(facts: Facts) -> Finding:
                 f"No counter is written more often than {rate:.1f} times a second.", *signals
             )
         if counter.against(COUNTER_SHARE) == "above":
-            summary = f"{interval(counter)} of all writes change one number of one item."
+            summary = f"{interval(counter)} of all writes change the same number of the same item."
             peak = peak_of(facts)
             near = peak is not None and peak >= HALF * KEY_WRITES
             severity: Severity = "medium" if near else "low"
             return found(severity, summary, *signals, advice=_counter(facts))
         if counter.against(COUNTER_SHARE) == "below":
-            return clear(f"{interval(counter)} of the writes are one counter's.", *signals)
+            return clear(f"{interval(counter)} of the writes change one counter.", *signals)
     if not isinstance(insights, Absent):
         hot = [item for item in insights.items.get(TABLE, ()) if item.units > HALF_PARTITION]
         if hot and not _is_read_only(facts):
             busiest = max(hot, key=lambda item: item.units)
-            summary = "One item is nearly too hot: a counter, or a status; the stream would tell."
+            summary = (
+                "One item is near the limit of a partition. The stream would show whether it is a "
+                "counter or a status."
+            )
             signal = hot_evidence(insights, busiest)
             return found("low", summary, *signals, signal, advice=_counter(facts))
     stream = needed(stream, "stream")
     if signals or stream.records < RECORDS:
         summary = "Too few writes were seen."
     else:
-        summary = "A counter shows in a stream with old and new images only."
+        summary = "Only a stream with old and new images shows a counter."
     return unknown(summary, Price(0.0, FLAGS["stream"]), *signals)
 
 
@@ -430,14 +434,14 @@ def _counter(facts: Facts) -> Advice:
     if peak is not None:
         shards = shards_for(peak, transactional(facts))
         steps = sharding_steps(shards)[:1]
-        when = "When it comes near that, count" if shards.roomy == 1 else when
+        when = "When the load comes near that, count" if shards.roomy == 1 else when
     return Advice(
         ("P20",),
         (
             *steps,
-            f"{when} in several items, and add them up when reading: ShardedCounter "
+            f"{when} in several items, and add them up when you read: ShardedCounter does it "
             "(docs/how-to/sharding-patterns.md).",
-            "An add that is sent again counts twice: give it a token where that matters.",
+            "An ADD that is retried counts twice: give it a token if that matters.",
         ),
     )
 
@@ -450,7 +454,7 @@ def split_cannot_help(facts: Facts) -> Finding:
     """
     stream = facts.stream
     if facts.table.sort is None:
-        return clear("Without a sort key no collection has an end to which all is written.")
+        return clear("Without a sort key, each collection has one item, so it cannot be split.")
     stream = needed(stream, "stream")
     for key in sorted(stream.traffic, key=lambda traffic: -traffic.newest):
         if report := _at_the_end(facts, stream, key):
@@ -466,11 +470,11 @@ def split_cannot_help(facts: Facts) -> Finding:
         evidence("stream", _AT_ITS_END, at_end, NEWEST, window=stream.seconds),
     )
     if of_all.against(HALF) == "below" or at_end.against(NEWEST) == "below":
-        return clear("Inserts do not all go to the end of one hot collection.", *signals)
+        return clear("Inserts do not concentrate at the end of one hot collection.", *signals)
     return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"), *signals)
 
 
-_AT_ITS_END = "of the inserts of one collection, at its newest sort key"
+_AT_ITS_END = "share of one collection's inserts that are at its newest sort key"
 
 
 def _shares_of(stream: StreamFacts, key: KeyTraffic) -> tuple[Estimate, Estimate]:
@@ -494,12 +498,12 @@ def _at_the_end(facts: Facts, stream: StreamFacts, key: KeyTraffic) -> Finding |
     signal = evidence("stream", _AT_ITS_END, at_end, NEWEST, window=stream.seconds, where=key.key)
     summary = (
         f"One collection takes {interval(of_all)} of all inserts, and {interval(at_end)} of its "
-        "inserts go to its end: no split helps."
+        "inserts go to its end, so a split does not help."
     )
     shards = shards_for(key.peak, transactional(facts))
     advice = Advice(
         ("P17",),
-        (*sharding_steps(shards), "Buckets of time move the end to another key, and are as hot."),
+        (*sharding_steps(shards), "Time buckets only move the end to another key."),
         sharding_command(facts.table.name, shards),
     )
     return found("medium" if hot else "low", summary, signal, advice=advice)
@@ -512,12 +516,12 @@ def cold_table(facts: Facts) -> Finding:
     if peak is None and (reached := _beyond_warm(facts)):
         return found("medium", f"The table took {reached}.", advice=_PRE_WARM)
     if peak is None:
-        return unknown("No peak is given to hold it against.", Price(0.0, "--peak-writes W"))
+        return unknown("The expected peak is not known.", Price(0.0, "--peak-writes W"))
     limits = []
     if table.throughput is not None:
         limits.append(("provisioned", float(table.throughput[1])))
     if table.maximum is not None and table.maximum[1] > 0:
-        limits.append(("set as maximum", float(table.maximum[1])))
+        limits.append(("configured as the maximum", float(table.maximum[1])))
     if table.warm is not None:
         limits.append(("warm", float(table.warm[1])))
     signals = [
@@ -527,12 +531,15 @@ def cold_table(facts: Facts) -> Finding:
     short = [(what, units) for what, units in limits if units < peak]
     if short:
         what, units = min(short, key=lambda limit: limit[1])
-        summary = f"{units:,.0f} write units a second are {what}; {peak:,.0f} are expected."
+        summary = (
+            f"A peak of {peak:,.0f} write units a second is expected, but only {units:,.0f} are "
+            f"{what}."
+        )
         return found("medium", summary, *signals, advice=_PRE_WARM)
     if table.warm is None:
-        why = "The service did not tell the table's warm throughput."
+        why = "DescribeTable did not return the table's warm throughput."
         return unknown(why, Price(0.0, "the right dynamodb:DescribeTable"), *signals)
-    return clear(f"It is warm for {table.warm[1]:,.0f} write units a second.", *signals)
+    return clear(f"The table is warm for {table.warm[1]:,.0f} write units a second.", *signals)
 
 
 def _beyond_warm(facts: Facts) -> str:
@@ -542,7 +549,7 @@ def _beyond_warm(facts: Facts) -> str:
         return ""
     peaks = [(way, metrics.peak.get((way, TABLE), 0.0)) for way in BOTH]
     return " and ".join(
-        f"{units:,.0f} {way} units a second, and is warm for {limit:,.0f}"
+        f"{units:,.0f} {way} units a second (it is warm for {limit:,.0f})"
         for (way, units), limit in zip(peaks, warm, strict=True)
         if units > limit
     )
@@ -552,8 +559,8 @@ _PRE_WARM = Advice(
     (),
     (
         "Raise the warm throughput of the table, and of each index that is written, some hours "
-        "before (UpdateTable, WarmThroughput); it costs once, and is never taken away.",
-        "A single key takes 1,000 write units a second all the same.",
+        "before the peak (UpdateTable, WarmThroughput). You pay once, and keep the throughput.",
+        "A single key still takes no more than 1,000 write units a second.",
     ),
 )
 
@@ -572,41 +579,45 @@ def in_hash_order(facts: Facts) -> Finding:
     harmless = ""
     if stream.peak is not None and stream.peak < UNFELT:
         return clear(
-            f"All writes together take {stream.peak:,.0f} write units in the busiest second, which "
-            "no partition feels.",
+            f"All writes together take {stream.peak:,.0f} write units in the busiest second, too "
+            "few to load a partition.",
             *signals,
         )
     if stream.peak is not None and stream.peak < QUIET:
         severity = "info"
         harmless = (
-            f" {stream.peak:,.0f} write units in the busiest second do no harm yet; a faster load "
-            "would wait for one partition after the other."
+            f" {stream.peak:,.0f} write units in the busiest second do no harm yet, but a faster "
+            "load would wait for one partition after the other."
         )
     if rho is not None and (rho.against(IN_ORDER) == "above" or rho.high <= -IN_ORDER):
-        summary = f"Keys are written in the order of their hash: {rho.value:.2f}.{harmless}"
+        summary = (
+            f"Keys are written in the order of their hash (rank correlation {rho.value:.2f})."
+            f"{harmless}"
+        )
         return found(severity, summary, *signals, advice=_SHUFFLE)
     if in_turn is not None and len(stream.shards) >= SEVERAL and stream.records >= RECORDS:
-        what = "part of the records whose moment tells their stream shard (Goodman-Kruskal lambda)"
+        what = "share of records whose time predicts their stream shard (Goodman-Kruskal lambda)"
         signals.append(Evidence("stream", what, in_turn, threshold=IN_ORDER, window=stream.seconds))
         if in_turn >= IN_ORDER:
             summary = (
                 f"{counted(len(stream.shards), 'stream shard')} are written one after the other, "
-                f"as in the order of hashes.{harmless}"
+                f"as by a load in hash order.{harmless}"
             )
             return found(severity, summary, *signals, advice=_SHUFFLE)
     if rho is None:
-        why = "The hash places of the keys that were written are not known."
+        why = "The hash values of the written keys are not known."
         return unknown(why, Price(20.0, "--stream 1h"), *signals)
     if rho.against(IN_ORDER) == "below" and rho.low > -IN_ORDER:
-        return clear("Keys are written in no order of their hash.", *signals)
+        return clear("Keys are not written in the order of their hash.", *signals)
     return unknown("Too few keys were seen.", Price(20.0, "--stream 1h"), *signals)
 
 
 _SHUFFLE = Advice(
     (),
     (
-        "Shuffle what a load writes, or read its source by many segments at a time, strided.",
-        "Segments that follow each other are neighbours by hash: their load is one partition's.",
+        "Shuffle the items before you load them, or read their source in many segments at a time "
+        "that are far apart.",
+        "Consecutive segments are adjacent by hash, so they load the same partition.",
     ),
 )
 
@@ -621,7 +632,7 @@ def partition_heat(facts: Facts) -> Finding:
     stream = needed(stream, "stream")
     counts, records = stream.shards, sum(stream.shards.values())
     if len(counts) < 2 or records < RECORDS:
-        why = "Records of fewer than two stream shards were seen, or too few."
+        why = "The stream shows fewer than two shards, or too few records."
         return unknown(why, Price(0.0, "--stream 1h"))
     busiest = max(counts, key=lambda shard: counts[shard])
     share = share_of(counts[busiest], records, "records of the stream")
@@ -647,15 +658,15 @@ def partition_heat(facts: Facts) -> Finding:
         return found(severity, summary, *signals, advice=_HEAT)
     if share.against(threshold) == "below":
         return clear("Writes are spread over the stream's shards.", *signals)
-    why = "Whether one stream shard has more than its share is open."
+    why = "It is not known whether one stream shard has more than its share."
     return unknown(why, Price(0.0, "--stream 1h"), *signals)
 
 
 _HEAT = Advice(
     ("P17",),
     (
-        "Look at the keys that are written most (H1, A8): one of them, or a few that are "
-        "neighbours by hash, heat this partition.",
-        "A shard that has just rolled over begins empty: look again an hour later.",
+        "Check the keys that are written most (H1, A8): one of them, or a few that are adjacent "
+        "by hash, load this partition.",
+        "A new stream shard starts empty: run the report again an hour later.",
     ),
 )

@@ -33,6 +33,7 @@ from keyhop.report.rules.rule import (
     evidence,
     found,
     how_bad,
+    in_words,
     indexes_of,
     interval,
     matters,
@@ -42,7 +43,6 @@ from keyhop.report.rules.rule import (
     rule,
     throttled,
     throttles_of,
-    told,
     too_young,
     unknown,
 )
@@ -278,7 +278,7 @@ def _constant(facts: Facts, index: IndexFacts) -> Finding:
         if matters(facts, throttles) and (top is None or top.against(TOP_SHARE) != "below"):
             signals.append(throttled(facts, metrics, throttles, f"hot key ranges of {name}"))
             severities.append(how_bad(facts, throttles, "high"))
-            reasons.append(f"writes found its key range too hot {told(facts, throttles)}")
+            reasons.append(f"writes found its key range too hot {in_words(facts, throttles)}")
     if is_tiny and len(severities) == 1:
         count = Evidence("control plane", f"items of {name}", index.items, threshold=TINY_INDEX)
         summary = f"{name} has {counted(index.items, 'item')}: too few for a key of it to be hot."

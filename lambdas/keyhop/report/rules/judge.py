@@ -16,12 +16,12 @@ def judge(facts: Facts) -> list[Finding]:
 
 
 ALWAYS = (
-    "Missing access patterns: which questions will be asked of the table is not in the table.",
-    "Whether an ADD that is sent again counts twice: nothing marks a repeated request.",
-    "Whether consistent reads are meant: only what they cost is seen.",
+    "Missing access patterns: the table does not show which queries your application will need.",
+    "Whether an ADD that is retried counts twice: nothing marks a request as a retry.",
+    "Whether consistent reads are intended: the report sees only their cost.",
     "Whether readers rely on time to live to hide expired items.",
-    "Which transitions of a status are legal: one that goes back is a suspicion only.",
-    "The account's other tables, with which its quotas are shared.",
+    "Which changes of a status are allowed: a status that goes back is only a suspicion.",
+    "The account's other tables, which share its quotas.",
 )
 
 
@@ -30,17 +30,17 @@ def not_assessed(facts: Facts) -> tuple[str, ...]:
     sentences = list(ALWAYS)
     if names := facts.table.vector_indexes:
         sentences.append(
-            f"The vector indexes {', '.join(names)}: the report reads neither what SearchVectors "
-            "finds in them, nor what they cost, nor whether anybody uses them."
+            f"The vector indexes {', '.join(names)}: the report does not see what SearchVectors "
+            "returns from them, what they cost, or whether they are used."
         )
     if isinstance(facts.requests, Absent):
         sentences.append(
-            "Reads of an index right after a write (A10), and what filters drop (A5): only the "
-            "application's own requests show them (--requests FILE)."
+            "Reads of an index right after a write (A10), and the items that filters drop (A5): "
+            "only a record of the application's requests shows them (--requests FILE)."
         )
     if isinstance(facts.code, Absent):
         sentences.append(
-            "Whether what a batch leaves undone is sent again (A14): only code shows it (--code "
-            "DIR)."
+            "Whether the unprocessed items of a batch are sent again (A14): only the application's "
+            "code shows it (--code DIR)."
         )
     return tuple(sentences)

@@ -270,7 +270,7 @@ def _no_scans(
     facts: Facts, metrics: MetricFacts, lines: tuple[CodeLine, ...], signal: Evidence
 ) -> Finding:
     if not counted_long_enough(facts):
-        return unknown("Less than a day was counted.", too_young(), signal, *at(lines))
+        return unknown("CloudWatch has counted less than a day.", too_young(), signal, *at(lines))
     if metrics.calls.get("ExecuteStatement"):
         summary = "No Scan was called; statements of PartiQL may have scanned."
         return unknown(summary, Price(0.0, FLAGS["code"]), signal, *at(lines))

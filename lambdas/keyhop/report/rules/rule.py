@@ -96,8 +96,8 @@ def unknown(summary: str, price: Price, *evidence: Evidence) -> Finding:
 
 def missing(absent: Absent, origin: Origin, rru: float = 0.0) -> Finding:
     """Report an unknown because a source is missing."""
-    signal = Evidence(origin, f"not seen: {absent.reason}")
-    summary = f"Not known: {absent.reason.rstrip('.')}."
+    signal = Evidence(origin, f"not read: {absent.reason}")
+    summary = f"This is not known: {absent.reason.rstrip('.')}."
     return unknown(summary, price_of(absent, origin, rru), signal)
 
 
@@ -282,12 +282,12 @@ def counted_long_enough(facts: Facts) -> bool:
 
 def too_young() -> Price:
     """Return the price of an answer that metrics cannot give yet."""
-    return Price(0.0, "a day of use, and then the same command again")
+    return Price(0.0, "use the table for a day, then run the same command again")
 
 
 def not_counted(signal: Evidence) -> tuple[str, Price, Evidence]:
     """Return what to report where CloudWatch did not return some throttles."""
-    return "CloudWatch did not tell all throttles.", Price(0.0, FLAGS["metrics"]), signal
+    return "CloudWatch did not report all throttles.", Price(0.0, FLAGS["metrics"]), signal
 
 
 def throttles_of(
@@ -351,7 +351,7 @@ def throttled(facts: Facts, metrics: MetricFacts, throttles: Throttles, what: st
     )
 
 
-def told(facts: Facts, throttles: Throttles) -> str:
+def in_words(facts: Facts, throttles: Throttles) -> str:
     """Return throttles in words, such as `30 times, the last under an hour ago`."""
     times = f"{throttles.events:,.0f} {'time' if throttles.events == 1 else 'times'}"
     if throttles.last is None:

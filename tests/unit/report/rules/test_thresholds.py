@@ -38,7 +38,7 @@ from tests.unit.report.rules.world import (
 KB = 1024
 HOUR = 3600
 INDEX = "by-status"
-AGAIN = "0 a day of use, and then the same command again"
+AGAIN = "0 use the table for a day, then run the same command again"
 ONE = {"indexes": (gsi(),)}
 NONE = share(0.0, 0.0, 0.009)
 ALL = share(1.0, 0.991, 1.0)
@@ -287,17 +287,17 @@ def gigabytes(*size: float) -> dict[str, Any]:
 DOUBLED = {"bytes": 32 * GB, "indexes": (lsi(bytes=32 * GB),)}
 """With its LSI a collection is twice as large."""
 case("A6", "clear")
-case("A6", "high", DOUBLED, sample=gigabytes(4, 2.5, 5), text="LSIs counted (x 2.00)")
+case("A6", "high", DOUBLED, sample=gigabytes(4, 2.5, 5), text="LSIs included (x 2.00)")
 case("A6", "medium", DOUBLED, sample=gigabytes(4, 2.49, 5))
 case("A6", "medium", DOUBLED, sample=gigabytes(3.99, 3.9, 5))
 case("A6", "medium", DOUBLED, sample=gigabytes(2.5, 2.5, 5), text="has 5.0 GB")
 case("A6", "low", DOUBLED, sample=gigabytes(2.49, 2.4, 5), text="seen has 5.0 GB")
 case("A6", "medium", DOUBLED, sample={"unseen": share(0.2, 0.125, 0.3)})
 case("A6", "low", DOUBLED, sample={"unseen": share(0.2, 0.124, 0.3)})
-case("A6", "low", DOUBLED, sample={}, text="was not seen")
+case("A6", "low", DOUBLED, sample={}, text="is not known")
 case("A6", "low", {"bytes": 0, "indexes": (lsi(),)}, sample={"unseen": share(0.2)})
 HALF = {"bytes": 5 * GB // 2, "indexes": (lsi(bytes=5 * GB // 2),)}
-case("A6", "low", HALF, text="collection is was not seen")
+case("A6", "low", HALF, text="the size of the largest collection is not known")
 case("A6", "low", {**HALF, "bytes": HALF["bytes"] - 9}, text="more than 5.0 GB yet")
 case(
     "A6",
@@ -333,7 +333,7 @@ def items(**fields: Any) -> dict[str, Any]:
 SIZES = {"evidence": "sample 358400, sample 0, sample 102400"}
 case("A13", "high", sample=items(largest_item=350 * KB), **SIZES)
 case("A13", "clear", sample=items(largest_item=350 * KB - 1), **SIZES)
-case("A13", "high", sample={"largest_item": 350 * KB}, text="350 KB; 400 KB is")
+case("A13", "high", sample={"largest_item": 350 * KB}, text="350 KB; the limit is 400 KB")
 case("A13", "medium", sample={"item_bytes": {0.99: share(250 * KB, 200 * KB, 300 * KB)}})
 case("A13", "low", sample={"item_bytes": {0.99: share(250 * KB, 199 * KB, 300 * KB)}})
 case("A13", "low", sample={"item_bytes": {0.99: share(120 * KB, 100 * KB, 190 * KB)}})
@@ -342,8 +342,8 @@ case("A13", "unknown", sample=items(item_bytes={0.99: share(90 * KB, 80 * KB, 10
 case("A13", "clear", sample=items(item_bytes={0.99: share(90 * KB, 80 * KB, 99 * KB)}))
 case("A13", "clear", sample=items(large=share(0.0, 0.0, 0.0124)), text="have less than 1.0 KB")
 case("A13", "unknown", sample=items(large=share(0.0, 0.0, 0.0125)))
-case("A13", "unknown", sample=items(item_bytes={}), text="Too few items were seen.")
-case("A13", "unknown", sample=items(large=None), text="Too few items were seen.")
+case("A13", "unknown", sample=items(item_bytes={}), text="The sample has too few items.")
+case("A13", "unknown", sample=items(large=None), text="The sample has too few items.")
 case("A13", "clear", sample={"all_items": True, "largest_item": 100 * KB - 1})
 case("A13", "unknown", sample={"all_items": True, "largest_item": 100 * KB})
 case("A13", "unknown", sample={"largest_item": 9000})
@@ -409,7 +409,7 @@ case("A15", "medium", {"bytes": 4 * GB, "items": 200}, sample=QUARTERS)
 BIG = {**largest(9, items=2500), **MEAN}
 case("A15", "medium", {**CROWD, "bytes": 4 * GB}, sample=BIG)
 case("A15", "low", {**CROWD, "bytes": 4 * GB - 9}, sample=BIG)
-case("A15", "clear", sample={"all_items": True}, text="All was read")
+case("A15", "clear", sample={"all_items": True}, text="The whole table was read")
 case("A15", "unknown", sample={"all_items": True, "items_read": 0})
 KNOWN = {**SMALL, "seen_largest": 50_000.0, "all_keys": True, "all_units": 9_000.0}
 GROWS = {**KNOWN, "seen_largest": 50_001.0, "growing": share(0.06, 0.05, 0.08)}
@@ -467,7 +467,7 @@ case("A16", "clear")
 case("A16", "low", sample=ttl(SOME, FEW, FEW), **THREE, text="Of the times of expiry, ")
 case("A16", "clear", sample=ttl(FEW, FEW, FEW), text="is off")
 case("A16", "low", TTL, sample=ttl(SOME, FEW, FEW), **THREE, text="over 7 days ago")
-case("A16", "low", TTL, sample=ttl(FEW, SOME, FEW), text="are no numbers")
+case("A16", "low", TTL, sample=ttl(FEW, SOME, FEW), text="are not numbers")
 case("A16", "low", TTL, sample=ttl(FEW, FEW, SOME), cost="0.0125 0.0 0.0")
 case("A16", "low", TTL, sample=ttl(ALL, ALL, FEW), cost="0.25 0.0 0.0")
 case("A16", "unknown", TTL, sample=ttl(share(0.05, 0.019, 0.1), FEW, FEW), **THREE)
@@ -517,7 +517,7 @@ case("A19", "low", {"items": 200, "bytes": 0}, sample={**keys(1), "items_read": 
 case("A19", "info", {"items": 199, "bytes": 0}, sample={**keys(1), "items_read": 60000})
 # One of ten keys has most items: it may be large where a tenth of the items is not.
 NINETY = {"items": 90_000, "bytes": 0}
-case("A19", "unknown", NINETY, sample=keys(10), text="is open")
+case("A19", "unknown", NINETY, sample=keys(10), text="It is not known whether there are enough")
 case(
     "A19",
     "low",
@@ -594,9 +594,9 @@ for way, patterns in (("read", "P18 P17"), ("write", "P17 P18")):
             evidence="metrics 1",
         )
 for events, ago, words in (
-    (1, 60, "too hot 1 time, the last under an hour ago."),
-    (20, 2 * HOUR, "too hot 20 times, the last 2 h ago."),
-    (20, None, "too hot 20 times."),
+    (1, 60, "throttled 1 time, the last under an hour ago."),
+    (20, 2 * HOUR, "throttled 20 times, the last 2 h ago."),
+    (20, None, "throttled 20 times."),
 ):
     metrics = {"throttles": throttled("write", "key range", events, ago)}
     case("H1", "high" if ago == 60 else "medium", metrics=metrics, text=words)
@@ -610,7 +610,7 @@ case("H1", "unknown", metrics=calm(9.0, 1500.0))
 case("H1", "unknown", metrics=calm(period=61))
 case("H1", "unknown", metrics=calm(peak={("write", TABLE): 9.0}))
 case("H1", "unknown", metrics=calm(peak={("read", TABLE): 9.0}))
-case("H1", "unknown", metrics=calm(throttles={}), text="did not tell all throttles")
+case("H1", "unknown", metrics=calm(throttles={}), text="did not report all throttles")
 case("H1", "clear", DAY_OLD, metrics=calm())
 case("H1", "unknown", YOUNGER, metrics=calm(), price=AGAIN)
 
@@ -710,14 +710,14 @@ case("H2", "unknown", stream=log(384, 9), evidence="")
 case("H2", "unknown", stream={"inserts": 1000})
 
 CAPACITY = ("provisioned", "maximum", "account")
-WORDS = ("provisioned capacity", "maximum that is set", "account's limit")
+WORDS = ("provisioned capacity", "configured maximum", "account's limit")
 for cause, words in zip(CAPACITY, WORDS, strict=True):
     for way in ("read", "write"):
         for events, ago in ((1, 60), (10, HOUR)):
             metrics = {"throttles": throttled(way, cause, events, ago)}
             case("H4", "medium", metrics=metrics, text=words)
         few = {**THROTTLES, **throttled(way, cause, 9, HOUR)}
-        case("H4", "clear", metrics=calm(throttles=few), text="9 times, the last 1 h ago: so few")
+        case("H4", "clear", metrics=calm(throttles=few), text="9 times, the last 1 h ago: the SDK")
     case("H1", "unknown", metrics={"throttles": throttled("write", cause)})
 PROVISIONED = throttled("write", "provisioned")
 HEAT = {("write", "key range", TABLE): Throttles(1, NOW)}
@@ -749,7 +749,7 @@ for cause, events, ago, severity in (
     ("provisioned", 10, HOUR, "medium"),
 ):
     metrics = {"throttles": throttled("write", cause, events, ago, INDEX)}
-    words = "hot key range" if cause == "key range" else "for want of capacity"
+    words = "key range was too hot" if cause == "key range" else "capacity was too low"
     case("H3 by-status", severity, ONE, metrics=metrics, text=words)
     case("H4", "clear", ONE, metrics=metrics)
 for cause in ("key range", "provisioned"):
@@ -759,7 +759,7 @@ for cause in ("key range", "provisioned"):
         "clear",
         ONE,
         metrics=calm(throttles=few),
-        text="9 times, the last 1 h ago: so",
+        text="9 times, the last 1 h ago: the SDK",
     )
 MIXED = throttled("write", "provisioned", 50, 60, INDEX)
 OLD_HEAT = {("write", "key range", INDEX): Throttles(50, NOW - 2 * HOUR)}
@@ -768,7 +768,7 @@ case(
     "medium",
     ONE,
     metrics={"throttles": {**MIXED, **OLD_HEAT}},
-    text="hot key range",
+    text="key range was too hot",
 )
 case("H3 by-status", "clear", ONE, metrics=calm(), evidence="metrics 1")
 case("H3 by-status", "unknown", ONE, metrics={})
@@ -779,9 +779,15 @@ case("H5", "medium", peak_writes=4001.0, evidence="control plane 4001")
 case("H5", "clear", peak_writes=4000.0, evidence="control plane 4000")
 case("H5", "unknown", price="0 --peak-writes W")
 case("H5", "unknown", {"warm": None}, peak_writes=100.0)
-case("H5", "medium", {"throughput": (500, 99)}, peak_writes=100.0, text="99 write units")
+case("H5", "medium", {"throughput": (500, 99)}, peak_writes=100.0, text="only 99 are provisioned")
 case("H5", "clear", {"throughput": (5, 100)}, peak_writes=100.0)
-case("H5", "medium", {"maximum": (500, 99)}, peak_writes=100.0, text="set as maximum")
+case(
+    "H5",
+    "medium",
+    {"maximum": (500, 99)},
+    peak_writes=100.0,
+    text="only 99 are configured as the maximum",
+)
 case("H5", "clear", {"maximum": (50, 100)}, peak_writes=100.0)
 case("H5", "clear", {"maximum": (50, -1)}, peak_writes=100.0)
 
@@ -811,7 +817,7 @@ QUIET_TURNS = {"shards": dict.fromkeys(range(4), 99), "records": 385, "in_turn":
 case("H6", "info", stream={"hash_rho": share(0.9), **SLOW}, text="99 write units in the busiest")
 case("H6", "info", stream=QUIET_TURNS)
 case("H6", "info", stream={**QUIET_TURNS, "peak": 10.0})
-case("H6", "clear", stream={**QUIET_TURNS, "peak": 9.9}, text="which no partition feels")
+case("H6", "clear", stream={**QUIET_TURNS, "peak": 9.9}, text="too few to load a partition")
 case("H6", "clear", stream={"hash_rho": share(0.1), **SLOW})
 
 
@@ -847,7 +853,7 @@ case(
     "A8",
     "medium",
     stream={"counter": ALL, **hot(500.0)},
-    text="No shard is needed for 500 write units a second: one key takes 1,000. When it comes near",
+    text="No shard is needed for 500 write units a second: one key takes 1,000. When the load comes near",
 )
 case(
     "A8",
@@ -856,7 +862,7 @@ case(
     text="half of each free. Count in several",
 )
 case("A8", "unknown", stream={"records": 384}, text="Too few writes were seen.")
-case("A8", "unknown", stream={"records": 385}, text="old and new images only")
+case("A8", "unknown", stream={"records": 385}, text="Only a stream with old and new images")
 HOT_ITEM = {"items": {TABLE: (HotKey("c", 1.0, 1.0), HotKey("i", 90_001.0, 1.0))}}
 case("A8", "low", insights=HOT_ITEM, evidence="insights 90000", where="i")
 case("A8", "unknown", insights={"items": {TABLE: (HotKey("i", 90000.0, 1.0),)}})
