@@ -1,8 +1,8 @@
-"""The metrics that CloudWatch would derive from reported ones, as far as our dashboard needs them.
-Pure.
+"""The series that CloudWatch would show on our dashboard, calculated from reported metrics.
 
-Metrics come from lines of the embedded metric format. Expressions of metric math and of Logs
-Insights are parsed with Python's own grammar, which is the same where the dashboard uses them.
+This module reads and writes no files. The input is lines of the embedded metric format. Python's
+own parser reads the expressions of metric math and of Logs Insights: the syntax that the dashboard
+uses is the same in Python.
 """
 
 import ast
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Series = dict[int, float]
-"""Values by the beginning of their period, in seconds since 1970."""
+"""Values by the start of their period, in seconds since 1970."""
 Value = Series | float
 Dimensions = frozenset[tuple[str, str]]
 
@@ -30,67 +30,77 @@ _STATISTICS: dict[str, Callable[[Iterable[float]], float]] = {"Sum": sum, "Maxim
 
 @dataclass
 class Metrics:
-    """All that a run's lines report. records: each line, with "timestamp" in seconds."""
+    """The metrics that a run has reported.
+
+    Attributes:
+        records: the parsed lines in the order of time, each with its "timestamp" in seconds
+    """
 
     records: list[dict[str, Any]]
 
     @staticmethod
-    def of(lines: Iterable[str]) -> "Metrics":
+    def parse(lines: Iterable[str]) -> "Metrics":
+        """Parse the lines that the functions have printed."""
         records = [json.loads(line) for line in lines if line.strip()]
         for record in records:
             record["timestamp"] = record["_aws"]["Timestamp"] / 1000
-        return Metrics(sorted(records, key=lambda one: float(one["timestamp"])))
+        return Metrics(sorted(records, key=lambda record: float(record["timestamp"])))
 
     @property
     def span(self) -> tuple[int, int]:
-        """From a full five minutes to the minute of the last line."""
+        """Return the first and last time to show: full five minutes, and the last line's minute."""
         first, last = self.records[0]["timestamp"], self.records[-1]["timestamp"]
         return int(first // 300) * 300, int(last // 60) * 60
 
-    def series(self, name: str, wanted: Dimensions, statistic: str, period: int) -> Series:
-        """One metric, by its name and all of its dimensions."""
-        found: dict[int, list[float]] = defaultdict(list)
+    def series(self, name: str, dimensions: Dimensions, statistic: str, period: int) -> Series:
+        """Return the series of the metric that has this name and exactly these dimensions."""
+        numbers: dict[int, list[float]] = defaultdict(list)
         for record in self.records:
-            for told in record["_aws"]["CloudWatchMetrics"]:
-                named = name in [one["Name"] for one in told["Metrics"]]
-                sets = [frozenset((key, record[key]) for key in one) for one in told["Dimensions"]]
-                if named and wanted in sets:
-                    found[int(record["timestamp"] // period) * period] += record[name]
-        return {at: _STATISTICS[statistic](values) for at, values in sorted(found.items())}
+            for directive in record["_aws"]["CloudWatchMetrics"]:
+                has_name = name in [metric["Name"] for metric in directive["Metrics"]]
+                sets = [
+                    frozenset((key, record[key]) for key in keys)
+                    for keys in directive["Dimensions"]
+                ]
+                if has_name and dimensions in sets:
+                    numbers[int(record["timestamp"] // period) * period] += record[name]
+        return {at: _STATISTICS[statistic](values) for at, values in sorted(numbers.items())}
 
     def search(self, expression: str, period: int) -> dict[str, Series]:
-        """What a SEARCH over one namespace finds, by the values of what it leaves open."""
+        """Return the series that a SEARCH finds, by the value of its one open dimension."""
         schema = re.findall(r"[\w]+", re.findall(r"\{\"[^\"]*\",([^}]*)\}", expression)[0])
         fixed = dict(re.findall(r"(\w+)=\"([^\"]*)\"", expression))
         name = fixed.pop("MetricName")
-        (open_,) = [one for one in schema if one not in fixed]
-        found = sorted({one[open_] for one in self.records if name in one and open_ in one})
+        (open_,) = [dimension for dimension in schema if dimension not in fixed]
+        open_values = sorted(
+            {record[open_] for record in self.records if name in record and open_ in record}
+        )
         return {
             value: self.series(name, frozenset({**fixed, open_: value}.items()), "Sum", period)
-            for value in found
+            for value in open_values
         }
 
-    def drawn(self, widget: Mapping[str, Any]) -> list[tuple[str, str, Series]]:
-        """The lines of a metric widget: axis (left, right), label, values; without empty ones."""
+    def widget_lines(self, widget: Mapping[str, Any]) -> list[tuple[str, str, Series]]:
+        """Return a metric widget's lines that are not empty: axis (left, right), label, values."""
         metrics = widget["metrics"]
         inputs: dict[str, Series] = {}
         periods: dict[str, int] = {}
-        for one in metrics:
-            *names, options = one if isinstance(one[-1], dict) else [*one, {}]
+        for metric in metrics:
+            *names, options = metric if isinstance(metric[-1], dict) else [*metric, {}]
             if names and "id" in options:
                 name = options["id"]
                 periods[name] = options.get("period", 300)
                 inputs[name] = self._named(names, options)
         lines = []
-        for one in metrics:
-            *names, options = one if isinstance(one[-1], dict) else [*one, {}]
+        for metric in metrics:
+            *names, options = metric if isinstance(metric[-1], dict) else [*metric, {}]
             axis = options.get("yAxis", "left")
             if options.get("visible") is False:
                 continue
             text = options.get("expression", "")
             if text.startswith("SEARCH("):
-                found = self.search(text, options.get("period", 300))
-                lines += [(axis, label, values) for label, values in found.items()]
+                results = self.search(text, options.get("period", 300))
+                lines += [(axis, label, values) for label, values in results.items()]
             elif text:
                 period = options.get("period", 300)
                 values = self._evaluated(text, inputs, period)
@@ -115,7 +125,7 @@ class Metrics:
             if isinstance(node, ast.Name):
                 return inputs[node.id]
             if isinstance(node, ast.BinOp):
-                return _combined(_OPERATORS[type(node.op)], value(node.left), value(node.right))
+                return _combine(_OPERATORS[type(node.op)], value(node.left), value(node.right))
             assert isinstance(node, ast.Call)
             assert isinstance(node.func, ast.Name)
             series, *more = map(value, node.args)
@@ -126,49 +136,51 @@ class Metrics:
                 case "FILL":
                     (filling,) = more
                     assert isinstance(filling, float)
-                    # Of a metric that was never reported CloudWatch has nothing to fill.
+                    # CloudWatch fills nothing if the metric was never reported.
                     return {at: series.get(at, filling) for at in everywhere} if series else {}
                 case "RUNNING_SUM":
                     total = 0.0
-                    return {at: (total := total + one) for at, one in series.items()}
-            raise ValueError(f"{node.func.id} is not known here")
+                    return {at: (total := total + number) for at, number in series.items()}
+            raise ValueError(f"This module cannot evaluate the function {node.func.id}.")
 
-        found = value(ast.parse(text, mode="eval").body)
-        assert isinstance(found, dict)
-        return found
+        series = value(ast.parse(text, mode="eval").body)
+        assert isinstance(series, dict)
+        return series
 
-    def listed(self, query: str) -> list[dict[str, Any]]:
-        """The rows of a query of Logs Insights: filter by equals and ispresent, stats, sort."""
-        rows = [one for one in self.records if _passes(one, _command(query, "filter"))]
+    def query_rows(self, query: str) -> list[dict[str, Any]]:
+        """Return the rows of a Logs Insights query: filter (= and ispresent), stats and sort."""
+        condition = _command(query, "filter")
+        rows = [record for record in self.records if _passes(record, condition)]
         stats, _, by = _command(query, "stats").rpartition(" by ")
         groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for row in rows:
             groups[row[by]].append(row)
-        columns = [one.rpartition(" as ")[::2] for one in stats.split(", ")]
+        columns = [column.rpartition(" as ")[::2] for column in stats.split(", ")]
         table = [
-            {by: name, **{column: _over(text, group) for text, column in columns}}
+            {by: name, **{column: _aggregate(text, group) for text, column in columns}}
             for name, group in groups.items()
         ]
         column, _ = _command(query, "sort").split()
         return sorted(table, key=lambda row: -row[column])
 
 
-def _combined(how: Callable[[float, float], float], one: Value, other: Value) -> Value:
-    """At the times that both have; a division by zero has no value."""
-    if isinstance(one, float) and isinstance(other, float):
-        return how(one, other)
-    times = [*one] if isinstance(one, dict) else [*other]  # type: ignore[misc]
-    at = [time for time in times if all(time in v for v in (one, other) if isinstance(v, dict))]
-    found = {}
-    for time in at:
-        left, right = (v[time] if isinstance(v, dict) else v for v in (one, other))
-        if how is not operator.truediv or right:
-            found[time] = how(left, right)
-    return found
+def _combine(operation: Callable[[float, float], float], a: Value, b: Value) -> Value:
+    """Apply an operator at each time that both series have, except where it divides by zero."""
+    if isinstance(a, float) and isinstance(b, float):
+        return operation(a, b)
+    times = [*a] if isinstance(a, dict) else [*b]  # type: ignore[misc]
+    common = [time for time in times if all(time in v for v in (a, b) if isinstance(v, dict))]
+    result = {}
+    for time in common:
+        x, y = (v[time] if isinstance(v, dict) else v for v in (a, b))
+        if operation is not operator.truediv or y:
+            result[time] = operation(x, y)
+    return result
 
 
 def _command(query: str, name: str) -> str:
-    (text,) = [one[len(name) :] for one in re.split(r"\n?\| ", query) if one.startswith(name)]
+    commands = re.split(r"\n?\| ", query)
+    (text,) = [command[len(name) :] for command in commands if command.startswith(name)]
     return text.strip()
 
 
@@ -179,14 +191,14 @@ def _passes(record: Mapping[str, Any], conditions: str) -> bool:
             if present[1] not in record:
                 return False
         else:
-            name, _, wanted = condition.partition(" = ")
-            if record.get(name) != wanted.strip('"'):
+            name, _, literal = condition.partition(" = ")
+            if record.get(name) != literal.strip('"'):
                 return False
     return True
 
 
-def _over(text: str, rows: list[dict[str, Any]]) -> float | None:
-    """An expression of sums and maxima over rows; None if there is nothing to it."""
+def _aggregate(text: str, rows: list[dict[str, Any]]) -> float | None:
+    """Evaluate an expression of sums and maxima over rows; None if no row has a value for it."""
 
     def value(node: ast.AST) -> float:
         if isinstance(node, ast.Constant):
@@ -197,8 +209,8 @@ def _over(text: str, rows: list[dict[str, Any]]) -> float | None:
         assert isinstance(node.func, ast.Name)
         (field,) = node.args
         assert isinstance(field, ast.Name)
-        found = [row[field.id] for row in rows if field.id in row]
-        numbers = [one[0] if isinstance(one, list) else one for one in found]
+        values = [row[field.id] for row in rows if field.id in row]
+        numbers = [number[0] if isinstance(number, list) else number for number in values]
         return float(sum(numbers) if node.func.id == "sum" else max(numbers))
 
     readable = text.replace("@timestamp", "timestamp").replace(".0)", ")")

@@ -1,8 +1,9 @@
 """Draw docs/architecture.svg from the imports: `make pictures`.
 
-A box is a package with its modules; the rows are the layers that pyproject.toml declares. An arrow
-is an import that no other path of arrows implies; one that points upward, which `make lint`
-refuses, is red; one within a row is an exception that pyproject.toml makes, and dashed.
+A box is a package with its modules. The rows are the layers that pyproject.toml declares. An arrow
+is an import that no other path of arrows implies. An arrow that points upward is red, and `make
+lint` refuses such an import. An arrow within a row is dashed: pyproject.toml allows this import as
+an exception.
 """
 
 import sys
@@ -24,13 +25,13 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 WIDTH, MARGIN, GAP, ROW_GAP = 1180, 20, 16, 44
 LINE, HEAD, CHARACTER = 15, 25, 6.7
 LANE = 12
-"""The width that an arrow has where it passes a row."""
+"""The width that a row reserves for an arrow that passes through it."""
 Arrow = tuple[str, str]
 
 
 @dataclass
 class Box:
-    """A package, or (without a name) the place where an arrow passes a row."""
+    """A package, or (without a name) the place where an arrow passes through a row."""
 
     name: str
     modules: tuple[str, ...] = ()
@@ -42,12 +43,12 @@ class Box:
 
     @property
     def middle(self) -> float:
-        """Its x."""
+        """Return the x coordinate of its middle."""
         return self.x + self.width / 2
 
 
 def declared_layers() -> list[list[str]]:
-    """Packages from the top to the bottom; the library's rooms in place of the library."""
+    """Return the layers from top to bottom, with the library divided into its packages."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     rooms, everything = (
         [
@@ -63,7 +64,7 @@ def declared_layers() -> list[list[str]]:
 
 
 def imports_of(layers: list[list[str]]) -> tuple[dict[str, Box], set[Arrow]]:
-    """The packages that are there, and which imports which."""
+    """Return the existing packages, and the pairs in which the first imports the second."""
     names = [name for layer in layers for name in layer]
     graph = grimp.build_graph(*sorted({name.partition(".")[0] for name in names}), cache_dir=None)
     boxes = {}
@@ -78,16 +79,16 @@ def imports_of(layers: list[list[str]]) -> tuple[dict[str, Box], set[Arrow]]:
         boxes[name] = Box(name, tuple(modules))
         graph.squash_module(name)
     arrows = {
-        (name, other)
+        (name, imported)
         for name in boxes
-        for other in graph.find_modules_directly_imported_by(name)
-        if other in boxes
+        for imported in graph.find_modules_directly_imported_by(name)
+        if imported in boxes
     }
     return boxes, arrows
 
 
 def without_implied(arrows: set[Arrow], level: dict[str, int]) -> set[Arrow]:
-    """Those that no path of other downward arrows implies."""
+    """Return the arrows that no path of other downward arrows implies."""
     down = {(a, b) for a, b in arrows if level[a] < level[b]}
 
     def reaches(start: str, end: str) -> bool:
@@ -101,7 +102,7 @@ def without_implied(arrows: set[Arrow], level: dict[str, int]) -> set[Arrow]:
 def rows_of(
     layers: list[list[str]], boxes: dict[str, Box], arrows: set[Arrow]
 ) -> tuple[list[list[Box]], list[list[Box]]]:
-    """The rows of boxes, and each arrow's way: its boxes, with a place to pass in each row."""
+    """Return the rows of boxes, and for each arrow the boxes that it leaves, passes, reaches."""
     rows = [[boxes[name] for name in layer if name in boxes] for layer in layers]
     level = {box.name: number for number, row in enumerate(rows) for box in row}
     ways = []
@@ -112,33 +113,33 @@ def rows_of(
         ways.append([boxes[start], *passed, boxes[end]])
     for row in rows:
         put_in_row(row)
-    for turn in range(40):  # each row in the order of what its arrows lead to, and come from
+    for turn in range(40):  # order each row by the boxes at the other ends of its arrows
         for row in rows if turn % 2 else reversed(rows):
-            aims = {id(box): aim(box, ways) for box in row}
+            aims = {id(box): best_x(box, ways) for box in row}
             row[:] = sorted(row, key=lambda box: aims[id(box)])
             put_in_row(row)
     top = float(MARGIN)
     for row in rows:
         for box in row:
-            box.y, box.height = top, max(other.height for other in row)
+            box.y, box.height = top, max(neighbour.height for neighbour in row)
         top += row[0].height + ROW_GAP
     return rows, ways
 
 
-def aim(box: Box, ways: list[list[Box]]) -> float:
-    """Where a box would have the shortest arrows."""
+def best_x(box: Box, ways: list[list[Box]]) -> float:
+    """Return the x coordinate at which a box would have the shortest arrows."""
     ends = [
-        other.middle
+        end.middle
         for way in ways
-        for one, two in pairwise(way)
-        for here, other in ((one, two), (two, one))
-        if here is box
+        for upper, lower in pairwise(way)
+        for start, end in ((upper, lower), (lower, upper))
+        if start is box
     ]
     return sum(ends) / len(ends) if ends else box.middle
 
 
 def put_in_row(row: list[Box]) -> None:
-    """Give each its x and its width; packages with more modules are wider."""
+    """Set the x and the width of each box; packages with more modules are wider."""
     packages = [box for box in row if box.name]
     room = WIDTH - 2 * MARGIN - GAP * (len(row) - 1) - LANE * (len(row) - len(packages))
     shares = {box.name: 3 + len(", ".join(box.modules)) ** 0.5 for box in packages}
@@ -154,8 +155,8 @@ def put_in_row(row: list[Box]) -> None:
         x += box.width + GAP
 
 
-def drawn(rows: list[list[Box]], ways: list[list[Box]]) -> str:
-    """The picture."""
+def draw(rows: list[list[Box]], ways: list[list[Box]]) -> str:
+    """Return the picture."""
     height = rows[-1][0].y + rows[-1][0].height + MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
@@ -171,7 +172,7 @@ def drawn(rows: list[list[Box]], ways: list[list[Box]]) -> str:
 
 
 def arrow(way: list[Box], ways: list[list[Box]]) -> str:
-    """From the lower edge of the importer to the upper edge of the imported."""
+    """Draw an arrow from the importing package's lower edge to the imported one's upper edge."""
     start, *passed, end = way
     if start.y == end.y:
         x, to_x = (
@@ -200,12 +201,12 @@ def arrow(way: list[Box], ways: list[list[Box]]) -> str:
 
 
 def port(box: Box, number: int, count: int) -> float:
-    """Where an edge's arrow of so many meets it."""
+    """Return the x at which the arrow with this number, of so many on an edge, meets the edge."""
     return box.x + box.width * (number + 1) / (count + 1)
 
 
 def package(box: Box) -> str:
-    """Its name, and under it its modules."""
+    """Draw a package: its name, and its modules below."""
     ships = box.name.startswith(("keyhop.", "handlers"))
     fill = "#e6f0fa" if ships else "#f4f1ea"
     title = box.name.removeprefix("keyhop.")
@@ -229,7 +230,7 @@ def main() -> None:
     boxes, arrows = imports_of(layers)
     level = {name: number for number, layer in enumerate(layers) for name in layer}
     rows, ways = rows_of(layers, boxes, without_implied(arrows, level))
-    PICTURE.write_text(drawn(rows, ways))
+    PICTURE.write_text(draw(rows, ways))
 
 
 if __name__ == "__main__":

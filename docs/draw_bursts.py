@@ -54,8 +54,9 @@ def _draw_panel(axes: Any, before: dict[str, Any], now: dict[str, Any]) -> None:
         seconds = range(len(by_second))
         axes.plot(seconds, [median(each) for each in by_second], color=colour)
         if colour == GREEN:
-            least, most = [min(each) for each in by_second], [max(each) for each in by_second]
-            axes.fill_between(seconds, least, most, color=colour, alpha=0.2, linewidth=0)
+            lowest = [min(each) for each in by_second]
+            highest = [max(each) for each in by_second]
+            axes.fill_between(seconds, lowest, highest, color=colour, alpha=0.2, linewidth=0)
     axes.set_title(now["title"].removeprefix(TIMES), fontsize=10, loc="left")
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, len(now["single"][0]) - 1)

@@ -1,11 +1,11 @@
-"""Draw docs/dashboard.svg: the dashboard's own body, with what a run on a laptop has reported.
+"""Draw docs/dashboard.svg: the deployed dashboard, with the metrics of a run on a laptop.
 
-    python -m docs.draw_dashboard            draw it, from docs/dashboard.jsonl
-    python -m docs.draw_dashboard record     before that, run: some nine minutes
+    python -m docs.draw_dashboard            draw it from docs/dashboard.jsonl
+    python -m docs.draw_dashboard record     make a run first, in about nine minutes
 
-The lines are the metrics as the deployed functions printed them. What AWS alone measures (errors
-and durations of functions, executions, DynamoDB's own count) is not there on a laptop, so rows that
-show nothing else are left out.
+The lines in docs/dashboard.jsonl are the metrics as the deployed functions printed them. A laptop
+lacks the metrics that only AWS measures (errors and durations of functions, executions, DynamoDB's
+own count), so the picture omits rows that show only those.
 """
 
 import json
@@ -33,11 +33,11 @@ from testing.servers import ROOT
 
 PICTURE = ROOT / "docs" / "dashboard.svg"
 LINES = ROOT / "docs" / "dashboard.jsonl"
-GIVEN = {"table": BY_AIRCRAFT, "segments": 128, "maxConcurrency": 2, "maxReadRate": 1.2}
-"""So slow that the run takes minutes, as one of a large table does."""
+RUN_INPUT = {"table": BY_AIRCRAFT, "segments": 128, "maxConcurrency": 2, "maxReadRate": 1.2}
+"""The rate is low, so the run takes minutes, as a run of a large table does."""
 
 UNIT, ROW = 48, 46
-"""Pixels of a dashboard's column and of a row of its grid."""
+"""The width of a column and the height of a row of the dashboard's grid, in pixels."""
 TEXT_LINE = 18
 INK, GREY, LINK, RULE = "#16191f", "#687078", "#0972d3", "#d5dbdb"
 COLOURS = ("#2074d5", "#d6591b", "#178037", "#8c3ba8", "#c33d69")
@@ -46,28 +46,28 @@ Line = tuple[str, str, Series]
 
 
 def dashboard() -> dict[str, Any]:
-    """The body that a deployment of the demo's table has, with the table chosen."""
+    """Return the dashboard's body for the demo's table, with this table selected."""
     app = App(context={"aws:cdk:bundling-stacks": []}, stack_traces=False)
     template = assertions.Template.from_stack(
         KeyhopStack(app, Config.from_context({"tables": BY_AIRCRAFT}))
     )
-    (found,) = template.find_resources("AWS::CloudWatch::Dashboard").values()
-    text = _resolved(found["Properties"]["DashboardBody"])
+    (resource,) = template.find_resources("AWS::CloudWatch::Dashboard").values()
+    text = _resolve(resource["Properties"]["DashboardBody"])
     return dict(json.loads(text.replace(ANY_TABLE, BY_AIRCRAFT)))
 
 
-def _resolved(value: Any) -> str:
-    """Intrinsic functions by names: addresses are not seen in the picture."""
+def _resolve(value: Any) -> str:
+    """Replace intrinsic functions by names: the picture does not show addresses."""
     if isinstance(value, str):
         return value
-    ((function, given),) = value.items()
+    ((function, arguments),) = value.items()
     if function == "Fn::Join":
-        return str(given[0]).join(map(_resolved, given[1]))
-    return str(given if isinstance(given, str) else given[0])
+        return str(arguments[0]).join(map(_resolve, arguments[1]))
+    return str(arguments if isinstance(arguments, str) else arguments[0])
 
 
-def drawn(body: Mapping[str, Any], metrics: Metrics) -> str:
-    """The picture."""
+def draw(body: Mapping[str, Any], metrics: Metrics) -> str:
+    """Return the picture."""
     rows: dict[int, list[Mapping[str, Any]]] = {}
     for widget in body["widgets"]:
         rows.setdefault(widget["y"], []).append(widget)
@@ -95,7 +95,7 @@ def drawn(body: Mapping[str, Any], metrics: Metrics) -> str:
 
 
 def _has_content(widget: Mapping[str, Any], metrics: Metrics) -> bool:
-    return widget["type"] != "metric" or bool(metrics.drawn(widget["properties"]))
+    return widget["type"] != "metric" or bool(metrics.widget_lines(widget["properties"]))
 
 
 def _height(widget: Mapping[str, Any]) -> int:
@@ -107,31 +107,31 @@ def _height(widget: Mapping[str, Any]) -> int:
 
 
 def _widget(widget: Mapping[str, Any], top: int, height: int, metrics: Metrics) -> list[str]:
-    left, width = widget["x"] * UNIT + 4, widget["width"] * UNIT - 8
-    shown = widget["properties"]
+    x, width = widget["x"] * UNIT + 4, widget["width"] * UNIT - 8
+    properties = widget["properties"]
     parts = [
-        f'<rect x="{left}" y="{top}" width="{width}" height="{height}" rx="4" fill="white" '
+        f'<rect x="{x}" y="{top}" width="{width}" height="{height}" rx="4" fill="white" '
         f'stroke="{RULE}"/>'
     ]
     if widget["type"] == "text":
-        return parts + _markdown(shown["markdown"], left + 14, top + 30)
-    parts.append(_text(left + 12, top + 20, shown["title"], 13, INK, bold=True))
+        return parts + _markdown(properties["markdown"], x + 14, top + 30)
+    parts.append(_text(x + 12, top + 20, properties["title"], 13, INK, bold=True))
     if widget["type"] == "alarm":
-        return parts + _alarms(shown["alarms"], left + 12, top + 34)
+        return parts + _alarms(properties["alarms"], x + 12, top + 34)
     if widget["type"] == "log":
-        return parts + _table(metrics.listed(shown["query"]), left + 12, top + 46, width - 24)
-    lines = metrics.drawn(shown)
-    if shown.get("view") == "singleValue":
-        return parts + _number(lines, left, top, width)
-    ours = any(SERVICE in json.dumps(one) for one in shown["metrics"])
+        return parts + _table(metrics.query_rows(properties["query"]), x + 12, top + 46, width - 24)
+    lines = metrics.widget_lines(properties)
+    if properties.get("view") == "singleValue":
+        return parts + _number(lines, x, top, width)
+    ours = any(SERVICE in json.dumps(metric) for metric in properties["metrics"])
     if_none = "none in the time shown" if ours else "measured by AWS itself, not on a laptop"
-    return parts + _graph(lines, left, top, width, height, metrics.span, if_none)
+    return parts + _graph(lines, x, top, width, height, metrics.span, if_none)
 
 
-def _alarms(arns: Sequence[str], left: float, top: float) -> list[str]:
+def _alarms(arns: Sequence[str], start_x: float, top: float) -> list[str]:
     parts = []
     for number, arn in enumerate(arns):
-        x = left + number * 230
+        x = start_x + number * 230
         name = re.sub(r"^(Default)?Monitoring|[0-9A-F]{8}$", "", arn)
         parts += [
             f'<rect x="{x}" y="{top}" width="220" height="40" rx="3" fill="#f2fcf3" '
@@ -150,18 +150,18 @@ def _paragraphs(markdown: str) -> list[str]:
     return lines
 
 
-def _markdown(text: str, left: float, top: float) -> list[str]:
-    """A heading, a line of links, a table of two columns, and a paragraph."""
+def _markdown(text: str, start_x: float, top: float) -> list[str]:
+    """Draw a heading, a line of links, a table of two columns, and a paragraph."""
     parts = []
     for number, line in enumerate(_paragraphs(text)):
         y = top + number * TEXT_LINE
         if line.startswith("# "):
-            parts.append(_text(left, y - 4, line[2:], 18, INK, bold=True))
+            parts.append(_text(start_x, y - 4, line[2:], 18, INK, bold=True))
         elif " | " in line:
             is_head = line.startswith("what you see")
             for column, cell in zip((0, 260), line.split(" | "), strict=True):
                 plain = cell.replace("`", "")
-                parts.append(_text(left + column, y, plain, 12, GREY if is_head else INK))
+                parts.append(_text(start_x + column, y, plain, 12, GREY if is_head else INK))
         else:
             linked = re.sub(
                 r"\[([^]]+)\]\([^)]*\)",
@@ -169,34 +169,36 @@ def _markdown(text: str, left: float, top: float) -> list[str]:
                 escape(line.replace("*", ""), quote=False),
             )
             parts.append(
-                f'<text x="{left}" y="{y}" font-size="12" fill="{INK}">'
+                f'<text x="{start_x}" y="{y}" font-size="12" fill="{INK}">'
                 f"<tspan>{linked}</tspan></text>"
             )
     return parts
 
 
-def _table(rows: Sequence[Mapping[str, Any]], left: float, top: float, width: float) -> list[str]:
-    parts = [f'<path d="M{left} {top + 7}h{width}" stroke="{RULE}"/>']
+def _table(
+    rows: Sequence[Mapping[str, Any]], start_x: float, top: float, width: float
+) -> list[str]:
+    parts = [f'<path d="M{start_x} {top + 7}h{width}" stroke="{RULE}"/>']
     columns = list(rows[0]) if rows else []
     step = width / max(1, len(columns))
     for number, column in enumerate(columns):
-        x = left + number * step
+        x = start_x + number * step
         parts.append(_text(x, top, column, 12, GREY, bold=True))
         for place, row in enumerate(rows, 1):
             value = row[column]
-            shown = _time(value) if column.startswith("last") else _amount(value)
-            parts.append(_text(x, top + 6 + place * 20, shown, 12))
+            cell = _time(value) if column.startswith("last") else _amount(value)
+            parts.append(_text(x, top + 6 + place * 20, cell, 12))
     return parts
 
 
-def _number(lines: Sequence[Line], left: float, top: float, width: float) -> list[str]:
+def _number(lines: Sequence[Line], start_x: float, top: float, width: float) -> list[str]:
     if not lines:
-        return [_text(left + 12, top + 76, "no data", 22, GREY)]
+        return [_text(start_x + 12, top + 76, "no data", 22, GREY)]
     _, label, values = lines[0]
     return [
-        _text(left + 12, top + 76, _amount(values[max(values)]), 32, COLOURS[0]),
+        _text(start_x + 12, top + 76, _amount(values[max(values)]), 32, COLOURS[0]),
         *(
-            _text(left + 12, top + 104 + 14 * number, line, 11, GREY)
+            _text(start_x + 12, top + 104 + 14 * number, line, 11, GREY)
             for number, line in enumerate(wrap(label, int(width / 6.2)))
         ),
     ]
@@ -204,14 +206,14 @@ def _number(lines: Sequence[Line], left: float, top: float, width: float) -> lis
 
 def _graph(
     lines: Sequence[Line],
-    left: float,
+    start_x: float,
     top: float,
     width: float,
     height: int,
     span: tuple[int, int],
     if_none: str,
 ) -> list[str]:
-    x0, x1, y0, y1 = left + 62, left + width - 62, top + 38, top + height - 58
+    x0, x1, y0, y1 = start_x + 62, start_x + width - 62, top + 38, top + height - 58
     first, last = span
     parts = [f'<path d="M{x0} {y1}H{x1}" stroke="{GREY}"/>']
     for place in range(5):
@@ -219,19 +221,20 @@ def _graph(
         x = x0 + (x1 - x0) * place / 4
         parts.append(_text(x, y1 + 16, _time(at), 11, GREY, anchor="middle"))
     for axis, anchor, x in (("left", "end", x0 - 6), ("right", "start", x1 + 6)):
-        on_it = [values for side, _, values in lines if side == axis]
-        most = _round_up(max((max(values.values()) for values in on_it), default=0.0))
-        for place in range(5) if on_it else ():
+        axis_values = [values for side, _, values in lines if side == axis]
+        highest = max((max(values.values()) for values in axis_values), default=0.0)
+        maximum = _round_up(highest)
+        for place in range(5) if axis_values else ():
             y = y1 - (y1 - y0) * place / 4
             if axis == "left" or not any(side == "left" for side, _, _ in lines):
                 parts.append(f'<path d="M{x0} {y:.0f}H{x1}" stroke="{RULE}" stroke-width=".7"/>')
-            parts.append(_text(x, y + 4, _amount(most * place / 4), 11, GREY, anchor=anchor))
+            parts.append(_text(x, y + 4, _amount(maximum * place / 4), 11, GREY, anchor=anchor))
         for number, (side, _, values) in enumerate(lines):
             if side == axis:
                 points = [
                     (
                         x0 + (x1 - x0) * (at - first) / max(1, last - first),
-                        y1 - (y1 - y0) * value / most if most else y1,
+                        y1 - (y1 - y0) * value / maximum if maximum else y1,
                     )
                     for at, value in sorted(values.items())
                     if first <= at <= last
@@ -241,13 +244,13 @@ def _graph(
         parts.append(_text((x0 + x1) / 2, (y0 + y1) / 2, if_none, 13, GREY, "middle"))
     x = x0
     for number, (side, label, _) in enumerate(lines):
-        shown = label if side == "left" or "(right)" in label else f"{label} (right)"
+        name = label if side == "left" or "(right)" in label else f"{label} (right)"
         parts.append(
             f'<rect x="{x}" y="{y1 + 31}" width="14" height="4" '
             f'fill="{COLOURS[number % len(COLOURS)]}"/>'
         )
-        parts.append(_text(x + 20, y1 + 37, shown, 11))
-        x += 40 + 6.1 * len(shown)
+        parts.append(_text(x + 20, y1 + 37, name, 11))
+        x += 40 + 6.1 * len(name)
     return parts
 
 
@@ -306,26 +309,26 @@ def _time(seconds: float) -> str:
 
 
 def record(cloud: Cloud) -> list[str]:
-    """Run, and read the functions' logs: lines of metrics, in order."""
+    """Make a run, and return the lines of metrics in the functions' logs, in the order of time."""
     outputs = cloud.deploy([BY_AIRCRAFT])
     load_flights(cloud.dynamodb)
     executions = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
-    executions.follow(executions.start(GIVEN, "nightly"), 1800)
+    executions.follow(executions.start(RUN_INPUT, "nightly"), 1800)
     logs = cloud.client("logs")
-    found: list[tuple[int, str]] = []
+    messages: list[tuple[int, str]] = []
     for group in logs.describe_log_groups()["logGroups"]:
         pages = logs.get_paginator("filter_log_events")
         for page in pages.paginate(logGroupName=group["logGroupName"]):
-            found += [(event["timestamp"], event["message"]) for event in page["events"]]
-    return [message.strip() for _, message in sorted(found) if '"_aws"' in message]
+            messages += [(event["timestamp"], event["message"]) for event in page["events"]]
+    return [message.strip() for _, message in sorted(messages) if '"_aws"' in message]
 
 
 def main() -> int:
-    """Returns an exit status."""
+    """Draw the picture, and return an exit status."""
     if sys.argv[1:] == ["record"]:
         with laptop_cloud() as cloud:
             LINES.write_text("".join(f"{line}\n" for line in record(cloud)))
-    PICTURE.write_text(drawn(dashboard(), Metrics.of(LINES.read_text().splitlines())))
+    PICTURE.write_text(draw(dashboard(), Metrics.parse(LINES.read_text().splitlines())))
     return 0
 
 

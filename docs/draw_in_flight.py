@@ -1,4 +1,4 @@
-"""Draw docs/in-flight.svg: what a worker does when something changes, in the tests' model.
+"""Draw docs/in-flight.svg: how a worker adapts when something changes, in the tests' model.
 
 `python docs/draw_in_flight.py`, which `make pictures` does.
 """
@@ -23,12 +23,12 @@ GREEN, ORANGE, GREY = "#1b7f5a", "#c4721b", "#7a7f87"
 
 
 def changing(usual: float, between: float) -> Callable[[float], float]:
-    """Another value from the first step to the second."""
+    """Return a function of time that has another value from the first step to the second."""
     return steps((0.0, usual), (FIRST_STEP, between), (SECOND_STEP, usual))
 
 
 def scenes() -> dict[str, tuple[Model, Callable[[float], float]]]:
-    """What changes, a worker that it happens to, and the pages a second that are possible."""
+    """Return, by the title, a worker whose environment changes, and the possible pages a second."""
     cpu = always(0.0005)
     tables = {
         "the table is 5 ms away, then 50, then 5": Model(
@@ -48,7 +48,7 @@ def scenes() -> dict[str, tuple[Model, Callable[[float], float]]]:
 
 
 def draw() -> None:
-    """For each scene: what was read, and could have been, and by how many threads."""
+    """Draw for each scene the pages read, the pages possible, and the number of threads."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,6 +1,7 @@
-"""Draw docs/report.svg, what a key report looks like: `python -m docs.draw_report REPORT.json`.
+"""Draw docs/report.svg, a picture of a report: `python -m docs.draw_report REPORT.json`.
 
-REPORT.json is what `keyhop report TABLE --format json` puts out. The pictures are the page's own.
+REPORT.json is the output of `keyhop report TABLE --format json`. The charts are drawn by the same
+code as those of a report's page.
 """
 
 import json
@@ -107,7 +108,7 @@ def _finding(finding: Mapping[str, Any], y: float) -> Iterator[Markup]:
 
 
 def _pictures(data: Mapping[str, Any], y: float) -> tuple[list[Markup], float]:
-    """Draw the key map with the others on its right; without a map two side by side."""
+    """Draw the key map with the other charts on its right; without a map, all side by side."""
     right: list[Picture] = []
     if "sizes" in data:
         right.append(sizes(data["sizes"], 400))

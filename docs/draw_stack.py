@@ -1,8 +1,8 @@
 """Draw docs/stack.svg from the template of a deployment with every option: `make pictures`.
 
-Who starts what is read from the roles of the state machines, the rules and the custom resources;
-what a function may do, from its role. A kind of resource that this picture does not know is an
-error: so none is left out.
+The roles of the state machines, the rules and the custom resources say who starts each function.
+The role of a function says what the function may do. The script stops at a type of resource that it
+does not know, so the picture is complete.
 """
 
 import sys
@@ -50,7 +50,7 @@ BANDS = {
     "Reports": "for tables with report",
     "Rekey": "for pairs in rekey",
 }
-"""By the construct that makes a machine or a function."""
+"""The title of each band, by the construct that makes its machines and functions."""
 
 BESIDES = {
     "a log group for each function and machine": {"AWS::Logs::LogGroup"},
@@ -65,7 +65,7 @@ BESIDES = {
     },
     "an Athena table over the keys (Glue)": {"AWS::Glue::Database", "AWS::Glue::Table"},
 }
-"""What is no box, in words, with the types that it stands for."""
+"""Resources that the footer lists in words, with their types."""
 
 DRAWN = {
     *(FUNCTION, MACHINE, RULE, CUSTOM),
@@ -73,7 +73,7 @@ DRAWN = {
     *("AWS::SQS::Queue", "AWS::SQS::QueuePolicy"),
     *("AWS::DynamoDB::Table", "AWS::Lambda::Permission"),
 }
-"""Types that are boxes, columns or arrows, or what lets these be."""
+"""Types of resources that are boxes, columns or arrows, and of their policies."""
 
 COLUMNS = {
     "listed": "your tables, to list",
@@ -92,7 +92,7 @@ COLUMNS = {
     "metrics": "metrics, scaling",
 }
 EVERYWHERE = ("logs:", "xray:", "lambda:GetAccountSettings")
-"""What each function or machine may do, so that it tells nothing of one."""
+"""Actions that every function or machine may do, so the picture omits them."""
 
 READS = ("Get", "BatchGet", "List", "Describe", "Query", "Scan", "ConditionCheck")
 SEES = ("dynamodb:DescribeTable", "dynamodb:ListStreams")
@@ -100,7 +100,13 @@ SEES = ("dynamodb:DescribeTable", "dynamodb:ListStreams")
 
 @dataclass
 class Place:
-    """A state machine or a function. starters: machines by name, or words for others."""
+    """A state machine or a function.
+
+    Attributes:
+        band: the construct that makes it
+        starters: the names of machines that start it, or words for other starters
+        rights: reads, writes, or both, by column
+    """
 
     name: str
     band: str
@@ -110,7 +116,7 @@ class Place:
 
 
 def column_of(resource: str, action: str) -> str:
-    """The column in which a right on a resource is told."""
+    """Return the column that shows a right on a resource."""
     if action.startswith(("cloudwatch:", "application-autoscaling:")):
         return "metrics"
     if action.startswith("lambda:"):
@@ -130,26 +136,26 @@ def column_of(resource: str, action: str) -> str:
 
 
 def rights_of(statements: list[dict[str, Any]]) -> dict[str, set[str]]:
-    """What a role may do, by column: reads, writes, or both."""
-    found: dict[str, set[str]] = defaultdict(set)
+    """Return what a role may do, by column: reads, writes, or both."""
+    rights: dict[str, set[str]] = defaultdict(set)
     for statement in statements:
         for action in statement["Action"]:
             if action.startswith(EVERYWHERE) or action == "s3:ListBucket" or action in SEES:
-                continue  # of a bucket it is the rights on its objects that tell
-            what = "reads" if action.partition(":")[2].startswith(READS) else "writes"
+                continue  # the rights on a bucket's objects decide, not those on the bucket
+            way = "reads" if action.partition(":")[2].startswith(READS) else "writes"
             for resource in statement["Resource"]:
-                found[column_of(resource, action)].add(what)
-    return found
+                rights[column_of(resource, action)].add(way)
+    return rights
 
 
 def places_of(template: Deployed) -> dict[str, Place]:
-    """State machines, then functions, by name."""
+    """Return the state machines, then the functions, by name."""
     places: dict[str, Place] = {}
     by_id: dict[str, Place] = {}
     for kind, named in ((MACHINE, "StateMachineName"), (FUNCTION, "FunctionName")):
         for logical, resource in template.of_type(kind).items():
             name = resource["Properties"][named].removeprefix(PREFIX)
-            band = next(one for one in BANDS if logical.startswith(one))
+            band = next(band for band in BANDS if logical.startswith(band))
             places[name] = by_id[logical] = Place(name, band, kind == MACHINE)
     statements = {name: template.statements(name) for name in places}
     for name, place in places.items():
@@ -162,24 +168,23 @@ def places_of(template: Deployed) -> dict[str, Place]:
         if not place.machine:
             place.rights = rights_of(statements[name])
     for rule in template.of_type(RULE).values():
-        for one in rule["Properties"]["Targets"]:
-            by_id[target(one["Arn"])].starters.append("a schedule")
+        for rule_target in rule["Properties"]["Targets"]:
+            by_id[target(rule_target["Arn"])].starters.append("a schedule")
     for custom in template.of_type(CUSTOM).values():
         by_id[target(custom["Properties"]["ServiceToken"])].starters.append("CloudFormation")
-    for place in places.values():
-        if place.machine and not any(
-            places[one].machine for one in place.starters if one in places
-        ):
+    for name, place in places.items():
+        has_machine = any(places[start].machine for start in place.starters if start in places)
+        if place.machine and not has_machine:
             place.starters.insert(0, "you")
-        reads_stream = any("dynamodb:GetRecords" in one["Action"] for one in statements[place.name])
-        if reads_stream and not any(places[one].machine for one in place.starters if one in places):
+        actions = [action for statement in statements[name] for action in statement["Action"]]
+        if "dynamodb:GetRecords" in actions and not has_machine:
             place.starters.append("the table's stream")
         place.starters = place.starters or ["your programs"]
     return places
 
 
 def target(value: Any) -> str:
-    """The logical id that a reference in a template names."""
+    """Return the logical id that a reference in a template names."""
     return str(value.get("Ref") or value["Fn::GetAtt"][0])
 
 
@@ -192,7 +197,7 @@ WIDTH = GRID_X + CELL * len(COLUMNS) + RIGHT
 
 @dataclass
 class Box:
-    """What starts functions: a state machine with lines below its name, or something outside."""
+    """A starter of functions: a state machine with lines below its name, or something outside."""
 
     name: str
     machine: bool
@@ -205,36 +210,36 @@ class Box:
 
 
 def boxes_of(band: str, places: Mapping[str, Place]) -> list[Box]:
-    """A band's machines, and what else starts its functions."""
+    """Return a band's machines, and the other starters of its functions."""
     boxes = {}
     for name, place in places.items():
         if place.machine and place.band == band:
-            others = [
-                one.name
-                for one in places.values()
-                if name in one.starters and one.band != band and not one.machine
+            invoked = [
+                function.name
+                for function in places.values()
+                if name in function.starters and function.band != band and not function.machine
             ]
-            told = [f"started by {', '.join(place.starters)}"]
-            told += [f"and invokes {', '.join(others)}"] if others else []
-            lines = [part for line in told for part in wrap(line, 36)]
+            facts = [f"started by {', '.join(place.starters)}"]
+            facts += [f"and invokes {', '.join(invoked)}"] if invoked else []
+            lines = [line for fact in facts for line in wrap(fact, 36)]
             boxes[name] = Box(name, True, lines)
     for place in places.values():
         if not place.machine and place.band == band:
             for starter in place.starters:
                 if starter in boxes or starter not in places:
                     boxes.setdefault(starter, Box(starter, False)).functions.append(place.name)
-    # Whom another machine starts comes after it, and so do its functions.
-    return sorted(boxes.values(), key=lambda box: (not box.machine, inner(box.name, places)))
+    # A machine that another machine starts comes after it, with its functions.
+    return sorted(boxes.values(), key=lambda box: (not box.machine, is_inner(box.name, places)))
 
 
-def inner(name: str, places: Mapping[str, Place]) -> bool:
-    """Whether only machines start this machine."""
+def is_inner(name: str, places: Mapping[str, Place]) -> bool:
+    """Return whether only machines start this machine."""
     return name in places and all(starter in places for starter in places[name].starters)
 
 
-def drawn(template: Deployed) -> str:
-    """The picture."""
-    unknown = {one["Type"] for one in template.body["Resources"].values()}
+def draw(template: Deployed) -> str:
+    """Return the picture."""
+    unknown = {resource["Type"] for resource in template.body["Resources"].values()}
     unknown -= DRAWN.union(*BESIDES.values())
     if unknown:
         raise SystemExit(f"The picture does not know these resources: {sorted(unknown)}.")
@@ -245,8 +250,8 @@ def drawn(template: Deployed) -> str:
         boxes = boxes_of(band, places)
         order = [name for box in boxes for name in box.functions]
         rows = [places[name] for name in dict.fromkeys(order)]
-        taken = sum(box.height + BOX_GAP for box in boxes) - BOX_GAP
-        height = max(ROW * len(rows), taken)
+        boxes_height = sum(box.height + BOX_GAP for box in boxes) - BOX_GAP
+        height = max(ROW * len(rows), boxes_height)
         parts += band_of(title, boxes, rows, top, height)
         top += height + BAND_GAP
     parts += footer(top - 14)
@@ -255,7 +260,7 @@ def drawn(template: Deployed) -> str:
 
 
 def opening(height: int) -> Iterator[str]:
-    """The document's head: its title, styles, and the tip of an arrow."""
+    """Draw the head: the title, the styles, the tip of an arrow, and the legend."""
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'font-family="Helvetica, Arial, sans-serif" font-size="13">'
@@ -283,7 +288,7 @@ def opening(height: int) -> Iterator[str]:
 
 
 def columns(bottom: int) -> Iterator[str]:
-    """What may be read and written: slanting headings, and a line down each column."""
+    """Draw a slanting heading, and a line below it, for each thing to read or write."""
     for number, words in enumerate(COLUMNS.values()):
         x = GRID_X + CELL * number + CELL // 2
         yield f'<path d="M{x} {HEAD - 14}V{bottom}" class="g"/>'
@@ -294,7 +299,7 @@ def columns(bottom: int) -> Iterator[str]:
 def band_of(
     title: str, boxes: list[Box], rows: list[Place], top: int, height: int
 ) -> Iterator[str]:
-    """A band: its boxes on the left, its functions and their rights on the right."""
+    """Draw a band: its boxes on the left, its functions and their rights on the right."""
     yield text(BOX_X, top - 9, title, "t")
     first = top + (height - ROW * len(rows)) // 2
     middles = {row.name: first + ROW * number + ROW // 2 for number, row in enumerate(rows)}
@@ -329,26 +334,26 @@ def band_of(
 
 
 def footer(top: int) -> Iterator[str]:
-    """What is no box."""
+    """Draw the list of resources that are not boxes."""
     words = f"Besides: {'; '.join(BESIDES)}."
     for number, line in enumerate(wrap(words, 140)):
         yield text(BOX_X, top + 20 + 18 * number, line, "s")
 
 
 def rectangle(x: int, y: int, width: int, height: int, kind: str) -> str:
-    """A box with round corners."""
+    """Draw a box with round corners."""
     return f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="5" class="{kind}"/>'
 
 
 def text(x: int, y: int, words: str, kind: str, size: int = 0) -> str:
-    """Words from x on."""
+    """Draw words that begin at x."""
     sized = f' font-size="{size}"' if size else ""
     return f'<text x="{x}" y="{y}" class="{kind}"{sized}>{escape(words)}</text>'
 
 
 def main() -> None:
     """Write the picture."""
-    PICTURE.write_text(drawn(deployed(stack_of(EVERY_OPTION))))
+    PICTURE.write_text(draw(deployed(stack_of(EVERY_OPTION))))
 
 
 if __name__ == "__main__":

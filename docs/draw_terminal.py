@@ -1,7 +1,8 @@
-"""Draw docs/terminal.svg: `keyhop keys` in a terminal, as it ran just now: `make pictures`.
+"""Run `keyhop keys` in a terminal, and draw docs/terminal.svg from its output: `make pictures`.
 
-The flights of the demo, by route, in DynamoDB Local; the command in a pseudo-terminal. The line
-that shows how far it is, which the command takes away at its end, is shown as it stood halfway.
+The table has the demo's flights by route, in DynamoDB Local. The command runs in a pseudo-terminal.
+At its end, the command erases the line that shows its progress. The picture shows this line as it
+was halfway.
 """
 
 import fcntl
@@ -32,14 +33,14 @@ COMMANDS = (
     ["keys", BY_ROUTE, "--dry-run"],
     ["keys", BY_ROUTE, "--max-read-rate", "30", "--output", "routes"],
 )
-BEGINS_ANEW, TAKEN_AWAY = "\r\x1b[2K", "\r\x1b[1A\x1b[2K"
+NEXT_FRAME, ERASE_FRAME = "\r\x1b[2K", "\r\x1b[1A\x1b[2K"
 CURSOR = re.compile(r"\x1b\[\?25[lh]")
 FETCHED_FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-"""What rich has a reader's browser load from elsewhere."""
+"""Fonts that a reader's browser would load from the network; rich refers to them."""
 
 
-def in_a_terminal(words: list[str], folder: str, url: str) -> str:
-    """All that the command writes to its terminal."""
+def run_in_terminal(words: list[str], folder: str, url: str) -> str:
+    """Run the command in a pseudo-terminal, and return everything that it writes there."""
     process, terminal = pty.fork()
     if process == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
@@ -59,18 +60,20 @@ def in_a_terminal(words: list[str], folder: str, url: str) -> str:
     while True:
         try:
             written += os.read(terminal, 1 << 16)
-        except OSError:  # so ends a terminal whose other side is closed
+        except OSError:  # the command has ended and closed its side of the terminal
             os.waitpid(process, 0)
             return written.decode()
 
 
-def as_a_reader_sees_it(written: str) -> str:
-    """The line that moves as it stood halfway, and all that stays."""
-    moved, found, stays = CURSOR.sub("", written).replace("\r\n", "\n").rpartition(TAKEN_AWAY)
-    if not found:
-        return stays.rstrip()
-    frames = moved.split(BEGINS_ANEW)
-    return f"{frames[len(frames) // 2].rstrip()}\n{stays.rstrip()}"
+def visible_text(written: str) -> str:
+    """Return the progress line as it was halfway, and the lines that remain."""
+    progress, erased, lasting = (
+        CURSOR.sub("", written).replace("\r\n", "\n").rpartition(ERASE_FRAME)
+    )
+    if not erased:
+        return lasting.rstrip()
+    frames = progress.split(NEXT_FRAME)
+    return f"{frames[len(frames) // 2].rstrip()}\n{lasting.rstrip()}"
 
 
 def main() -> None:
@@ -82,11 +85,11 @@ def main() -> None:
             load(local_client(url), islice(flights(), ITEMS), BY_ROUTE)
             for words in COMMANDS:
                 console.print(Text(f"$ keyhop {' '.join(words)}", style="bold"))
-                seen = as_a_reader_sees_it(in_a_terminal(words, folder, url))
-                console.print(Text.from_ansi(seen), soft_wrap=False)
+                visible = visible_text(run_in_terminal(words, folder, url))
+                console.print(Text.from_ansi(visible), soft_wrap=False)
                 console.print()
-    drawn = console.export_svg(title="keyhop", unique_id="keyhop")
-    PICTURE.write_text(FETCHED_FONTS.sub("", drawn))
+    svg = console.export_svg(title="keyhop", unique_id="keyhop")
+    PICTURE.write_text(FETCHED_FONTS.sub("", svg))
 
 
 if __name__ == "__main__":

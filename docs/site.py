@@ -1,9 +1,9 @@
 """Build the site of these pages into out/site: `make docs`.
 
-The pages are written for a reader of the repository, too. So they are copied, and the copies
-changed: a link to a file that is not a page becomes the file's name, and the fences of tested
-shell sessions become plain ones. Two pages are made here: what each command says with `--help`,
-and the Python interface from its docstrings.
+The pages are also read in the repository. So this script copies them and changes the copies: a link
+to a file that is not a page becomes the file's name, and the fences of tested shell sessions become
+plain ones. The script also makes two pages: the help of each command, and the Python interface from
+its docstrings.
 """
 
 import os
@@ -24,7 +24,7 @@ ROOT = DOCS.parent
 OUT = ROOT / "out"
 PAGES = OUT / "pages"
 COPIED = ("*.md", "*.svg", "*.json", "*.css")
-OF_THE_PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 WIDE: Any = {"terminal_width": 100, "max_content_width": 100}
 
 _FENCE = re.compile(r"^```(\w+) [^\n]+$", re.MULTILINE)
@@ -43,7 +43,7 @@ def copy() -> None:
                 target.write_text(for_site(source.read_text(), source))
             else:
                 shutil.copy(source, target)
-    for name in OF_THE_PROJECT:
+    for name in PROJECT_PAGES:
         page = ROOT / name
         (PAGES / name.lower()).write_text(for_site(page.read_text(), page))
 
@@ -56,7 +56,7 @@ def for_site(text: str, page: Path) -> str:
         if ":" in path:
             return match[0]
         target = (page.parent / path).resolve()
-        if target.parent == ROOT and target.name in OF_THE_PROJECT:
+        if target.parent == ROOT and target.name in PROJECT_PAGES:
             target = DOCS / target.name.lower()
         elif target == ROOT / "README.md":
             target = DOCS / "index.md"
@@ -71,7 +71,7 @@ def for_site(text: str, page: Path) -> str:
 def copy_code() -> None:
     """Copy the library to out/code, with a line for each argument or attribute in docstrings.
 
-    A docstring may describe several at once, which the generator would take for one.
+    A docstring may describe several names in one line, which the generator would read as one name.
     """
     shutil.rmtree(OUT / "code", ignore_errors=True)
     for source in (ROOT / "lambdas" / "keyhop").rglob("*.py"):
@@ -108,24 +108,24 @@ def interface() -> str:
     lines = [
         "# Python interface",
         "",
-        "[From Python](python.md) explains what all of it shares.",
+        "[From Python](python.md) describes the rules for all calls.",
         "",
     ]
     for name in keyhop.__all__:
         value = getattr(keyhop, name)
-        is_made_by_users = "Args:" in f"{value.__doc__}{getattr(value, '__init__', value).__doc__}"
-        shown = f"merge_init_into_class: {str(is_made_by_users).lower()}"
-        lines += [f"::: keyhop.{name}", "    options:", f"      {shown}", ""]
+        has_arguments = "Args:" in f"{value.__doc__}{getattr(value, '__init__', value).__doc__}"
+        option = f"merge_init_into_class: {str(has_arguments).lower()}"
+        lines += [f"::: keyhop.{name}", "    options:", f"      {option}", ""]
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Copy the pages, make the others, and run the generator that the first argument names."""
+    """Copy the pages, make the others, and run the site generator named by the first argument."""
     copy()
     copy_code()
     (PAGES / "reference" / "commands.md").write_text(commands())
     (PAGES / "reference" / "interface.md").write_text(interface())
-    shutil.copy(DOCS / "mkdocs.yml", OUT)  # here, as Zensical empties the .cache beside it
+    shutil.copy(DOCS / "mkdocs.yml", OUT)  # in out, because Zensical empties the .cache beside it
     zensical = Path(sys.argv[1]).resolve()
     subprocess.run([zensical, "build", "--strict", "--clean"], cwd=OUT, check=True)
     print(f"The site is ready: open {OUT / 'site' / 'index.html'}")

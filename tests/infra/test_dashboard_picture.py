@@ -11,7 +11,7 @@ from infra.monitoring import ANY_TABLE
 from testing.flights import BY_AIRCRAFT as TABLE
 from tests.infra.template import Deployed
 
-METRICS = Metrics.of(LINES.read_text().splitlines())
+METRICS = Metrics.parse(LINES.read_text().splitlines())
 COUNTED = frozenset({"service": "enumerate-keys", "table": TABLE}.items())
 
 
@@ -21,12 +21,12 @@ def shown(template: Deployed) -> dict:
 
 
 def last(shown: dict, title: str) -> dict[str, float]:
-    return {label: values[max(values)] for _, label, values in METRICS.drawn(shown[title])}
+    return {label: values[max(values)] for _, label, values in METRICS.widget_lines(shown[title])}
 
 
 def test_what_the_workers_report_comes_to_the_whole_run(shown: dict):
     (graph,) = [one for title, one in shown.items() if title.startswith("Done, % of")]
-    lines = {label: values for _, label, values in METRICS.drawn(graph)}
+    lines = {label: values for _, label, values in METRICS.widget_lines(graph)}
     percent = lines["done, %"]
     assert percent[max(percent)] == 100
     assert sorted(percent.values()) == [*percent.values()], "it only grows"
@@ -44,7 +44,7 @@ def test_the_rate_is_shown_beside_what_was_allowed(shown: dict):
 
 
 def test_the_list_of_runs_has_the_figures_of_the_run(shown: dict):
-    (run,) = METRICS.listed(shown[f"Runs of {TABLE} that reported in the time shown"]["query"])
+    (run,) = METRICS.query_rows(shown[f"Runs of {TABLE} that reported in the time shown"]["query"])
     assert (run["run"], run["percent_done"], run["keys"], run["read_units"]) == (
         *("nightly", 100, 3452),
         600,
@@ -75,6 +75,6 @@ def test_throttles_are_searched_by_their_reasons(shown: dict):
     }
     throttled = Metrics([*METRICS.records, reported])
     graph = shown["Throttles, by DynamoDB's reason"]
-    ((_, label, values),) = throttled.drawn(graph)
+    ((_, label, values),) = throttled.widget_lines(graph)
     assert (label, [*values.values()]) == ("TableReadKeyRangeThroughputExceeded", [3.0])
-    assert METRICS.drawn(graph) == []
+    assert METRICS.widget_lines(graph) == []

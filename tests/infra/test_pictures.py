@@ -16,7 +16,7 @@ def drawing() -> dict[str, Any]:
 
 
 def test_it_is_drawn_from_the_template_as_it_is(drawing: dict[str, Any]) -> None:
-    picture = drawing["drawn"](deployed(stack_of(drawing["EVERY_OPTION"])))
+    picture = drawing["draw"](deployed(stack_of(drawing["EVERY_OPTION"])))
     assert (ROOT / "docs" / "stack.svg").read_text() == picture, "run make pictures"
 
 
@@ -42,4 +42,4 @@ def test_an_unknown_kind_of_resource_is_refused(drawing: dict[str, Any]) -> None
     template = deployed(stack_of(drawing["EVERY_OPTION"]))
     more = {**template.body["Resources"], "New": {"Type": "AWS::Kinesis::Stream"}}
     with pytest.raises(SystemExit, match=r"does not know these resources: .*Kinesis"):
-        drawing["drawn"](type(template)({**template.body, "Resources": more}))
+        drawing["draw"](type(template)({**template.body, "Resources": more}))
