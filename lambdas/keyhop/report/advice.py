@@ -107,9 +107,9 @@ def with_new_key(facts: Facts, patterns: tuple[str, ...], *steps: str, command: 
     cost = money(facts, today, today, rewriting(facts, table.bytes, table.items))
     re_key = (
         "The key of a table cannot be changed. A re-key copies the items to a table with the new "
-        f"key while this one serves: keyhop rekey plan {table.name} --to NEW --template FILE shows "
-        "what becomes of them, and the cost.",
-        "See what a key would do before that: keyhop report with --candidate.",
+        "key while this one stays in use. To see the changes and the cost, run keyhop rekey plan "
+        f"{table.name} --to NEW --template FILE.",
+        "To see the effect of a key before that, run keyhop report with --candidate.",
     )
     return Advice(patterns, (*steps, *re_key), command, cost)
 
@@ -157,12 +157,12 @@ class Shards:
 
     Attributes:
         peak: The write units a second.
-        least: The number that is just enough for the peak.
+        minimum: The number that is just enough for the peak.
         roomy: The number with HEADROOM kept free.
     """
 
     peak: float
-    least: int
+    minimum: int
     roomy: int
 
 
@@ -218,15 +218,15 @@ def peak_of(facts: Facts) -> float | None:
 
 def sharding_steps(shards: Shards) -> tuple[str, ...]:
     """Return the steps of spreading a key over shards, in sentences."""
-    seen = f"{shards.peak:,.0f} write units a second"
+    load = f"{shards.peak:,.0f} write units a second"
     if shards.roomy == 1:
-        return (f"No shard is needed for {seen}: one key takes {PARTITION_WRITE_UNITS:,}.",)
-    least = "one key is" if shards.least == 1 else f"{shards.least} shards are"
+        return (f"No shard is needed for {load}: one key takes {PARTITION_WRITE_UNITS:,}.",)
+    minimum = "one key is" if shards.minimum == 1 else f"{shards.minimum} shards are"
     return (
-        f"For {seen} {least} just enough, at {PARTITION_WRITE_UNITS:,} each; "
+        f"For {load}, {minimum} just enough, at {PARTITION_WRITE_UNITS:,} each; "
         f"{shards.roomy} shards keep half of each free.",
-        "Let ShardedTable write and read it (docs/how-to/sharding.md): it adds shards when the "
-        "service says that a key is hot.",
+        "Write and read the key with ShardedTable (docs/how-to/sharding.md), which adds shards "
+        "when DynamoDB reports that the key is hot.",
     )
 
 
@@ -263,14 +263,14 @@ def bucket_steps(unit: str, peak: float | None) -> tuple[str, ...]:
         peak: The write units a second of the collection; None if not known.
     """
     sentences = [
-        f"Divide the collection by {unit}, or by less if queries ask for less: KEY#"
-        f"{EXAMPLES[unit]} holds what is of that {unit}."
+        f"Divide the collection by {unit}, or by a shorter time if queries ask for less: KEY#"
+        f"{EXAMPLES[unit]} holds the items of that {unit}."
     ]
     if peak is not None and peak > PARTITION_WRITE_UNITS:
         shards = shards_for(peak)
         sentences.append(
-            f"Give each bucket {shards.least} shards too: no bucket, however short, takes more "
-            f"than {PARTITION_WRITE_UNITS:,} write units a second."
+            f"Spread each bucket over {shards.minimum} shards too: even the shortest bucket takes "
+            f"no more than {PARTITION_WRITE_UNITS:,} write units a second."
         )
     if unit != "year":
         sentences.append(
@@ -349,10 +349,10 @@ def instead_of_local(facts: Facts) -> Advice:
     names = ", ".join(index.name for index in local(facts))
     table = facts.table.name
     steps = (
-        f"Make a GSI of the same keys for each of {names}, and read that one.",
-        "An LSI cannot be deleted. A restore of a backup with LocalSecondaryIndexOverride=[] makes "
-        "a table without LSIs and under the same keys.",
-        f"Keep an LSI only where consistent reads on it are needed and no collection of {table} "
+        f"Make a GSI with the same keys for each of {names}, and read the GSI.",
+        "An LSI cannot be deleted. To get a table with the same keys and without LSIs, restore a "
+        "backup with LocalSecondaryIndexOverride=[].",
+        f"Keep an LSI only if you need consistent reads of it and no collection of {table} "
         f"reaches 10 GB in {YEARS} years.",
     )
     today = of_table(facts)

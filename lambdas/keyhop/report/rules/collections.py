@@ -255,7 +255,7 @@ def few_keys(facts: Facts) -> Finding:
     sample = facts.sample
     sample = needed(sample, "sample", UNITS_OF_KEYS)
     if (keys := sample.keys) is None:
-        return unknown("Too few keys were seen.", more(sample, UNITS_OF_KEYS))
+        return unknown("The sample has too few keys.", more(sample, UNITS_OF_KEYS))
     signals = [evidence("sample", "distinct partition keys", keys, FEW_KEYS)]
     number = f"{keys.value:,.0f} partition {'key' if keys.value == 1 else 'keys'}"
     load = _load_of_a_key(facts, keys)

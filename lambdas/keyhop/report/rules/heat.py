@@ -413,7 +413,7 @@ def one_counter(facts: Facts) -> Finding:
             return found("low", summary, *signals, signal, advice=_counter(facts))
     stream = needed(stream, "stream")
     if signals or stream.records < RECORDS:
-        summary = "Too few writes were seen."
+        summary = "The stream shows too few writes."
     else:
         summary = "Only a stream with old and new images shows a counter."
     return unknown(summary, Price(0.0, FLAGS["stream"]), *signals)
@@ -460,10 +460,10 @@ def split_cannot_help(facts: Facts) -> Finding:
         if report := _at_the_end(facts, stream, key):
             return report
     if stream.inserts < RECORDS:
-        return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"))
+        return unknown("The stream shows too few inserts.", Price(0.0, "--stream 1h"))
     busiest = max(stream.traffic, key=lambda traffic: traffic.inserts, default=None)
     if busiest is None:
-        return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"))
+        return unknown("The stream shows too few inserts.", Price(0.0, "--stream 1h"))
     of_all, at_end = _shares_of(stream, busiest)
     signals = (
         evidence("stream", "inserts in one collection", of_all, HALF, window=stream.seconds),
@@ -471,7 +471,7 @@ def split_cannot_help(facts: Facts) -> Finding:
     )
     if of_all.against(HALF) == "below" or at_end.against(NEWEST) == "below":
         return clear("Inserts do not concentrate at the end of one hot collection.", *signals)
-    return unknown("Too few inserts were seen.", Price(0.0, "--stream 1h"), *signals)
+    return unknown("The stream shows too few inserts.", Price(0.0, "--stream 1h"), *signals)
 
 
 _AT_ITS_END = "share of one collection's inserts that are at its newest sort key"
@@ -609,7 +609,7 @@ def in_hash_order(facts: Facts) -> Finding:
         return unknown(why, Price(20.0, "--stream 1h"), *signals)
     if rho.against(IN_ORDER) == "below" and rho.low > -IN_ORDER:
         return clear("Keys are not written in the order of their hash.", *signals)
-    return unknown("Too few keys were seen.", Price(20.0, "--stream 1h"), *signals)
+    return unknown("The stream shows too few keys.", Price(20.0, "--stream 1h"), *signals)
 
 
 _SHUFFLE = Advice(

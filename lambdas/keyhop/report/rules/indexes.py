@@ -45,6 +45,7 @@ from keyhop.report.rules.rule import (
     throttles_of,
     too_young,
     unknown,
+    with_other_key,
 )
 from keyhop.wording import counted
 
@@ -83,20 +84,21 @@ def _too_many(indexes: list[IndexFacts]) -> Finding:
     count = Evidence("control plane", "GSIs", len(indexes), threshold=MOST_INDEXES)
     alike = [pair for pair in combinations(indexes, 2) if _one_would_do(*pair)]
     if len(indexes) >= MOST_INDEXES or alike:
-        reasons = [f"{len(indexes)} GSIs"] if len(indexes) >= MOST_INDEXES else []
-        reasons += [f"{first.name} and {second.name} have the same keys" for first, second in alike]
+        reasons = [f"the table has {len(indexes)} GSIs"] if len(indexes) >= MOST_INDEXES else []
+        reasons += [f"the GSIs {a.name} and {b.name} have the same keys" for a, b in alike]
         summary = f"{'; '.join(reasons)}."
         return found("low", summary[0].upper() + summary[1:], count, advice=_OVERLOAD)
-    summary = f"{counted(len(indexes), 'GSI')}, each of other keys."
+    summary = f"The table has {counted(len(indexes), 'GSI')}; no two GSIs have the same keys."
     return clear(summary if indexes else NO_GSI, count)
 
 
 _OVERLOAD = Advice(
     ("P7", "P12"),
     (
-        "Let several kinds of items share an index: GSI1PK and GSI1SK hold what each is "
-        "looked up by.",
-        "Of two indexes where one's keys begin as the other's, keep the one with more keys.",
+        "Let several kinds of items share an index: each kind writes the values that it is looked "
+        "up by into GSI1PK and GSI1SK.",
+        "If the keys of one index are the beginning of the keys of another, keep only the longer "
+        "one.",
     ),
 )
 
@@ -121,7 +123,7 @@ def _unread(facts: Facts, index: IndexFacts) -> Finding:
     metrics = needed(metrics, "metrics")
     days = metrics.read_days.get(index.name)
     if days is None:
-        why = "On how many days it was read is not known."
+        why = "The number of days on which it was read is not known."
         return unknown(why, too_young())
     signal = Evidence(
         "metrics",
@@ -135,7 +137,8 @@ def _unread(facts: Facts, index: IndexFacts) -> Finding:
     if days:
         return clear(f"It was read on {days} of {UNREAD_DAYS} days.", signal)
     if not any(metrics.consumed.get(("read", target)) for target in (TABLE, *metrics.read_days)):
-        return unknown("Nobody has read the table either, or any index.", too_young(), signal)
+        summary = "Neither the table nor any of its indexes was read."
+        return unknown(summary, too_young(), signal)
     cost = of_index(facts, index.name)
     age = (facts.at - facts.table.created) / DAY
     young = age < UNREAD_DAYS
@@ -145,8 +148,8 @@ def _unread(facts: Facts, index: IndexFacts) -> Finding:
     advice = Advice(
         ("P12",),
         (
-            "Confirm that no job needs it that runs once a month or less.",
-            "Then delete it: each write of an item that it holds pays for it too.",
+            "Check that it is not needed by a job that runs once a month or less.",
+            "Then delete it: each write of an item in it pays for the index too.",
         ),
         cost=money(facts, cost, 0.0),
     )
@@ -162,7 +165,7 @@ def broad_projection(facts: Facts) -> list[Finding]:
 def _broad(facts: Facts, index: IndexFacts) -> Finding:
     name, metrics = index.name, facts.metrics
     if index.projection != "ALL":
-        return clear(f"{name} holds some attributes only.")
+        return clear(f"{name} holds only some attributes.")
     metrics = needed(metrics, "metrics")
     written = metrics.consumed.get(("write", name), 0.0)
     read = metrics.consumed.get(("read", name), 0.0)
@@ -174,26 +177,29 @@ def _broad(facts: Facts, index: IndexFacts) -> Finding:
         window=metrics.seconds,
     )
     if not counted_long_enough(facts) or not written or not index.items or not index.bytes:
-        summary = f"{name} holds whole items; too little of its use was seen."
+        summary = f"{name} holds whole items, but too few reads and writes of it were counted."
         return unknown(summary, too_young(), signal)
     mean = index.bytes / index.items
     sized = Evidence("control plane", f"bytes of an item in {name}", mean, threshold=KB)
     if read >= SELDOM_READ * written:
-        return clear(f"{name} is read enough for what it holds.", signal, sized)
+        return clear(f"{name} holds whole items, and is read often enough.", signal, sized)
     if mean <= KB:
         summary = (
-            f"Items in {name} have {counted(mean, 'byte')}: fewer attributes save no write units."
+            f"Items in {name} have {counted(mean, 'byte')}: fewer attributes would not save write "
+            "units."
         )
         return clear(summary, signal, sized)
     cost = of_index(facts, name)
     lean = _lean(facts, index, written, metrics.seconds, mean)
     worth = cost is not None and lean is not None and wasted(facts, cost - lean)
-    summary = f"{name} copies whole items of {mean / KB:,.1f} KB, and is hardly read."
+    summary = f"{name} copies whole items of {mean / KB:,.1f} KB, but is rarely read."
     advice = Advice(
         ("P15",),
         (
-            "Let the index hold its keys only, or what queries show; fetch the rest by BatchGet.",
-            "A projection cannot be changed: make a second index, move the readers, delete this.",
+            "Project only the keys, or the attributes that queries return, and read the others "
+            "with BatchGetItem.",
+            "A projection cannot be changed: make a second index, move the readers to it, and "
+            "delete this one.",
         ),
         cost=money(facts, cost, lean),
     )
@@ -232,7 +238,7 @@ def amplified_writes(facts: Facts) -> Finding:
         window=metrics.seconds,
     )
     if times < AMPLIFIED:
-        return clear(f"Writes cost {percent(times)} more for the GSIs.", signal)
+        return clear(f"The GSIs add {percent(times)} to the write units of the table.", signal)
     today = writing(facts, table + written, metrics.seconds)
     half = writing(facts, table + min(written, table), metrics.seconds)
     summary = f"GSIs take {times:.1f} times the write units of the table."
@@ -240,7 +246,7 @@ def amplified_writes(facts: Facts) -> Finding:
         ("P15", "P3", "P7"),
         (
             "Keep attributes that change often out of index keys: such a change costs two writes.",
-            "Project less, make indexes sparse, and delete those that nobody reads.",
+            "Project fewer attributes, make indexes sparse, and delete the ones that are not read.",
         ),
         cost=money(facts, today, half),
     )
@@ -253,9 +259,8 @@ def constant_index_key(facts: Facts) -> list[Finding]:
 
     The sample counts items, and the metrics count throttles; either is enough.
     """
-    own = [index for index in indexes_of(facts) if facts.table.partition not in index.partition]
-    none = "No GSI has a partition key of its own."
-    return each_index(facts, lambda index: _constant(facts, index), own, none)
+    none = "No GSI has a partition key without the table's."
+    return each_index(facts, lambda index: _constant(facts, index), with_other_key(facts), none)
 
 
 def _constant(facts: Facts, index: IndexFacts) -> Finding:
@@ -278,10 +283,10 @@ def _constant(facts: Facts, index: IndexFacts) -> Finding:
         if matters(facts, throttles) and (top is None or top.against(TOP_SHARE) != "below"):
             signals.append(throttled(facts, metrics, throttles, f"hot key ranges of {name}"))
             severities.append(how_bad(facts, throttles, "high"))
-            reasons.append(f"writes found its key range too hot {in_words(facts, throttles)}")
+            reasons.append(f"a key range of it was throttled {in_words(facts, throttles)}")
     if is_tiny and len(severities) == 1:
         count = Evidence("control plane", f"items of {name}", index.items, threshold=TINY_INDEX)
-        summary = f"{name} has {counted(index.items, 'item')}: too few for a key of it to be hot."
+        summary = f"{name} has {counted(index.items, 'item')}: too few to make a key hot."
         return clear(summary, count, *signals)
     if severities:
         worst = min(severities, key=["high", "medium", "low", "info"].index)
@@ -291,7 +296,7 @@ def _constant(facts: Facts, index: IndexFacts) -> Finding:
         summary = f"The largest key of {name} holds {interval(top)} of its items."
         return clear(summary, *signals)
     sample = needed(facts.sample, "sample", UNITS_OF_INDEX)
-    summary = f"How the items of {name} are spread over its keys is open."
+    summary = f"It is not known how the items of {name} are spread over its keys."
     return unknown(summary, more(sample, UNITS_OF_INDEX), *signals)
 
 
@@ -319,10 +324,10 @@ def _bucketed(facts: Facts, index: IndexFacts) -> Advice:
     steps = (
         f"Spread each key over buckets, 0 to 7 by a hash of the item's key. A new index has the "
         f"bucket as one more attribute of its partition key, beside {' and '.join(index.partition)}"
-        f"{_OR_COMPOSED if len(index.partition) == 1 else ''}; readers ask all buckets.",
-        "Or keep only what is still to be done in the index, and take the attribute away when it "
-        "is done: the index gets sparse.",
-        "A hot index key refuses writes to the table itself, of any item that goes there.",
+        f"{_OR_COMPOSED if len(index.partition) == 1 else ''}. Readers query all buckets.",
+        "Or keep only the items that still need work in the index: remove the attribute from an "
+        "item that is done, so that the index becomes sparse.",
+        "While an index key is hot, writes to the table itself of items with this key are refused.",
     )
     today = of_index(facts, index.name)
     cost = money(facts, today, today, _rebuilding(facts, index))
@@ -367,32 +372,36 @@ def _sparse(facts: Facts, items: int, index: IndexFacts) -> Finding:
         signals.append(Evidence("control plane", what, share, threshold=SPARSE, n=items))
         full = share > SPARSE
     if full is False:
-        return clear(f"{name} holds few of the items: it is sparse.", *signals)
+        return clear(f"{name} holds few of the items, so it is sparse already.", *signals)
     top = sampled.top_share if sampled is not None else None
     if isinstance(facts.sample, SampleFacts) and {*index.partition} <= {*facts.sample.kind_names}:
-        return clear(f"The key of {name} is the kind of an item, which is not a state.", *signals)
+        return clear(f"The key of {name} is the kind of an item, not a status.", *signals)
     if top is not None:
         what = "share of the index's items in its largest key"
         signals.append(evidence("sample", what, top, 1 - SPARSE))
         if top.value == 1 and top.low >= CONSTANT:
-            return clear(f"All items of {name} have one key, which lists them all.", *signals)
+            summary = f"All items of {name} have the same key, which serves to list them all."
+            return clear(summary, *signals)
         if top.against(1 - SPARSE) == "below":
             return clear(f"Without its largest key, {name} would still be large.", *signals)
         if full and top.against(1 - SPARSE) == "above":
             if sampled is not None and max(index.items, sampled.items_read) < TINY_INDEX:
-                return clear(f"{name} has too few items to save any.", *signals)
-            summary = f"{name} holds most items, and one key {interval(top)} of them."
+                return clear(f"{name} has too few items for a saving to matter.", *signals)
+            summary = (
+                f"{name} holds most of the table's items, and {interval(top)} of these have the "
+                "same key."
+            )
             return found("low", summary, *signals, advice=_SPARSE)
     sample = needed(facts.sample, "sample", UNITS_OF_INDEX)
-    summary = f"Whether {name} could be sparse is open."
+    summary = f"It is not known whether {name} could be sparse."
     return unknown(summary, more(sample, UNITS_OF_INDEX), *signals)
 
 
 _SPARSE = Advice(
     ("P3",),
     (
-        "If queries want the few items of one status, give only these the index's attribute, and "
-        "remove it when they leave that status.",
+        "If queries need only the few items of one status, write the index's attribute into these "
+        "items only, and remove it when they leave that status.",
     ),
 )
 
@@ -411,7 +420,8 @@ def _composed(facts: Facts, index: IndexFacts) -> Finding:
     sample = needed(facts.sample, "sample", UNITS_OF_INDEX)
     sampled = sample.indexes.get(index.name)
     if sampled is None or "" not in sampled.composed:
-        return unknown(f"No item of {index.name} was read.", more(sample, UNITS_OF_INDEX))
+        summary = f"The sample has no item of {index.name}."
+        return unknown(summary, more(sample, UNITS_OF_INDEX))
     signals: list[Evidence] = []
     reasons: list[str] = []
     keys = [name for name in (*index.partition, *index.sort) if name in sampled.composed]
@@ -427,8 +437,8 @@ def _composed(facts: Facts, index: IndexFacts) -> Finding:
         summary = f"{index.name}: {'; '.join(reasons)}."
         return found("low", summary, *signals, advice=_separate(index, sampled))
     if all(sampled.composed[name][1].against(JOINED) == "below" for name in keys or [""]):
-        return clear(f"The keys of {index.name} are more than other attributes joined.", *signals)
-    summary = f"Whether the keys of {index.name} only join other attributes is open."
+        return clear(f"The keys of {index.name} do not only join other attributes.", *signals)
+    summary = f"It is not known whether the keys of {index.name} only join other attributes."
     return unknown(summary, more(sample, UNITS_OF_INDEX), *signals)
 
 
@@ -446,8 +456,8 @@ def _separate(index: IndexFacts, sampled: IndexSample) -> Advice:
         f"Make a second index with {keys}: a GSI takes up to four attributes in each part."
         if is_possible
         else "Make a second index with up to four of these attributes in each part of its key.",
-        "A query gives all attributes of the partition key, and those of the sort key from left "
-        "to right; numbers sort as numbers, without padding.",
-        "Move the readers, delete this index, and stop writing the joined attribute.",
+        "A query names all attributes of the partition key, and those of the sort key from left "
+        "to right. Numbers sort as numbers, without padding.",
+        "Move the readers to it, delete this index, and stop writing the joined attribute.",
     )
     return Advice(("P12", "P15"), steps)

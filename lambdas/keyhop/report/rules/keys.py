@@ -30,13 +30,13 @@ from keyhop.report.rules.rule import (
     each_index,
     evidence,
     found,
-    indexes_of,
     interval,
     more,
     needed,
     percent,
     rule,
     unknown,
+    with_other_key,
 )
 
 SEQUENTIAL_DENSITY = 0.5
@@ -96,7 +96,7 @@ def sequential_ids(facts: Facts) -> Finding:
             )
         )
     if in_order:
-        return found("low", "New keys are numbers that go up with time.", *signals, advice=_IDS)
+        return found("low", "New keys are numbers that rise with time.", *signals, advice=_IDS)
     sample = needed(sample, "sample", UNITS_OF_KEYS)
     numbered, density = sample.numbered, sample.density
     if numbered is not None:
@@ -108,37 +108,38 @@ def sequential_ids(facts: Facts) -> Finding:
             evidence("sample", "keys / span of their numbers", density, SEQUENTIAL_DENSITY)
         )
     if numbered is None or density is None:
-        return _unknown(sample, "Too few keys were seen with numbers.", UNITS_OF_KEYS, *signals)
+        summary = "The sample has too few keys with numbers."
+        return _unknown(sample, summary, UNITS_OF_KEYS, *signals)
     if density.against(SHARED_NUMBERS) == "above":
-        summary = "Keys end in numbers that several keys share, as of days or shards."
+        summary = "Keys end in numbers that several keys share, such as days or shards."
         return clear(summary, *signals)
     if density.against(SEQUENTIAL_DENSITY) == "below":
-        summary = f"The numbers in keys are spread: {interval(density)} of their span is taken."
+        summary = f"The numbers in keys have gaps: keys use {interval(density)} of their range."
         return clear(summary, *signals)
     if numbered.against(HALF) == "open" or density.against(SEQUENTIAL_DENSITY) == "open":
-        summary = "Whether the numbers in keys are in sequence is open."
+        summary = "It is not known whether the numbers in keys are sequential."
         return _unknown(sample, summary, UNITS_OF_KEYS, *signals)
     filled = percent(min(1.0, density.value))
-    summary = f"Keys end in numbers that take {filled} of their span"
+    summary = f"Keys end in numbers that use {filled} of their range"
     if not_in_order:
-        return clear(f"{summary}, but new ones do not come in order.", *signals)
+        return clear(f"{summary}, but new keys do not come in order.", *signals)
     if isinstance(stream, StreamFacts) and stream.records >= RECORDS and not stream.inserts:
-        return clear(f"{summary}, but no new ones come.", *signals)
+        return clear(f"{summary}, but no new keys are added.", *signals)
     if facts.table.partition.lower() in NATURAL_NAMES:
         name = facts.table.partition
         return clear(f'{summary}, and "{name}" is the name of a natural number.', *signals)
     if sample.keys is not None and sample.keys.high < MOST_NATURAL:
-        return clear(f"{summary}, but they are as few as rooms or shards.", *signals)
+        return clear(f"{summary}, but they are too few to be ids.", *signals)
     return found("low", f"{summary}.", *signals, advice=_IDS)
 
 
 _IDS = Advice(
     ("P9",),
     (
-        "Ids that a counter hands out make the counter a bottleneck, and can be guessed; "
-        "partitions do not mind, as keys are hashed.",
-        "Give new items ids that are made where they are used and sort by time, as ULIDs.",
-        "Leave it if the numbers mean something, as those of rooms or shops.",
+        "A counter that assigns ids is a bottleneck, and its ids can be guessed. Partitions are "
+        "not affected, as keys are hashed.",
+        "Give new items ids that each client can make and that sort by time, such as ULIDs.",
+        "Keep the numbers if they mean something, such as rooms or shops.",
     ),
 )
 
@@ -150,8 +151,8 @@ def no_type_tag(facts: Facts) -> Finding:
     sample = needed(sample, "sample", UNITS_OF_KEYS)
     tagged = sample.tagged
     if tagged is None:
-        return _unknown(sample, "Too few keys were seen.", UNITS_OF_KEYS)
-    signal = evidence("sample", "keys with a type tag, as ORDER#", tagged, UNTAGGED)
+        return _unknown(sample, "The sample has too few keys.", UNITS_OF_KEYS)
+    signal = evidence("sample", "keys with a type tag, such as ORDER#", tagged, UNTAGGED)
     if tagged.against(UNTAGGED) == "above":
         return clear(f"{interval(tagged)} of the keys have a type tag.", signal)
     if sample.sort_tagged is not None and sample.sort_tagged.against(TYPED) == "above":
@@ -159,18 +160,21 @@ def no_type_tag(facts: Facts) -> Finding:
         return clear(summary, signal)
     kinds = kinds_of(facts.table, sample.shapes)
     if kinds is None:
-        summary = "Which kinds of items there are was not seen."
+        summary = "The kinds of items in the table are not known."
         return _unknown(sample, summary, UNITS_OF_KEYS, signal)
     kinds_signal = Evidence("sample", "kinds of items, by their attributes", len(kinds), n=tagged.n)
     if len(kinds) == 1 and kinds[0] >= 1 - UNTAGGED:
         return clear("All items are of one kind, which needs no type tag.", signal, kinds_signal)
     if len(kinds) < 2 or tagged.value >= UNTAGGED or tagged.high >= UNTAGGED_AT_MOST:
-        summary = "Whether keys have tags is open."
+        summary = "It is not known whether keys have type tags."
         return _unknown(sample, summary, UNITS_OF_KEYS, signal, kinds_signal)
-    summary = f"{len(kinds)} kinds of items, and {interval(tagged)} of the keys tell which."
+    summary = (
+        f"There are {len(kinds)} kinds of items, but only {interval(tagged)} of the keys name "
+        "their kind."
+    )
     steps = (
         "Begin each key with the kind of its item: ORDER#17, USER#ana. Then ids of two kinds "
-        "cannot meet, and a query can ask for one kind.",
+        "cannot collide, and a query can select one kind.",
     )
     return found("low", summary, signal, kinds_signal, advice=with_new_key(facts, ("P1",), *steps))
 
@@ -181,11 +185,10 @@ def date_as_key(facts: Facts) -> list[Finding]:
 
     It does no harm to an archive without new writes, or where each date has one item.
     """
-    own = [index for index in indexes_of(facts) if facts.table.partition not in index.partition]
     return each_index(
         facts,
         lambda index: _dated_index(facts, index),
-        own,
+        with_other_key(facts),
         with_table=lambda: _dated_table(facts),
     )
 
@@ -195,25 +198,25 @@ def _dated_index(facts: Facts, index: IndexFacts) -> Finding:
     sampled = sample.indexes.get(index.name)
     dated = sampled.dated if sampled is not None else None
     if sampled is None or dated is None:
-        return _unknown(sample, f"No item of {index.name} was read.", UNITS_OF_KEYS)
+        return _unknown(sample, f"The sample has no item of {index.name}.", UNITS_OF_KEYS)
     signal = evidence("sample", f"entries of {index.name} whose key is only a date", dated, DATED)
     if dated.against(DATED) == "below":
         return clear(f"{interval(dated)} of the keys of {index.name} are only a date.", signal)
     if dated.value < DATED or dated.low < DATED_AT_LEAST:
-        summary = f"Whether the keys of {index.name} are only dates is open."
+        summary = f"It is not known whether the keys of {index.name} are only dates."
         return _unknown(sample, summary, UNITS_OF_KEYS, signal)
     summary = f"{interval(dated)} of the keys of {index.name} are only a date"
     if reason := _archive(facts, None):
-        return found("info", f"{summary}; {reason}, as of an archive: no harm.", signal)
+        return found("info", f"{summary}, but {reason}: {_HARMLESS}.", signal)
     advice = Advice(
         ("P16", "P12"),
         (
-            "Give a new index a second attribute in its partition key that spreads a day over "
-            "several keys, as a bucket from 0 to 7 or the customer; readers ask all of them.",
-            "A hot index key refuses writes to the table itself.",
+            "Make a new index with a second attribute in its partition key that spreads a day over "
+            "several keys, such as a bucket from 0 to 7 or the customer; readers query all keys.",
+            "While an index key is hot, writes to the table itself are refused.",
         ),
     )
-    summary = f"{summary}: all writes of a day go to one key of it."
+    summary = f"{summary}: all writes of a day go to one key."
     return found(_heat(facts), summary, signal, advice=advice)
 
 
@@ -230,27 +233,30 @@ def _dated_table(facts: Facts) -> Finding:
     sample = needed(sample, "sample", UNITS_OF_KEYS)
     dated = sample.dated
     if dated is None:
-        return _unknown(sample, "Too few keys were seen.", UNITS_OF_KEYS, *signals)
+        return _unknown(sample, "The sample has too few keys.", UNITS_OF_KEYS, *signals)
     signals.append(evidence("sample", "keys that are only a date", dated, DATED))
     if dated.against(DATED) == "below":
         return clear(f"{interval(dated)} of the keys are only a date.", *signals)
     if dated.value < DATED or dated.low < DATED_AT_LEAST:
-        summary = "Whether keys are only dates is open."
+        summary = "It is not known whether keys are only dates."
         return _unknown(sample, summary, UNITS_OF_KEYS, *signals)
     summary = f"{interval(dated)} of the keys are only a date"
     if facts.table.sort is None:
         return clear(f"{summary}, and each date has one item.", *signals)
     if reason := _archive(facts, today):
-        return found("info", f"{summary}; {reason}, as of an archive: no harm.", *signals)
+        return found("info", f"{summary}, but {reason}: {_HARMLESS}.", *signals)
     summary = f"{summary}: each day has one key."
     return found(_heat(facts), summary, *signals, advice=_spread_dates(facts))
+
+
+_HARMLESS = "an archive takes no harm from it"
 
 
 def _archive(facts: Facts, today: Estimate | None) -> str:
     """Return why nothing is written to today's key, or "" if something may be."""
     stream, metrics = facts.stream, facts.metrics
     if today is not None and today.against(DATED_TODAY) == "below":
-        return "new items do not go to today's"
+        return "new items do not go to today's key"
     if isinstance(stream, StreamFacts) and stream.inserts == 0 and stream.seconds > 0:
         return "nothing was inserted"
     if isinstance(metrics, MetricFacts) and not metrics.consumed.get(("write", TABLE)):
@@ -264,7 +270,10 @@ def _heat(facts: Facts) -> Severity:
 
 
 def _spread_dates(facts: Facts) -> Advice:
-    steps = ["Add what spreads a day over several keys: 2026-11-22#3, or the device's own id."]
+    steps = [
+        "Add something to the key that spreads a day over several keys: a number, as in "
+        "2026-11-22#3, or the id of the device."
+    ]
     command = ""
     if (peak := peak_of(facts)) is not None:
         shards = shards_for(peak)
@@ -285,10 +294,12 @@ def no_type_attribute(facts: Facts) -> Finding:
     tags = [tag for tag in sample.tags if tag.share.value >= RARE_SHAPE]
     if typed is None:
         if len(tags) < 2 and sample.all_items and sample.items_read:
-            return clear("There is one kind of item by its tag: no attribute has to tell it.")
-        return _unknown(sample, "Too few items were seen.", UNITS_OF_KEYS)
+            summary = "All items have the same tag, so no attribute is needed for their kind."
+            return clear(summary)
+        return _unknown(sample, "The sample has too few items.", UNITS_OF_KEYS)
     name = sample.type_name or "Type"
-    signal = evidence("sample", f'items with an attribute of their kind ("{name}")', typed, TYPED)
+    what = f'items with an attribute that names their kind ("{name}")'
+    signal = evidence("sample", what, typed, TYPED)
     if typed.against(TYPED) == "above":
         return clear(f"{interval(typed)} of the items name their kind in {name}.", signal)
     kinds = kinds_of(facts.table, sample.shapes)
@@ -297,36 +308,37 @@ def no_type_attribute(facts: Facts) -> Finding:
     is_one_kind = kinds is not None and len(kinds) == 1
     if are_values and (alike or is_one_kind):
         if max(kinds or [0.0]) < 1 - UNTAGGED:
-            summary = "Whether all items have the same attributes is open."
+            summary = "It is not known whether all items have the same attributes."
             return _unknown(sample, summary, UNITS_OF_KEYS, signal)
-        summary = "All items have the same attributes, and the words in keys are values."
+        summary = "All items have the same attributes, and the words in keys are values, not kinds."
         return clear(summary, signal)
     if len(tags) >= 2 and not any(tag.share.value < TYPED for tag in tags):
         if any(tag.share.low < TYPED for tag in tags):
-            summary = "Whether all items have the same tags is open."
+            summary = "It is not known whether all items have the same tags."
             return _unknown(sample, summary, UNITS_OF_KEYS, signal)
-        return clear("All items have the same tags: they are of one kind.", signal)
+        return clear("All items have the same tags, so they are of one kind.", signal)
     if len(tags) < 2:
         are_seen = sample.keys_read >= FEWEST_ALIKE and sample.most_unrepresented < UNTAGGED_AT_MOST
         if tags and tags[0].share.low >= 1 - UNTAGGED:
             return clear(f"All items are of one kind, {tags[0].name}.", signal)
         if are_seen and kinds is not None and len(kinds) == 1 and kinds[0] >= 1 - UNTAGGED:
-            return clear("All items are of one kind by their attributes.", signal)
+            return clear("All items are of one kind, as their attributes show.", signal)
         if not are_seen or kinds is None or len(kinds) < 2:
-            return _unknown(sample, "Fewer than two tags were seen.", UNITS_OF_KEYS, signal)
+            return _unknown(sample, "The sample has fewer than two tags.", UNITS_OF_KEYS, signal)
     if typed.against(TYPED) == "open":
-        return _unknown(sample, f"Whether all items have {name} is open.", UNITS_OF_KEYS, signal)
-    count = f"{len(tags)} kinds of items by their tags"
+        summary = f"It is not known whether all items have {name}."
+        return _unknown(sample, summary, UNITS_OF_KEYS, signal)
+    count = f"Tags show {len(tags)} kinds of items"
     if len(tags) < 2:
-        count = f"{len(kinds or ())} kinds of items by their attributes"
-    summary = f"{count}, and {interval(typed)} name it in {name}."
+        count = f"Attributes show {len(kinds or ())} kinds of items"
+    summary = f"{count}, but only {interval(typed)} of the items name their kind in {name}."
     advice = Advice(
         ("P1",),
         (
-            f"Write {name} into each new item, as the kind that its key begins with.",
-            "Set it in the items that are there, once: whoever reads an item by an index, an "
-            "export or a stream then knows its kind without parsing keys.",
-            "Where a command is given, it leaves the items that have the attribute as they are. "
+            f"Write {name} into each new item, with the kind that its key begins with.",
+            "Set it once in all existing items. Then a program that reads an index, an export or a "
+            "stream knows the kind of an item without parsing its key.",
+            "The command, if there is one, does not change items that have the attribute already. "
             "Spell its value as those items do.",
         ),
         "" if facts.table.sort or not tags else naming(facts.table.name, name, tags[0]),
@@ -344,14 +356,14 @@ def unpadded_numbers(facts: Facts) -> list[Finding]:
 
 def _unpadded_index(facts: Facts, index: IndexFacts) -> Finding:
     if not any(facts.table.types.get(name) == "S" for name in index.sort):
-        return clear(f"{index.name} has no sort key with text.")
+        return clear(f"{index.name} has no sort key that is a string.")
     sample = needed(facts.sample, "sample", UNITS_OF_KEYS)
     sampled = sample.indexes.get(index.name)
     advice = Advice(
         ("P11",),
         (
-            "Write numbers with zeros to one width (0009, 0010), or give a new index a sort key "
-            "that is a number: a key of several attributes sorts each by itself.",
+            "Pad numbers with zeros to one width (0009, 0010), or make a new index whose sort key "
+            "is a number. In a key of several attributes, each is sorted separately.",
         ),
     )
     return _uneven(sample, sampled.unpadded if sampled is not None else None, advice)
@@ -362,23 +374,26 @@ def _unpadded(facts: Facts) -> Finding:
     if table.sort is None:
         return clear("The table has no sort key.")
     if table.types.get(table.sort) == "N":
-        return clear("The sort key is a number, and sorts as one.")
+        return clear("The sort key is a number, so it sorts as a number.")
     sample = needed(sample, "sample", UNITS_OF_KEYS)
-    steps = ("Write numbers with zeros to one width (0009, 0010), or make the sort key a number.",)
+    steps = ("Pad numbers with zeros to one width (0009, 0010), or make the sort key a number.",)
     return _uneven(sample, sample.unpadded, with_new_key(facts, ("P11",), *steps))
 
 
 def _uneven(sample: SampleFacts, unpadded: Estimate | None, advice: Advice) -> Finding:
     if unpadded is None:
-        return _unknown(sample, "Too few sort keys were seen.", UNITS_OF_KEYS)
+        return _unknown(sample, "The sample has too few sort keys.", UNITS_OF_KEYS)
     signal = evidence("sample", "sort keys with numbers of several widths", unpadded, UNPADDED)
     side = unpadded.against(UNPADDED)
     if side == "below":
-        summary = f"{interval(unpadded)} of the sort keys hold numbers of several widths."
+        summary = f"{interval(unpadded)} of the sort keys contain numbers of different widths."
         return clear(summary, signal)
     if side == "open":
-        return _unknown(sample, "Whether numbers are padded is open.", UNITS_OF_KEYS, signal)
-    summary = f"{interval(unpadded)} of the sort keys hold numbers as text, of several widths."
+        summary = "It is not known whether numbers are padded."
+        return _unknown(sample, summary, UNITS_OF_KEYS, signal)
+    summary = (
+        f"{interval(unpadded)} of the sort keys contain numbers as text, with different widths."
+    )
     return found("low", summary, signal, advice=advice)
 
 
@@ -388,19 +403,20 @@ def orphaned_constraints(facts: Facts) -> Finding:
     sample = facts.sample
     sample = needed(sample, "sample", UNITS_OF_KEYS)
     if (orphans := sample.orphans) is None:
-        return _unknown(sample, "No constraint items were seen, or too few.", UNITS_OF_KEYS)
+        return _unknown(sample, "The sample has too few constraint items.", UNITS_OF_KEYS)
     signal = evidence("sample", "constraint items without their primary", orphans, ORPHANS)
     side = orphans.against(ORPHANS)
     if side == "below":
-        return clear(f"{interval(orphans)} of the constraint items stand alone.", signal)
+        return clear(f"{interval(orphans)} of the constraint items have no primary.", signal)
     if side == "open":
-        summary = "Whether constraint items stand alone is open."
+        summary = "It is not known whether constraint items have their primaries."
         return _unknown(sample, summary, UNITS_OF_KEYS, signal)
     advice = Advice(
         ("P2",),
         (
             "Write and delete an item and its constraint items in one transaction.",
-            "List the ones that stand alone, look at each, and delete them under a condition.",
+            "List the constraint items without a primary, check each, and delete them under a "
+            "condition.",
         ),
     )
     summary = f"{interval(orphans)} of the constraint items have no primary."

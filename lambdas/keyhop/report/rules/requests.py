@@ -145,7 +145,7 @@ def status_changes(facts: Facts) -> Finding:
                 continue
             share = share_of(min(back, transitions), transitions, "records of the stream")
             highest = max(highest, share.high)
-            what = f"changes of {attribute} that go back, rarely"
+            what = f"changes of {attribute} that go back to an earlier value"
             signals.append(evidence("stream", what, share, REVERSED, window=stream.seconds))
             if back:
                 (rare if share.value < RARE else often).append((attribute, share))
@@ -154,30 +154,37 @@ def status_changes(facts: Facts) -> Finding:
         return found("low", summary, *signals, advice=_CONDITION)
     if rare:
         attribute, share = rare[0]
-        summary = f"{interval(share)} of the changes of {attribute} go back: by a late writer?"
+        summary = (
+            f"{interval(share)} of the changes of {attribute} go back to an earlier value: a late "
+            "writer may have made them."
+        )
         return found("low", summary, *signals, advice=_CONDITION)
     if often:
         attribute, share = often[0]
         summary = (
-            f"{interval(share)} of the changes of {attribute} go back: so many seem to be meant."
+            f"{interval(share)} of the changes of {attribute} go back to an earlier value: so many "
+            "seem to be intended."
         )
         return clear(summary, *signals)
     stream = needed(stream, "stream")
     if stream.view != BOTH_IMAGES:
-        summary = f"The stream holds {stream.view or 'no images'}: changes need old and new images."
+        summary = (
+            f"The stream contains {stream.view or 'no images'}: only old and new images show "
+            "changes."
+        )
         return unknown(summary, Price(0.0, f"a stream with {BOTH_IMAGES}"))
     if signals and highest < REVERSED:
         return clear("No status has gone back.", *signals)
-    summary = "Too few changes of a status were seen."
+    summary = "The stream shows too few changes of a status."
     return unknown(summary, Price(0.0, "--stream 1h"), *signals)
 
 
 _CONDITION = Advice(
     ("P16",),
     (
-        "Change a status under a condition on the one before: "
+        "Change a status only if it has the expected value: "
         'ConditionExpression="#status = :pending".',
-        "A refused change is an answer: read again, and decide.",
+        "If DynamoDB refuses the change, read the item again and decide what to do.",
     ),
 )
 
@@ -190,25 +197,26 @@ def unprocessed(facts: Facts) -> Finding:
     """
     lines = lines_of(facts, "unprocessed")
     if lines:
-        summary = f"{first_of(lines)}: what a batch leaves undone is not read."
+        summary = f"{first_of(lines)}: the unprocessed part of a batch is not read."
         return found("low", summary, *at(lines), advice=_AGAIN)
     code = needed(facts.code, "code")
     if handed_on := lines_of(facts, "batch_write"):
         summary = (
-            f"{first_of(handed_on)}: a batch's answer is handed on; who reads it does not show."
+            f"{first_of(handed_on)}: the response of a batch is passed on. The code does not show "
+            "whether its unprocessed part is read."
         )
-        return unknown(summary, Price(0.0, "a look at these lines"), *at(handed_on))
+        return unknown(summary, Price(0.0, "read these lines of code"), *at(handed_on))
     if not code.files or code.unreadable:
-        return unknown("Not all of the code could be read.", Price(0.0, FLAGS["code"]))
+        return unknown("Some of the code could not be read.", Price(0.0, FLAGS["code"]))
     signal = Evidence("code", "files that were read", code.files, n=code.files)
-    return clear("In the code that was read each batch's leftovers are looked at.", signal)
+    return clear("The code that was read checks the unprocessed part of each batch.", signal)
 
 
 _AGAIN = Advice(
     (),
     (
-        "Send UnprocessedItems and UnprocessedKeys again, with waits that grow; or use boto3's "
-        "batch_writer, which does.",
+        "Send UnprocessedItems and UnprocessedKeys again, with growing delays, or use boto3's "
+        "batch_writer, which does this for writes.",
     ),
 )
 
@@ -220,28 +228,34 @@ def scans(facts: Facts) -> Finding:
     lines = _in_requests(lines_of(facts, "scan"))
     watched = _watched_scans(facts)
     if watched is not None and watched.against(SOME_SCANS) == "above":
-        summary = f"{interval(watched)} of the reads that were watched are Scans."
+        summary = f"{interval(watched)} of the recorded reads are Scans."
         signal = evidence("requests", "Scans among the reads", watched, SOME_SCANS)
         return found("low", summary, signal, *at(lines), advice=_QUERY)
     if isinstance(metrics, Absent):
         if lines:
-            return found("low", f"{first_of(lines)}: Scan.", *at(lines), advice=_QUERY)
+            summary = f"{first_of(lines)}: the code calls Scan."
+            return found("low", summary, *at(lines), advice=_QUERY)
         return missing(metrics, "metrics")
     calls = metrics.calls.get("Scan")
     if calls is None:
-        return unknown("Scan calls were not counted.", Price(0.0, FLAGS["metrics"]), *at(lines))
+        summary = "CloudWatch did not count Scan calls."
+        return unknown(summary, Price(0.0, FLAGS["metrics"]), *at(lines))
     signal = Evidence(
-        "metrics", "Scan calls, ours taken off", calls, calls, calls, 1.0, metrics.seconds
+        "metrics", "Scan calls, without Keyhop's", calls, calls, calls, 1.0, metrics.seconds
     )
     if calls < 1:
         return _no_scans(facts, metrics, lines, signal)
     if _is_export(facts, metrics, calls):
-        summary = f"{calls:,.0f} Scan calls that read all of it now and then, as an export does."
+        summary = (
+            f"{calls:,.0f} Scan calls read the whole table about once a day or less, as an export "
+            "does."
+        )
         return clear(summary, signal)
     hours = metrics.hours.get("Scan", 0)
     if 0 < hours <= JOB_HOURS * metrics.seconds / HOUR and counted_long_enough(facts):
         summary = (
-            f"Scan was called in {counted(hours, 'hour')} of {duration(metrics.seconds)}: a job."
+            f"Scan was called in only {counted(hours, 'hour')} of {duration(metrics.seconds)}, "
+            "which looks like a job."
         )
         return clear(summary, signal)
     units = calls * _units_of_page(facts)
@@ -249,7 +263,7 @@ def scans(facts: Facts) -> Finding:
     all_units = metrics.consumed.get(("read", TABLE), 0.0)
     much = all_units > 0 and units >= SCAN_SHARE * all_units
     severity: Severity = "medium" if much and wasted(facts, cost) else "low"
-    summary = f"{calls:,.0f} Scan calls in {duration(metrics.seconds)}, not ours."
+    summary = f"Scan was called {calls:,.0f} times in {duration(metrics.seconds)}, not by Keyhop."
     advice = Advice(_QUERY.patterns, _QUERY.steps, cost=money(facts, cost, None))
     return found(severity, summary, signal, *at(lines), advice=advice)
 
@@ -272,20 +286,20 @@ def _no_scans(
     if not counted_long_enough(facts):
         return unknown("CloudWatch has counted less than a day.", too_young(), signal, *at(lines))
     if metrics.calls.get("ExecuteStatement"):
-        summary = "No Scan was called; statements of PartiQL may have scanned."
+        summary = "Scan was not called, but statements of PartiQL may have scanned the table."
         return unknown(summary, Price(0.0, FLAGS["code"]), signal, *at(lines))
     if lines:
-        summary = f"{first_of(lines)}: Scan; none was called in this time."
+        summary = f"{first_of(lines)}: the code calls Scan, but no call was counted in this time."
         return found("info", summary, signal, *at(lines), advice=_QUERY)
-    return clear(f"Nobody has scanned in {duration(metrics.seconds)}.", signal)
+    return clear(f"Scan was not called in {duration(metrics.seconds)}.", signal)
 
 
 _QUERY = Advice(
     ("P12", "P15"),
     (
-        "Give the question a key: a sort key that it can query, or a lean GSI.",
-        "For all items now and then, export to S3: it takes none of the table's capacity.",
-        "For the keys alone: keyhop keys.",
+        "Add a key that answers the query: a sort key, or a GSI with few attributes.",
+        "To read all items now and then, export the table to S3: this uses none of its capacity.",
+        "To read only the keys, use keyhop keys.",
     ),
 )
 
@@ -322,12 +336,13 @@ def filters(facts: Facts) -> Finding:
         if lines:
             named = lines[0].attribute or "an attribute that is not a key"
             summary = (
-                f"{first_of(lines)}: a filter on {named}: what it drops was read, and is paid."
+                f"{first_of(lines)}: a filter on {named}. The items that it drops are read and "
+                "paid for."
             )
             return found("low", summary, *at(lines), advice=_by_key(named))
-        if others := _without_expiry(facts, lines_of(facts, "exclusion")):
-            summary = f"{first_of(others)}: a filter; how much it drops is not known."
-            return unknown(summary, price_of(requests, "requests"), *at(others))
+        if exclusions := _without_expiry(facts, lines_of(facts, "exclusion")):
+            summary = f"{first_of(exclusions)}: a filter. It is not known how much it drops."
+            return unknown(summary, price_of(requests, "requests"), *at(exclusions))
         return missing(requests, "requests")
     shapes = [
         shape for shape in requests.shapes if shape.operation in ("Query", "Scan") and shape.scanned
@@ -342,10 +357,10 @@ def filters(facts: Facts) -> Finding:
     if open_ or calls < CALLS:
         summary = (
             f"{counted(calls, 'query or scan', 'queries and scans')} "
-            f"{'was' if calls == 1 else 'were'} seen: too few to tell."
+            f"{'was' if calls == 1 else 'were'} recorded, which is too few."
         )
         return unknown(summary, Price(0.0, FLAGS["requests"]), *signals, *at(lines))
-    return clear("No filter drops more than a tenth of what is read.", *signals)
+    return clear("No filter drops more than a tenth of the items that it reads.", *signals)
 
 
 def _without_expiry(facts: Facts, lines: tuple[CodeLine, ...]) -> tuple[CodeLine, ...]:
@@ -365,8 +380,9 @@ def _by_key(names: str) -> Advice:
     return Advice(
         ("P14", "P3"),
         (
-            f"Put {names} into a sort key, so that the query asks for it.",
-            "Or give it an index whose key it is: a filter is applied after the read is paid for.",
+            f"Put {names} into a sort key, so that the query can select by it.",
+            "Or make an index with it as the key: DynamoDB filters only after the read, which you "
+            "pay for.",
         ),
     )
 
@@ -399,8 +415,8 @@ def _dropping(
     saved = reading(facts, dropped, requests.seconds)
     advised = cost - saved if cost is not None and saved is not None else None
     largest = max(bad, key=lambda shape: shape.units)
-    summary = f"{_named(largest)} keeps {interval(_kept(largest))} of what it reads"
-    summary += f"; {len(bad) - 1} more such." if len(bad) > 1 else "."
+    summary = f"{_named(largest)}, returns {interval(_kept(largest))} of the items that it reads"
+    summary += f"; other such requests: {len(bad) - 1}." if len(bad) > 1 else "."
     advice = replace(_by_key(", ".join(largest.filters)), cost=money(facts, cost, advised))
     severity: Severity = "medium" if wasted(facts, saved) else "low"
     signals = [_kept_evidence(shape, requests) for shape in bad]
@@ -428,7 +444,7 @@ def read_after_write(facts: Facts) -> Finding | list[Finding]:
 def _followed(requests: RequestFacts, name: str) -> Finding:
     hits, reads = requests.followed.get(name, (0, 0))
     if not reads:
-        why = f"No read of {name} was seen."
+        why = f"No read of {name} was recorded."
         return unknown(why, Price(0.0, FLAGS["requests"]))
     share = share_of(min(hits, reads), reads, "reads of the index")
     what = f"reads of {name} within a second of a write of the same item"
@@ -440,16 +456,16 @@ def _followed(requests: RequestFacts, name: str) -> Finding:
     if side == "below":
         summary = f"{interval(share)} of the reads of {name} follow a write of the same item."
         return clear(summary, signal)
-    summary = "Too few reads of it were seen."
+    summary = f"Too few reads of {name} were recorded."
     return unknown(summary, Price(0.0, FLAGS["requests"]), signal)
 
 
 _FROM_TABLE = Advice(
     (),
     (
-        "Read the item from the table by its key, with ConsistentRead: an index is behind, mostly "
-        "by milliseconds, without a promise.",
-        "Or use what the write itself returns (ReturnValues).",
+        "Read the item from the table by its key, with ConsistentRead: an index is usually "
+        "milliseconds behind the table, but DynamoDB gives no guarantee.",
+        "Or use the values that the write itself returns (ReturnValues).",
     ),
 )
 
@@ -466,7 +482,7 @@ def transactions(facts: Facts) -> Finding:
             if one_item.against(ALONE) == "above":
                 return _one_item(facts, requests, shapes, one_item)
     if lines := lines_of(facts, "transaction"):
-        summary = f"{first_of(lines)}: a transaction of one item, which costs twice as much."
+        summary = f"{first_of(lines)}: a transaction with one item, which costs twice as much."
         return found("low", summary, *at(lines), advice=_plain(None))
     if isinstance(facts.metrics, Absent) and (finding := _nearly_all(facts, requests)):
         return finding
@@ -534,7 +550,7 @@ def _one_item(
         "requests", "transactions that have one item", share, ALONE, window=requests.seconds
     )
     severity: Severity = "medium" if wasted(facts, half) else "low"
-    summary = f"{counted(alone, 'transaction')} of one item were seen: each costs twice as much."
+    summary = f"{counted(alone, 'transaction')} had only one item: each costs twice as much."
     return found(severity, summary, signal, advice=_plain(money(facts, cost, half)))
 
 
@@ -542,8 +558,8 @@ def _plain(cost: Money | None) -> Advice:
     return Advice(
         ("P2",),
         (
-            "Write one item by a plain request with a condition: it is as atomic, for half of it.",
-            "Keep transactions where several items have to change together.",
+            "Write one item with a plain conditional request: it is as atomic, at half the price.",
+            "Keep transactions where several items must change together.",
         ),
         cost=cost,
     )
@@ -580,7 +596,7 @@ def consistent_reads(facts: Facts) -> Finding:
     if isinstance(facts.code, CodeFacts) and isinstance(requests, Absent):
         calls = facts.code.reads
         if calls >= FEW_READS and len(lines) >= CONSISTENT * calls:
-            what = f"{first_of(lines)}: {len(lines)} of the {calls} read calls of the code"
+            what = f"{first_of(lines)}: {len(lines)} of the {calls} read calls in the code"
             return _eventual(facts, what, None, *at(lines))
     if judged is not None:
         return judged
@@ -600,13 +616,13 @@ def _by_units(facts: Facts, metrics: MetricFacts) -> Finding:
     if reads < CALLS or gets < GETS * reads or not _of_one_block(facts) or not units:
         return _open(*at(lines_of(facts, "consistent")))
     each = units / gets
-    what = "read units for each GetItem, where items have 4 KB at most"
+    what = "read units for each GetItem of an item of at most 4 KB"
     signal = Evidence("metrics", what, each, each, each, ONE_UNIT, metrics.seconds, round(gets))
     if ONE_UNIT <= each <= 2 - ONE_UNIT:
         cost = reading(facts, units, metrics.seconds)
-        return _eventual(facts, "By their cost all reads", cost, signal)
+        return _eventual(facts, "Judging by their cost, all reads", cost, signal)
     if each <= HALF_UNIT and counted_long_enough(facts):
-        return clear("By their cost most reads are eventually consistent.", signal)
+        return clear("Judging by their cost, most reads are eventually consistent.", signal)
     return _open(signal)
 
 
@@ -619,7 +635,7 @@ def _of_one_block(facts: Facts) -> bool:
 
 
 def _open(*signals: Evidence) -> Finding:
-    why = "How many reads are consistent does not show in the counts."
+    why = "The counts do not show how many reads are consistent."
     return unknown(why, Price(0.0, FLAGS["requests"]), *signals)
 
 
@@ -628,8 +644,8 @@ def _eventual(facts: Facts, what: str, cost: float | None, *signals: Evidence) -
     advice = Advice(
         (),
         (
-            "Leave ConsistentRead out where an answer that is a moment old will do: it costs half.",
-            "Keep it where a write has to be seen by the next read.",
+            "Omit ConsistentRead where slightly old data is good enough: the read then costs half.",
+            "Keep it where the next read must see a write.",
         ),
         cost=money(facts, cost, half),
     )

@@ -204,6 +204,11 @@ def indexes_of(facts: Facts) -> list[IndexFacts]:
     return [index for index in facts.table.indexes if index.kind == "GSI"]
 
 
+def with_other_key(facts: Facts) -> list[IndexFacts]:
+    """Return the GSIs whose partition key does not contain the table's."""
+    return [index for index in indexes_of(facts) if facts.table.partition not in index.partition]
+
+
 def share_of(hits: float, n: int, method: str) -> Estimate:
     """Return a share of n > 0 observations, with its interval."""
     share = statistics.share_of(round(min(hits, n)), n, method)

@@ -38,11 +38,11 @@ from tests.unit.report.rules.world import GB, NOW, facts, gsi, lsi, sampled, say
 )
 def test_shards(peak: float, least: int, roomy: int) -> None:
     shards = shards_for(peak)
-    assert (shards.least, shards.roomy) == (least, roomy)
+    assert (shards.minimum, shards.roomy) == (least, roomy)
 
 
 def test_a_transaction_takes_twice_as_many() -> None:
-    assert shards_for(2500.0, transactional=True).least == 5
+    assert shards_for(2500.0, transactional=True).minimum == 5
 
 
 def test_the_peak_is_what_was_seen_and_what_was_throttled() -> None:

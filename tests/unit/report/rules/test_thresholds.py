@@ -89,11 +89,11 @@ def numbers(*density: float, **more: Any) -> dict[str, Any]:
 
 DENSE = numbers(0.8, 0.74, 0.86)
 BOTH = {"evidence": "sample 0.5, sample 0.5"}
-case("A1", "low", sample=DENSE, **BOTH, text="take 80 % of their span.")
+case("A1", "low", sample=DENSE, **BOTH, text="use 80 % of their range.")
 case("A1", "low", sample=numbers(0.5))
 case("A1", "unknown", sample=numbers(0.5, 0.499, 0.55), **BOTH)
 case("A1", "clear", sample=numbers(0.47, 0.45, 0.499), **BOTH)
-case("A1", "low", sample=numbers(1.5, 1.09, 2.0), text="take 100 % of")
+case("A1", "low", sample=numbers(1.5, 1.09, 2.0), text="use 100 % of")
 case("A1", "clear", sample=numbers(1.5, 1.1, 2.0))
 case("A1", "low", sample={**DENSE, "numbered": share(0.6, 0.5, 0.7)})
 case("A1", "unknown", sample={**DENSE, "numbered": share(0.6, 0.499, 0.7)})
@@ -102,13 +102,15 @@ case("A1", "clear", sample={**DENSE, "numbered": share(0.4, 0.3, 0.499)})
 case("A1", "unknown", sample={"numbered": ALL}, evidence="sample 0.5")
 case("A1", "unknown", sample={"density": share(0.9)}, evidence="sample 0.5")
 case("A1", "low", sample={**DENSE, "keys": share(100, 50, 100)})
-case("A1", "clear", sample={**DENSE, "keys": share(60, 50, 99)}, text="as few as rooms")
+case("A1", "clear", sample={**DENSE, "keys": share(60, 50, 99)}, text="too few to be ids")
 case("A1", "clear", {"partition": "Zip"}, sample=DENSE)
 case("A1", "low", {"partition": "number"}, sample=DENSE)
 case("A1", "low", sample=DENSE, stream={"tau": share(0.6, 0.5, 0.7)})
 case("A1", "clear", sample=DENSE, stream={"tau": share(0.6, 0.5, 0.699)})
 case("A1", "low", sample=DENSE, stream={})
-case("A1", "clear", sample=DENSE, stream={"records": 385, "inserts": 0}, text="no new ones come")
+case(
+    "A1", "clear", sample=DENSE, stream={"records": 385, "inserts": 0}, text="no new keys are added"
+)
 case("A1", "low", sample=DENSE, stream={"records": 384, "inserts": 0})
 case("A1", "low", sample=DENSE, stream={"records": 385, "inserts": 1})
 case("A1", "clear", {"partition": "Bed"}, sample=DENSE)
@@ -202,10 +204,14 @@ case(
     "medium",
     sample=DATES,
     stream=hot(1000.0),
-    text="For 1,000 write units a second one key is",
+    text="For 1,000 write units a second, one key is",
 )
 case(
-    "A3", "medium", sample=DATES, stream=hot(1001.0), text="1,001 write units a second 2 shards are"
+    "A3",
+    "medium",
+    sample=DATES,
+    stream=hot(1001.0),
+    text="1,001 write units a second, 2 shards are",
 )
 case("A3", "low", stream={"date_share": share(0.6, 0.5, 0.7)}, patterns="P17")
 case("A3", "unknown", stream={"date_share": share(0.6, 0.49, 0.7)})
@@ -845,7 +851,12 @@ case(
 )
 
 case("A8", "low", stream={"counter": share(0.3, 0.2, 0.4)}, evidence="stream 0.2", patterns="P20")
-case("A8", "unknown", stream={"counter": share(0.3, 0.19, 0.4)}, text="Too few writes were seen.")
+case(
+    "A8",
+    "unknown",
+    stream={"counter": share(0.3, 0.19, 0.4)},
+    text="The stream shows too few writes.",
+)
 case("A8", "unknown", stream={"counter": share(0.1, 0.0, 0.2)})
 case("A8", "clear", stream={"counter": share(0.1, 0.0, 0.199)}, evidence="stream 0.2")
 case("A8", "low", stream={"counter": ALL, **hot(499.0)})
@@ -853,7 +864,7 @@ case(
     "A8",
     "medium",
     stream={"counter": ALL, **hot(500.0)},
-    text="No shard is needed for 500 write units a second: one key takes 1,000. When the load comes near",
+    text="one key takes 1,000. When the load comes near",
 )
 case(
     "A8",
@@ -861,7 +872,7 @@ case(
     stream={"counter": ALL, **hot(501.0)},
     text="half of each free. Count in several",
 )
-case("A8", "unknown", stream={"records": 384}, text="Too few writes were seen.")
+case("A8", "unknown", stream={"records": 384}, text="The stream shows too few writes.")
 case("A8", "unknown", stream={"records": 385}, text="Only a stream with old and new images")
 HOT_ITEM = {"items": {TABLE: (HotKey("c", 1.0, 1.0), HotKey("i", 90_001.0, 1.0))}}
 case("A8", "low", insights=HOT_ITEM, evidence="insights 90000", where="i")
@@ -882,9 +893,17 @@ def pair(first: tuple[str, ...], second: tuple[str, ...], **more: Any) -> dict[s
 
 
 case("A7", "low", {"indexes": TEN[:6]}, evidence="control plane 6", text="6 GSIs.")
-case("A7", "clear", {"indexes": TEN[:5]}, evidence="control plane 6", text="5 GSIs, each")
+case(
+    "A7",
+    "clear",
+    {"indexes": TEN[:5]},
+    evidence="control plane 6",
+    text="The table has 5 GSIs; no two",
+)
 case("A7", "clear", text="The table has no GSI.")
-case("A7", "low", pair(("day",), ("day",), items=9), text="One and two have the same keys.")
+case(
+    "A7", "low", pair(("day",), ("day",), items=9), text="The GSIs one and two have the same keys."
+)
 case("A7", "low", pair((), ("day",)))
 case("A7", "low", pair(("day", "city"), ("day",)))
 case("A7", "clear", pair(("day", "city"), ("city",)))
@@ -913,7 +932,7 @@ case("A7 by-status", "medium", MONTH, metrics=unread(0, 719000.0))
 case("A7 by-status", "clear", MONTH, metrics=unread(1), text="1 of 30 days")
 case("A7 by-status", "unknown", MONTH, metrics=unread(None))
 NO_READS = {"read_days": {INDEX: 0}, "consumed": {("write", INDEX): 1e9}}
-case("A7 by-status", "unknown", MONTH, metrics=NO_READS, text="the table either")
+case("A7 by-status", "unknown", MONTH, metrics=NO_READS, text="Neither the table nor")
 
 
 def skewed(*top: float, read: int = 3000, **more: Any) -> dict[str, Any]:
@@ -961,7 +980,7 @@ case(
 )
 for events, ago, severity in ((1, HOUR - 1, "high"), (10, HOUR, "medium")):
     metrics = {"throttles": throttled("write", "key range", events, ago, INDEX)}
-    words = "by-status: writes found its key range too hot"
+    words = "by-status: a key range of it was throttled"
     case("A9 by-status", severity, ONE, metrics=metrics, evidence="metrics 1", text=words)
 case("A9 by-status", "high", of_items(99), sample=FEW_READ, metrics=WRITES)
 case("A9 by-status", "high", ONE, sample=skewed(0.1, 0.05, 0.2), metrics=WRITES)
@@ -982,7 +1001,7 @@ for index_bytes, table_bytes, one_off in (
         one_off=one_off,
     )
 PARTS = {"indexes": (gsi(partition=("status", "city")),)}
-case("A9 by-status", "medium", PARTS, sample=skewed(0.6, 0.5, 0.7), text="status and city; readers")
+case("A9 by-status", "medium", PARTS, sample=skewed(0.6, 0.5, 0.7), text="status and city. Readers")
 case("A9 by-status", "medium", ONE, sample=skewed(0.6, 0.5, 0.7), text="status, or one attribute")
 
 
@@ -1027,9 +1046,9 @@ EMPTY = {"indexes": (gsi(projection="ALL", items=0),)}
 NO_BYTES = {"indexes": (gsi(projection="ALL", bytes=0),)}
 HARDLY = {"evidence": "metrics 0.1, control plane 1024", "patterns": "P15"}
 case("I2 by-status", "low", whole(3000), metrics=use(99.0, 1000.0), **HARDLY)
-case("I2 by-status", "clear", whole(3000), metrics=use(100.0, 1000.0), text="read enough")
+case("I2 by-status", "clear", whole(3000), metrics=use(100.0, 1000.0), text="is read often enough")
 case("I2 by-status", "low", whole(1025), metrics=use(0.0, 1000.0))
-case("I2 by-status", "clear", whole(1024), metrics=use(0.0, 1000.0), text="save no write")
+case("I2 by-status", "clear", whole(1024), metrics=use(0.0, 1000.0), text="would not save write")
 case("I2 by-status", "unknown", whole(3000), metrics=use(0.0, 0.0), evidence="metrics 0.1")
 case("I2 by-status", "unknown", EMPTY, metrics=use(0.0, 9.0))
 case("I2 by-status", "unknown", NO_BYTES, metrics=use(0.0, 9.0))
@@ -1176,7 +1195,7 @@ for file, expected in (
 case("A11", "low", code=line("status", file="scripts/a.py"))
 case("A11", "unknown", code=line("status", file="tests/a.py"))
 TWO_LINES = CodeFacts(3, line("scan").lines * 2)
-case("A4", "low", code=TWO_LINES, text="app/a.py:17 and 1 more: Scan.")
+case("A4", "low", code=TWO_LINES, text="app/a.py:17 and 1 more: the code calls Scan.")
 # Of 1,000 reads, the interval begins at 1 % from 18 on.
 case(
     "A4", "low", requests=asked(shape("Scan", 18), shape("GetItem", 982)), evidence="requests 0.01"
@@ -1202,7 +1221,7 @@ case("A5", "unknown", requests=asked(kept(9180)))
 case("A5", "clear", requests=asked(kept(9190)), **KEPT)
 case("A5", "clear", requests=asked(kept(10000, calls=385)))
 case("A5", "unknown", requests=asked(kept(10000, calls=384)), text="384 queries and scans were")
-case("A5", "unknown", requests=asked(kept(1, 1, calls=1)), text="1 query or scan was seen")
+case("A5", "unknown", requests=asked(kept(1, 1, calls=1)), text="1 query or scan was recorded")
 # The end of a page makes no difference.
 case("A5", "clear", requests=asked(kept(5000, filters=())))
 case("A5", "unknown", requests=asked(shape("GetItem", 9000)))
@@ -1211,7 +1230,7 @@ case(
     "A5",
     "low",
     requests=asked(kept(0), kept(8000, units=9.0)),
-    text="keeps 0 % [0.0, 0.4] of what it reads; 1 more such.",
+    text="returns 0 % [0.0, 0.4] of the items that it reads; other such requests: 1.",
 )
 # Half of the read units of an hour are dropped: a dollar a month by 21,918 of them.
 case("A5", "low", requests=asked(kept(5000, units=21900.0)), cost="1.998 0.9992 0.0")
@@ -1220,10 +1239,10 @@ BY_DAY = kept(0, index="by-day", conditions=("city", "day"))
 case(
     "A5", "low", requests=asked(BY_DAY), text="of by-day by city, day, filter state", where="by-day"
 )
-case("A5", "low", requests=asked(kept(0, conditions=())), text="Query, filter state keeps")
+case("A5", "low", requests=asked(kept(0, conditions=())), text="Query, filter state, returns")
 # Code shows that a filter chooses some of many; and that one leaves out some, few or many.
 case("A5", "low", code=line("filter"), where="app/a.py:17", patterns="P14 P3")
-case("A5", "low", code=line("filter", attribute="state,sum"), text="a filter on state,sum:")
+case("A5", "low", code=line("filter", attribute="state,sum"), text="a filter on state,sum. ")
 case("A5", "unknown", code=line("exclusion"), where="app/a.py:17", price="0 --requests FILE")
 case("A5", "unknown", code=line("filter"), requests={}, where="app/a.py:17")
 for names, expected in (
@@ -1259,15 +1278,15 @@ def reversals(back: int, of: int = 1600, **more: Any) -> dict[str, Any]:
 BACK = {"evidence": "stream 0.005"}
 case("A11", "low", stream=reversals(1), **BACK, patterns="P16")
 case("A11", "low", stream=reversals(159), text="9.9 % [")
-case("A11", "clear", stream=reversals(160), **BACK, text="so many seem to be meant")
+case("A11", "clear", stream=reversals(160), **BACK, text="so many seem to be intended")
 case("A11", "clear", stream=reversals(0, 737), **BACK)
 case("A11", "clear", stream=reversals(0, 736))
 case("A11", "unknown", stream=reversals(0, 730), price="0 --stream 1h")
 case("A11", "unknown", stream={"reversals": {"status": (1600, 0), "state": (9, 0)}})
 case("A11", "unknown", stream=reversals(0, 0), evidence="")
 case("A11", "unknown", stream={})
-case("A11", "unknown", stream={"view": ""}, text="The stream holds no images:")
-case("A11", "unknown", stream={"view": "NEW_IMAGE"}, text="The stream holds NEW_IMAGE:")
+case("A11", "unknown", stream={"view": ""}, text="The stream contains no images:")
+case("A11", "unknown", stream={"view": "NEW_IMAGE"}, text="The stream contains NEW_IMAGE:")
 case("A11", "unknown", stream={"view": "KEYS_ONLY"}, price="0 a stream with NEW_AND_OLD_IMAGES")
 case("A11", "low", code=line("status"), evidence="code")
 case("A11", "unknown", code=CodeFacts(3))
@@ -1298,7 +1317,7 @@ case("A12", "medium", requests=asked(alone(400, 4390.0)))
 case("A12", "low", requests=asked(alone(200, 8760.0)), cost="1.998 0.9992 0.0")
 case("A12", "low", requests=asked(alone(400, 2190.0, metered=200)), cost="1.998 0.9992 0.0")
 case("A12", "low", requests={**asked(alone(400, 2190.0)), "sampled": 0.5}, cost="1.998 0.9992 0.0")
-case("A12", "low", requests=asked(alone(400, 8.0)), text="400 transactions of one item were")
+case("A12", "low", requests=asked(alone(400, 8.0)), text="400 transactions had only one item")
 # Of 400 transactions, the interval begins at 30 % from 139 on.
 case("A12", "low", requests=asked(alone(139, 8.0)), evidence="requests 0.3")
 case("A12", "unknown", requests=asked(alone(138, 8.0), shape("PutItem", 400)))
@@ -1323,7 +1342,7 @@ case("A12", "clear", requests=asked(alone(0, 800.0)), metrics=transactions(100.0
 
 case("A14", "low", code=line("unprocessed"), evidence="code")
 case("A14", "clear", code=line("unprocessed", "Others"), evidence="code")
-case("A14", "unknown", code=line("batch_write"), price="0 a look at these lines")
+case("A14", "unknown", code=line("batch_write"), price="0 read these lines of code")
 case("A14", "clear", code=CodeFacts(3))
 case("A14", "unknown", code=CodeFacts(0))
 case("A14", "unknown", code=CodeFacts(3, unreadable=("b.py",)))
