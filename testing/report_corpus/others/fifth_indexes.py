@@ -141,7 +141,7 @@ for title, tag, indexes, spec in (
     (
         "three indexes of three attributes",
         "LEAD",
-        (Index("a", "customer"), Index("b", "place"), Index("c", "partner")),
+        (Index("by_a", "customer"), Index("by_b", "place"), Index("by_c", "partner")),
         "words",
     ),
     (

@@ -26,6 +26,7 @@ from keyhop.report.pages.pictures import (
 )
 from keyhop.report.pages.tables import code, table
 from keyhop.report.pages.text import keys_of, tallies
+from keyhop.report.rules.meanings import MEANINGS, THRESHOLDS
 from keyhop.wording import counted, duration
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -135,6 +136,7 @@ def _sections(document: Document) -> Iterable[Markup]:
     yield from _figures(document)
     yield from _unknown(by_status["unknown"])
     yield from _clear(by_status["clear"])
+    yield from _meanings(document["findings"])
 
 
 def _section(title: str, *children: Child) -> Markup:
@@ -149,7 +151,7 @@ def _finding(finding: Mapping[str, Any]) -> Markup:
         tag(
             "div",
             tag("span", SEVERITY_WORDS[finding["severity"]], class_=f"badge {finding['severity']}"),
-            tag("span", finding["id"], class_="rule"),
+            _rule(finding, class_="rule"),
             class_="label",
         ),
         tag(
@@ -162,6 +164,13 @@ def _finding(finding: Mapping[str, Any]) -> Markup:
         _advice(advice) if advice else "",
         class_=f"finding {finding['severity']}",
     )
+
+
+def _rule(finding: Mapping[str, Any], class_: str | None = None) -> Markup:
+    """Return the id of the rule, as a link to what the rule means."""
+    name = finding["id"]
+    href = f"#rule-{name}" if name in MEANINGS else None
+    return tag("a", name, href=href, class_=class_)
 
 
 def _title(finding: Mapping[str, Any]) -> Child:
@@ -322,7 +331,7 @@ def _unknown(findings: list[Mapping[str, Any]]) -> Iterable[Markup]:
         price = finding["price_of_knowing"]
         remedy = code(price["remedy"]) if price and price["remedy"] else tables.NOTHING
         cost = f"{figures.units(price['rru'])} RRU" if price and price["rru"] else tables.NOTHING
-        what = [tag("b", finding["id"]), join(" "), *_title(finding)]
+        what = [_rule(finding), join(" "), *_title(finding)]
         rows.append((what, finding["summary"], [remedy], cost))
     heads = ("rule", "why it is not known", "what would tell", "price")
     yield _section("Unknown", table("Rules that nothing could be said of", heads, rows, numbers=1))
@@ -332,10 +341,24 @@ def _clear(findings: list[Mapping[str, Any]]) -> Iterable[Markup]:
     if not findings:
         return
     rows = [
-        ([tag("b", finding["id"]), join(" "), *_title(finding)], finding["summary"])
-        for finding in findings
+        ([_rule(finding), join(" "), *_title(finding)], finding["summary"]) for finding in findings
     ]
     yield _section("Clear", table("Rules that found nothing", ("rule", "by which figure"), rows))
+
+
+def _meanings(findings: Sequence[Mapping[str, Any]]) -> Iterable[Markup]:
+    titles = {finding["id"]: finding["title"] for finding in findings}
+    rules = [
+        tag("div", tag("dt", f"{name} {titles[name]}"), tag("dd", meaning), id=f"rule-{name}")
+        for name, meaning in MEANINGS.items()
+        if name in titles
+    ]
+    if rules:
+        yield _section(
+            "What the rules mean",
+            tag("dl", rules, class_="rules"),
+            tag("p", "The thresholds: ", tag("code", THRESHOLDS), class_="soft"),
+        )
 
 
 def _provenance(document: Document) -> Markup:
@@ -417,6 +440,11 @@ border-radius:3px;break-inside:avoid}
 .badge.medium{color:var(--medium)}.badge.low{color:var(--low)}
 .badge.unknown{color:var(--unknown)}.badge.clear{color:var(--clear)}
 .rule{color:var(--soft);font-size:13px}
+a{color:inherit;font-weight:600}a.rule{font-weight:400}
+.rules{columns:2;column-gap:36px;font-size:13.5px;margin:0}
+.rules div{break-inside:avoid;margin:0 0 8px}
+.rules dt{font-weight:600}.rules dd{margin:0;color:var(--soft)}
+.rules div:target{background:var(--panel)}
 .what p{margin-bottom:4px;overflow-wrap:anywhere}
 .advice{border-left:1px solid var(--rule);padding-left:20px;font-size:14px}
 .patterns{display:flex;flex-wrap:wrap;gap:4px 14px;font-weight:600}
@@ -454,7 +482,7 @@ body{padding:20px 16px 40px}.head dl{gap:8px 24px}.head dd{font-size:17px}
 .grid{grid-template-columns:minmax(0,1fr)}
 .grid>figure,.grid>.map{grid-column:auto;grid-row:auto}
 .wide{display:none}.narrow{display:block}
-.grid code{font-size:12px}}
+.grid code{font-size:12px}.rules{columns:1}}
 @media print{
 body{max-width:none;padding:0;font-size:11pt}h2{break-after:avoid}
 .finding{background:none;border:1px solid var(--rule);border-left-width:4px}

@@ -16,6 +16,7 @@ from keyhop.report.findings import (
 )
 from keyhop.report.pages.baseline import Differences
 from keyhop.report.pages.markup import printable
+from keyhop.report.rules.meanings import THRESHOLDS
 
 Tone = Literal[
     "title", "high", "medium", "low", "info", "body", "unknown", "clear", "command", "quiet"
@@ -23,7 +24,6 @@ Tone = Literal[
 """The kind of a line, for which the command has a style."""
 
 SHORT = {"high": "HIGH", "medium": "MED", "low": "LOW", "info": "INFO"}
-RULES = "What each rule means: keyhop help docs/reference/report-rules.md"
 ENDLESS = 10_000
 WIDEST = 120
 """Up to this width the last column is at the right edge."""
@@ -69,7 +69,7 @@ def summary(report: Report, width: int = 100, verbose: bool = False) -> list[Lin
         lines += _in_full([*unknown, *clear], width)
     else:
         lines += _clear([_rule(finding) for finding in clear], width)
-    lines += [Line("", "quiet"), Line(RULES, "quiet")]
+    lines += [Line("", "quiet"), Line(f"What each rule means: {THRESHOLDS}", "quiet")]
     if report.not_assessed:
         lines.append(Line("", "quiet"))
         lines.append(Line("Not to be seen from outside:", "quiet"))

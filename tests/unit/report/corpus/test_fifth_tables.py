@@ -22,6 +22,7 @@ def test_the_items_of_a_table_are_valid(name: str) -> None:
     case = CASES[name]
     request = table_request(table_name(case), case.schema)
     types = {one["AttributeName"]: one["AttributeType"] for one in request["AttributeDefinitions"]}
+    assert all(len(index.name) >= 3 for index in case.schema.indexes)
     if case.virtual is None:
         items = items_of(case, NOW)
     else:

@@ -12,6 +12,8 @@ from keyhop.report.findings import Evidence, Finding, Report
 from keyhop.report.pages.document import key_map, to_json
 from keyhop.report.pages.page import MOST_EVIDENCE, MOST_IN_WIDGET, page, widget
 from keyhop.report.pages.pictures import DARK, LIGHT, PALETTES
+from keyhop.report.rules.judge import RULES
+from keyhop.report.rules.meanings import MEANINGS
 
 from docs.draw_report import poster
 from testing.marks import few
@@ -19,7 +21,8 @@ from tests.unit.report.pages.example import AT, FINDINGS, report
 from tests.unit.report.pages.made import HOSTILE, reports
 
 MOST_BYTES = 500_000
-PAGE_ELEMENTS = {"html", "head", "meta", "title", "style", "body"}
+PAGE_ELEMENTS = {"html", "head", "meta", "title", "style", "body", "a"}
+PAGE_ATTRIBUTES = {"href", "id"}
 ELEMENTS = {
     *("header", "main", "footer", "section", "article", "div", "span", "p", "h1", "h2", "h3"),
     *("dl", "dt", "dd", "ul", "ol", "li", "b", "small", "code", "pre", "details", "summary"),
@@ -67,20 +70,20 @@ def tree(html: str) -> ElementTree.Element:
     return ElementTree.fromstring(html.removeprefix("<!DOCTYPE html>"))
 
 
-def check(html: str, elements: set[str]) -> None:
+def check(html: str, elements: set[str], attributes: set[str] = ATTRIBUTES) -> None:
     root = tree(html)
     found = seen(html)
     assert {one.tag for one in root.iter()} == found.elements
     assert found.elements <= elements
     names = {name for one in root.iter() for name in one.attrib}
-    assert names <= ATTRIBUTES
+    assert names <= attributes
     assert {name.lower() for name in names} == found.attributes
     assert found.comments == []
 
 
 def test_the_page_has_nothing_that_runs_or_loads() -> None:
     html = page(report())
-    check(html, ELEMENTS | PAGE_ELEMENTS)
+    check(html, ELEMENTS | PAGE_ELEMENTS, ATTRIBUTES | PAGE_ATTRIBUTES)
     assert not re.search(r"url\(|@import|https?:|//", html)
     policy = tree(html).find(".//meta[@http-equiv='Content-Security-Policy']")
     assert policy is not None
@@ -120,7 +123,7 @@ def test_the_page_is_small_however_much_there_is_to_show() -> None:
 @few()
 @given(reports())
 def test_no_text_of_a_user_becomes_markup(made: Report) -> None:
-    check(page(made), ELEMENTS | PAGE_ELEMENTS)
+    check(page(made), ELEMENTS | PAGE_ELEMENTS, ATTRIBUTES | PAGE_ATTRIBUTES)
     check(widget(made, "dark"), ELEMENTS)
     ElementTree.fromstring(poster(to_json(made)))
 
@@ -193,6 +196,16 @@ def test_text_can_be_read(theme: str, ground: str) -> None:
 
 def test_both_themes_have_the_same_colours() -> None:
     assert LIGHT.keys() == DARK.keys()
+
+
+def test_each_rule_leads_to_what_it_means() -> None:
+    assert MEANINGS.keys() == {rule.id for rule in RULES}
+    root = tree(page(report()))
+    places = {one.get("id"): " ".join(one.itertext()) for one in root.iter() if one.get("id")}
+    links = {one.text: str(one.get("href")) for one in root.iter("a")}
+    assert links.keys() == {finding.id for finding in FINDINGS}
+    for name, address in links.items():
+        assert MEANINGS[str(name)] in places[address.removeprefix("#")]
 
 
 def test_every_finding_is_on_the_page_the_worst_first() -> None:
