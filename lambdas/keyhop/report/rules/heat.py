@@ -25,6 +25,7 @@ from keyhop.report.facts import (
     StreamFacts,
 )
 from keyhop.report.findings import Advice, Evidence, Finding, Price, Severity
+from keyhop.report.rules.indexes import constant_index_key
 from keyhop.report.rules.rule import (
     FLAGS,
     HALF,
@@ -92,7 +93,8 @@ def _hot(facts: Facts, target: str) -> Finding:
     reasons: list[str] = []
     signals: list[Evidence] = []
     elsewhere: Finding | None = None
-    kinds = BOTH if target == TABLE else ("read",)  # a GSI's writes are A9's and H3's
+    constant = [finding.target for finding in constant_index_key(facts) if finding.status == "found"]
+    kinds = ("read",) if target in constant else BOTH  # A9 has said why its writes are throttled
     reads = False
     if isinstance(metrics, MetricFacts):
         throttles = throttles_of(metrics, kinds, ["key range"], target)
@@ -577,12 +579,7 @@ def in_hash_order(facts: Facts) -> Finding:
         signals.append(evidence("stream", what, rho, IN_ORDER, window=stream.seconds))
     severity: Severity = "low"
     harmless = ""
-    if stream.peak is not None and stream.peak < UNFELT:
-        return clear(
-            f"All writes together take {stream.peak:,.0f} write units in the busiest second, too "
-            "few to load a partition.",
-            *signals,
-        )
+    is_felt = stream.peak is None or stream.peak >= UNFELT
     if stream.peak is not None and stream.peak < QUIET:
         severity = "info"
         harmless = (
@@ -595,7 +592,8 @@ def in_hash_order(facts: Facts) -> Finding:
             f"{harmless}"
         )
         return found(severity, summary, *signals, advice=_SHUFFLE)
-    if in_turn is not None and len(stream.shards) >= SEVERAL and stream.records >= RECORDS:
+    enough = len(stream.shards) >= SEVERAL and stream.records >= RECORDS
+    if is_felt and in_turn is not None and enough:
         what = "share of records whose time predicts their stream shard (Goodman-Kruskal lambda)"
         signals.append(Evidence("stream", what, in_turn, threshold=IN_ORDER, window=stream.seconds))
         if in_turn >= IN_ORDER:
@@ -604,6 +602,12 @@ def in_hash_order(facts: Facts) -> Finding:
                 f"as by a load in hash order.{harmless}"
             )
             return found(severity, summary, *signals, advice=_SHUFFLE)
+    if not is_felt:
+        return clear(
+            f"All writes together take {stream.peak:,.0f} write units in the busiest second, too "
+            "few to load a partition, and no order of their hash is seen.",
+            *signals,
+        )
     if rho is None:
         why = "The hash values of the written keys are not known."
         return unknown(why, Price(20.0, "--stream 1h"), *signals)

@@ -257,7 +257,7 @@ def amplified_writes(facts: Facts) -> Finding:
 def constant_index_key(facts: Facts) -> list[Finding]:
     """Apply A9: an index key with too large a share of the index.
 
-    The sample counts items, and the metrics count throttles; either is enough.
+    Without a sample, throttled writes show a hot key (H1), which need not hold many items.
     """
     none = "No GSI has a partition key without the table's."
     return each_index(facts, lambda index: _constant(facts, index), with_other_key(facts), none)
@@ -280,7 +280,7 @@ def _constant(facts: Facts, index: IndexFacts) -> Finding:
         is_tiny = severities == ["info"]
     if isinstance(metrics, MetricFacts):
         throttles = throttles_of(metrics, ["write"], ["key range"], name)
-        if matters(facts, throttles) and (top is None or top.against(TOP_SHARE) != "below"):
+        if matters(facts, throttles) and top is not None and top.against(TOP_SHARE) != "below":
             signals.append(throttled(facts, metrics, throttles, f"hot key ranges of {name}"))
             severities.append(how_bad(facts, throttles, "high"))
             reasons.append(f"a key range of it was throttled {in_words(facts, throttles)}")

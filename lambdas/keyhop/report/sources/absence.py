@@ -100,7 +100,8 @@ def why_not(metrics: MetricFacts | Absent, now: float, accepted: bool = False) -
     """Return why the data is not sampled; None if it may be sampled.
 
     Only throttles that CloudWatch reports prevent a sample. Without an answer of CloudWatch, the
-    report reads at its low rate, and says that it does not know.
+    report reads at its low rate, and says that it does not know. Throttled writes of an index do
+    not prevent it: the sample only reads.
 
     Args:
         accepted: Whether the caller accepts that the table is throttled.
@@ -109,8 +110,9 @@ def why_not(metrics: MetricFacts | Absent, now: float, accepted: bool = False) -
         return None
     recent = {
         target: throttles.last
-        for (_, cause, target), throttles in metrics.throttles.items()
+        for (way, cause, target), throttles in metrics.throttles.items()
         if cause == "key range"
+        and (way == "read" or target == TABLE)
         and throttles.last is not None
         and now - throttles.last < CALM_SECONDS
     }
