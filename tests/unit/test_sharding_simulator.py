@@ -20,7 +20,7 @@ QUICK = ("a late success is repeated", "a fork has its parent's luck", "no fence
 """Mutants that a few runs find."""
 
 FOUND_BY = {"a get looks once": 741, "a late success is believed, wherever it lies": 44}
-"""Seeds that found a mutant, tried first: others are tried if the code draws in another order now."""
+"""Seeds that found a mutant: they are tried first, as most others do not find it."""
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes, plain, text_
 
 _DELIMITERS = "#|:/~$="
 _TAG = re.compile(
-    rf"[$@#_/]*([^\W\d_](?:[^\W\d]|[.-]){{0,31}}?[0-9]{{0,2}})(?:::|[{_DELIMITERS}^!;>*%&+])"
+    rf"(?:arn:aws:|urn:)?[$@#_/]*([^\W\d_](?:[^\W\d]|[.-]){{0,31}}?[0-9]{{0,2}})(?:::|[{_DELIMITERS}^!;>*%&+])"
     r"|([^\W\d_]{2,16})_{1,2}(?=[^_])|([^\W\d_]{2,16})[-. ](?=[^#|:/~$=_.@ -]*\d)(?!.*@)"
 )
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -48,6 +48,10 @@ _DATES = tuple(
 )
 """Year first; weeks, quarters and halves; day first, month first, names of months, folders
 of a partitioned data set, and Chinese, Japanese or Korean."""
+_LABEL = re.compile(
+    r"^[^\W\d_]*(?:date|day|week|month|quarter|year|hour|bucket|period)[_=#:|-]", re.IGNORECASE
+)
+"""A word that only names the date behind it, as in outbox#date_2026-11-28."""
 _HAS_YEAR = re.compile(r"19[7-9]\d|20\d\d")
 _CLOCK = re.compile(r"(?<!\d)(?:[01]\d|2[0-3]):[0-5]\d(?!\d)[:.,\d]*")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
@@ -134,7 +138,7 @@ def dates_of(value: TypedValue) -> list[dict[str, int]]:
     if "S" in value and is_full_hour(rest):
         day = datetime.fromtimestamp(int(rest[:10]), UTC)
         return [{"year": day.year, "month": day.month, "day": day.day}]
-    return _matches(rest)
+    return _matches(rest) or _matches(_LABEL.sub("", rest))
 
 
 def _matches(text: str) -> list[dict[str, int]]:

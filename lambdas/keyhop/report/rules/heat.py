@@ -93,7 +93,9 @@ def _hot(facts: Facts, target: str) -> Finding:
     reasons: list[str] = []
     signals: list[Evidence] = []
     elsewhere: Finding | None = None
-    constant = [finding.target for finding in constant_index_key(facts) if finding.status == "found"]
+    constant = [
+        finding.target for finding in constant_index_key(facts) if finding.status == "found"
+    ]
     kinds = ("read",) if target in constant else BOTH  # A9 has said why its writes are throttled
     reads = False
     if isinstance(metrics, MetricFacts):

@@ -92,7 +92,7 @@ FEWEST_ALIKE = 3
 MOST_TOUCHING = 5
 """The words that may touch a number at one place of a sort key; more are names."""
 
-MOST_ORPHANS = 0.5
+MOST_ORPHANS = 0.9
 """The share of the constraints of one tag above which their primaries are in another table."""
 
 STILL = 0.1
@@ -583,7 +583,7 @@ def _numbered(rows: Sequence[CollectionRow]) -> Estimate | None:
 def _orphans(rows: Sequence[CollectionRow]) -> Estimate | None:
     """Return the share of constraints without their primary; None without constraints.
 
-    If more than half of the items with a tag have none, their primaries are in another table.
+    If nearly all items with a tag have none, their primaries are in another table.
     """
     by_tag: defaultdict[str, list[bool]] = defaultdict(list)
     for row in rows:

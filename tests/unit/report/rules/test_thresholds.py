@@ -641,12 +641,12 @@ case("H1", "unknown", insights=accessed(9.0))
 case("H1 by-status", "medium", ONE, metrics=calm(), insights=accessed(100000.0, INDEX))
 case("H1 by-status", "unknown", ONE, metrics=calm(), stream=hot(900.0))
 WRITES = {"throttles": throttled("write", "key range", at=INDEX)}
-case("H1 by-status", "unknown", ONE, metrics=WRITES)
+case("H1 by-status", "high", ONE, metrics=WRITES, text="A key range was throttled 50 times")
 REFUSED = {"throttled": {INDEX: (HotKey("c", 1.0, 1.0), HotKey("k", 5.0, 9.0))}}
 case("H1 by-status", "high", ONE, metrics=WRITES, insights=REFUSED, where=" k")
 case(
     "H1 by-status",
-    "unknown",
+    "high",
     ONE,
     metrics=WRITES,
     insights={"throttled": {TABLE: (HotKey("k", 1, 1),)}},
@@ -821,6 +821,7 @@ case("H6", "low", stream={"hash_rho": share(0.9), "peak": 100.0})
 SLOW = {"peak": 99.0, "inserts": 9000}
 QUIET_TURNS = {"shards": dict.fromkeys(range(4), 99), "records": 385, "in_turn": 0.5, "peak": 99.0}
 case("H6", "info", stream={"hash_rho": share(0.9), **SLOW}, text="99 write units in the busiest")
+case("H6", "info", stream={"hash_rho": share(0.9), "peak": 1.0}, text="do no harm yet")
 case("H6", "info", stream=QUIET_TURNS)
 case("H6", "info", stream={**QUIET_TURNS, "peak": 10.0})
 case("H6", "clear", stream={**QUIET_TURNS, "peak": 9.9}, text="too few to load a partition")
@@ -978,10 +979,13 @@ case(
     metrics={"throttles": few},
     price="250 without --control-plane-only",
 )
+MAYBE, BOTH = skewed(0.3, 0.19, 0.4), {"evidence": "sample 0.2, metrics 1"}
 for events, ago, severity in ((1, HOUR - 1, "high"), (10, HOUR, "medium")):
     metrics = {"throttles": throttled("write", "key range", events, ago, INDEX)}
     words = "by-status: a key range of it was throttled"
-    case("A9 by-status", severity, ONE, metrics=metrics, evidence="metrics 1", text=words)
+    case("A9 by-status", severity, ONE, metrics=metrics, sample=MAYBE, **BOTH, text=words)
+case("A9 by-status", "unknown", ONE, metrics=WRITES)
+case("H1 by-status", "unknown", ONE, metrics=WRITES, sample=skewed(0.3, 0.2, 0.4))
 case("A9 by-status", "high", of_items(99), sample=FEW_READ, metrics=WRITES)
 case("A9 by-status", "high", ONE, sample=skewed(0.1, 0.05, 0.2), metrics=WRITES)
 case("A9 by-status", "clear", ONE, sample=skewed(0.1, 0.05, 0.199), metrics=WRITES)

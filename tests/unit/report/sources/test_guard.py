@@ -1,5 +1,7 @@
 """A report adds no reads to a key range that was throttled in the last hour."""
 
+from typing import Literal
+
 import pytest
 from keyhop.report.facts import TABLE, Absent, Cause, MetricFacts, Throttles
 from keyhop.report.sources.absence import why_not
@@ -7,10 +9,15 @@ from keyhop.report.sources.absence import why_not
 NOW = 1_000_000.0
 
 
-def throttled(seconds_ago: float | None, cause: Cause = "key range", target: str = TABLE):
+def throttled(
+    seconds_ago: float | None,
+    cause: Cause = "key range",
+    target: str = TABLE,
+    way: Literal["read", "write"] = "write",
+):
     last = None if seconds_ago is None else NOW - seconds_ago
     events = 0.0 if last is None else 9.0
-    return MetricFacts(0, NOW, throttles={("write", cause, target): Throttles(events, last)})
+    return MetricFacts(0, NOW, throttles={(way, cause, target): Throttles(events, last)})
 
 
 def test_recent_key_range_throttles_forbid_a_sample_and_say_how_long():
@@ -21,8 +28,8 @@ def test_recent_key_range_throttles_forbid_a_sample_and_say_how_long():
     )
 
 
-def test_an_indexs_throttles_count_too():
-    told = why_not(throttled(60, target="byCity"), NOW)
+def test_throttled_reads_of_an_index_count_too():
+    told = why_not(throttled(60, target="byCity", way="read"), NOW)
     assert told is not None
     assert "index byCity" in told.reason
 
@@ -34,6 +41,7 @@ def test_an_indexs_throttles_count_too():
         throttled(3600),
         throttled(60, "provisioned"),
         throttled(60, "account"),
+        throttled(60, target="byCity"),
         Absent("not allowed"),
     ],
 )
