@@ -9,7 +9,9 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+from testing.report_corpus.matrix import Matrix, settled
 from testing.report_corpus.published import page, wrong
 from testing.report_corpus.run import Result, run
 from testing.report_corpus.tables.all import OWN, PARTS, every
@@ -34,10 +36,19 @@ def main() -> int:
         figures[options.only] = result.matrix.to_json() | {
             "kinds": dict(sorted(Counter(case.kind for case in cases).items())),
             "wrong": wrong(result.verdicts),
+            **_settled(options.only, result),
         }
         JSON.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
         PAGE.write_text(page(figures), encoding="utf-8")
     return 1 if result.failures else 0
+
+
+def _settled(part: str, result: Result) -> dict[str, Any]:
+    """Return the counts after a third reader has settled disputes; nothing if there was none."""
+    file = Path(__file__).parent / "others" / f"{part}_settled.json"
+    if not file.exists():
+        return {}
+    return {"settled": Matrix.of([settled(result.verdicts, json.loads(file.read_bytes()))]).counts}
 
 
 def told(result: Result) -> str:

@@ -1,7 +1,7 @@
 """What a report said of the corpus, held against what is there. Pure."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from keyhop.report.findings import SEVERITIES, Finding
@@ -52,6 +52,23 @@ def verdicts(case: Case, findings: Sequence[Finding]) -> list[Verdict]:
             result.append(_verdict(case, rule, "allowed", finding, case.allowed[finding.id]))
         else:
             result.append(_verdict(case, rule, "false", finding, case.traps.get(rule, "")))
+    return result
+
+
+def settled(told: Iterable[Verdict], settlements: Iterable[Mapping[str, str]]) -> list[Verdict]:
+    """Return the verdicts as a third reader has settled those that are not as declared.
+
+    The reader sees the table, and neither the declaration nor the report. "yes" means that the rule
+    applies, "no" that it does not, and "either" that a finding would be neither right nor wrong.
+    """
+    by_rule = {(one["table"], one["rule"]): one["verdict"] for one in settlements}
+    result = []
+    for one in told:
+        answer = by_rule.get((one.case, " ".join(one.rule).strip()), "")
+        if one.outcome == "false" and answer in ("yes", "either"):
+            result.append(replace(one, outcome="found" if answer == "yes" else "allowed"))
+        elif one.outcome not in ("missed", "unknown") or answer not in ("no", "either"):
+            result.append(one)
     return result
 
 
@@ -106,6 +123,11 @@ class Matrix:
 
     def _sum(self, name: str) -> int:
         return sum(getattr(row, name) for row in self.rows.values())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What recall and precision are made of."""
+        return {name: self._sum(name) for name in ("planted", "found", "false")}
 
     @property
     def recall(self) -> float:

@@ -11,7 +11,7 @@ from testing.report_corpus.__main__ import JSON, PAGE
 from testing.report_corpus.case import Case, Schema
 from testing.report_corpus.facts_cases import BY_FACTS
 from testing.report_corpus.facts_check import problems
-from testing.report_corpus.matrix import Matrix, verdicts
+from testing.report_corpus.matrix import Matrix, settled, verdicts
 from testing.report_corpus.published import page
 from testing.report_corpus.tables.all import PARTS, every
 
@@ -61,6 +61,22 @@ def test_a_verdict_is_of_rule_and_target() -> None:
     assert (matrix.recall, matrix.precision) == (0.0, 0.0)
     assert matrix.rows["A2"].allowed == 1
     assert "A3" not in matrix.rows
+
+
+def test_a_third_reader_settles_what_is_not_as_declared() -> None:
+    case = Case("c", "clean", Schema(), found=frozenset({("A1", ""), ("A2", ""), ("A9", "i")}))
+    told = verdicts(case, [finding("A9", target="i"), *map(finding, ("A3", "A4", "A5"))])
+    answers = {"A1": "no", "A2": "yes", "A3": "yes", "A4": "either", "A5": "no", "A9 i": "no"}
+    settlements = [{"table": "c", "rule": rule, "verdict": one} for rule, one in answers.items()]
+    of_another = [{**one, "table": "d"} for one in settlements]
+    assert settled(told, of_another) == told
+    assert {one.rule[0]: one.outcome for one in settled(told, settlements)} == {
+        "A2": "missed",
+        "A3": "found",
+        "A4": "allowed",
+        "A5": "false",
+        "A9": "found",
+    }
 
 
 def test_what_is_allowed_is_so_up_to_low_alone() -> None:
