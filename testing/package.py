@@ -1,29 +1,17 @@
 """The wheel, for tests that need what is installed and not the checkout."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from testing.servers import ROOT
 
-SOURCES = (
-    *("pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "README.md", "CHANGELOG.md"),
-    *("docs", "lambdas", "infra", "statemachines"),
-)
-"""All that it is made of; a test that copies them finds out if something is missing."""
-
 
 def wheel_in(folder: Path) -> Path:
-    """Build it there, as `make dist` does, from a copy: a build writes into its sources."""
-    sources = folder / "sources"
-    sources.mkdir()
-    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, sources / name, ignore=ignored)
-        else:
-            shutil.copy(ROOT / name, sources / name)
+    """Build the wheel from a source distribution, which shows that this one is complete."""
+    sdist = [sys.executable, "-m", "hatchling", "build", "--target", "sdist"]
+    subprocess.run([*sdist, "--directory", str(folder)], cwd=ROOT, check=True)
+    (sources,) = folder.glob("*.tar.gz")
     _pip("wheel", "--no-build-isolation", "--wheel-dir", str(folder), str(sources))
     (wheel,) = folder.glob("*.whl")
     return wheel

@@ -35,7 +35,7 @@ LONGEST_SECONDS = 300.0
 def newer_version(folder: Path) -> Path:
     """The project with other code, as a release would be."""
     project = folder / "newer"
-    left_out = (".*", "node_modules", "cdk.out", "__pycache__", "tests", "docs", "*.egg-info")
+    left_out = (".*", "node_modules", "cdk.out", "__pycache__", "tests", "docs")
     shutil.copytree(ROOT, project, ignore=shutil.ignore_patterns(*left_out), symlinks=True)
     for name in (".venv", ".cache"):
         (project / name).symlink_to((ROOT / name).resolve())

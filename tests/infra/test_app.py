@@ -11,8 +11,8 @@ import pytest
 from aws_cdk.assertions import Annotations, Match
 
 import app
-from infra import layer
-from infra.config import Config
+from keyhop_cdk import layer
+from keyhop_cdk.config import Config
 from tests.infra.conftest import CONTEXTS, FOREIGN_TABLE, deployed, stack_of
 from tests.infra.template import Deployed, table_arn
 
@@ -56,7 +56,7 @@ import runpy, sys
 sys.modules.update(dict.fromkeys(("boto3", "botocore", "rich", "click")))
 runpy.run_path("app.py", run_name="__main__")
 """
-"""Without what requirements-deploy.txt has not: infra imports pure modules of the library only."""
+"""Without what requirements-deploy.txt has not: the constructs import only pure modules."""
 
 
 def run_app(environment: dict[str, str], context: dict[str, Any]) -> subprocess.CompletedProcess:

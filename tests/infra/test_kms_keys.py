@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra import permissions
+from keyhop_cdk import permissions
 from tests.infra.template import (
     ACCOUNT,
     FUNCTIONS,

@@ -17,7 +17,7 @@ from testing.servers import ROOT
 LOWEST = ROOT / "requirements-lowest.txt"
 FILES = [
     *(path for path in ROOT.glob("requirements*.txt") if path != LOWEST),
-    ROOT / "lambdas" / "requirements.txt",
+    ROOT / "lambdas" / "handlers" / "requirements.txt",
 ]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RANGES = [
@@ -56,7 +56,7 @@ def test_what_is_tested_lies_within_the_ranges_of_the_package():
 
 def test_the_lowest_versions_that_are_tried_are_the_lower_ends_of_the_ranges():
     tried = pins([LOWEST])
-    for needed in (one for one in RANGES if one.name != "setuptools"):
+    for needed in (one for one in RANGES if one.name != "hatchling"):
         (lower,) = (one.version for one in needed.specifier if one.operator == ">=")
         (version,) = tried[needed.name]
         assert version in Requirement(f"x=={lower}").specifier, needed.name
@@ -64,4 +64,4 @@ def test_the_lowest_versions_that_are_tried_are_the_lower_ends_of_the_ranges():
 
 def test_the_layer_of_the_functions_has_nothing_of_the_screen():
     """Which the contract on click and rich in pyproject.toml allows."""
-    assert not {"click", "rich"} & set(pins([ROOT / "lambdas" / "requirements.txt"]))
+    assert not {"click", "rich"} & set(pins([ROOT / "lambdas" / "handlers" / "requirements.txt"]))

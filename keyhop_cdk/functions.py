@@ -1,9 +1,15 @@
 """The common parts of all functions: runtime, code, logs, tracing, role."""
 
+import atexit
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
+import keyhop
 from aws_cdk import Duration, IgnoreMode, RemovalPolicy, Size, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -14,14 +20,14 @@ from keyhop.dynamodb.units import VARIABLE
 from . import layer
 from .config import Config
 from .network import Network
-from .paths import LAMBDAS
+from .paths import IS_INSTALLED, LAMBDAS
 from .permissions import acknowledge, allow
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 NOT_SHIPPED = (
-    *("/requirements.txt", "/keyhop/cli/", "/keyhop/__main__.py"),
-    *("__pycache__/", "*.pyc", "*.egg-info/", ".*"),
+    *("/handlers/requirements.txt", "/keyhop/__main__.py", "/keyhop/cli/", "/keyhop/docs/"),
+    *("__pycache__/", "*.pyc", ".*"),
 )
 """The files of the asset root that no function needs."""
 
@@ -83,10 +89,10 @@ class Functions:
             code=_layer_code(scope),
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[*ARCHITECTURES.values()],
-            description="Third-party packages of the functions (lambdas/requirements.txt)",
+            description="Third-party packages of the functions (lambdas/handlers/requirements.txt)",
         )
         self._code = lambda_.Code.from_asset(
-            str(LAMBDAS), exclude=list(NOT_SHIPPED), ignore_mode=IgnoreMode.GIT
+            str(code_folder()), exclude=list(NOT_SHIPPED), ignore_mode=IgnoreMode.GIT
         )
         self._environment = {
             "POWERTOOLS_SERVICE_NAME": SERVICE,
@@ -200,11 +206,25 @@ def _role(
     return role
 
 
+@cache
+def code_folder() -> Path:
+    """Return the folder of the functions' code, which a wheel has in two packages."""
+    if not IS_INSTALLED:
+        return LAMBDAS
+    folder = Path(tempfile.mkdtemp(prefix="keyhop-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    shutil.copytree(LAMBDAS / "handlers", folder / "handlers")
+    shutil.copytree(Path(keyhop.__file__).parent, folder / "keyhop")
+    return folder
+
+
 def _layer_code(scope: Construct) -> lambda_.Code:
     # `cdk list` and `cdk destroy` need no assets: they get the list of packages in their place.
     if not Stack.of(scope).bundling_required:
         return lambda_.Code.from_asset(
-            str(LAMBDAS), exclude=["/*", "!/requirements.txt"], ignore_mode=IgnoreMode.GIT
+            str(layer.REQUIREMENTS.parent),
+            exclude=["/*", "!/requirements.txt"],
+            ignore_mode=IgnoreMode.GIT,
         )
     return lambda_.Code.from_asset(str(layer.built()), asset_hash=layer.fingerprint())
 

@@ -1,7 +1,7 @@
 """The CDK app's constructs, which share the library's pure modules.
 
-In an installed package this folder is `keyhop_cdk`. Its folder `data` then contains the code of the
-functions and the definitions, which are beside this folder in a checkout.
+In a wheel the folder `data` has the functions' handlers and the definitions, which are beside this
+folder in a checkout.
 """
 
 import sys

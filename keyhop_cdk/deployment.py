@@ -49,8 +49,8 @@ class KeyEnumeration(Construct):
         alarm_topic: The topic of the alarms; by default the construct creates one.
         results_bucket: The bucket of the runs; by default the construct creates one. Its folders
             runs and key-index must not contain anything else.
-        packages: A layer with the packages of lambdas/requirements.txt; by default pip makes one at
-            synth.
+        packages: A layer with the packages of lambdas/handlers/requirements.txt; by default pip
+            makes one at synth.
         network: A VPC for the functions (docs/how-to/constructs.md has the endpoints that they
             need).
         config: All settings at once, as in app.py.

@@ -1,7 +1,7 @@
 """The layer with the functions' third-party packages, built by pip, without docker.
 
-It is built once for each content of lambdas/requirements.txt, in .cache/layers/<hash> of the
-checkout, or in the user's home directory if the package is installed.
+It is built once for each content of lambdas/handlers/requirements.txt, in .cache/layers/<hash> of
+the checkout, or in the user's home directory if the package is installed.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .paths import IS_INSTALLED, LAMBDAS, ROOT
 
-REQUIREMENTS = LAMBDAS / "requirements.txt"
+REQUIREMENTS = LAMBDAS / "handlers" / "requirements.txt"
 CACHE = Path.home() / ".cache/keyhop/layers" if IS_INSTALLED else ROOT / ".cache/layers"
 PATIENCE_SECONDS = 300
 
