@@ -36,6 +36,18 @@ def test_a_limit_is_an_answer_and_is_kept(strict: Database, table_name: str, tmp
     assert strict.keys(table_name, "--max-read-units", "1").status == 4
 
 
+def test_a_few_keys_are_not_asked_about(
+    strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cents for a unit: all keys cost several dollars, and three keys a few cents."""
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 20000, "writes": 20000}')
+    strict.collections(table_name, SIZES, filling=800)
+    assert strict.keys(table_name).status == 2
+    listed = strict.keys(table_name, "--limit", "3")
+    assert (listed.status, len(listed.keys)) == (0, 3)
+    assert strict.keys(table_name, "--limit", "299").status == 2
+
+
 def test_a_small_table_is_not_asked_about(strict: Database, table_name: str) -> None:
     strict.collections(table_name, [2] * 40)
     assert strict.keys(table_name).status == 0

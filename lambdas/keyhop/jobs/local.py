@@ -44,6 +44,7 @@ class LocalJob:
     Attributes:
         place: The place of the run, for messages.
         expected: The approximate number of keys; None if it is unknown.
+        limit: The number of keys after which the reader stops; None if it wants all.
         approve: Is called with the job, and what it will read (see estimate.ahead), before the job
             writes anything, also when the run begins again. An exception that it raises ends it.
         start_process: Starts a process; None for a job that runs in this process only.
@@ -61,6 +62,7 @@ class LocalJob:
     place: str = "this process"
     usage: Usage = field(default_factory=Usage)
     expected: float | None = None
+    limit: int | None = None
     approve: Callable[["LocalJob", Ahead], None] = lambda *_: None
     start_process: StartProcess | None = None
     wanted_processes: int | None = None
@@ -143,7 +145,8 @@ class LocalJob:
             planned = self._planned
             planned.look(partial(self._in_processes, wishes))
             method = planned.plan.method
-            self.approve(self, partial(ahead, reader, method, wishes, planned.units, 1.0))
+            share = min(1.0, self.limit / planned.keys) if self.limit and planned.keys else 1.0
+            self.approve(self, partial(ahead, reader, method, wishes, planned.units, share))
             layout = planned.layout
             groups = 1 if self.task.visits else min(layout.processes, layout.segments)
             if groups > 1 and self.start_process and isinstance(self.journal.store, Memory):

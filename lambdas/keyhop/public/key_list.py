@@ -216,6 +216,7 @@ def list_keys(
         say or (lambda text: None),
         OwnStop(stop),
         cost_limit,
+        limit,
     )
     return Keys(listing, limit, typed)
 
@@ -428,6 +429,7 @@ class Listing:
         say: Callable[[str], None],
         stop: OwnStop,
         max_cost: float | None = None,
+        limit: int | None = None,
     ) -> None:
         self.stop = stop
         self._max_cost = max_cost
@@ -466,6 +468,7 @@ class Listing:
                     processes=processes,
                 )
             )
+            self.job.limit = limit
             self.job.prepare(opened.table, may_be_finished=resume and not self._share)
             if self.job.journal.is_finished():
                 manifest = self.job.journal.manifest() or {}
