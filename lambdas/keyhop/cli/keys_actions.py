@@ -107,7 +107,9 @@ class KeysCommand(Session):
                 processes=options.processes or (1 if options.limit else None),
                 format=options.format,
                 progress=job_progress.update,
-                approve=lambda ahead, maximum: self.ask_about_cost(keys.title, maximum, ahead),
+                approve=lambda predicted_units, maximum: self.ask_about_cost(
+                    keys.title, maximum, predicted_units
+                ),
                 say=lambda text: print(f"keyhop: {text}", file=sys.stderr),
             ) as keys:
                 return self._tell_it_is_finished(keys) if keys.was_finished else self._run(keys)

@@ -25,7 +25,7 @@ from keyhop.wording import aligned
 
 if TYPE_CHECKING:
     from keyhop.dynamodb.client import Connection
-    from keyhop.jobs.estimate import Ahead
+    from keyhop.jobs.estimate import PredictUnits
 
 Facts = Iterable[tuple[str, str]]
 """The names and values that are shown above the question."""
@@ -92,7 +92,9 @@ class Session:
         if not options.quiet or not is_text(options.format):
             put_out(options.format, report, text, rows)
 
-    def ask_about_cost(self, title: str, capped: float | None, ahead: "Ahead") -> None:
+    def ask_about_cost(
+        self, title: str, capped: float | None, predicted_units: "PredictUnits"
+    ) -> None:
         """Ask, if reading may cost more than ASK_ABOVE; --yes and --max-cost are answers.
 
         Args:
@@ -104,7 +106,7 @@ class Session:
         limit = prices.units_for(ASK_ABOVE)
         if answered or (capped is not None and capped <= limit):
             return
-        units = ahead(lambda units: units.high <= limit)
+        units = predicted_units(lambda units: units.high <= limit)
         if units.high <= limit:
             return
 
@@ -138,7 +140,7 @@ def confirm(act: str, facts: Callable[[], Facts], yes: bool, stop: Event) -> Non
         stop: Set by Ctrl-C.
 
     Raises:
-        CannotStart: Without a terminal, before anything is read, and for any answer but yes.
+        CannotStart: Without a terminal, and for any answer but yes.
         Stopped: Ctrl-C.
     """
     if yes:

@@ -69,8 +69,8 @@ class ShardsCommand(Session):
                 metadata=options.metadata,
                 progress=self._show,
                 approve=self._ask,
-                approve_reads=lambda ahead, maximum: self.ask_about_cost(
-                    self.table.name, maximum, ahead
+                approve_reads=lambda predicted_units, maximum: self.ask_about_cost(
+                    self.table.name, maximum, predicted_units
                 ),
                 say=status.say,
                 stop=stop.event,

@@ -26,7 +26,7 @@ from keyhop.errors import CannotStart
 from keyhop.jobs.formats import FIRST
 from keyhop.jobs.journal import Journal, RunPlan
 from keyhop.jobs.layout import Layout
-from keyhop.jobs.pages import ListedPages, Listing, Pages
+from keyhop.jobs.pages import ListedPages, ListInCells, Pages
 from keyhop.jobs.request import Request
 from keyhop.jobs.task import Ended, Summary, Task, TaskOptions, TaskPlan
 from keyhop.key_index.index import SentinelsOf
@@ -276,5 +276,5 @@ class EachTask(Task):
     def _list(self) -> str:
         return str(self._options["keys"])
 
-    def _listing(self) -> Listing:
-        return Listing.of(self._journal_of(self._list), self._list, FOLDED)
+    def _listing(self) -> ListInCells:
+        return ListInCells.of(self._journal_of(self._list), self._list, FOLDED)

@@ -1,8 +1,8 @@
 """Predictions of the cost of a run by a sample, and the report of dryRun.
 
 The first look of a run (lifecycle.py) predicts the cost of most tables. Only if that prediction, or
-the reported size, allows that the run costs more than its limit, `ahead` reads a separate sample,
-as an estimate does.
+the reported size, allows that the run costs more than its limit, `predicted_units` reads a separate
+sample, as an estimate does.
 """
 
 import math
@@ -53,7 +53,7 @@ SPREAD = 1.5
 Enough = Callable[[Interval], bool]
 """Returns whether an interval of read units proves that a run is within its limit."""
 
-Ahead = Callable[[Enough], Interval]
+PredictUnits = Callable[[Enough], Interval]
 """Returns the read units of a run, as exactly as its argument needs them."""
 
 
@@ -219,7 +219,7 @@ def _finite(number: float, digits: int) -> float | None:
     return round(number, digits) if digits else round(number)
 
 
-def ahead(
+def predicted_units(
     reader: PageReader,
     method: Method,
     wishes: Wishes,

@@ -32,7 +32,7 @@ from keyhop.errors import (
     RunFailed,
     StaleIndex,
 )
-from keyhop.jobs.estimate import ahead, estimate, of_the_rest
+from keyhop.jobs.estimate import estimate, of_the_rest, predicted_units
 from keyhop.jobs.fleet_rate import FleetRate, MapLevels
 from keyhop.jobs.journal import ANEW, STALE_INDEX, Commit, Journal, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import (
@@ -46,7 +46,7 @@ from keyhop.jobs.layout import (
     workers_at_once,
 )
 from keyhop.jobs.lifecycle import Planned, begun_task, conclude, resumed, sum_up
-from keyhop.jobs.price import FunctionSize, check_within, dollars_of_reading, price, run_cost
+from keyhop.jobs.price import FunctionSize, dollars_of_reading, price, refuse_above, run_cost
 from keyhop.jobs.request import Request, allowed, wishes_of_fleet
 from keyhop.jobs.runs import ExecutionContext, Runs
 from keyhop.jobs.task import Task, Tasks, note_examples
@@ -169,7 +169,9 @@ class Planner:
                 connection, source, Budget(step_request.max_read_rate), usage=self.usage
             )
             more = rest[1] * _dollars_of_rows(task, reader, plan.rows)
-            self._check_cost(step_request, reader, plan.method, plan.at_once, *rest, more=more)
+            self._refuse_if_too_expensive(
+                step_request, reader, plan.method, plan.at_once, *rest, more=more
+            )
         else:
             task = self._task(step_request, connection)
             planned = Planned.of(
@@ -289,7 +291,7 @@ class Planner:
             "threads": math.ceil(layout.threads * at_once / layout.processes),
         }
 
-    def _check_cost(
+    def _refuse_if_too_expensive(
         self,
         request: Request,
         reader: PageReader,
@@ -301,7 +303,8 @@ class Planner:
     ) -> None:
         """Raise TooExpensive if a run costs more than the limit, with `more` dollars besides.
 
-        A part of a larger job was checked with it. For `keys` and `share`, see estimate.ahead.
+        A part of a larger job was checked with it. For `keys` and `share`, see
+        estimate.predicted_units.
         """
         if request.is_part:
             return
@@ -322,8 +325,10 @@ class Planner:
         if dollars(maximum) <= limit:
             return
         wishes = _wishes(request, method, reader.source)
-        units = ahead(reader, method, wishes, keys, share, lambda u: dollars(u.high) <= limit)
-        check_within(dollars, units, limit, request.job_input, request.max_cost is not None)
+        units = predicted_units(
+            reader, method, wishes, keys, share, lambda u: dollars(u.high) <= limit
+        )
+        refuse_above(dollars, units, limit, request.job_input, request.max_cost is not None)
 
     def _begin(
         self, planned: Planned, name: str, follows: bool = False, before: Usage | None = None
@@ -343,7 +348,9 @@ class Planner:
             source, method = planned.plan.source, planned.plan.method
             groups, at_once = groups_of_layout(planned.layout, needs_memory(method, source.index))
             more = _dollars_of_rows(task, reader, planned.plan.rows or 0)
-            self._check_cost(request, reader, method, at_once, planned.units, more=more)
+            self._refuse_if_too_expensive(
+                request, reader, method, at_once, planned.units, more=more
+            )
             planning = reader.usage.copy()
             planning.add(before or Usage())
             try:
@@ -603,7 +610,8 @@ def finish_run(
     """Sum up a run, and return the next state; it is safe to call this again.
 
     The next state is a check, the end, another round, this function again, or another plan. That
-    plan is of the run that follows, or of the same run again if what it has read may be stale.
+    plan is of the run that follows, or of a new run instead of this one, if what this one has read
+    may be stale.
 
     Raises:
         BrokenPromise: The result is incomplete.

@@ -20,7 +20,7 @@ from keyhop.dynamodb.tables import Table, look_up
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import BudgetSpent, RunConflict, StaleIndex, Stopped, UnfinishedRun
-from keyhop.jobs.estimate import Ahead, ahead, of_the_rest
+from keyhop.jobs.estimate import PredictUnits, of_the_rest, predicted_units
 from keyhop.jobs.journal import Commit, Journal, Part, RunPlan, Totals, needs_memory
 from keyhop.jobs.layout import Wishes, learnt_for_each, most_processes, workers_at_once
 from keyhop.jobs.lifecycle import Planned, conclude, recover, resumed
@@ -45,8 +45,9 @@ class LocalJob:
         place: The place of the run, for messages.
         expected: The approximate number of keys; None if it is unknown.
         limit: The number of keys after which the reader stops; None if it wants all.
-        approve: Is called with the job, and what it will read (see estimate.ahead), before the job
-            writes anything, also when the run begins again. An exception that it raises ends it.
+        approve: Is called with the job, and what it will read (see estimate.predicted_units),
+            before the job writes anything, also when the run begins again. An exception that it
+            raises ends it.
         start_process: Starts a process; None for a job that runs in this process only.
         wanted_processes: The number of processes; None for as many as make the run faster.
         temporary: Returns a place for the files of a run that keeps none: several processes
@@ -63,7 +64,7 @@ class LocalJob:
     usage: Usage = field(default_factory=Usage)
     expected: float | None = None
     limit: int | None = None
-    approve: Callable[["LocalJob", Ahead], None] = lambda *_: None
+    approve: Callable[["LocalJob", PredictUnits], None] = lambda *_: None
     start_process: StartProcess | None = None
     wanted_processes: int | None = None
     temporary: Callable[[], Journal] = lambda: Journal(Memory())
@@ -146,7 +147,9 @@ class LocalJob:
             planned.look(partial(self._in_processes, wishes))
             method = planned.plan.method
             share = min(1.0, self.limit / planned.keys) if self.limit and planned.keys else 1.0
-            self.approve(self, partial(ahead, reader, method, wishes, planned.units, share))
+            self.approve(
+                self, partial(predicted_units, reader, method, wishes, planned.units, share)
+            )
             layout = planned.layout
             groups = 1 if self.task.visits else min(layout.processes, layout.segments)
             if groups > 1 and self.start_process and isinstance(self.journal.store, Memory):
@@ -162,7 +165,7 @@ class LocalJob:
             self.expected = self.expected or planned.keys
         else:
             rest = of_the_rest(self._begun, recover(self.journal, self._begun))
-            self.approve(self, partial(ahead, reader, self._begun.method, wishes, *rest))
+            self.approve(self, partial(predicted_units, reader, self._begun.method, wishes, *rest))
             self.plan = self._begun
         if self.start_process is not None and self.plan.groups > 1:
             at_once = min(self.wanted_processes or cores(), self.plan.groups)

@@ -207,7 +207,7 @@ class PartPages:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListInCells:
     """The result of a finished run, divided into cells.
 
     Attributes:
@@ -224,7 +224,7 @@ class Listing:
     rows_per_piece: int
 
     @classmethod
-    def of(cls, journal: Journal, name: str, folder: str = "") -> "Listing":
+    def of(cls, journal: Journal, name: str, folder: str = "") -> "ListInCells":
         """Return the list of a run; raise CannotStart if the run is not finished.
 
         `folder` is the folder of the parts, if they belong to a run within this one.
@@ -279,7 +279,7 @@ class ListedPages:
         wanted: Decides which rows to act on.
     """
 
-    listing: Listing
+    listing: ListInCells
     at_once: int
     work: Callable[[int, int, Sequence[Key], Event], tuple[Sequence[Key], Mapping[str, int]]]
     usage: Usage

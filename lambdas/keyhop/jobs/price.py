@@ -180,7 +180,7 @@ def dollars_of_reading(
     return prices.dollars(units) + worker.dollars(seconds)
 
 
-def check_cost(
+def cost_of_check(
     worker: FunctionSize,
     read_units: float,
     seconds: float,
@@ -203,7 +203,7 @@ def with_check(
     return {**summary, "verify": dict(verdict), "cost": cost}
 
 
-def check_within(
+def refuse_above(
     dollars: Callable[[float], float],
     units: Interval,
     limit: float,

@@ -17,7 +17,7 @@ from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart, IndexBusy
 from keyhop.jobs.journal import Journal, usage_of
-from keyhop.jobs.price import check_within
+from keyhop.jobs.price import refuse_above
 from keyhop.jobs.task import noted_examples
 from keyhop.key_index.index import (
     check_all_are_free,
@@ -470,7 +470,7 @@ def check_cost(
     high = expected["dollars_high"]
     dollars = Interval(expected["dollars"], 0.0, math.inf if high is None else high)
     input_limit = order.max_cost
-    check_within(
+    refuse_above(
         lambda some: some,
         dollars,
         limit if input_limit is None else input_limit,

@@ -13,8 +13,8 @@ expire.
 
 Because of the lease, builds, verifications and removals exclude each other. The holder is an
 execution, which is alive while Step Functions says so, or a command, which writes the entry every
-few seconds (`Heartbeat`). A command is dead when it has stopped doing so, by the clock of the store
-alone.
+few seconds (`Heartbeat`). A command is dead when it has stopped doing so, by the clock of the
+store, or at once if its process on this machine has ended.
 
 Requests of a dead holder may still arrive: its walkers are functions that continue for a while, and
 its process may have been suspended. So a walker writes only within `FENCE_SECONDS / 4` after it has

@@ -29,7 +29,7 @@ from keyhop.errors import KeysMissing, SegmentsTooLarge, Stopped
 from keyhop.jobs.journal import Journal, Record, RunPlan
 from keyhop.jobs.lifecycle import begun_task
 from keyhop.jobs.pages import Pages, TablePages
-from keyhop.jobs.price import FunctionSize, check_cost, with_check
+from keyhop.jobs.price import FunctionSize, cost_of_check, with_check
 from keyhop.jobs.rows import Rows
 from keyhop.jobs.task import Tasks
 from keyhop.jobs.worker import begun_within, patience_within, work_within, working_seconds
@@ -180,7 +180,7 @@ def verify_run(
                 f"The check read for {counted(took, 'second')} and came to the end of no segment."
             )
         return {**state, "next": "verify"}, verdict
-    cost = check_cost(worker, check.read_units, check.seconds, check.invocations, plan.prices)
+    cost = cost_of_check(worker, check.read_units, check.seconds, check.invocations, plan.prices)
     result = with_check(state["result"], check.summary(), cost)
     manifest = journal.manifest()
     if manifest is not None:

@@ -28,7 +28,7 @@ from keyhop.jobs.request import A_METHOD
 from keyhop.jobs.task import Task
 from keyhop.keys.request import keys_request
 from keyhop.keys.task import choose_method
-from keyhop.public.key_list import Listing
+from keyhop.public.key_list import KeyListing
 from keyhop.public.runs import OwnStop, Progress, check_estimate, opened_job, progress_of
 from keyhop.public.tables import OpenTable, index_record, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
@@ -400,7 +400,7 @@ class _Run:
             format="jsonl",
             first=sorted(self._effect.first),
         )
-        listing = Listing(
+        listing = KeyListing(
             OpenTable(self._connection, self._table),
             request,
             self._record,

@@ -508,7 +508,7 @@ class _Action:
         if last := index._registry.entry().verification:
             self._expected = last["collections"]
         if order.max_cost is not None and not self._resume:
-            self._check_cost()
+            self._refuse_if_too_expensive()
         if order.action != "verify" or order.repair:
             index._approve(order.action, self._estimate)
         with Heartbeat(index._registry, self._name, self._lease_is_lost):
@@ -539,7 +539,7 @@ class _Action:
             "1.5 RRU a key."
         )
 
-    def _check_cost(self) -> None:
+    def _refuse_if_too_expensive(self) -> None:
         """Raise BudgetSpent if the action costs more than its maximum for sure."""
         if (estimate := self._estimate()) is not None:
             check_estimate(estimate.to_json()["dollars_low"], self._order.max_cost)

@@ -18,7 +18,7 @@ from keyhop.checks import Must, check_arguments, number, one_of, shown, whole
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.values import Key, TypedValue, to_json
 from keyhop.errors import BudgetSpent, CannotStart, StaleIndex, Stopped
-from keyhop.jobs.estimate import Ahead, Estimate, by_index, estimate
+from keyhop.jobs.estimate import Estimate, PredictUnits, by_index, estimate
 from keyhop.jobs.formats import Encoder, Format
 from keyhop.jobs.journal import Commit, Journal, usage_json
 from keyhop.jobs.layout import DEFAULT_UNITS, Wishes
@@ -95,7 +95,7 @@ def list_keys(
     format: OutputFormat | None = None,
     verify: float | None = None,
     progress: Callable[[Progress], None] | None = None,
-    approve: Callable[[Ahead, float | None], None] | None = None,
+    approve: Callable[[PredictUnits, float | None], None] | None = None,
     say: Callable[[str], None] | None = None,
     stop: Event | None = None,
 ) -> "Keys":
@@ -196,14 +196,14 @@ def list_keys(
         else:
             request = replace(request, max_read_units=maximum)
 
-    def approve_reads(ahead: Ahead, maximum: float | None) -> None:
+    def approve_reads(predicted_units: PredictUnits, maximum: float | None) -> None:
         if max_cost is not None:
-            low = ahead(lambda units: True).low
+            low = predicted_units(lambda units: True).low
             check_estimate(opened.connection.prices.dollars(low), max_cost)
         if approve is not None:
-            approve(ahead, maximum)
+            approve(predicted_units, maximum)
 
-    listing = Listing(
+    listing = KeyListing(
         opened,
         request,
         index_record(opened.connection, stack),
@@ -258,7 +258,7 @@ class Keys(Iterator[Any]):
     closed at the end of the block.
     """
 
-    def __init__(self, listing: "Listing", limit: int | None, typed: bool) -> None:
+    def __init__(self, listing: "KeyListing", limit: int | None, typed: bool) -> None:
         self._listing = listing
         self._limit = limit
         self._typed = typed
@@ -377,7 +377,7 @@ class Keys(Iterator[Any]):
             self._thread.join(LAST_SECONDS)
 
 
-def _abandon(listing: "Listing", process: int, feed: "Feed | None" = None) -> None:
+def _abandon(listing: "KeyListing", process: int, feed: "Feed | None" = None) -> None:
     """Stop the threads of a list, if this is the process that has them."""
     if process != os.getpid():
         return
@@ -403,7 +403,7 @@ def _python_value(value: TypedValue) -> str | Decimal | bytes:
     return content if type_ == "S" else bytes(content)
 
 
-class Listing:
+class KeyListing:
     """A list of keys in this process: opened, run once, and reported.
 
     Attributes:
@@ -425,7 +425,7 @@ class Listing:
         processes: int | None,
         patience: float,
         progress: Callable[[Progress], None],
-        approve: Callable[[Ahead, float | None], None] | None,
+        approve: Callable[[PredictUnits, float | None], None] | None,
         say: Callable[[str], None],
         stop: OwnStop,
         max_cost: float | None = None,
@@ -475,7 +475,7 @@ class Listing:
                 self.stored = {name: manifest[name] for name in manifest if name not in OF_MANIFEST}
                 self.is_finished = True
             elif approve is not None:
-                self.job.approve = lambda job, ahead: approve(ahead, job.request.max_read_units)
+                self.job.approve = lambda job, units: approve(units, job.request.max_read_units)
             self.cleaning = cleaning.pop_all()
 
     @property

@@ -388,7 +388,7 @@ class Rekey:
         path = _directory(deployment, functions, output, resume)
         stop = OwnStop(self._stop, self._connection.prices, max_cost)
         if not resume:
-            self._check_cost(max_cost, deployment, estimate)
+            self._refuse_if_too_expensive(max_cost, deployment, estimate)
             self._approve("start", estimate)
         followers = None
         if deployment is not None:
@@ -461,7 +461,7 @@ class Rekey:
             return estimate()
         stop = OwnStop(self._stop, self._connection.prices, max_cost)
         if not resume:
-            self._check_cost(max_cost, deployment, estimate)
+            self._refuse_if_too_expensive(max_cost, deployment, estimate)
             self._approve("verify", estimate)
         if deployment is not None:
             return self._start_run("verify", deployment, "RekeyVerify", values, resume and output)
@@ -773,7 +773,7 @@ class Rekey:
             _report=report,
         )
 
-    def _check_cost(
+    def _refuse_if_too_expensive(
         self,
         max_cost: float | None,
         deployment: "_Deployment | None",

@@ -16,7 +16,7 @@ from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import BLOCK_BYTES
 from keyhop.dynamodb.values import TypedValue
 from keyhop.errors import BrokenPromise, CannotStart, GaveUp, Stopped, TableNotFound
-from keyhop.jobs.estimate import Ahead
+from keyhop.jobs.estimate import PredictUnits
 from keyhop.jobs.local import LocalJob
 from keyhop.keys.request import keys_request
 from keyhop.public.deployment import SHARD_METADATA, explaining, find_outputs
@@ -145,7 +145,7 @@ class Shards:
         patience: float = DEFAULT_PATIENCE_SECONDS,
         progress: Callable[[Progress], None] | None = None,
         approve: Approve | None = None,
-        approve_reads: Callable[[Ahead, float | None], None] | None = None,
+        approve_reads: Callable[[PredictUnits, float | None], None] | None = None,
         say: Callable[[str], None] | None = None,
         stop: Event | None = None,
     ) -> None:
@@ -387,11 +387,13 @@ class Shards:
             patience=self._patience,
         ) as job:
 
-            def approve(job: LocalJob, ahead: Ahead) -> None:
+            def approve(job: LocalJob, predicted_units: PredictUnits) -> None:
                 if max_cost is not None:
-                    check_estimate(prices.dollars(ahead(lambda units: True).low), max_cost)
+                    check_estimate(
+                        prices.dollars(predicted_units(lambda units: True).low), max_cost
+                    )
                 if self._approve_reads is not None:
-                    self._approve_reads(ahead, job.request.max_read_units)
+                    self._approve_reads(predicted_units, job.request.max_read_units)
 
             job.approve = approve
             job.prepare(self._described)

@@ -94,7 +94,9 @@ def _hot(facts: Facts, target: str) -> Finding:
     signals: list[Evidence] = []
     elsewhere: Finding | None = None
     constant = [
-        finding.target for finding in constant_index_key(facts) if finding.status == "found"
+        finding.target
+        for finding in _findings(constant_index_key, facts)
+        if finding.status == "found"
     ]
     kinds = ("read",) if target in constant else BOTH  # A9 has said why its writes are throttled
     reads = False
