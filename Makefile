@@ -136,7 +136,7 @@ lowest: dist .cache/lowest/.ready
 
 # make template BUCKET=... REGION=... prints the commands and the link with these names.
 template: .venv/.ready
-	@$(BIN)/python -m keyhop_cdk.template $(or $(BUCKET),BUCKET) $(or $(REGION),REGION)
+	@$(BIN)/python -m infra.template $(or $(BUCKET),BUCKET) $(or $(REGION),REGION)
 
 bench: setup .venv/.bench-ready
 	$(BIN)/python -m bench.run

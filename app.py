@@ -5,16 +5,16 @@ import sys
 
 from aws_cdk import App
 
-from keyhop_cdk import ConfigError, LayerError, limits
-from keyhop_cdk.config import Config, settings_of
-from keyhop_cdk.machines import REGION
-from keyhop_cdk.stack import KeyhopStack
+from infra import ConfigError, LayerError, limits
+from infra.config import Config, settings_of
+from infra.machines import REGION
+from infra.stack import KeyhopStack
 
 
 def main() -> int:
     """Synthesize; what the user can mend is one sentence and exit code 1."""
     # Not by itself at exit: after an error there is nothing to synthesize.
-    # Traces would only tell where in keyhop_cdk/ something was made, for each of its resources.
+    # Traces would only tell where in infra/ something was made, for each of its resources.
     app = App(auto_synth=False, stack_traces=False)
     try:
         config = Config.from_context(settings_of(app.node.get_all_context()))

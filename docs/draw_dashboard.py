@@ -20,10 +20,10 @@ from typing import Any
 from aws_cdk import App, assertions
 
 from docs.dashboard_data import Metrics, Series
-from keyhop_cdk.config import Config
-from keyhop_cdk.functions import SERVICE
-from keyhop_cdk.monitoring import ANY_TABLE
-from keyhop_cdk.stack import KeyhopStack
+from infra.config import Config
+from infra.functions import SERVICE
+from infra.monitoring import ANY_TABLE
+from infra.stack import KeyhopStack
 from local.cloud import Cloud, exit_with, laptop_cloud
 from local.laptop import load_flights
 from testing.dark import for_dark_pages

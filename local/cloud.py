@@ -217,7 +217,7 @@ class Cloud:
             "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
             "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
             "CDK_DISABLE_CLI_TELEMETRY": "true",
-            # Five seconds for warnings about the template: a test of keyhop_cdk/ has them.
+            # Five seconds for warnings about the template: a test of infra/ has them.
             "CDK_VALIDATION": "false",
         }
         command = [str(CDK), *arguments, "--no-notices"]

@@ -26,7 +26,7 @@ from keyhop.key_index.trust import Evidence, why_not
 from keyhop.streams.dead_letters import DeadLetters
 from keyhop.streams.event_source import BatchResult, Follower
 
-from keyhop_cdk.followers import FAILURE_DAYS
+from infra.followers import FAILURE_DAYS
 from testing.life_cycle_fakes import (
     Calls,
     Client,

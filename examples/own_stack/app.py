@@ -9,7 +9,6 @@ from aws_cdk import App, Stack, Tags
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sns as sns
 from constructs import Construct
-
 from keyhop_cdk import KeyEnumeration, KeyIndex, keyhop_table
 
 

@@ -167,7 +167,7 @@ class PlanSettings(WorkerSettings):
         reserved: The number of workers that the deployment has reserved, if any.
         max_cost: The limit in dollars of a run whose input has none.
         each: What may be done for each key, by table.
-        sharded: The sharding of each sharded table (keyhop_cdk/config.Sharding.for_functions).
+        sharded: The sharding of each sharded table (infra/config.Sharding.for_functions).
     """
 
     max_cost: MaxCost

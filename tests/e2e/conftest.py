@@ -20,7 +20,7 @@ import pytest
 from keyhop.public.deployment import Run
 from keyhop.rekey.pair import SIDE_SUFFIX
 
-from keyhop_cdk.functions import SERVICE
+from infra.functions import SERVICE
 from local.cloud import Cloud, laptop_cloud
 from testing.databases import Database
 from testing.executions import Executions

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from keyhop_cdk import template
+from infra import template
 from local.cloud import Cloud, laptop_cloud
 from testing.executions import Executions
 from testing.package import installed_in, wheel_in

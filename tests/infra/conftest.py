@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aws_cdk import App, assertions
 
-from keyhop_cdk.config import Config
-from keyhop_cdk.stack import KeyhopStack
+from infra.config import Config
+from infra.stack import KeyhopStack
 from tests.infra.apps import app
 from tests.infra.template import Deployed
 

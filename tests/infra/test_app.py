@@ -11,8 +11,8 @@ import pytest
 from aws_cdk.assertions import Annotations, Match
 
 import app
-from keyhop_cdk import layer
-from keyhop_cdk.config import Config
+from infra import layer
+from infra.config import Config
 from tests.infra.conftest import CONTEXTS, FOREIGN_TABLE, deployed, stack_of
 from tests.infra.template import Deployed, table_arn
 

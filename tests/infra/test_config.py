@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from aws_cdk import aws_logs as logs
 
-from keyhop_cdk.config import Config, ConfigError, Table
-from keyhop_cdk.config_values import LOG_RETENTION_DAYS
+from infra.config import Config, ConfigError, Table
+from infra.config_values import LOG_RETENTION_DAYS
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 

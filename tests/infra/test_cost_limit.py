@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from handlers.settings import ManageSettings, PlanSettings
 
-from keyhop_cdk.config import Config, ConfigError
+from infra.config import Config, ConfigError
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import FUNCTIONS
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keyhop_cdk.machines import definition
+from infra.machines import definition
 from tests.infra.asl import end_of
 from tests.infra.test_failures import EXCEPTION, SENTENCE
 

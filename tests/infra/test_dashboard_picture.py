@@ -7,7 +7,7 @@ import pytest
 
 from docs.dashboard_data import Metrics
 from docs.draw_dashboard import LINES
-from keyhop_cdk.monitoring import ANY_TABLE
+from infra.monitoring import ANY_TABLE
 from testing.flights import BY_AIRCRAFT as TABLE
 from tests.infra.template import Deployed
 

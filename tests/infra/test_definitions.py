@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from keyhop.key_index import life_cycle
 
-from keyhop_cdk import key_index, report, sharding
-from keyhop_cdk.functions import LAMBDAS, SERVICE
-from keyhop_cdk.key_index import MACHINES
-from keyhop_cdk.machines import (
+from infra import key_index, report, sharding
+from infra.functions import LAMBDAS, SERVICE
+from infra.key_index import MACHINES
+from infra.machines import (
     CRASHED,
     DEFINITIONS,
     JOB,
@@ -78,7 +78,7 @@ def test_every_policy_of_retries_is_used_and_every_one_that_is_named_exists():
     texts = [path.read_text() for path in DEFINITIONS.glob("*.asl.json")]
     named = [name for text in texts for name in re.findall(r'"Retry": "\$\{(\w+)\}"', text)]
     assert set(named) == set(POLICIES)
-    assert not any('"Retry": [' in text for text in texts), "lists are in keyhop_cdk/machines.py"
+    assert not any('"Retry": [' in text for text in texts), "lists are in infra/machines.py"
 
 
 @pytest.mark.parametrize("machine", FILE_OF)

@@ -10,7 +10,7 @@ from keyhop.each.allowed import Allowed, check_allowed, queue_arn
 from keyhop.each.request import EachInput
 from keyhop.errors import CannotStart
 
-from keyhop_cdk.config import Config, ConfigError
+from infra.config import Config, ConfigError
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import ACCOUNT, REGION, Deployed, function_arn, table_arn
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from keyhop.errors import CannotStart
 
-from keyhop_cdk.machines import definition
+from infra.machines import definition
 from tests.infra.asl import End, end_of
 from tests.infra.template import states_in
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from keyhop_cdk import layer
-from keyhop_cdk.functions import LAMBDAS
+from infra import layer
+from infra.functions import LAMBDAS
 from testing.marks import prove
 from tests.infra.conftest import FOREIGN_TABLE, LAPTOP, deployed, stack_of
 from tests.infra.template import (

@@ -8,8 +8,8 @@ import pytest
 from aws_cdk.assertions import Annotations, Match
 from handlers.keep_index import PLACE_SECONDS
 
-from keyhop_cdk.functions import LAMBDAS
-from keyhop_cdk.key_index import KEEPER_SECONDS, SETTLE_SECONDS
+from infra.functions import LAMBDAS
+from infra.key_index import KEEPER_SECONDS, SETTLE_SECONDS
 from tests.infra.conftest import CONTEXTS, FAR_TABLE, KEPT_CONTEXT, deployed, stack_of
 from tests.infra.template import (
     KEY_INDEX_FUNCTIONS,

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from keyhop_cdk.functions import SERVICE
+from infra.functions import SERVICE
 from tests.infra.template import (
     BUCKET,
     KEY_INDEX_FUNCTIONS,
@@ -106,7 +106,7 @@ def test_the_dashboard_shows_what_keepers_do(dashboard: str, metric: str):
     ],
 )
 def test_the_metrics_are_the_ones_that_the_functions_write(metric: str, handler: str):
-    from keyhop_cdk.functions import LAMBDAS
+    from infra.functions import LAMBDAS
 
     assert f"{metric}=" in (LAMBDAS / "handlers" / f"{handler}.py").read_text()
 

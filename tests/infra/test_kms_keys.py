@@ -2,7 +2,7 @@
 
 import pytest
 
-from keyhop_cdk import permissions
+from infra import permissions
 from tests.infra.template import (
     ACCOUNT,
     FUNCTIONS,

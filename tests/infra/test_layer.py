@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from keyhop_cdk import layer
+from infra import layer
 
 OF_THE_COMMAND = {"keyhop/rekey/plan/reading.py"}
 """Beside cli/ and public/: modules whose clients no function makes (who reads a stream)."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from keyhop_cdk import limits
-from keyhop_cdk.config import Config, ConfigError
+from infra import limits
+from infra.config import Config, ConfigError
 from tests.infra.conftest import CONTEXTS, MANY, deployed, stack_of
 from tests.infra.template import KEY_INDEX_FUNCTIONS, Deployed, table_arn
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from keyhop_cdk.functions import LAMBDAS, SERVICE
-from keyhop_cdk.monitoring import ANY_TABLE
+from infra.functions import LAMBDAS, SERVICE
+from infra.monitoring import ANY_TABLE
 from tests.infra.template import ACCOUNT, BUCKET, FUNCTIONS, REGION, Deployed, states_arn
 
 

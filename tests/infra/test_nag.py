@@ -8,9 +8,9 @@ from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks, NagPack, ServerlessChecks
 from constructs import IConstruct
 
-from keyhop_cdk import permissions
-from keyhop_cdk.config import Config
-from keyhop_cdk.stack import KeyhopStack
+from infra import permissions
+from infra.config import Config
+from infra.stack import KeyhopStack
 from testing.marks import prove
 from tests.infra import apps
 from tests.infra.conftest import CONTEXTS

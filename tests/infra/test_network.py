@@ -8,7 +8,7 @@ import pytest
 from aws_cdk import Environment, Stack, assertions
 from aws_cdk import aws_ec2 as ec2
 
-from keyhop_cdk import (
+from infra import (
     PRIVATE_DNS,
     ConfigError,
     ForEachKey,
@@ -19,8 +19,8 @@ from keyhop_cdk import (
     Rekey,
     ShardedTables,
 )
-from keyhop_cdk.config import Config
-from keyhop_cdk.network import ENDPOINTS, STREAMS, STREAMS_VARIABLE
+from infra.config import Config
+from infra.network import ENDPOINTS, STREAMS, STREAMS_VARIABLE
 from testing.iam.simulator import NotAsked
 from tests.infra.apps import app
 from tests.infra.conftest import deployed, stack_of

@@ -13,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 
-from keyhop_cdk import (
+from infra import (
     ConfigError,
     KeyEnumeration,
     KeyIndex,

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from keyhop_cdk import LAMBDAS
-from keyhop_cdk.permissions import ALL_RUNS, KEY_INDEXES, REPORTS
+from infra import LAMBDAS
+from infra.permissions import ALL_RUNS, KEY_INDEXES, REPORTS
 from tests.infra.conftest import FOREIGN_TABLE
 from tests.infra.template import (
     ACCOUNT,

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from keyhop_cdk import limits
-from keyhop_cdk.config import Config, ConfigError
+from infra import limits
+from infra.config import Config, ConfigError
 from tests.infra import template as resolved
 from tests.infra.template import Deployed
 

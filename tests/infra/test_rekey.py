@@ -19,8 +19,8 @@ from keyhop.rekey.pair import Allowed, Pair, allowed_pair, code_digest, pair_of_
 from keyhop.rekey.request import VerifyInput
 from keyhop.rekey.side.layout import LONGEST_BATCH_SECONDS
 
-from keyhop_cdk import limits
-from keyhop_cdk.config import Config, ConfigError
+from infra import limits
+from infra.config import Config, ConfigError
 from tests.infra.conftest import CONTEXTS, deployed, stack_of
 from tests.infra.template import QUEUE_ARN, QUEUE_URL, REGION, Deployed, function_arn, table_arn
 
@@ -42,7 +42,7 @@ def template() -> Deployed:
 @pytest.fixture
 def transform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A file beside keyhop.json."""
-    monkeypatch.setattr("keyhop_cdk.config.ROOT", tmp_path)
+    monkeypatch.setattr("infra.config.ROOT", tmp_path)
     file = tmp_path / "by_tenant.py"
     file.write_text(CODE)
     return file

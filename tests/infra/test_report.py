@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from keyhop.report.sources import control_plane, insights, metrics, stream
 
-from keyhop_cdk.config import Config, ConfigError, Reports
-from keyhop_cdk.functions import SERVICE
-from keyhop_cdk.monitoring import ANY_TABLE
+from infra.config import Config, ConfigError, Reports
+from infra.functions import SERVICE
+from infra.monitoring import ANY_TABLE
 from tests.infra.conftest import FAR_TABLE, deployed, stack_of
 from tests.infra.template import (
     ACCOUNT,

@@ -3,7 +3,7 @@ from fnmatch import fnmatchcase
 import pytest
 from keyhop.jobs.fleet import LINKS
 
-from keyhop_cdk.config import Config, ConfigError
+from infra.config import Config, ConfigError
 from tests.infra.conftest import CONTEXTS, deployed, stack_of
 from tests.infra.template import BUCKET, BUCKET_ARN, Deployed
 

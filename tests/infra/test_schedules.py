@@ -4,7 +4,7 @@ import pytest
 from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_events as events
 
-from keyhop_cdk.machines import REGION, warn_of_many_rules
+from infra.machines import REGION, warn_of_many_rules
 
 
 def warnings(region: str | None, *counts: int, credentials: str = "") -> list[str]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from keyhop_cdk.config import EXAMPLE, FILE, Config, ConfigError, settings_of
-from keyhop_cdk.paths import ROOT
+from infra.config import EXAMPLE, FILE, Config, ConfigError, settings_of
+from infra.paths import ROOT
 
 
 def write(folder: Path, name: str = FILE, **settings: object) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyhop_cdk.sharding import CALL_SECONDS
+from infra.sharding import CALL_SECONDS
 from tests.infra.conftest import CONTEXTS, deployed, stack_of
 from tests.infra.template import SHARDING_FUNCTIONS, Deployed, function_arn, states_arn
 

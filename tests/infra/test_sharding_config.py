@@ -10,7 +10,7 @@ from keyhop.sharding.key.placement import Placement
 from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import ATTRIBUTES, Shards, to_item
 
-from keyhop_cdk.config import Config, ConfigError, Sharding
+from infra.config import Config, ConfigError, Sharding
 
 ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Audit"
 DEFAULTS = Sharding(

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from keyhop_cdk.functions import LAMBDAS, SERVICE
+from infra.functions import LAMBDAS, SERVICE
 from tests.infra.template import SHARDING_FUNCTIONS, Deployed
 
 METRICS = (

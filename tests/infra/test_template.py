@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from keyhop.checks import names_of
 
-from keyhop_cdk import template
-from keyhop_cdk.config import Config, Table
-from keyhop_cdk.paths import ROOT
+from infra import template
+from infra.config import Config, Table
+from infra.paths import ROOT
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import Deployed
 

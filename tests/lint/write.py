@@ -11,7 +11,7 @@ from typing import Any
 
 from aws_cdk import assertions
 
-from keyhop_cdk.template import NAME, TEMPLATES, TemplateStack, add_options
+from infra.template import NAME, TEMPLATES, TemplateStack, add_options
 from tests.golden.capture.contexts import CONTEXTS
 from tests.infra.apps import app
 from tests.infra.conftest import deployed, stack_of

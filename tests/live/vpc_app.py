@@ -8,8 +8,8 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 
-from keyhop_cdk.deployment import KeyEnumeration
-from keyhop_cdk.network import ENDPOINTS, Network
+from infra.deployment import KeyEnumeration
+from infra.network import ENDPOINTS, Network
 
 GATEWAYS = ("dynamodb", "s3")
 """The services with gateway endpoints, which are free."""

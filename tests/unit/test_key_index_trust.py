@@ -38,7 +38,7 @@ from keyhop.storage.store import Memory, Store
 from keyhop.streams.event_source import Follower
 from moto import mock_aws
 
-from keyhop_cdk.followers import FAILURE_DAYS
+from infra.followers import FAILURE_DAYS
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STREAM = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders/stream/2026-11-01"

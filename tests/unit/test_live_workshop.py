@@ -12,7 +12,7 @@ from aws_cdk import App
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from keyhop_cdk.network import ENDPOINTS
+from infra.network import ENDPOINTS
 from tests.live.catalogue import CHECKS, Check
 from tests.live.cost import WORKER, expected
 from tests.live.deployed import Deployed, deploy_command

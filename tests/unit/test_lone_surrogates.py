@@ -16,8 +16,8 @@ from keyhop.report.request import ReportInput
 from keyhop.report.sources.code import read_directory
 from keyhop.report.sources.requests import read_requests
 
-from keyhop_cdk.config import settings_of
-from keyhop_cdk.config_values import ConfigError
+from infra.config import settings_of
+from infra.config_values import ConfigError
 from testing.databases import keyhop
 
 HALF = "\udcff"

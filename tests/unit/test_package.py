@@ -16,7 +16,7 @@ from testing.smoke import smoke
 CONTENTS = (
     ("keyhop", "lambdas/keyhop", "*"),
     ("keyhop/docs", "docs", "*.md"),
-    ("keyhop_cdk", "keyhop_cdk", "*"),
+    ("keyhop_cdk", "infra", "*"),
     ("keyhop_cdk/data/lambdas/handlers", "lambdas/handlers", "*"),
     ("keyhop_cdk/data/statemachines", "statemachines", "*"),
 )

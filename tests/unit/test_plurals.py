@@ -60,7 +60,7 @@ def told(path: Path) -> Iterator[tuple[str, str]]:
                 yield expression, found[1]
 
 
-@pytest.mark.parametrize("folder", ["lambdas", "keyhop_cdk"])
+@pytest.mark.parametrize("folder", ["lambdas", "infra"])
 def test_whole_numbers_before_plurals_are_counted(folder: str) -> None:
     """Else it is only a matter of time until one of them is one."""
     found = {

@@ -9,4 +9,4 @@ FILES = HERE / "files"
 ROOT = HERE.parents[1]
 CONTEXTS: dict[str, Any] = json.loads((HERE / "contexts.json").read_text())
 COMMANDS: dict[str, Any] = json.loads((HERE / "commands.json").read_text())
-SOURCES = ("lambdas", "keyhop_cdk", "local")
+SOURCES = ("lambdas", "infra", "local")

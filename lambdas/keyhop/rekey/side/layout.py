@@ -71,9 +71,8 @@ marker) alone. It is neither copied nor compared, and is deleted when it was see
 """
 
 LONGEST_BATCH_SECONDS = 360.0
-"""Replicate lives for 300 s at most (keyhop_cdk/rekey.py), and clocks differ. An older record
-belongs to a batch that was killed, or to one that has ended: its request had no answer, and came
-late.
+"""Replicate lives for 300 s at most (infra/rekey.py), and clocks differ. An older record belongs to
+a batch that was killed, or to one that has ended: its request had no answer, and came late.
 """
 
 

@@ -1,7 +1,7 @@
 """The CDK app's constructs, which share the library's pure modules.
 
-In a wheel the folder `data` has the functions' handlers and the definitions, which are beside this
-folder in a checkout.
+In a wheel this folder is the package `keyhop_cdk`, and its folder `data` has the functions'
+handlers and the definitions, which are beside this folder in a checkout.
 """
 
 import sys
