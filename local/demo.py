@@ -162,13 +162,13 @@ def _say_what_to_choose(deployed: Way, hopped: Way, *other_ways: Way) -> None:
         f"\nAll ways were run just now; prices {ON_DEMAND}.\n"
         f"A deployed run pays for Lambda, Step Functions and S3 too: {dollars(deployed.services)} "
         f"here, more than the scan saves.\n"
-        f"At {TIMES:,} times the routes ({run_cost.keys:,} keys, {TIMES * ITEMS:,} items), "
-        f"everything included, as a plan reckons it:\n"
+        f"With {TIMES:,} times the routes ({run_cost.keys:,} keys, {TIMES * ITEMS:,} items), the "
+        f"estimated total would be:\n"
         f"  by a deployment {dollars(run_cost.total)}    a full scan by one {dollars(scan.total)}\n"
         f"\n"
-        f"Which to choose: keyhop if a key's items are more than 4 KB; if less, a full scan costs "
-        f"the same.\n"
-        f"keyhop keys for once, with --remote for large tables, a key index for again and again."
+        f"Which way to choose: if the items of a key are less than 4 KB together, a full scan\n"
+        f"costs the same as Keyhop. Otherwise use keyhop keys for one list (with --remote for a\n"
+        f"large table), and a key index for repeated lists."
     )
 
 

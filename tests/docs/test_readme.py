@@ -52,8 +52,8 @@ def test_its_status_counts_the_claims() -> None:
     for text in (
         f"Of {kinds.total()} statements",
         f"{kinds['documentation']} are from AWS's documentation",
-        f"{kinds['oracle']} are shown by programs other than ours",
-        f"{kinds['assumption']} are assumed",
+        f"{kinds['oracle']} are confirmed by other programs",
+        f"{kinds['assumption']} are assumptions",
         f"and {kinds['live']} wait",
     ):
         assert text in told
