@@ -119,7 +119,7 @@ def test_a_wrong_clock_neither_holds_growth_up_nor_hastens_it(
     """The metadata was changed by a machine whose clock is so many seconds ahead of this one's."""
     policy = Policy(threshold=5, cooldown=30)
     known = Shards(2, int(NOW) + ahead, ((int(NOW) + ahead, 2),), 2, 2)
-    assert decide(policy, known, hot(policy, 5), known_for, known_for, asked=True)[0] is action
+    assert decide(policy, known, hot(policy, 5), known_for, known_for, informed=True)[0] is action
 
 
 @given(st.integers(1, 60), st.floats(1, 1000), st.integers(1, 100))
@@ -251,8 +251,8 @@ def test_a_process_asks_the_others_before_it_has_seen_enough_itself() -> None:
 def test_the_end_of_a_growth_does_not_begin_the_cooldown_again() -> None:
     known = Shards.registered(NOW - 100, 2.0, None, 2)
     recent = hot(Policy(), 5)
-    assert decide(Policy(), known, recent, 2, 4, at=2.0, asked=True)[0] is Action.WAIT
-    assert decide(Policy(), known, recent, 2, 5, at=2.0, asked=True)[0] is Action.GROW
+    assert decide(Policy(), known, recent, 2, 4, at=2.0, informed=True)[0] is Action.WAIT
+    assert decide(Policy(), known, recent, 2, 5, at=2.0, informed=True)[0] is Action.GROW
 
 
 def test_who_cannot_tell_how_much_is_wanted_asks_the_others_first() -> None:
@@ -274,7 +274,7 @@ def test_throttling_that_does_not_last_adds_nothing() -> None:
         spike.note(n / 1000, throttled=True, first=True)
         lasting.note(n / 100, throttled=True, first=True)
     assert decide(policy, known, spike, 100, 100, at=0.3)[0] is Action.WAIT
-    assert decide(policy, known, lasting, 100, 100, at=3.0, asked=True)[0] is Action.GROW
+    assert decide(policy, known, lasting, 100, 100, at=3.0, informed=True)[0] is Action.GROW
 
 
 def test_a_few_throttles_of_many_writes_add_nothing() -> None:
@@ -288,7 +288,7 @@ def test_a_few_throttles_of_many_writes_add_nothing() -> None:
 
 def test_a_new_key_may_grow_before_anybody_has_watched_it() -> None:
     known = Shards.registered(NOW, 5.0, None)
-    assert decide(Policy(), known, hot(Policy(), 20), 0.0, 0.0, asked=True)[0] is Action.GROW
+    assert decide(Policy(), known, hot(Policy(), 20), 0.0, 0.0, informed=True)[0] is Action.GROW
     other = Shards.registered(NOW, 5.0, None, 2)
     assert decide(Policy(), other, hot(Policy(), 20), 0.0, 0.0)[0] is Action.WAIT
 

@@ -33,7 +33,7 @@ class LostKey:
     Attributes:
         key: A str or bytes.
         shards: The last shard with items.
-        seen: How many of the shards after the first have items.
+        found_shards: How many of the shards after the first have items.
         known: The shards that the metadata has; 0 if there is none.
         has_gaps: Whether one of the shards before the last is empty, as of an ordinary key whose
             name ends in a number.
@@ -43,7 +43,7 @@ class LostKey:
 
     key: Any = field(repr=False)
     shards: int
-    seen: int
+    found_shards: int
     known: int
     has_gaps: bool = False
     recovered: bool = False
@@ -67,11 +67,11 @@ class LostKey:
 class LostKeys:
     """Collects all physical keys of a table, each once, and stores the lost ones on disk."""
 
-    def __init__(self, schema: Schema, known: KnownShards) -> None:
-        """Initialize; `known` must be read before the physical keys, or new keys count as lost."""
+    def __init__(self, schema: Schema, known_shards: KnownShards) -> None:
+        """Initialize; read `known_shards` before the physical keys, or new keys count as lost."""
         self._partition = schema.partition.name
         self._names = schema.names
-        self._known = known
+        self._known = known_shards
         self._lock = Lock()
         self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None)
         self._db.execute("PRAGMA journal_mode = OFF")
@@ -113,7 +113,8 @@ def _content(key: TypedValue) -> bytes:
 
 def has_gaps(table: ShardedTable, lost: LostKey) -> bool:
     """Return whether a shard before the last is empty; this reads the first shard."""
-    return lost.seen < lost.shards - 1 or not table.metadata.holds(typed(lost.key), range(1, 2))
+    holds = table.metadata.holds
+    return lost.found_shards < lost.shards - 1 or not holds(typed(lost.key), range(1, 2))
 
 
 def look_at_all_shards(table: ShardedTable, key: str | bytes) -> LostKey | None:

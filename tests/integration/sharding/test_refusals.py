@@ -102,7 +102,7 @@ def test_metadata_of_another_table_is_refused(dynamodb: Database, table_name: st
 
 def test_metadata_that_is_missing_or_is_another_table_is_told(place: Place) -> None:
     place.metadata = "nowhere"
-    with pytest.raises(CannotStart, match=r"no shard-metadata table 'nowhere'.* path \(S\)"):
+    with pytest.raises(CannotStart, match=r"table 'nowhere' does not exist.* path \(S\)"):
         place.table().put_item(Item={"path": "/f", "at": "a"})
     place.metadata = place.name
     with pytest.raises(CannotStart, match="is not a shard-metadata table"):

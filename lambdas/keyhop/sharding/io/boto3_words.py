@@ -221,7 +221,7 @@ def write_item(writer: Writer, key: ItemKey, act: Act, words: Conditional) -> di
     except Overtaken as overtaken:
         raise GaveUp(
             str(overtaken)
-            or "The item was changed by others, or its shards were, whenever it was to be written, "
+            or "Other clients changed the item or its shards during each attempt to write it, "
             f"for {writer.requests.patience:g} seconds."
         ) from None
     except ClientError as error:

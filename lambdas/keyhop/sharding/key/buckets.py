@@ -194,8 +194,8 @@ def hint(
     if busiest is not None and busiest > PARTITION_WRITE_UNITS and busiest / shards > 500:
         return (
             f"{busiest:.0f} write units a second are more than {shards} shards should take. Finer "
-            "buckets do not help, as all that is written now goes to one of them: shards do, and "
-            "come by themselves; start_shards gives them to a bucket that is new."
+            "buckets do not help, because all current writes go to one of them. More shards help, "
+            "and are added automatically; start_shards gives them to a new bucket from the start."
         )
     if size is not None and size > LARGE_BYTES and bucket in _FINER:
         finer, count = _FINER[bucket]

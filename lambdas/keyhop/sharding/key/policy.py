@@ -359,14 +359,14 @@ def decide(
     known_for: float,
     counted_for: float,
     at: float = 0.0,
-    asked: bool = False,
+    informed: bool = False,
 ) -> tuple[Action, int]:
     """Return a writer's action for a hot key, and the new shard count.
 
     The writer has seen the present metadata for `known_for` seconds, and its shard count for
-    `counted_for` seconds. `at` is now, by the clock of `recent`, and `asked` says that it has just
-    read the observations of the other processes. It asks for them before it has seen enough itself,
-    so that they are there when one of the processes has.
+    `counted_for` seconds. `at` is now, by the clock of `recent`, and `informed` says that it has
+    just read the observations of the other processes. It asks for them before it has seen enough
+    itself, so that they are there when one of the processes has.
     """
     wait = 0.0 if shards.is_new else shards.settle - known_for
     if recent.lasting < policy.lasting or wait > TELL_SECONDS:
@@ -386,7 +386,7 @@ def decide(
     if shards.number >= policy.most:
         return Action.AT_MAXIMUM if is_enough else Action.WAIT, shards.number
     is_measured = recent.is_measured(at)
-    if not is_measured and not asked:
+    if not is_measured and not informed:
         return Action.ASK, shards.number
     is_sure = is_measured or recent.lasting >= min(SURE_SECONDS, policy.window / 2)
     if not is_enough or wait > 0 or cooling > 0 or not is_sure:

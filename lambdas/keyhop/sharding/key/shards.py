@@ -184,7 +184,7 @@ class Shards:
         if self.phase is Phase.REOPENING:
             return self.grown(self.readable, now)
         if self.phase not in _FOLLOWING:
-            raise ValueError(f"nothing follows {self.phase} by itself")
+            raise ValueError(f"no phase follows {self.phase} automatically")
         more: dict[str, Any] = {}
         if self.phase in (Phase.ANNOUNCED, Phase.CLOSING):
             more = {"writable": self.number}

@@ -70,8 +70,8 @@ def phase_text(shards: Shards) -> str:
         Phase.STEADY: f"nothing is being changed: new items go to {new}",
         Phase.ANNOUNCED: f"readers read {read} already; writers will use {more} when all know",
         Phase.OPENED: f"writers use {new} from now on; the growth ends with the next write",
-        Phase.CLOSING: f"a drain to {shards_text(shards.number)} was begun: all writers are told; "
-        "nothing is moved yet",
+        Phase.CLOSING: f"a drain to {shards_text(shards.number)} has started: it waits until all "
+        "writers know; nothing has been moved yet",
         Phase.FENCED: f"new items go to {new} only; when all writers know, those in {last} are "
         "moved",
         Phase.MOVING: f"items are being moved from {last} to {new}",

@@ -405,8 +405,8 @@ class Metadata:
         key = f"{self.schema.partition.name} ({self.schema.partition.type})"
         if error_code(error) == "ResourceNotFoundException":
             raise CannotStart(
-                f"There is no shard-metadata table {self.table!r}: make it, with the partition key "
-                f"{key} and no sort key."
+                f"The shard-metadata table {self.table!r} does not exist: create it with the "
+                f"partition key {key} and without a sort key."
             ) from error
         if error_code(error) == "ValidationException":
             raise CannotStart(

@@ -158,9 +158,9 @@ class ThrottleTracker:
 
     def note_request(self, logical: TypedValue) -> None:
         """Record the start of a write."""
-        name, now, own = canonical(logical), self.requests.clock.monotonic(), self._here
-        own.cycle = None if own.began is None or own.name != name else now - own.began
-        own.name, own.began = name, None
+        name, now, thread = canonical(logical), self.requests.clock.monotonic(), self._here
+        thread.cycle = None if thread.began is None or thread.name != name else now - thread.began
+        thread.name, thread.began = name, None
         state = self._keys.get(name) if self._keys else None
         if state is not None:
             with self._lock:
