@@ -1,4 +1,4 @@
-"""CPU of the client for one Scan request: boto3's as it comes, Keyhop's, and its whole walk."""
+"""CPU time of a Scan request in boto3's client, Keyhop's client, and Keyhop's walk."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from bench.stub import TABLE, stub
 from testing.servers import LOCAL_CREDENTIALS, ROOT
 
 PAGES = (1, 10, 100)
-"""Items of a page."""
+"""The numbers of items in a page."""
 REQUESTS = 1_000
 ROUNDS = 3
 WALKED_KEYS, ITEMS_OF_A_KEY, BLOCK_BYTES = 2_000, 1_000, 4_000
@@ -27,12 +27,12 @@ START = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S")).hop_from(
 
 
 def client_cpu() -> dict[str, dict[str, float]]:
-    """By items of a page, of each way the microseconds of CPU for a request."""
+    """Return the microseconds of CPU for a request, by the items in a page and by method."""
     return {str(items): {**_requests(items), "walk": _walk(items)} for items in PAGES}
 
 
 def _requests(items: int) -> dict[str, float]:
-    """By turns, the least of a few rounds."""
+    """Return each client's minimum over a few rounds, in which the clients take turns."""
     with stub(halves()[1], items=1, bytes=32) as table:
         parameters = {
             "TableName": TABLE,
@@ -45,16 +45,16 @@ def _requests(items: int) -> dict[str, float]:
             "ReturnConsumedCapacity": "TOTAL",
         }
         plain = boto3.client("dynamodb", endpoint_url=table.url, **LOCAL_CREDENTIALS)
-        own = connect(Endpoint(url=table.url)).client
+        client = connect(Endpoint(url=table.url)).client
         ways: dict[str, Callable[[], Any]] = {
             "boto3 client.scan": lambda: plain.scan(**parameters),
-            "keyhop": lambda: own.call("scan", **parameters),
+            "keyhop": lambda: client.call("scan", **parameters),
         }
-        least = dict.fromkeys(ways, float("inf"))
+        fastest = dict.fromkeys(ways, float("inf"))
         for _ in range(ROUNDS):
             for name, request in ways.items():
-                least[name] = min(least[name], _microseconds(request))
-    return least
+                fastest[name] = min(fastest[name], _microseconds(request))
+    return fastest
 
 
 def _microseconds(request: Callable[[], Any]) -> float:
@@ -65,7 +65,7 @@ def _microseconds(request: Callable[[], Any]) -> float:
 
 
 def _walk(items: int) -> float:
-    """A run in a process of its own, on a table of which a page of so many items is best."""
+    """Measure a run in another process, on a table that is best read by so many items."""
     settings = {"items": ITEMS_OF_A_KEY, "bytes": BLOCK_BYTES // items}
     with stub(halves()[1], keys=WALKED_KEYS, **settings) as table:
         command = [sys.executable, "-m", "bench.measure", "keyhop", table.url, TABLE]

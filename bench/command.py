@@ -1,8 +1,7 @@
-"""The command against the stub, for some seconds: requests, and the CPU and memory they took.
+"""Run the command against the stub, and measure its requests, CPU time and memory.
 
-`python -m bench.command --seconds 20 --latency 50000 --cores 0 -- --threads 64` prints it as JSON:
-of the stub's settings and the command's flags, any. With PYTHONPATH at the library of another
-commit, that one's.
+`python -m bench.command --seconds 20 --latency 50000 -- --threads 64` prints the figures as JSON.
+It takes the settings of the stub, and after -- any flags of the command.
 """
 
 import argparse
@@ -31,11 +30,11 @@ LATER_SECONDS = 10.0
 
 @contextmanager
 def library_of(commit: str) -> Iterator[Path]:
-    """Yield the folder of the library as of a commit; raise SystemExit if there is no history."""
+    """Yield the folder of the library as of a commit; raise SystemExit without a history."""
     archive = ["git", "archive", "--format=tar", commit, "lambdas"]
     ended = subprocess.run(archive, cwd=ROOT, stdout=subprocess.PIPE)
     if ended.returncode:
-        raise SystemExit(f"Commit {commit} is compared with: this needs a clone with its history.")
+        raise SystemExit(f"The comparison with commit {commit} needs a clone with its history.")
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=BytesIO(ended.stdout)) as tar:
             tar.extractall(folder, filter="data")
@@ -43,13 +42,13 @@ def library_of(commit: str) -> Iterator[Path]:
 
 
 def environment(library: Path = LIBRARY) -> dict[str, str]:
-    """What a local command needs: the library, and credentials that mean nothing.
+    """Return the environment of a local command: the library, and credentials without meaning.
 
-    Modules are compiled once, as an installation does it: also where the environment forbids it.
+    Modules are compiled once, as in an installation, even if this environment forbids it.
     """
-    own = ("AWS_", "KEYHOP_", "PYTHONDONTWRITEBYTECODE")
+    replaced = ("AWS_", "KEYHOP_", "PYTHONDONTWRITEBYTECODE")
     return {
-        **{name: text for name, text in os.environ.items() if not name.startswith(own)},
+        **{name: text for name, text in os.environ.items() if not name.startswith(replaced)},
         "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "bench" / "pycache"),
         "PYTHONPATH": f"{ROOT}{os.pathsep}{library}",
         "AWS_ACCESS_KEY_ID": "local",
@@ -62,18 +61,18 @@ def environment(library: Path = LIBRARY) -> dict[str, str]:
 
 
 def keyhop(url: str, *flags: str) -> list[str]:
-    """`keyhop keys` on the stub's table, as a command."""
+    """Return the command line of `keyhop keys` on the stub's table."""
     place = ("--endpoint-url", url, "--yes", "--quiet")
     return [sys.executable, "-m", "keyhop", "keys", TABLE, *place, *flags]
 
 
 def every() -> list[int]:
-    """The cores that there are."""
+    """Return the available cores."""
     return sorted(os.sched_getaffinity(0))
 
 
 def halves() -> tuple[Sequence[int], Sequence[int]]:
-    """A core for the client, and the others for the stub; where there is only one, it is shared."""
+    """Return a core for the client, and the others for the stub; they share a single core."""
     return every()[:1], every()[1:] or every()
 
 
@@ -84,13 +83,21 @@ def measure(
     cores: tuple[Sequence[int], Sequence[int]] | None = None,
     **settings: int,
 ) -> dict[str, Any]:
-    """Run the command until it ends, or is interrupted as by Ctrl-C after so many seconds.
+    """Run the command until it ends, or interrupt it as by Ctrl-C after so many seconds.
 
-    cores: of the client and of the stub. What is told:
-    requests_per_second: from the first Scan to the last. steady: in the second half of that.
-    cpu_us: of all the command's processes, for a request of that half. cpu_share: of one core.
-    stub_share: the same of the stub, over all of it. megabytes: the peak of the largest process.
-    in_flight: the most at once. later: what was served after LATER_SECONDS, if it took so long.
+    Args:
+        seconds: after how many seconds to interrupt the command
+        flags: flags of the command
+        library: the folder of the library
+        cores: the cores of the client, and those of the stub
+        settings: the settings of the stub
+
+    Returns:
+        The figures: `requests_per_second` from the first Scan to the last; `steady`, the same in
+        the second half of that time; `cpu_us`, the CPU of all processes of the command for a
+        request of that half; `cpu_share`, the share of one core; `stub_share`, the same for the
+        stub over the whole time; `megabytes`, the peak of the largest process; `in_flight`, the
+        maximum of concurrent requests; and `later`, the figures after LATER_SECONDS.
     """
     client_cores, stub_cores = halves() if cores is None else cores
     with stub(stub_cores, **settings) as table, tempfile.TemporaryDirectory() as folder:
@@ -109,12 +116,13 @@ def measure(
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        found = json.loads(report.read_text()) if report.exists() else {}
-    return {**_told(table, looks), "megabytes": max(peaks.values()), "keys": found.get("keys")}
+        summary = json.loads(report.read_text()) if report.exists() else {}
+    figures = _figures(table, looks)
+    return {**figures, "megabytes": max(peaks.values()), "keys": summary.get("keys")}
 
 
 Look = tuple[float, float]
-"""When, by time.monotonic(), and the CPU seconds of all processes until then."""
+"""A time (time.monotonic()), and the CPU seconds of all processes until then."""
 
 
 def _watch(
@@ -135,14 +143,14 @@ def _watch(
         time.sleep(LOOK_SECONDS)
     status = process.wait(timeout=30)
     if status not in (0, 130):
-        raise SystemExit(f"the command ended with {status}")
+        raise SystemExit(f"The command ended with exit status {status}.")
     return looks, peaks
 
 
 def family(process: int) -> Iterator[tuple[int, float, float]]:
-    """A process and those below it: of each its id, CPU seconds so far, and peak memory in MB."""
+    """Yield a process and its descendants: id, CPU seconds so far, and peak memory in MB."""
     place = Path("/proc", str(process))
-    with suppress(OSError, IndexError):  # gone meanwhile
+    with suppress(OSError, IndexError):  # the process has ended
         fields = (place / "stat").read_text().rpartition(")")[2].split()
         peak = int((place / "status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
         yield process, (int(fields[11]) + int(fields[12])) * TICK, peak
@@ -151,19 +159,19 @@ def family(process: int) -> Iterator[tuple[int, float, float]]:
                 yield from family(int(child))
 
 
-def _told(table: Stub, looks: list[Look]) -> dict[str, Any]:
+def _figures(table: Stub, looks: list[Look]) -> dict[str, Any]:
     last = looks[-1][0] - table.began
-    whole = table.served(0.0, last)
+    total = table.served(0.0, last)
     inside = [look for look in looks if look[0] - table.began >= last / 2]
     (begin, cpu_before), (end, cpu_after) = inside[0], looks[-1]
     half = table.served(begin - table.began, end - table.began)
     lasted = max(end - begin, LOOK_SECONDS)
     later = table.served(LATER_SECONDS, last)
     return {
-        "requests": whole.requests,
-        "units": whole.units,
+        "requests": total.requests,
+        "units": total.units,
         "seconds": last,
-        "requests_per_second": whole.requests / last,
+        "requests_per_second": total.requests / last,
         "steady": half.requests / lasted,
         "cpu_us": 1e6 * (cpu_after - cpu_before) / max(1, half.requests),
         "cpu_share": (cpu_after - cpu_before) / lasted,
@@ -178,15 +186,15 @@ def _told(table: Stub, looks: list[Look]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure once, as the arguments say."""
+    """Measure once with the given arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
     for name in ("keys", "items", "bytes", "latency", "rate", "burst"):
         parser.add_argument(f"--{name}", type=int)
-    parser.add_argument("flags", nargs="*", help="of the command, after --")
-    given = vars(parser.parse_args())
-    seconds, flags = given.pop("seconds"), given.pop("flags")
-    settings = {name: value for name, value in given.items() if value is not None}
+    parser.add_argument("flags", nargs="*", help="flags of the command, after --")
+    arguments = vars(parser.parse_args())
+    seconds, flags = arguments.pop("seconds"), arguments.pop("flags")
+    settings = {name: value for name, value in arguments.items() if value is not None}
     print(json.dumps(measure(seconds, flags, **settings), indent=1))
 
 

@@ -1,8 +1,9 @@
-"""Ways to have many requests in flight in one process: what one costs, and how many there are.
+"""Measure several ways to have many requests in flight in one process.
 
-`python -m bench.concurrency` prints it. Each way is no more than that: signed by Keyhop's signer,
-sent, read, its JSON parsed, and the next one made; there is no walk, no ledger and no gate. `python
--m bench.concurrency WAY URL IN_FLIGHT SECONDS` is one measurement, in a process of its own.
+`python -m bench.concurrency` prints the cost of a request, and the requests a second. Each way only
+signs a request with Keyhop's signer, sends it, reads the response, parses its JSON, and makes the
+next request, without a walk, a ledger or a gate. `python -m bench.concurrency WAY URL IN_FLIGHT
+SECONDS` makes one measurement in a separate process.
 """
 
 import asyncio
@@ -33,23 +34,23 @@ SETTINGS = {"keys": 100_000_000, "items": 100, "bytes": 400, "latency": LATENCY}
 
 
 def designs() -> list[dict[str, Any]]:
-    """A row for each way."""
+    """Return a row for each way."""
     rows = []
-    client, other = halves()
+    client_cores, stub_cores = halves()
     for name in WAYS:
-        with stub(other, **SETTINGS) as table:
+        with stub(stub_cores, **SETTINGS) as table:
             place = (table.url, str(IN_FLIGHT), str(SECONDS))
             command = [sys.executable, "-m", "bench.concurrency", name, *place]
             process = subprocess.Popen(
                 command, env=environment(), stdout=subprocess.PIPE, text=True
             )
-            os.sched_setaffinity(process.pid, client)
+            os.sched_setaffinity(process.pid, client_cores)
             rows.append({"way": name, **json.loads(process.communicate()[0])})
     return rows
 
 
 class Asker:
-    """Makes requests and reads answers, for all ways; sends nothing."""
+    """Makes requests and reads responses for all ways; it sends nothing."""
 
     def __init__(self, url: str, in_flight: int, seconds: float) -> None:
         host, _, port = url.removeprefix("http://").rpartition(":")
@@ -60,7 +61,7 @@ class Asker:
         self._credentials = Credentials("local", "local")
 
     def request(self, segment: int, after: str | None) -> tuple[bytes, bytes]:
-        """Head and body."""
+        """Return the head and the body of a request."""
         parameters: dict[str, Any] = {
             "TableName": TABLE,
             "Segment": segment,
@@ -77,13 +78,12 @@ class Asker:
         return self._signer.head(self._credentials, target, body, time.time()), body
 
     def hop(self, content: bytes) -> str:
-        """The key that the next request begins after."""
-        found: str = json.loads(content)["LastEvaluatedKey"]["pk"]["S"]
-        return found
+        """Return the key after which the next request begins."""
+        return str(json.loads(content)["LastEvaluatedKey"]["pk"]["S"])
 
 
 def content_of(received: bytes) -> bytes | None:
-    """An answer's content; None while there is more to come."""
+    """Return the content of a response, or None if it is not complete."""
     head, blank, content = received.partition(b"\r\n\r\n")
     if not blank:
         return None
@@ -92,22 +92,22 @@ def content_of(received: bytes) -> bytes | None:
 
 
 def in_threads(asker: Asker, walk: Callable[[int], int]) -> int:
-    """Requests of so many threads."""
-    done = [0] * asker.in_flight
+    """Run so many threads, and return the number of their requests."""
+    counts = [0] * asker.in_flight
 
     def run(segment: int) -> None:
-        done[segment] = walk(segment)
+        counts[segment] = walk(segment)
 
     threads = [Thread(target=run, args=(segment,)) for segment in range(asker.in_flight)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return sum(done)
+    return sum(counts)
 
 
 def threads(asker: Asker) -> int:
-    """A thread and a blocking socket for each."""
+    """Use a thread and a blocking socket for each segment."""
 
     def walk(segment: int) -> int:
         number, after = 0, None
@@ -126,7 +126,7 @@ def threads(asker: Asker) -> int:
 
 
 def urllib3(asker: Asker) -> int:
-    """Threads, with the connections that botocore uses."""
+    """Use threads with the connections that botocore uses."""
     from urllib3 import HTTPConnectionPool
 
     pool = HTTPConnectionPool(*asker.place, maxsize=asker.in_flight)
@@ -145,12 +145,12 @@ def urllib3(asker: Asker) -> int:
 
 
 def loop(asker: Asker) -> int:
-    """One thread over epoll, a generator for each."""
+    """Use one thread with epoll, and a generator for each segment."""
     waiting = select.epoll()
-    done = 0
+    count = 0
 
     def walk(segment: int, connection: socket.socket) -> Iterator[None]:
-        nonlocal done
+        nonlocal count
         after = None
         while time.monotonic() < asker.end:
             connection.send(b"".join(asker.request(segment, after)))
@@ -159,7 +159,7 @@ def loop(asker: Asker) -> int:
                 yield
                 received += connection.recv(CHUNK)
             after = asker.hop(content)
-            done += 1
+            count += 1
         waiting.unregister(connection)
         connection.close()
 
@@ -174,7 +174,7 @@ def loop(asker: Asker) -> int:
         for number, _ in waiting.poll():
             if next(walks[number], "over") == "over":
                 del walks[number]
-    return done
+    return count
 
 
 class _Answers(asyncio.Protocol):
@@ -183,7 +183,7 @@ class _Answers(asyncio.Protocol):
         self.answer: asyncio.Future[bytes] | None = None
 
     def data_received(self, data: bytes) -> None:
-        """Hand an answer over once it is whole."""
+        """Pass a response on when it is complete."""
         self.received += data
         if self.answer is not None and (content := content_of(self.received)) is not None:
             self.received = b""
@@ -191,7 +191,7 @@ class _Answers(asyncio.Protocol):
 
 
 def asyncio_(asker: Asker) -> int:
-    """A task and a protocol of asyncio for each."""
+    """Use a task and a protocol of asyncio for each segment."""
 
     async def walk(segment: int) -> int:
         running, number, after = asyncio.get_running_loop(), 0, None
@@ -219,12 +219,12 @@ WAYS: dict[str, Callable[[Asker], int]] = {
 
 
 def measure(way: str, url: str, in_flight: int, seconds: float) -> dict[str, float]:
-    """Requests a second, and microseconds of this process's CPU for one."""
+    """Return the requests a second, and the microseconds of CPU for a request."""
     asker = Asker(url, in_flight, seconds)
     began, cpu = time.monotonic(), time.process_time()
-    done = WAYS[way](asker)
+    count = WAYS[way](asker)
     lasted, cpu = time.monotonic() - began, time.process_time() - cpu
-    return {"requests_per_second": done / lasted, "cpu_us": 1e6 * cpu / done}
+    return {"requests_per_second": count / lasted, "cpu_us": 1e6 * cpu / count}
 
 
 if __name__ == "__main__":

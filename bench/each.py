@@ -1,8 +1,8 @@
-"""What a put into each collection costs, beside a loop over boto3's Table: `python -m bench.each`.
+"""The cost of a put into each collection, compared with a loop over boto3's Table.
 
-Both list the keys and put one item for each, with the same guard, on DynamoDB Local; the CPU is
-that of the client's process. The loop is what people write: `Table.scan(Limit=1)` from key to key,
-and a conditional `Table.put_item`.
+`python -m bench.each` lists keys and puts an item for each in both ways, with the same guard, on
+DynamoDB Local. The CPU time is that of the client's process. The loop is the usual one:
+`Table.scan(Limit=1)` from key to key, and a conditional `Table.put_item`.
 """
 
 import argparse
@@ -36,12 +36,17 @@ KEYS = 3_000
 ITEMS = 3
 GUARDS = ("none", "look", "transaction")
 THEORY = {"none": (1.0, 0.0), "look": (1.0, 1.0), "transaction": (4.0, 1.0)}
-"""WRU and RRU of a small item for each key, beside the enumeration's."""
+"""The expected WRU and RRU for each key with a small item, without the list of keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one way. cpu, seconds: of the whole. listing: read units of the list alone."""
+    """The cost of one way to put the items.
+
+    Attributes:
+        cpu, seconds: of the whole run
+        listing: the read units of the list alone
+    """
 
     keys: int
     cpu: float
@@ -51,8 +56,8 @@ class Cost:
     listing: float
 
 
-def measured(way: Callable[[], tuple[int, float, float, float]]) -> Cost:
-    """What one way has cost."""
+def measure(way: Callable[[], tuple[int, float, float, float]]) -> Cost:
+    """Execute one way, and return its cost."""
     began, cpu = time.monotonic(), time.process_time()
     keys, write_units, read_units, listing = way()
     used, took = time.process_time() - cpu, time.monotonic() - began
@@ -60,19 +65,19 @@ def measured(way: Callable[[], tuple[int, float, float, float]]) -> Cost:
 
 
 def keyhop(url: str, table: str, guard: str, number: int) -> tuple[int, float, float, float]:
-    """`keyhop each --put`, without the command: its list, and then its puts."""
+    """List the keys and put the items as `keyhop each --put` does, without the command."""
     connection = connect(Endpoint(url=url), 32)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
 
         def job(name: str, request: Request) -> tuple[Any, dict[str, Any]]:
             tasks = tasks_of(journal_of=lambda run: Journal(Directory(path / run)))
-            made = LocalJob(request, tasks, connection, opened(path / name, False))
-            made.prepare(look_up(connection, table))
-            made.begin()
-            if not made.work():
-                raise SystemExit("the run did not come to its end")
-            return made.finish()
+            local_job = LocalJob(request, tasks, connection, opened(path / name, False))
+            local_job.prepare(look_up(connection, table))
+            local_job.begin()
+            if not local_job.work():
+                raise SystemExit("The run did not finish.")
+            return local_job.finish()
 
         _, listed = job("list", Request(table, "keys", format="jsonl"))
         effect = {
@@ -81,99 +86,106 @@ def keyhop(url: str, table: str, guard: str, number: int) -> tuple[int, float, f
             "guard": guard,
             "overwrite": False,
         }
-        own = {"effect": effect, "keys": "list", "max_write_rate": None, "max_write_units": None}
-        _, done = job("run", Request(table, "each", own, format="jsonl"))
-    if done["counts"] != {"put": listed["keys"]}:
-        raise SystemExit(f"not all were put: {done['counts']}")
+        parameters = {
+            "effect": effect,
+            "keys": "list",
+            "max_write_rate": None,
+            "max_write_units": None,
+        }
+        _, result = job("run", Request(table, "each", parameters, format="jsonl"))
+    if result["counts"] != {"put": listed["keys"]}:
+        raise SystemExit(f"Some items were not put: {result['counts']}")
     listing = listed["read_units"]
-    return listed["keys"], done["write_units"], listing + done["read_units"], listing
+    return listed["keys"], result["write_units"], listing + result["read_units"], listing
 
 
 def loop(url: str, table: str, guard: str, number: int) -> tuple[int, float, float, float]:
-    """One key after the other."""
+    """List the keys and put the items one after the other, with boto3's Table."""
     resource = boto3.resource("dynamodb", endpoint_url=url, **LOCAL_CREDENTIALS)
-    of = resource.Table(table)
+    items = resource.Table(table)
     units = {"write": 0.0, "read": 0.0, "listing": 0.0}
     keys, more, place = 0, {}, f"#{guard}{number}"
     while True:
-        page = of.scan(Limit=1, ReturnConsumedCapacity="TOTAL", **more)
+        page = items.scan(Limit=1, ReturnConsumedCapacity="TOTAL", **more)
         units["listing"] += page["ConsumedCapacity"]["CapacityUnits"]
         if not page["Items"]:
             break
         key = page["Items"][0]["pk"]
         keys += 1
         more = {"ExclusiveStartKey": {"pk": key, "sk": GREATEST_SORT_KEY["S"]["S"]}}
-        _put(resource, of, guard, {"pk": key, "sk": place, "run": "x" * 32}, units)
+        _put(resource, items, guard, {"pk": key, "sk": place, "run": "x" * 32}, units)
     return keys, units["write"], units["listing"] + units["read"], units["listing"]
 
 
-def _put(resource: Any, of: Any, guard: str, item: dict[str, Any], units: dict[str, float]) -> None:
-    told = {"ReturnConsumedCapacity": "TOTAL"}
+def _put(
+    resource: Any, table: Any, guard: str, item: dict[str, Any], units: dict[str, float]
+) -> None:
+    with_capacity = {"ReturnConsumedCapacity": "TOTAL"}
     absent = Attr("pk").not_exists()
-    others = {
+    last_item = {
         "KeyConditionExpression": Key("pk").eq(item["pk"]),
         "ConsistentRead": True,
         "ScanIndexForward": False,
         "Limit": 1,
-        **told,
+        **with_capacity,
     }
     if guard == "transaction":
-        found = of.query(**others)
-        units["read"] += found["ConsumedCapacity"]["CapacityUnits"]
-        witness = {name: found["Items"][0][name] for name in ("pk", "sk")}
+        page = table.query(**last_item)
+        units["read"] += page["ConsumedCapacity"]["CapacityUnits"]
+        witness = {name: page["Items"][0][name] for name in ("pk", "sk")}
         check = {"Key": witness, "ConditionExpression": "attribute_exists(pk)"}
         put = {"Item": item, "ConditionExpression": "attribute_not_exists(pk)"}
-        answer = resource.meta.client.transact_write_items(
+        response = resource.meta.client.transact_write_items(
             TransactItems=[
-                {"ConditionCheck": {"TableName": of.name, **check}},
-                {"Put": {"TableName": of.name, **put}},
+                {"ConditionCheck": {"TableName": table.name, **check}},
+                {"Put": {"TableName": table.name, **put}},
             ],
-            **told,
+            **with_capacity,
         )
-        units["write"] += sum(one["CapacityUnits"] for one in answer["ConsumedCapacity"])
+        units["write"] += sum(used["CapacityUnits"] for used in response["ConsumedCapacity"])
         return
     try:
-        answer = of.put_item(Item=item, ConditionExpression=absent, **told)
+        response = table.put_item(Item=item, ConditionExpression=absent, **with_capacity)
     except ClientError as error:
-        raise SystemExit("an item was there already") from error
-    units["write"] += answer["ConsumedCapacity"]["CapacityUnits"]
+        raise SystemExit("An item with this key exists already.") from error
+    units["write"] += response["ConsumedCapacity"]["CapacityUnits"]
     if guard == "look":
-        found = of.query(**others)
-        units["read"] += found["ConsumedCapacity"]["CapacityUnits"]
-        if all(one["sk"] == item["sk"] for one in found["Items"]):
-            raise SystemExit("an item stands alone")
+        page = table.query(**last_item)
+        units["read"] += page["ConsumedCapacity"]["CapacityUnits"]
+        if all(found_item["sk"] == item["sk"] for found_item in page["Items"]):
+            raise SystemExit("The item is alone in its collection.")
 
 
 def main() -> None:
-    """Prints a table."""
+    """Measure both ways with each guard, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, default=KEYS)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    found: dict[str, tuple[Cost, Cost]] = {}
+    arguments = parser.parse_args()
+    costs: dict[str, tuple[Cost, Cost]] = {}
     with dynamodb_local() as url:
         database = Database("dynamodb_local", url)
-        database.collections("Bench", [ITEMS] * given.keys, filling=200)
-        # What both do once: imports, first connections.
+        database.collections("Bench", [ITEMS] * arguments.keys, filling=200)
+        # Imports and first connections are not measured.
         keyhop(url, "Bench", "none", 0)
         for guard in GUARDS:
-            found[guard] = (
-                measured(lambda: keyhop(url, "Bench", guard, 1)),  # noqa: B023
-                measured(lambda: loop(url, "Bench", guard, 2)),  # noqa: B023
+            costs[guard] = (
+                measure(lambda: keyhop(url, "Bench", guard, 1)),  # noqa: B023
+                measure(lambda: loop(url, "Bench", guard, 2)),  # noqa: B023
             )
     rows = [
         (
             f"`{guard}`",
-            f"{mine.write_units / mine.keys:.2f} ({THEORY[guard][0]:g})",
-            f"{mine.read_units / mine.keys:.2f} "
-            f"({mine.listing / mine.keys:.2f} + {THEORY[guard][1]:g})",
+            f"{ours.write_units / ours.keys:.2f} ({THEORY[guard][0]:g})",
+            f"{ours.read_units / ours.keys:.2f} "
+            f"({ours.listing / ours.keys:.2f} + {THEORY[guard][1]:g})",
             f"{theirs.write_units / theirs.keys:.2f}",
             f"{theirs.read_units / theirs.keys:.2f}",
-            f"{mine.keys / mine.cpu:,.0f}",
+            f"{ours.keys / ours.cpu:,.0f}",
             f"{theirs.keys / theirs.cpu:,.0f}",
-            f"{theirs.cpu / mine.cpu:.1f} x",
+            f"{theirs.cpu / ours.cpu:.1f} x",
         )
-        for guard, (mine, theirs) in found.items()
+        for guard, (ours, theirs) in costs.items()
     ]
     headings = (
         "guard",
@@ -185,8 +197,8 @@ def main() -> None:
         "loop",
         "more",
     )
-    if given.json:
-        print(json.dumps({guard: theirs.cpu / mine.cpu for guard, (mine, theirs) in found.items()}))
+    if arguments.json:
+        print(json.dumps({guard: theirs.cpu / ours.cpu for guard, (ours, theirs) in costs.items()}))
     else:
         print("\n".join(markdown(headings, rows)))
 

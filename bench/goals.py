@@ -10,7 +10,7 @@ from typing import Any
 PUBLISHED, SCAN, PLANNED = "published, serial", "full scan", "keyhop, as planned"
 
 MOST_CPU = {"1": 0.20, "10": 0.15, "100": 0.20}
-"""Of boto3's CPU for the same request, by the number of items in a page."""
+"""The maximum share of boto3's CPU for the same request, by the number of items in a page."""
 MOST_UNITS_PER_KEY = {"1x150": 0.025, "10x500": 0.60, "1000x500": 0.52}
 FASTER = ("1x150", "10x500")
 """Tables on which many keys fit into a page, so that the published method is much slower."""
@@ -33,11 +33,11 @@ def _speed_goals(results: dict[str, Any]) -> Iterator[Goal]:
     share = speed["near"]["cpu_share"]
     yield "share of the core that is used, table 5 ms away", *_at_least(0.9, share)
     for items, cpu in results["client_cpu"].items():
-        ratio, most = cpu["keyhop"] / cpu["boto3 client.scan"], MOST_CPU[items]
+        ratio, limit = cpu["keyhop"] / cpu["boto3 client.scan"], MOST_CPU[items]
         figure = f"CPU of a request against boto3's, items in a page: {items}"
-        yield figure, "-", f"at most {most:.2f}", f"{ratio:.2f}", ratio <= most
-    one, two = (1e6 / run["cpu_us"] for run in speed["processes"])
-    yield "requests per CPU second, two processes against one", *_at_least(0.9, two / one)
+        yield figure, "-", f"at most {limit:.2f}", f"{ratio:.2f}", ratio <= limit
+    single, double = (1e6 / run["cpu_us"] for run in speed["processes"])
+    yield "requests per CPU second, two processes against one", *_at_least(0.9, double / single)
     small = speed["small"]
     figure = "time of the whole command on ten items, against the earlier commit"
     yield figure, "1", "at most 1", f"{small['ratio']:.2f}", small["ratio"] <= 1
@@ -65,19 +65,19 @@ def _speed_goals(results: dict[str, Any]) -> Iterator[Goal]:
     yield figure, "-", "at most 1", f"{over:.2f}", over <= 1
 
 
-def _at_least(least: float, value: float) -> tuple[str, str, str, bool]:
-    return "-", f"at least {least:g}", f"{value:.2f}", value >= least
+def _at_least(minimum: float, value: float) -> tuple[str, str, str, bool]:
+    return "-", f"at least {minimum:g}", f"{value:.2f}", value >= minimum
 
 
 def _database_goals(rows: list[dict[str, Any]]) -> Iterator[Goal]:
     tables: dict[str, dict[str, Any]] = defaultdict(dict)
     for row in rows:
         tables[row["table"]][row["way"].removesuffix(", 16 segments")] = row
-    for table, most in MOST_UNITS_PER_KEY.items():
+    for table, limit in MOST_UNITS_PER_KEY.items():
         row = tables[table][PLANNED]
         per_key = row["units"] / row["keys"]
         figure = f"RRU for each key, {row['title']}"
-        yield figure, "-", f"at most {most:g}", f"{per_key:.4f}", per_key <= most
+        yield figure, "-", f"at most {limit:g}", f"{per_key:.4f}", per_key <= limit
     ways = [way for table in tables.values() for way in _both(table)]
     worst = max(
         (ours["units"] - 4 * ours["segments"]) / published["units"] for ours, published, _ in ways

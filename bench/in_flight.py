@@ -1,7 +1,7 @@
-"""Read units for each key with many requests in flight, against few: what is learnt comes later.
+"""Compare the read units for each key with many requests in flight with those with few.
 
-The tables are those of the simulator; each answer takes a while, in which others are sent.
-`python -m bench.in_flight` prints it.
+With many requests in flight, a run learns later from each response. The tables are those of the
+simulator, and each response is delayed. `python -m bench.in_flight` prints the figures.
 """
 
 import random
@@ -24,20 +24,20 @@ from testing.tables import TABLES
 
 FEW, MANY = 8, 64
 LATENCIES = {FEW: 0.002, MANY: 0.02}
-"""Seconds: so many that one CPU can have as many in flight."""
+"""Seconds, so long that one CPU can have so many requests in flight."""
 ROUNDS = 4
-"""Means of them: the first look draws segments by chance, and answers come in any order."""
+"""The figures are means over these rounds, because segments and the order of responses vary."""
 
 
 def in_flight() -> list[dict[str, Any]]:
-    """Of each table the read units for each key, by requests in flight; and the most there were."""
+    """Return each table's read units for each key with few and many requests, and their maximum."""
     return [_row(name, keys) for name, keys in SIMULATED.items()]
 
 
 def _row(name: str, keys: int) -> dict[str, Any]:
     say(f"{FEW} and {MANY} requests in flight on {name}")
     table = Table(TABLES[name].make(random.Random(SEED), keys))
-    few, many = ([_run(table, most) for _ in range(ROUNDS)] for most in (FEW, MANY))
+    few, many = ([_run(table, threads) for _ in range(ROUNDS)] for threads in (FEW, MANY))
     return {
         "table": name,
         "keys": table.keys,
@@ -54,28 +54,33 @@ def _run(table: Table, threads: int) -> tuple[float, int]:
     job.prepare()
     job.begin()
     if not job.work() or job.group.keys != table.keys:
-        raise SystemExit("the table was not read to its end")
-    return job.reader.usage.read_units, slow.most
+        raise SystemExit("The table was not read to its end.")
+    return job.reader.usage.read_units, slow.maximum
 
 
 class Slow:
-    """A table as a client sees it (dynamodb.client.DynamoDB). most: requests at once so far."""
+    """A table with delayed responses, with the interface of dynamodb.client.DynamoDB.
+
+    Attributes:
+        maximum: the maximum number of concurrent requests so far
+    """
 
     def __init__(self, table: Table, latency: float) -> None:
-        self.most = self._now = 0
+        self.maximum = self._now = 0
         self._table = table
         self._latency = latency
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """DescribeTable or Scan, after a while."""
+        """Answer DescribeTable or Scan after the latency."""
         self._now += 1
-        self.most = max(self.most, self._now)
+        self.maximum = max(self.maximum, self._now)
         time.sleep(self._latency)
-        answer = self._scan(parameters) if operation == "scan" else {"Table": self._described()}
+        is_scan = operation == "scan"
+        response = self._scan(parameters) if is_scan else {"Table": self._description()}
         self._now -= 1
-        return answer
+        return response
 
-    def _described(self) -> dict[str, Any]:
+    def _description(self) -> dict[str, Any]:
         names = {"pk": "HASH", "sk": "RANGE"}
         return {
             "TableName": "Slow",
@@ -86,28 +91,28 @@ class Slow:
             "TableSizeBytes": self._table.size(0, self._table.items),
         }
 
-    def _scan(self, asked: dict[str, Any]) -> dict[str, Any]:
-        table, segments = self._table, asked.get("TotalSegments", 1)
-        segment = asked.get("Segment", 0)
+    def _scan(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        table, segments = self._table, parameters.get("TotalSegments", 1)
+        segment = parameters.get("Segment", 0)
         first, last = (-(-(segment + more) * table.keys // segments) for more in (0, 1))
         begin, end = table.starts[first], table.starts[last]
-        if start := asked.get("ExclusiveStartKey"):
+        if start := parameters.get("ExclusiveStartKey"):
             begin = self._after(start)
-        reach = table.page_end(begin, asked.get("Limit")) if begin < end else end
+        reach = table.page_end(begin, parameters.get("Limit")) if begin < end else end
         reach = min(reach, end)
         numbers, read = table.collection_of[begin:reach], table.size(begin, reach)
-        answer = {
+        page = {
             "Items": [{"pk": {"S": f"{number:09}"}} for number in numbers],
             "ConsumedCapacity": {"CapacityUnits": UNITS_PER_BLOCK * blocks_of(read)},
         }
-        if numbers and (reach < end or len(numbers) == asked.get("Limit")):
+        if numbers and (reach < end or len(numbers) == parameters.get("Limit")):
             position = reach - 1 - table.starts[numbers[-1]]
             key = {"pk": {"S": f"{numbers[-1]:09}"}, "sk": {"S": f"{position:06}"}}
-            answer["LastEvaluatedKey"] = key
-        return answer
+            page["LastEvaluatedKey"] = key
+        return page
 
     def _after(self, start: dict[str, dict[str, str]]) -> int:
-        """The item after a start key; a sort key that is none of the table's is the greatest."""
+        """Return the item after a start key; an unknown sort key counts as the greatest one."""
         number, sort = int(start["pk"]["S"]), start["sk"]["S"]
         if not sort.isdigit():
             return self._table.starts[number + 1]
@@ -115,5 +120,5 @@ class Slow:
 
 
 if __name__ == "__main__":
-    for found in in_flight():
-        print(found, f"{found['many'] / found['few']:.3f}")
+    for row in in_flight():
+        print(row, f"{row['many'] / row['few']:.3f}")

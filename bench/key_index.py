@@ -1,9 +1,9 @@
-"""The key index: what its keeper sustains and adds to users' writes, and what reading it costs.
+"""Measure the throughput of the key index's keeper, and the cost of the keeper and of readers.
 
 `python -m bench.key_index` measures for a minute or two and writes
 docs/internals/benchmark-key-index.md; `make bench` does so too. A keeper is measured twice: in this
 process (`keep` on records that were read from DynamoDB Local's stream before), and deployed to the
-laptop cloud behind its mapping. What it spends is what it counts itself.
+laptop cloud behind its mapping. The figures of its cost are those that it counts itself.
 """
 
 import json
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def measure() -> dict[str, Any]:
-    """All figures, of one run on one machine."""
+    """Return all figures of one run on one machine."""
     began = time.monotonic()
     load = os.getloadavg()[0]
     with (
@@ -93,9 +93,9 @@ def measure() -> dict[str, Any]:
 
 
 def _fastest(work: Callable[[Kind], Work]) -> list[Work]:
-    """Of each kind the fastest of a few rounds: other work on the machine only slows down."""
+    """Return each kind's fastest round: other work on the machine only slows rounds down."""
     rounds = [[work(kind) for kind in KINDS] for _ in range(ROUNDS)]
-    return [min(of_kind, key=lambda done: done.seconds) for of_kind in zip(*rounds, strict=True)]
+    return [min(works, key=lambda work: work.seconds) for works in zip(*rounds, strict=True)]
 
 
 def _load(database: Database) -> None:
@@ -122,11 +122,11 @@ def _command(database: Database, *arguments: str) -> bytes:
 
 
 def _write(database: Database, table: str, requests: Iterable[dict[str, Any]]) -> None:
-    """Users' writes, in batches, several at once; no two of one item."""
+    """Write as users do, in concurrent batches; no item is written twice."""
 
     def write(batch: list[dict[str, Any]]) -> None:
-        left = database.client.batch_write_item(RequestItems={table: batch})["UnprocessedItems"]
-        assert not left
+        response = database.client.batch_write_item(RequestItems={table: batch})
+        assert not response["UnprocessedItems"]
 
     rest = iter(requests)
     with ThreadPoolExecutor(4) as pool:
@@ -136,8 +136,8 @@ def _write(database: Database, table: str, requests: Iterable[dict[str, Any]]) -
 def _build(cloud: Cloud) -> dict[str, Any]:
     outputs = cloud.outputs
     machine = Executions(cloud.client, outputs["BuildKeyIndexArn"], outputs["ResultsBucketName"])
-    given = {"table": DEPLOYED, "maxWriteRate": 100_000, "maxConcurrency": 2, "graceSeconds": 0}
-    ended = machine.follow(machine.start(given), LONGEST_SECONDS)
+    run_input = {"table": DEPLOYED, "maxWriteRate": 100_000, "maxConcurrency": 2, "graceSeconds": 0}
+    ended = machine.follow(machine.start(run_input), LONGEST_SECONDS)
     assert ended.status == "SUCCEEDED", ended
     assert ended.output["verification"]["drift"] == 0
     built: dict[str, Any] = ended.output
@@ -145,7 +145,7 @@ def _build(cloud: Cloud) -> dict[str, Any]:
 
 
 def _readings(database: Database, folder: Path) -> Iterator[dict[str, Any]]:
-    """What the keys of one table cost by each method, and a verification."""
+    """Measure a list of one table's keys by each method, and a verification."""
     summary = folder / "summary.json"
     keys_of = ("keys", DEPLOYED, "--summary", str(summary), "--method")
     verify = ("index", "verify", DEPLOYED, "--yes", "--format", "json")
@@ -156,14 +156,14 @@ def _readings(database: Database, folder: Path) -> Iterator[dict[str, Any]]:
         ("verification (`keyhop index verify`)", (*verify, "--grace", "0")),
     ):
         out = _command(database, *arguments)
-        told = json.loads(summary.read_text() if arguments[0] == "keys" else out)
-        keys = told.get("keys", told.get("collections"))
+        figures = json.loads(summary.read_text() if arguments[0] == "keys" else out)
+        keys = figures.get("keys", figures.get("collections"))
         assert keys == KEYS
-        yield {"way": way, **told, "keys": keys}
+        yield {"way": way, **figures, "keys": keys}
 
 
 class Alone:
-    """The keeper in this process, on a table of its own."""
+    """The keeper in this process, on a separate table."""
 
     def __init__(self, database: Database) -> None:
         self.collections = collections_of(database, ALONE)
@@ -172,9 +172,9 @@ class Alone:
         self._stream.new()
 
     def work(self, kind: Kind, count: int, batch: int) -> Work:
-        """Users write, then `keep` works all records, those of the sentinels' own writes too."""
+        """Write as users do; then `keep` processes all records, also those of its own writes."""
         _write(self._database, ALONE, kind.requests(count))
-        done = Work(kind, count)
+        work = Work(kind, count)
         self.collections.usage.take()
         while records := self._stream.new():
             began = time.monotonic()
@@ -182,23 +182,23 @@ class Alone:
                 assert not keep(
                     records[at : at + batch], self.collections, withdraw=lambda: None
                 ).failed
-            done.seconds += time.monotonic() - began
-        done.usage = self.collections.usage.take()
-        return done
+            work.seconds += time.monotonic() - began
+        work.usage = self.collections.usage.take()
+        return work
 
 
 class DeployedKeeper:
-    """The deployed keeper, at the end of the stream bridge."""
+    """The deployed keeper, which gets records from the stream bridge."""
 
     def __init__(self, database: Database, bridge: StreamBridge) -> None:
         self._database = database
         self._bridge = bridge
         bridge.deliver_all(DELIVERY_SECONDS)
-        for kind in KINDS:  # so that its processes are warm
+        for kind in KINDS:  # start its processes
             self.work(kind, WARM_UP)
 
     def work(self, kind: Kind, count: int) -> Work:
-        """Users write; then the backlog is drained."""
+        """Write as users do; then deliver the backlog."""
         _write(self._database, DEPLOYED, kind.requests(count))
         began = time.monotonic()
         self._bridge.deliver_all(DELIVERY_SECONDS)
@@ -206,12 +206,12 @@ class DeployedKeeper:
 
 
 def _delays(database: Database) -> list[float]:
-    """Seconds from the answer to a user's write of a new key to its row in the key index."""
+    """Return the seconds from the response to a write of a new key until the index has its row."""
     chance = Random(SEED)
     delays = []
     for number in range(DELAYS):
         partition = {"S": f"late{number:06}"}
-        time.sleep(chance.uniform(0, IDLE_SECONDS))  # the bridge looks now and then
+        time.sleep(chance.uniform(0, IDLE_SECONDS))  # the bridge reads the stream at intervals
         database.client.put_item(TableName=DEPLOYED, Item={"pk": partition, "sk": {"S": "a"}})
         began = time.monotonic()
         while not database.client.query(

@@ -152,18 +152,18 @@ def _reading_lines(results: dict[str, Any]) -> Iterator[str]:
     )
     size = _row_bytes()
     index = results["readings"][0]
-    least = UNITS_PER_BLOCK * blocks_of(size * KEYS)
-    most = least + UNITS_PER_BLOCK * index["segments"]
-    kept = "kept" if least <= index["read_units"] <= most else "**not kept**"
+    minimum = UNITS_PER_BLOCK * blocks_of(size * KEYS)
+    maximum = minimum + UNITS_PER_BLOCK * index["segments"]
+    verdict = "kept" if minimum <= index["read_units"] <= maximum else "**not kept**"
     built, verification = results["built"]["build"], results["built"]["verification"]
     yield ""
     yield (
         f"All on the same table, with its sentinels. A row of the index is partition key, sort "
         f"key and marker, {size} B here, and is read for {UNITS_PER_BLOCK} RRU for each 4 KB; the "
         f"100 B that DynamoDB adds to an item of an index count for storage only. So {KEYS:,} "
-        f"keys are expected to cost {least:.1f} RRU, and up to {UNITS_PER_BLOCK} more for each "
-        f"segment (here {index['segments']}), {most:.1f} at most: {kept}. A million such keys "
-        f"would cost {UNITS_PER_BLOCK * blocks_of(size * 1_000_000):,.0f} RRU."
+        f"keys are expected to cost {minimum:.1f} RRU, and up to {UNITS_PER_BLOCK} more for each "
+        f"segment (here {index['segments']}), {maximum:.1f} at most: {verdict}. A million such "
+        f"keys would cost {UNITS_PER_BLOCK * blocks_of(size * 1_000_000):,.0f} RRU."
     )
     yield ""
     yield (
@@ -174,6 +174,6 @@ def _reading_lines(results: dict[str, Any]) -> Iterator[str]:
 
 
 def _row_bytes() -> int:
-    """Of a row of the index; a number of one digit takes 2."""
+    """Return the bytes of a row of the index; a number of one digit takes 2."""
     place = LEAST_SORT_KEY["S"]["S"]
     return len("pk" + "k000000" + "sk" + place + MARKER) + 2

@@ -1,4 +1,4 @@
-"""What the benchmark of the key index measures: users' writes of several kinds, on one table."""
+"""The work that the benchmark of the key index measures: several kinds of users' writes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,7 +30,11 @@ Requests = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Users' writes of one kind. expected: RRU and WRU for each that the service will charge."""
+    """A kind of users' writes.
+
+    Attributes:
+        expected: the RRU and WRU that the service should charge for each write
+    """
 
     title: str
     requests: Callable[[int], Requests]
@@ -38,7 +42,7 @@ class Kind:
 
 
 def puts(name: str, sort: str, filling: str = "x") -> Callable[[int], Requests]:
-    """Of so many items: each in a collection of its own."""
+    """Return a function of a count, which makes puts of so many items into separate collections."""
     item = {"sk": {"S": sort}, "d": {"S": filling * 400}}
     return lambda count: (
         {"PutRequest": {"Item": {"pk": {"S": f"{name}{number:06}"}, **item}}}
@@ -56,16 +60,16 @@ def _deletes(name: str, sort: str) -> Callable[[int], Requests]:
 KINDS = (
     Kind("insert into an old collection", puts("k", "more"), (1.0, 0.0)),
     Kind("modification", puts("k", "more", "y"), (0.0, 0.0)),
-    Kind("delete, other items are left", _deletes("k", "more"), (1.0, 0.0)),
+    Kind("delete, other items remain", _deletes("k", "more"), (1.0, 0.0)),
     Kind("insert into a new collection", puts("new", "a"), (3.0, 2.0)),
     Kind("delete of the last item", _deletes("new", "a"), (2.0, 2.0)),
 )
-"""One after the other: in the end the table is as before."""
+"""The kinds are executed in this order, so the table is the same at the end."""
 
 
 @dataclass
 class Work:
-    """What a keeper did for the writes of one kind: users' writes, seconds, calls, units."""
+    """The work of a keeper for the writes of one kind: users' writes, seconds, calls, units."""
 
     kind: Kind
     writes: int
@@ -74,10 +78,10 @@ class Work:
 
     @property
     def rate(self) -> float:
-        """Users' writes a second."""
+        """Return the users' writes a second."""
         return self.writes / self.seconds
 
     @property
     def charged_writes(self) -> float:
-        """Write units as the service charges: for the table and for the index."""
+        """Return the write units that the service charges for the table and for the index."""
         return SENTINEL_WRITE_UNITS * (self.usage.counters["put"] + self.usage.counters["deleted"])

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def markdown(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1
+    headings: Sequence[str], rows: Iterable[Sequence[str]], left_columns: int = 1
 ) -> Iterator[str]:
-    """A table's lines; the first `left` columns are aligned to the left."""
+    """Yield the lines of a table whose first columns are aligned to the left."""
     yield "| " + " | ".join(headings) + " |"
-    yield "|" + "|".join("---" if at < left else "---:" for at in range(len(headings))) + "|"
+    yield (
+        "|" + "|".join("---" if at < left_columns else "---:" for at in range(len(headings))) + "|"
+    )
     for row in rows:
         yield "| " + " | ".join(row) + " |"

@@ -1,7 +1,7 @@
-"""One measurement in a process of its own: `python -m bench.measure WAY URL TABLE [SEGMENTS]`.
+"""Make one measurement in a separate process: `python -m bench.measure WAY URL TABLE [SEGMENTS]`.
 
-Prints JSON. Seconds and CPU are those of the reading, from looking the table up to the last key;
-starting Python and making the client is not in them. Memory is the whole process's.
+It prints JSON. Seconds and CPU are those from DescribeTable to the last key, without the start of
+Python and of the client. Memory is that of the whole process.
 """
 
 import json
@@ -26,19 +26,19 @@ from testing.servers import LOCAL_CREDENTIALS
 
 
 class Counted:
-    """Takes keys and forgets them (jobs.worker.Output)."""
+    """An output that only counts keys (jobs.worker.Output)."""
 
     def write(self, segment: int, keys: Sequence[Key]) -> int:
-        """Count."""
+        """Return the number of keys."""
         return len(keys)
 
     def close(self) -> tuple[Part, ...]:
-        """There are no parts."""
+        """Return no parts."""
         return ()
 
 
 def measure(way: str, url: str, table: str, segments: int | None) -> dict[str, Any]:
-    """Read the table one way; returns what it came to."""
+    """Read the table in one way, and return the figures."""
     if way == "keyhop":
         read = keyhop(url, table, segments)
     else:
@@ -63,24 +63,24 @@ def measure(way: str, url: str, table: str, segments: int | None) -> dict[str, A
 
 
 def peak_megabytes() -> float:
-    """Peak memory of this process; not its parent's, which getrusage would carry over."""
+    """Return this process's peak memory; getrusage would include that of its parent."""
     (line,) = (
         line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line
     )
     return int(line.split()[1]) / 1024
 
 
-def keyhop(url: str, table: str, wanted: int | None) -> Callable[[], Reading]:
-    """A run of `keyhop keys` that is ready to begin."""
+def keyhop(url: str, table: str, segments: int | None) -> Callable[[], Reading]:
+    """Return a function that runs `keyhop keys`."""
     connection = connect(Endpoint(url=url))
-    request = Request(table, "keys", segments=wanted)
+    request = Request(table, "keys", segments=segments)
 
     def read() -> Reading:
         job = LocalJob(request, tasks_of(), connection, Journal(Memory()))
         job.prepare()
         job.begin()
         if not job.work(output=Counted()):
-            raise SystemExit("the table was not read to its end")
+            raise SystemExit("The table was not read to its end.")
         usage = job.reader.usage
         return Reading(job.group.keys, usage.requests, usage.read_units, job.plan.segments)
 

@@ -1,4 +1,4 @@
-"""A million keys: how much memory does the command need, with many requests in flight?"""
+"""Measure the memory that the command needs for a million keys, with many requests in flight."""
 
 import tempfile
 from pathlib import Path
@@ -10,12 +10,12 @@ from bench.report import say
 KEYS = 1_000_000
 IN_FLIGHT = 64
 LATENCY = 20_000
-"""Microseconds: so that as many are in flight as may be."""
+"""Microseconds, long enough for the maximum of requests in flight."""
 LONGEST_SECONDS = 120.0
 
 
 def peak_megabytes() -> list[dict[str, Any]]:
-    """Peak memory of `keyhop keys` on such a table: to standard output, and into a directory."""
+    """Return the peak memory of `keyhop keys` to standard output, and into a directory."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for way, more in (
@@ -24,6 +24,8 @@ def peak_megabytes() -> list[dict[str, Any]]:
         ):
             say(f"a million keys, {way}")
             flags = ("--threads", str(IN_FLIGHT), *more)
-            found = measure(LONGEST_SECONDS, flags, keys=KEYS, items=1, bytes=150, latency=LATENCY)
-            rows.append({"way": way, **found})
+            figures = measure(
+                LONGEST_SECONDS, flags, keys=KEYS, items=1, bytes=150, latency=LATENCY
+            )
+            rows.append({"way": way, **figures})
     return rows

@@ -1,8 +1,8 @@
-"""Where the CPU of `keyhop keys` goes, as docs/profile.svg: by cProfile, while it reads.
+"""Measure with cProfile where the CPU time of `keyhop keys` goes, and draw docs/profile.svg.
 
-`python -m bench.profile` takes some seconds. Each thread that reads has a profile of its own, over
-the CPU's time and not the clock's. What the profile itself takes is about the same for each call,
-and is taken off; what is left is scaled to what a run takes without it.
+`python -m bench.profile` takes some seconds. Each reading thread has a separate profile of its CPU
+time. The profiler costs about the same for each call, and this cost is subtracted. The remaining
+times are scaled to the CPU time of a run without the profiler.
 """
 
 import threading
@@ -25,7 +25,7 @@ from testing.servers import ROOT
 
 PICTURE = ROOT / "docs" / "profile.svg"
 SETTINGS = {"keys": 5_000, "items": 1_000, "bytes": 500, "latency": 5_000}
-"""Of 1,000 items a key is read by a page: a request."""
+"""A key has 1,000 items, so each key takes one page, which is one request."""
 
 PARTS = {
     "sign": tuple(f"keyhop/dynamodb/transport.py:{name}:" for name in ("head", "_begin", "_key")),
@@ -34,34 +34,34 @@ PARTS = {
         for name in ("ask", "_kept", "_connect", "_trust", "_read", "_more", "_exactly", "_chunks")
     ),
     "JSON": ("json/",),
-    "make a request of it, and an answer": ("keyhop/dynamodb/transport.py",),
-    "when it is sent (gate, rate, in flight)": (
+    "build requests, parse responses": ("keyhop/dynamodb/transport.py",),
+    "decide when to send (rate, in flight)": (
         "keyhop/dynamodb/rate_limit.py",
         "keyhop/scan/in_flight.py",
     ),
-    "count it; repeat what failed": ("keyhop/dynamodb/", "keyhop/retries.py"),
-    "how large the next page is (ledger)": ("keyhop/scan/page_size.py",),
-    "its parameters, its keys (reader)": ("keyhop/scan/reader.py", "keyhop/scan/skip_scan.py"),
-    "where to go on (walk)": ("keyhop/scan/", "keyhop/jobs/pages.py", "keyhop/keys/"),
-    "put out its keys (commit step)": ("keyhop/jobs/", "keyhop/cli/", "bench/"),
+    "count units; retry failures": ("keyhop/dynamodb/", "keyhop/retries.py"),
+    "choose the size of the next page": ("keyhop/scan/page_size.py",),
+    "set parameters, extract keys (reader)": ("keyhop/scan/reader.py", "keyhop/scan/skip_scan.py"),
+    "find the next start key (walk)": ("keyhop/scan/", "keyhop/jobs/pages.py", "keyhop/keys/"),
+    "write keys (commit step)": ("keyhop/jobs/", "keyhop/cli/", "bench/"),
 }
-"""By the files, or file:function:, of their code; what fits several counts for the first."""
+"""The files, or file:function:, of each part. Code that matches several counts for the first."""
 ELSE = "all else"
 CALLS = 500_000
 
 Function = tuple[str, int, str]
-"""File, line and name, as pstats has it."""
+"""A file, a line and a name, as in pstats."""
 
 WIDTH, LEFT, TOP, ROW, BAR = 860, 300, 74, 30, 20
 
 
 def main() -> None:
-    """Measure, and draw."""
-    PICTURE.write_text(for_dark_pages("\n".join(drawn(measured())) + "\n"))
+    """Measure, and draw the picture."""
+    PICTURE.write_text(for_dark_pages("\n".join(draw(measure())) + "\n"))
 
 
-def measured() -> Counter[str]:
-    """Microseconds of CPU for a request, by parts."""
+def measure() -> Counter[str]:
+    """Return the microseconds of CPU for a request, by part."""
     cpu = _run()
     profiles: list[Profile] = []
     with patch("threading.Thread.run", _profiled(profiles, threading.Thread.run)):
@@ -71,7 +71,7 @@ def measured() -> Counter[str]:
 
 
 def _run() -> float:
-    """Microseconds of CPU for a request."""
+    """Return the microseconds of CPU for a request."""
     with stub(halves()[1], **SETTINGS) as table:
         read = keyhop(table.url, TABLE, None)
         began = time.process_time()
@@ -89,31 +89,35 @@ def _profiled(profiles: list[Profile], run: Any) -> Any:
 
 
 def _seconds_of_a_call() -> float:
-    """What a profile takes for each."""
+    """Return the seconds that the profiler adds to each call."""
     profile, began = Profile(time.thread_time), time.thread_time()
     profile.runcall(lambda: [len(()) for _ in range(CALLS)])
     return (time.thread_time() - began) / CALLS
 
 
-def parts_of(stats: Mapping[Function, Any], of_a_call: float, cpu: float) -> Counter[str]:
-    """Of each part what it takes of `cpu`. stats: as pstats.Stats has them; a call of them took
-    `of_a_call` seconds more than it would have.
+def parts_of(stats: Mapping[Function, Any], seconds_of_a_call: float, cpu: float) -> Counter[str]:
+    """Divide the CPU time of a request among the parts.
+
+    Args:
+        stats: the statistics of pstats.Stats
+        seconds_of_a_call: how many seconds the profiler adds to each call
+        cpu: the microseconds of CPU for a request without the profiler
     """
     seconds: defaultdict[str, float] = defaultdict(float)
     calls: defaultdict[str, float] = defaultdict(float)
-    for function, (_, count, own, _, _) in stats.items():
+    for function, (_, count, own_seconds, _, _) in stats.items():
         for part, share in _shares(stats, function, frozenset()).items():
-            seconds[part] += share * own
+            seconds[part] += share * own_seconds
             calls[part] += share * count
-    left = {part: max(0.0, seconds[part] - of_a_call * calls[part]) for part in seconds}
-    whole = sum(left.values())
-    return +Counter({part: round(cpu * left[part] / whole) for part in left})
+    net = {part: max(0.0, seconds[part] - seconds_of_a_call * calls[part]) for part in seconds}
+    total = sum(net.values())
+    return +Counter({part: round(cpu * net[part] / total) for part in net})
 
 
 def _shares(
     stats: Mapping[Function, Any], function: Function, below: frozenset[Function]
 ) -> dict[str, float]:
-    """Parts that a function works for: its own, else those of its callers, as they have called."""
+    """Return the shares of a function's time by part: its part, or its callers' parts."""
     for part, files in PARTS.items():
         if any(f"/{file}" in f"{function[0]}:{function[2]}:" for file in files):
             return {part: 1.0}
@@ -127,10 +131,10 @@ def _shares(
     return dict(shares)
 
 
-def drawn(found: Counter[str]) -> Iterator[str]:
-    """The picture's lines."""
-    total, most = found.total(), max(found.values())
-    height = TOP + ROW * len(found) + 14
+def draw(parts: Counter[str]) -> Iterator[str]:
+    """Yield the lines of the picture."""
+    total, maximum = parts.total(), max(parts.values())
+    height = TOP + ROW * len(parts) + 14
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'font-family="Helvetica, Arial, sans-serif" font-size="14" fill="#1f2933">'
@@ -142,9 +146,9 @@ def drawn(found: Counter[str]) -> Iterator[str]:
         f'<text x="20" y="54" fill="#52606d">microseconds for a request, of {total:,} in all; '
         "a table of 1,000 items a key, 5 ms away</text>"
     )
-    for number, (part, spent) in enumerate(found.most_common()):
+    for number, (part, spent) in enumerate(parts.most_common()):
         y = TOP + ROW * number
-        width = (WIDTH - LEFT - 110) * spent / most
+        width = (WIDTH - LEFT - 110) * spent / maximum
         yield f'<text x="{LEFT - 12}" y="{y + 15}" text-anchor="end">{escape(part)}</text>'
         yield (
             f'<rect x="{LEFT}" y="{y}" width="{width:.0f}" height="{BAR}" rx="2" fill="#1b7f5a"/>'

@@ -1,9 +1,9 @@
 """How much of `--max-read-rate` the command uses: 6,000 items of 3 KB, at four rates.
 
-`python -m bench.rates URL TABLE RATE THREADS` is one measurement, in a process of its own: the real
-command, with a note of each request on its way to the wire. `python -m bench.rates` makes all of
-them and adds them to docs/benchmark.*; with `PYTHONPATH` at the library of another commit, they are
-that one's.
+`python -m bench.rates URL TABLE RATE THREADS` makes one measurement in a separate process. It runs
+the real command, and records each request when it is sent. `python -m bench.rates` makes all
+measurements, and adds them to docs/benchmark.*. Set `PYTHONPATH` to the library of another commit
+to measure that commit.
 """
 
 import json
@@ -30,12 +30,12 @@ THREADS = (1, 8)
 TABLE = "Rates"
 WINDOW_SECONDS = 10.0
 
-Sent = tuple[float, float, int, bool]
-"""Of a request: when, its units, of how many segments one is read, whether one begins with it."""
+SentRequest = tuple[float, float, int, bool]
+"""A request: its time, its units, the number of segments, and whether it begins a segment."""
 
 
 def measure_rates() -> list[dict[str, Any]]:
-    """A row for each rate and number of threads."""
+    """Return a row for each rate and number of threads."""
     with dynamodb_local() as url:
         client = local_client(url)
         _create(client)
@@ -64,61 +64,64 @@ def _measure(url: str, rate: int, threads: int) -> dict[str, Any]:
 
 
 def measure(url: str, table: str, rate: float, threads: int) -> dict[str, Any]:
-    """Run the command; how it has used the rate, as shares of it.
+    """Run the command, and return how much of the rate it has used.
 
-    whole: from its first request to its last answer. steady: after the first look, while there are
-    segments that nobody has begun; window: the least of it in ten seconds, None if that was over
-    before. burst_pages: what a second had beyond the rate, in pages of the largest size for each
-    request that may be under way.
+    Returns:
+        The shares of the rate that were used: `whole`, from the first request to the last
+        response; `steady`, after the first look, while some segments have not begun; and
+        `window`, the minimum of any ten seconds of that time (None if it was shorter). Also
+        `burst_pages`: the maximum beyond the rate in a second, in the largest pages per thread.
     """
-    sent: list[Sent] = []
-    _note(sent, requester.send)
+    requests: list[SentRequest] = []
+    _record(requests, requester.send)
     began = time.monotonic()
-    one = ("--processes", "1")  # requests are noted in this one
-    arguments = ("--max-read-rate", str(rate), "--threads", str(threads), *one, "--quiet")
+    processes = ("--processes", "1")  # this process records the requests
+    arguments = ("--max-read-rate", str(rate), "--threads", str(threads), *processes, "--quiet")
     with tempfile.TemporaryDirectory() as folder:
         status = keyhop(["keys", table, "--endpoint-url", url, *arguments, "--output", folder])
     ended = time.monotonic()
     if status != 0:
-        raise SystemExit(f"the command ended with {status}")
-    sent.sort()
-    spent = sum(units for _, units, _, _ in sent)
-    ((segments, _),) = Counter(of for _, _, of, _ in sent).most_common(1)
-    firsts = [moment for moment, _, of, is_first in sent if of == segments and is_first]
-    steady = next(_windows(sent, firsts[0], firsts[-1], firsts[-1] - firsts[0]))
-    windows = list(_windows(sent, firsts[0], firsts[-1], WINDOW_SECONDS))
-    most = max(units for units in _windows(sent, began, ended + 1.0, 1.0))
-    page = max(units for _, units, _, _ in sent)
+        raise SystemExit(f"The command ended with exit status {status}.")
+    requests.sort()
+    spent = sum(units for _, units, _, _ in requests)
+    ((segments, _),) = Counter(count for _, _, count, _ in requests).most_common(1)
+    firsts = [moment for moment, _, count, is_first in requests if count == segments and is_first]
+    steady = next(_windows(requests, firsts[0], firsts[-1], firsts[-1] - firsts[0]))
+    windows = list(_windows(requests, firsts[0], firsts[-1], WINDOW_SECONDS))
+    highest = max(units for units in _windows(requests, began, ended + 1.0, 1.0))
+    page = max(units for _, units, _, _ in requests)
     return {
         "rate": rate,
         "threads": threads,
-        "requests": len(sent),
+        "requests": len(requests),
         "units": spent,
-        "seconds": ended - sent[0][0],
-        "whole": spent / rate / (ended - sent[0][0]),
+        "seconds": ended - requests[0][0],
+        "whole": spent / rate / (ended - requests[0][0]),
         "steady": steady / rate / (firsts[-1] - firsts[0]),
         "window": min(windows) / rate / WINDOW_SECONDS if windows else None,
-        "burst_pages": (most - rate) / page / threads,
+        "burst_pages": (highest - rate) / page / threads,
     }
 
 
-def _note(sent: list[Sent], send: Callable[..., dict[str, Any]]) -> None:
-    def noted(client: Any, operation: str, given: Any) -> dict[str, Any]:
+def _record(requests: list[SentRequest], send: Callable[..., dict[str, Any]]) -> None:
+    def record_and_send(client: Any, operation: str, parameters: Any) -> dict[str, Any]:
         moment = time.monotonic()
-        answer = send(client, operation, given)
+        response = send(client, operation, parameters)
         if operation == "scan":
-            units = max(0.5, answer["ConsumedCapacity"]["CapacityUnits"])
-            is_first = "ExclusiveStartKey" not in given
-            sent.append((moment, units, given.get("TotalSegments", 1), is_first))
-        return answer
+            units = max(0.5, response["ConsumedCapacity"]["CapacityUnits"])
+            is_first = "ExclusiveStartKey" not in parameters
+            requests.append((moment, units, parameters.get("TotalSegments", 1), is_first))
+        return response
 
-    requester.send = noted
+    requester.send = record_and_send
 
 
-def _windows(sent: Sequence[Sent], begin: float, end: float, seconds: float) -> Iterator[float]:
-    """Units of the windows between two moments that begin with a request."""
-    moments = [moment for moment, *_ in sent]
-    before = [0.0, *accumulate(units for _, units, _, _ in sent)]
+def _windows(
+    requests: Sequence[SentRequest], begin: float, end: float, seconds: float
+) -> Iterator[float]:
+    """Yield the units of the windows between two moments that begin with a request."""
+    moments = [moment for moment, *_ in requests]
+    before = [0.0, *accumulate(units for _, units, _, _ in requests)]
     for number, moment in enumerate(moments):
         if begin <= moment and moment + seconds <= end:
             yield before[bisect_left(moments, moment + seconds)] - before[number]

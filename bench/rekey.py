@@ -1,10 +1,10 @@
-"""What the stream's worker of a re-key takes: `python -m bench.rekey`.
+"""Measure the CPU and memory of a re-key's stream worker: `python -m bench.rekey`.
 
-CPU of a record, on DynamoDB Local, by this process's own CPU time: so neither the database nor a
-loaded machine counts, only what a function with one vCPU would do. The template is one of two keys;
-items have 1 KB. And the most memory of a process that works batches of items of 400 KB: as many
-as an invocation's 6 MB bring, and then small ones that have grown since, so that each look brings
-what one answer of BatchGetItem can.
+The CPU for a record is the CPU time of this process, with DynamoDB Local: neither the database nor
+the load of the machine counts, only what a function with one vCPU would do. The template sets two
+keys; items have 1 KB. The memory is the peak of a process that processes batches of items of 400
+KB: first as many as the 6 MB of an invocation contain, then small items that have grown since, so
+that each look reads as much as a response of BatchGetItem can contain.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from testing.servers import dynamodb_local
 RECORDS, BATCH, ITEM_BYTES = 4_000, 500, 1_000
 LARGE_BYTES, LARGE = 400 * 1024 - 200, 100
 EVENT_BYTES = 6_000_000
-"""Of an invocation's records, as JSON (AWS documentation)."""
+"""The maximum size of an invocation's records, as JSON (AWS documentation)."""
 
 PAIR = Pair(
     "Orders",
@@ -49,7 +49,7 @@ PAIR = Pair(
 
 
 def order(number: int, size: int) -> dict[str, Any]:
-    """An item of so many bytes, nearly."""
+    """Return an item of about so many bytes."""
     texts = {
         "PK": f"USER#{number % 97}",
         "SK": f"ORDER#{number:08}",
@@ -61,7 +61,7 @@ def order(number: int, size: int) -> dict[str, Any]:
 
 
 def records_of(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As Lambda gets them: each item has been changed."""
+    """Return the records that Lambda gets when each item has been changed."""
     return [
         {
             "eventID": f"e{number}",
@@ -78,8 +78,8 @@ def records_of(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def prepared(url: str, items: Iterator[dict[str, Any]]) -> Replicator:
-    """A pair, whose source has these items, and its worker."""
+def prepare(url: str, items: Iterator[dict[str, Any]]) -> Replicator:
+    """Create a pair whose source has these items, and return its worker."""
     database = Database("dynamodb_local", url)
     for table in (PAIR.source, PAIR.destination):
         database.create(table, ("PK", "S"), ("SK", "S"))
@@ -92,27 +92,27 @@ def prepared(url: str, items: Iterator[dict[str, Any]]) -> Replicator:
 
 
 def speed() -> None:
-    """Records a second of CPU."""
+    """Print the records for each second of CPU."""
     items = [order(number, ITEM_BYTES) for number in range(RECORDS)]
     with dynamodb_local() as url:
-        worker = prepared(url, iter(items))
+        worker = prepare(url, iter(items))
         worker.work(records_of(items[:BATCH]))  # threads, connections, caches
         worker.take_usage()
-        cpu, began, done = time.process_time(), time.monotonic(), 0
+        cpu, began, count = time.process_time(), time.monotonic(), 0
         for at in range(0, RECORDS, BATCH):
-            done += worker.work(records_of(items[at : at + BATCH])).keys
+            count += worker.work(records_of(items[at : at + BATCH])).keys
         cpu, took = time.process_time() - cpu, time.monotonic() - began
         usage = worker.take_usage()
-    print(f"{done:,} records of {ITEM_BYTES:,} bytes, in batches of {BATCH}")
-    print(f"  {done / cpu:,.0f} a second of CPU ({1e6 * cpu / done:.0f} us each), {took:.1f} s")
-    print(f"  {usage.write_units / done:.4f} WRU and {usage.read_units / done:.4f} RRU each")
+    print(f"{count:,} records of {ITEM_BYTES:,} bytes, in batches of {BATCH}")
+    print(f"  {count / cpu:,.0f} a second of CPU ({1e6 * cpu / count:.0f} us each), {took:.1f} s")
+    print(f"  {usage.write_units / count:.4f} WRU and {usage.read_units / count:.4f} RRU each")
 
 
 def memory() -> None:
-    """Peak of this process, which holds the batch and what the worker makes of it."""
+    """Print the peak memory of this process, which holds the batch and the worker's data."""
     grown = [order(number, LARGE_BYTES) for number in range(LARGE)]
     with dynamodb_local() as url:
-        worker = prepared(url, iter(grown))
+        worker = prepare(url, iter(grown))
         fitting = EVENT_BYTES // (2 * LARGE_BYTES)
         worker.work(records_of(grown[:fitting]))
         print(f"{_peak():,.0f} MB after {fitting} records of items of 400 KB")
@@ -127,15 +127,15 @@ def _peak() -> float:
 
 
 def main() -> None:
-    """Both, each in a process of its own."""
+    """Measure both, each in a separate process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="?", choices=["speed", "memory"])
     what = parser.parse_args().what
     if what is not None:
         {"speed": speed, "memory": memory}[what]()
         return
-    for one in ("speed", "memory"):
-        subprocess.run([sys.executable, "-m", "bench.rekey", one], check=True)
+    for name in ("speed", "memory"):
+        subprocess.run([sys.executable, "-m", "bench.rekey", name], check=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How long a verification takes to repair a destination, beside the copy of the same items.
+"""Compare the time in which a verification repairs a destination with the time of the copy.
 
-`python -m bench.repair` does both on DynamoDB Local, one after the other, in rounds of their own
-tables; what counts is the ratio of each round. `--write` also writes
+`python -m bench.repair` does both on DynamoDB Local, one after the other. Each round uses new
+tables, and the ratio of each round counts. `--write` also writes
 docs/internals/benchmark-repair.md.
 """
 
@@ -36,7 +36,7 @@ from testing.servers import ROOT, dynamodb_local
 
 ITEMS, ITEM_BYTES, ROUNDS = 100_000, 1_000, 1
 MOST_TIMES = 2.0
-"""A repair may take so many times as long as the copy of the same items."""
+"""The maximum ratio of the time of a repair to the time of the copy of the same items."""
 
 PAGE = ROOT / "docs" / "internals" / "benchmark-repair.md"
 
@@ -56,7 +56,7 @@ class Round:
 
     @property
     def ratio(self) -> float:
-        """How many times as long as the copy the repair took."""
+        """Return the ratio of the time of the repair to the time of the copy."""
         return self.repair / self.copy
 
 
@@ -67,7 +67,7 @@ def measure_round(url: str, number: int, items: int, pauses: tuple[float, float]
 
     Args:
         url: The database.
-        number: Tells the tables of a round from those of others.
+        number: The number of the round, which its tables have in their names.
         items: The number of items.
         pauses: The quiet times of the verification, in seconds.
     """
@@ -110,7 +110,7 @@ def _spoil(database: Database, rekey: RekeyTables) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """The runs of one round, each in a directory of its own."""
+    """The runs of one round, each in a separate directory."""
 
     connection: Connection
     rekey: RekeyTables
@@ -174,13 +174,13 @@ def _lines(items: int, rounds: Sequence[Round], load: float) -> Iterator[str]:
     rows = [
         (
             str(number),
-            f"{one.copy:.1f} s",
-            f"{one.read:.1f} s",
-            f"{one.repair:.1f} s",
-            f"{one.repair / one.copy:.2f}",
-            f"{(one.read + one.repair) / one.copy:.2f}",
+            f"{times.copy:.1f} s",
+            f"{times.read:.1f} s",
+            f"{times.repair:.1f} s",
+            f"{times.repair / times.copy:.2f}",
+            f"{(times.read + times.repair) / times.copy:.2f}",
         )
-        for number, one in enumerate(rounds, 1)
+        for number, times in enumerate(rounds, 1)
     ]
     yield from markdown(
         (
@@ -193,8 +193,8 @@ def _lines(items: int, rounds: Sequence[Round], load: float) -> Iterator[str]:
         ),
         rows,
     )
-    median = statistics.median(one.ratio for one in rounds)
-    kept = "kept" if median <= MOST_TIMES else "not kept"
+    median = statistics.median(times.ratio for times in rounds)
+    verdict = "kept" if median <= MOST_TIMES else "not kept"
     yield ""
     yield (
         "Write units are left out: DynamoDB Local reports 4 for a whole transaction, whereas "
@@ -203,7 +203,7 @@ def _lines(items: int, rounds: Sequence[Round], load: float) -> Iterator[str]:
     yield ""
     yield (
         f"Wanted: a repair takes at most {MOST_TIMES:g} times as long as the copy. Median of the "
-        f"rounds: {median:.2f} times ({kept})."
+        f"rounds: {median:.2f} times ({verdict})."
     )
 
 
@@ -213,15 +213,15 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=ITEMS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     load, rounds = os.getloadavg()[0], []
     with dynamodb_local() as url:
-        for number in range(given.rounds):
-            rounds.append(measure_round(url, number, given.items))
+        for number in range(arguments.rounds):
+            rounds.append(measure_round(url, number, arguments.items))
             print(f"bench: {rounds[-1]}", file=sys.stderr, flush=True)
-    page = "\n".join(_lines(given.items, rounds, load)) + "\n"
+    page = "\n".join(_lines(arguments.items, rounds, load)) + "\n"
     print(page)
-    if given.write:
+    if arguments.write:
         PAGE.write_text(page)
 
 

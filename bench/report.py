@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 
 
 def say(what: str) -> None:
-    """Print what is measured now to standard error."""
+    """Print to standard error which measurement begins."""
     print(f"bench: {what} ...", file=sys.stderr, flush=True)
 
 
@@ -148,24 +148,26 @@ def plot(results: dict[str, Any]) -> None:
 
     rows = results["simulated"]
     colours = {"keyhop": "#1b7f5a", PUBLISHED: "#c4721b", SCAN: "#7a7f87"}
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 6), sharey=True)
+    figure, (units_axes, right) = pyplot.subplots(1, 2, figsize=(12, 6), sharey=True)
     height = 0.26
-    least = [row["least_units_per_key"] for row in rows]
+    minimum = [row["least_units_per_key"] for row in rows]
     for number, (way, colour) in enumerate(colours.items()):
         places = [at + (number - 1) * height for at in range(len(rows))]
         ways = [row["ways"][way] for row in rows]
-        units = [one["against_least_units"] * of for one, of in zip(ways, least, strict=True)]
-        left.barh(places, units, height, color=colour, label=way)
-        right.barh(places, [one["against_optimum"] for one in ways], height, color=colour)
-    left.plot(least, range(len(rows)), "k|", markersize=22, label="the least possible")
-    left.set_yticks(range(len(rows)), [TABLES[row["table"]].title for row in rows])
-    left.invert_yaxis()
-    left.set_title("read units for each key (log scale)", fontsize=11, loc="left")
+        units = [
+            way["against_least_units"] * units for way, units in zip(ways, minimum, strict=True)
+        ]
+        units_axes.barh(places, units, height, color=colour, label=way)
+        right.barh(places, [way["against_optimum"] for way in ways], height, color=colour)
+    units_axes.plot(minimum, range(len(rows)), "k|", markersize=22, label="the least possible")
+    units_axes.set_yticks(range(len(rows)), [TABLES[row["table"]].title for row in rows])
+    units_axes.invert_yaxis()
+    units_axes.set_title("read units for each key (log scale)", fontsize=11, loc="left")
     right.axvline(1, color="black", linewidth=0.8)
     right.set_title("read units and time, against the least (log)", fontsize=11, loc="left")
     figure.text(0.01, 0.905, "a key's items", fontsize=11)
     figure.legend(loc="upper center", ncols=4, frameon=False)
-    for axes in (left, right):
+    for axes in (units_axes, right):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.tick_params(axis="y", length=0)

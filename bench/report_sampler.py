@@ -1,10 +1,11 @@
-"""What the request sampler takes of an application's CPU, per request of boto3's client.
+"""Measure the CPU time that the request sampler adds to a request of boto3's client.
 
     python -m bench.report_sampler [--share 0.05]
 
-A request is answered before it is sent, so the network's milliseconds count for nothing. Beside it
-the two events that the sampler hears are sent, without it, and with one that leaves the request
-out or looks at it: by turns, the least of some rounds, as other programs can only add to that.
+A hook answers each request before it is sent, so the network takes no time. In addition, the two
+events that the sampler receives are emitted: without a sampler, with one that skips the request,
+and with one that samples it. These take turns, and the minimum of some rounds counts, because other
+programs can only add to the time.
 """
 
 import argparse
@@ -19,9 +20,9 @@ from keyhop.report.sampler import SHARE, SOON, Sampler
 
 ROUNDS = 30
 REQUESTS = 40
-"""Of a round."""
+"""The number of requests in a round."""
 EVENTS = 10
-"""So many times as many."""
+"""How many times as many events a round has."""
 CREDENTIALS = {
     "aws_access_key_id": "local",
     "aws_secret_access_key": "local",
@@ -46,7 +47,7 @@ REQUESTED: dict[str, dict[str, Any]] = {
         "ExpressionAttributeValues": {":c": {"S": "Zurich"}, ":a": {"S": "x"}},
     },
 }
-"""The query is of an index, so that writes are remembered; it answers 20 items."""
+"""The query reads an index, so the sampler remembers writes. It returns 20 items."""
 METHODS = {"GetItem": "get_item", "PutItem": "put_item", "Query": "query"}
 ANSWERS: dict[str, Any] = {
     "GetItem": {"Item": ITEM},
@@ -66,24 +67,25 @@ class _Raw:
 
 
 def client() -> Any:
-    """One that gets its answers at once."""
-    made = boto3.Session().client("dynamodb", **CREDENTIALS)
+    """Return a client whose requests are answered immediately."""
+    boto3_client = boto3.Session().client("dynamodb", **CREDENTIALS)
     bodies = {name: json.dumps(answer).encode() for name, answer in ANSWERS.items()}
 
     def answer(request: Any, event_name: str, **_: Any) -> AWSResponse:
         body = bodies[event_name.rpartition(".")[2]]
         return AWSResponse(request.url, 200, {"x-amzn-requestid": "1"}, _Raw(body))
 
-    made.meta.events.register("before-send.dynamodb", answer)
-    return made
+    boto3_client.meta.events.register("before-send.dynamodb", answer)
+    return boto3_client
 
 
-def events(of: Any, name: str) -> Callable[[], None]:
-    """What boto3's client tells a sampler about one request."""
-    emitter, model = of.meta.events, of.meta.service_model.operation_model(name)
+def events(boto3_client: Any, name: str) -> Callable[[], None]:
+    """Return a function that emits the events of one request, as boto3's client does."""
+    emitter = boto3_client.meta.events
+    model = boto3_client.meta.service_model.operation_model(name)
     params, parsed = REQUESTED[name], ANSWERS[name]
 
-    def tell() -> None:
+    def emit() -> None:
         context: dict[str, Any] = {}
         emitter.emit(
             f"before-parameter-build.dynamodb.{name}", params=params, model=model, context=context
@@ -96,51 +98,53 @@ def events(of: Any, name: str) -> Callable[[], None]:
             context=context,
         )
 
-    return tell
+    return emit
 
 
 def overheads(share: float = SHARE) -> dict[str, dict[str, float]]:
-    """By request: microseconds of CPU without the sampler, those that it adds to a request that it
-    leaves out and to one that it looks at, and the hundredths that both come to with `share`.
+    """Return for each request the CPU microseconds without a sampler, and what the sampler adds.
+
+    The figures are the microseconds that it adds to a request that it skips, and to one that it
+    samples, and the percentage that it adds on average if it samples this share of requests.
     """
     plain, left_out, looked_at = client(), client(), client()
-    for one, chance in ((left_out, 1.0), (looked_at, 0.0)):
-        _sampler(one, chance)
-    found = {}
+    for sampled_client, chance in ((left_out, 1.0), (looked_at, 0.0)):
+        _attach_sampler(sampled_client, chance)
+    figures = {}
     for name in REQUESTED:
         ways = [
             lambda name=name: getattr(plain, METHODS[name])(**REQUESTED[name]),
-            *(events(one, name) for one in (plain, left_out, looked_at)),
+            *(events(boto3_client, name) for boto3_client in (plain, left_out, looked_at)),
         ]
-        least = [float("inf")] * len(ways)
+        fastest = [float("inf")] * len(ways)
         for _ in range(ROUNDS):
             for at, way in enumerate(ways):
                 times = REQUESTS * (EVENTS if at else 1)
-                least[at] = min(least[at], _microseconds(way, times))
-        request, none, out, at_all = least
-        percent = 100 * ((1 - share) * (out - none) + share * (at_all - none)) / request
-        found[name] = {
+                fastest[at] = min(fastest[at], _microseconds(way, times))
+        request, none, skipped, sampled = fastest
+        percent = 100 * ((1 - share) * (skipped - none) + share * (sampled - none)) / request
+        figures[name] = {
             "request_us": round(request, 1),
-            "left_out_us": round(out - none, 2),
-            "looked_at_us": round(at_all - none, 2),
+            "left_out_us": round(skipped - none, 2),
+            "looked_at_us": round(sampled - none, 2),
             "percent": round(percent, 2),
         }
-    return found
+    return figures
 
 
-def _sampler(of: Any, chance: float) -> None:
-    """One that has seen an index being read, so that it remembers writes."""
-    drawn, moment = [0.0], [0.0]
+def _attach_sampler(boto3_client: Any, chance: float) -> None:
+    """Attach a sampler that has seen a read of an index, so it remembers writes."""
+    number, moment = [0.0], [0.0]
     sampler = Sampler(
         lambda line: None,
         share=0.5,
         keys={"Orders": ("pk", "sk")},
-        chance=lambda: drawn[0],
+        chance=lambda: number[0],
         now=lambda: moment[0] + time.monotonic(),
     )
-    sampler.listen(of.meta.events)
-    events(of, "Query")()
-    drawn[0], moment[0] = chance, 2 * SOON
+    sampler.listen(boto3_client.meta.events)
+    events(boto3_client, "Query")()
+    number[0], moment[0] = chance, 2 * SOON
 
 
 def _microseconds(way: Callable[[], Any], times: int) -> float:
@@ -151,7 +155,7 @@ def _microseconds(way: Callable[[], Any], times: int) -> float:
 
 
 def main() -> None:
-    """Prints it as JSON."""
+    """Measure, and print the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=SHARE)
     print(json.dumps(overheads(parser.parse_args().share), indent=2))

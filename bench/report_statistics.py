@@ -1,4 +1,4 @@
-"""What the statistics of the key report reach over simulated tables.
+"""Measure the statistics of the key report on simulated tables.
 
 `python -m bench.report_statistics` measures for some minutes and writes docs/report-statistics.json
 and docs/internals/report-statistics.md. Seeds are fixed: the figures are the same on any machine.
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def measure() -> dict[str, Any]:
-    """Shares of runs, and ratios of estimate to truth."""
+    """Return shares of runs, and ratios of estimates to the true values."""
     return {
         "coverage": {
             str(budget): {name: _cell(name, budget, runs) for name in MAKERS}
@@ -60,26 +60,28 @@ def _say(text: str) -> None:
 
 def _cell(name: str, budget: int, runs: int) -> dict[str, Any]:
     _say(f"{name}: {budget:,} read units")
-    found = cell(name, budget, runs)
+    result = cell(name, budget, runs)
     figures = {
-        each: [found.share_given(each), found.coverage(each)] for each in NAMES if found.given[each]
+        statistic: [result.share_given(statistic), result.coverage(statistic)]
+        for statistic in NAMES
+        if result.given[statistic]
     }
-    return {"figures": figures, "alarms": found.alarms / runs, "false": found.false / runs}
+    return {"figures": figures, "alarms": result.alarms / runs, "false": result.false / runs}
 
 
 def _ratio(name: str, units: int) -> list[float]:
-    """5th and 95th percentile of estimate/truth, and coverage."""
+    """Return the 5th and 95th percentile of estimate/truth, and the coverage."""
     _say(f"lengths, {name}: {units} read units")
-    found = ratios(name, units, LENGTH_RUNS)
-    values = sorted(one.value for one in found)
-    held = sum(one.low <= 1 <= one.high for one in found)
-    return [values[LENGTH_RUNS // 20], values[-1 - LENGTH_RUNS // 20], held / LENGTH_RUNS]
+    estimates = ratios(name, units, LENGTH_RUNS)
+    values = sorted(estimate.value for estimate in estimates)
+    covered = sum(estimate.low <= 1 <= estimate.high for estimate in estimates)
+    return [values[LENGTH_RUNS // 20], values[-1 - LENGTH_RUNS // 20], covered / LENGTH_RUNS]
 
 
 def _recall(exponent: float) -> list[float]:
     _say(f"recall, Zipf {exponent}")
-    found = recall(exponent, 1_200, RECALL_RUNS)
-    return [found.recall, found.covered]
+    result = recall(exponent, 1_200, RECALL_RUNS)
+    return [result.recall, result.covered]
 
 
 INTRODUCTION = """# Statistics of the key report
@@ -175,13 +177,13 @@ def of_the_sampler(figures: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_statistic(name: str, tables: Mapping[str, Any]) -> Sequence[str]:
     pairs = [tables[table].get(name, {"held": 0, "given": 0}) for table in tables]
-    held, given = (sum(pair[each] for pair in pairs) for each in ("held", "given"))
+    held_count, count = (sum(pair[name] for pair in pairs) for name in ("held", "given"))
     cells = (f"{pair['held']} of {pair['given']}" if pair["given"] else "silent" for pair in pairs)
-    return [name, *cells, f"{held / given:.1%}"]
+    return [name, *cells, f"{held_count / count:.1%}"]
 
 
 def lines(results: dict[str, Any]) -> Iterator[str]:
-    """Of the document."""
+    """Yield the lines of the document."""
     yield from INTRODUCTION.splitlines()
     yield from ("", "## Intervals that held the truth", "")
     yield (
@@ -219,8 +221,8 @@ def lines(results: dict[str, Any]) -> Iterator[str]:
     yield from markdown(
         ("table", "recall at 10", "intervals that held the share"),
         (
-            [f"Zipf {exponent}", f"{found:.1%}", f"{held:.0%}"]
-            for exponent, (found, held) in results["recall"].items()
+            [f"Zipf {exponent}", f"{share:.1%}", f"{covered:.0%}"]
+            for exponent, (share, covered) in results["recall"].items()
         ),
     )
     if SAMPLED.exists():
@@ -230,22 +232,22 @@ def lines(results: dict[str, Any]) -> Iterator[str]:
 
 
 def _rows(cells: dict[str, Any]) -> Iterator[Sequence[str]]:
-    for name, found in cells.items():
+    for name, figures in cells.items():
         row = [name]
-        for each in NAMES:
-            given, covered = found["figures"].get(each, (0.0, 0.0))
-            if not given:
+        for statistic in NAMES:
+            share, covered = figures["figures"].get(statistic, (0.0, 0.0))
+            if not share:
                 row.append("silent")
             else:
-                row.append(f"{covered:.1%}" + (f" ({given:.0%})" if given < 1 else ""))
-        yield [*row, f"{found['alarms']:.0%}", f"{found['false']:.1%}"]
+                row.append(f"{covered:.1%}" + (f" ({share:.0%})" if share < 1 else ""))
+        yield [*row, f"{figures['alarms']:.0%}", f"{figures['false']:.1%}"]
 
 
 def _lengths(lengths: dict[str, Any]) -> Iterator[Sequence[str]]:
-    for name, found in lengths.items():
+    for name, figures in lengths.items():
         yield [
             name,
-            *(f"{low:.2f}-{high:.2f}, {held:.0%}" for low, high, held in found.values()),
+            *(f"{low:.2f}-{high:.2f}, {covered:.0%}" for low, high, covered in figures.values()),
         ]
 
 

@@ -215,17 +215,21 @@ def _reads(reads: list[Read]) -> Iterator[str]:
 
     by_place: dict[str, dict[tuple[bool, bool], Read]] = {}
     for read in reads:
-        by_place.setdefault(where(read), {})[read.whole, read.consistent] = read
-    for whole in (False, True):
-        title = f"all {reading.ITEMS:,} items" if whole else f"`query(limit={reading.FEW})`"
+        by_place.setdefault(where(read), {})[read.reads_all, read.consistent] = read
+    for reads_all in (False, True):
+        title = f"all {reading.ITEMS:,} items" if reads_all else f"`query(limit={reading.FEW})`"
         yield from markdown(
             (
                 *(title, "eventually: requests", "RRU", "latency", "client CPU"),
                 *("consistent: requests", "RRU", "latency", "client CPU"),
             ),
             (
-                (place, *cells(of.get((whole, False))), *cells(of.get((whole, True))))
-                for place, of in by_place.items()
+                (
+                    place,
+                    *cells(by_kind.get((reads_all, False))),
+                    *cells(by_kind.get((reads_all, True))),
+                )
+                for place, by_kind in by_place.items()
             ),
         )
         yield ""

@@ -36,11 +36,15 @@ Write = Callable[[dict[str, Any]], object]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where writers write. shards: fixed; None: Keyhop, by its default policy, with these settings.
+    """One way to write a burst.
 
-    times: what a partition takes so many times is wanted. processes: that the writers are spread
-    over; each has a ShardedTable of its own. seconds: of the burst. saved: write units that a
-    partition lends at once; None: those of a second.
+    Attributes:
+        shards: a fixed number of shards; None for Keyhop with its default policy
+        settings: the settings of the ShardedTable
+        times: how many times the capacity of a partition the writers write
+        processes: over how many processes the writers are spread; each has a ShardedTable
+        seconds: the length of the burst
+        saved: the write units that a partition lends at once; None for those of a second
     """
 
     title: str
@@ -54,7 +58,7 @@ class Way:
 
     @property
     def rate(self) -> float:
-        """Writes a second that are wanted."""
+        """Return the writes a second that the writers try to make."""
         return float(self.times * KEY_RATE)
 
 
@@ -80,11 +84,13 @@ WAYS = (
 
 @dataclass
 class Outcome:
-    """What came of one way. Seconds are since the burst began; None: not within it.
+    """The result of one way. Seconds are those since the burst began; None if not within it.
 
-    absorbed: from when on 95 % of what is wanted is written, in every later five seconds. reports,
-    claims: writes of the metadata. by_second: acknowledged writes of each second. acknowledged,
-    read: sort keys of items, and of those that a query finds in the end.
+    Attributes:
+        absorbed: the second after which 95 % of the writes succeed in every five seconds
+        reports, claims: writes of the metadata
+        by_second: the acknowledged writes of each second
+        acknowledged, read: the sort keys of acknowledged items, and of those read at the end
     """
 
     way: Way

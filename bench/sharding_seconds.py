@@ -102,7 +102,7 @@ def measure() -> dict[str, Any]:
 def lowest(burst: dict[str, Any]) -> list[float]:
     """Return for each second the lowest share, of all seeds, of what the single key accepted."""
     shares = [
-        [there / here for there, here in zip(spread, alone, strict=True)]
+        [sharded / single for sharded, single in zip(spread, alone, strict=True)]
         for spread, alone in zip(burst["sharded"], burst["single"], strict=True)
     ]
     return [min(each) for each in zip(*shares, strict=True)]

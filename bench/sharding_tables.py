@@ -22,25 +22,27 @@ def create(client: Any) -> None:
         client.create_table(
             TableName=name,
             KeySchema=[
-                {"AttributeName": one, "KeyType": kind}
-                for one, kind in zip(attributes, ("HASH", "RANGE"), strict=False)
+                {"AttributeName": attribute, "KeyType": kind}
+                for attribute, kind in zip(attributes, ("HASH", "RANGE"), strict=False)
             ],
             AttributeDefinitions=[
-                {"AttributeName": one, "AttributeType": "S"} for one in attributes
+                {"AttributeName": attribute, "AttributeType": "S"} for attribute in attributes
             ],
             BillingMode="PAY_PER_REQUEST",
         )
 
 
 def register(client: Any, shards: Shards, key: str = KEY) -> None:
-    """Metadata of a key, as it is after its shards were added."""
+    """Write the metadata that a key has after shards were added."""
     client.put_item(TableName=METADATA, Item={"path": {"S": key}, **to_item(shards)})
 
 
 class Counting:
-    """Keyhop's client; the requests of all users of this object are counted.
+    """Keyhop's client, which counts the requests of all users of this object.
 
-    operations: requests; of the metadata under its name. looked_up: keys of reads of single items.
+    Attributes:
+        operations: the requests by operation; those to the metadata have a prefix
+        looked_up: the number of keys in reads of single items
     """
 
     def __init__(self, url: str) -> None:
@@ -54,7 +56,7 @@ class Counting:
         return getattr(self._client, name)
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """As Keyhop's client has it."""
+        """Send a request as Keyhop's client does, and count it."""
         answer = self._client.call(operation, **parameters)
         is_metadata = parameters.get("TableName") == METADATA
         self.operations[f"metadata {operation}" if is_metadata else operation] += 1
@@ -74,5 +76,5 @@ class Counting:
 
     @property
     def requests(self) -> int:
-        """Of all kinds."""
+        """Return the number of requests, without DescribeTable."""
         return sum(self.operations.values()) - self.operations["describe_table"]

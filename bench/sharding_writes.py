@@ -30,9 +30,12 @@ AFTER_GROWTH = expected_candidates(GROWTH, "jump")
 
 @dataclass
 class Cost:
-    """Of one way to write, for each item. metadata: those of the requests that are about it.
+    """The cost of one way to write, for each item.
 
-    looked_up: keys read before the write, found or not. cpu: client CPU, against boto3's put.
+    Attributes:
+        metadata: the requests to the metadata table
+        looked_up: the keys that are read before the write, whether they exist or not
+        cpu: the client's CPU, in proportion to boto3's put
     """
 
     title: str
@@ -124,8 +127,8 @@ def _plain_batch(url: str) -> Cost:
                 batch.put_item(Item=item(number))
 
     cpu = _cpu(table, write)
-    sent = sum("BatchWriteItem" in name for name in requests) / (WRITES * ROUNDS)
-    return Cost("boto3 `Table.batch_writer`", sent, write_units=1.0, cpu=cpu)
+    requests_per_item = sum("BatchWriteItem" in name for name in requests) / (WRITES * ROUNDS)
+    return Cost("boto3 `Table.batch_writer`", requests_per_item, write_units=1.0, cpu=cpu)
 
 
 def _keyhop(url: str, way: Way) -> Cost:
@@ -198,7 +201,7 @@ def _shards(way: Way, history: tuple[int, ...]) -> Shards:
 
 
 def _figures(table: ShardedTable, counting: Counting) -> tuple[float, ...]:
-    """In the order of Cost's fields."""
+    """Return the figures in the order of Cost's fields."""
     tally = table.usage.counters
     assert not tally["looks"] or counting.looked_up
     return (
@@ -212,7 +215,7 @@ def _figures(table: ShardedTable, counting: Counting) -> tuple[float, ...]:
 
 
 def _cpu(plain: Any, write: Callable[[range], None]) -> float:
-    """Client CPU against boto3's put, by turns, the least of a few rounds of each."""
+    """Return the client's CPU in proportion to boto3's put; each is a minimum of rounds."""
 
     def put(numbers: range) -> None:
         for number in numbers:
@@ -221,10 +224,10 @@ def _cpu(plain: Any, write: Callable[[range], None]) -> float:
     put(range(20))
     seconds: dict[Callable[[range], None], list[float]] = {put: [], write: []}
     for numbers in _rounds():
-        for work, taken in seconds.items():
+        for work, times in seconds.items():
             began = time.process_time()
             work(numbers)
-            taken.append(time.process_time() - began)
+            times.append(time.process_time() - began)
     return min(seconds[write]) / min(seconds[put])
 
 

@@ -42,7 +42,7 @@ IN_ORDER = ("alternating",)
 
 
 def simulated_tables() -> list[dict[str, Any]]:
-    """A row for each table."""
+    """Return a row for each table."""
     return [_simulated(name, keys) for name, keys in SIMULATED.items()]
 
 
@@ -53,7 +53,7 @@ def _simulated(name: str, keys: int) -> dict[str, Any]:
     fewer = min(keys, round(keys * OPTIMUM_KEYS / table.keys))
     collections = spec.make(random.Random(SEED), fewer)
     small = Table(collections)
-    best, least = optimum(small), optimum(small, price=lambda spent: spent.blocks)
+    best, smallest = optimum(small), optimum(small, price=lambda spent: spent.blocks)
     policies: dict[str, Callable[[Table], Policy]] = {
         "published, serial": lambda t: PublishedPolicy(),
         "full scan": lambda t: FullScanPolicy(),
@@ -67,7 +67,7 @@ def _simulated(name: str, keys: int) -> dict[str, Any]:
             "units": spent.units,
             "units_per_key": spent.units / table.keys,
             "against_optimum": of_small.cost / best.cost,
-            "against_least_units": of_small.units / least.units,
+            "against_least_units": of_small.units / smallest.units,
         }
     return {
         "table": name,
@@ -75,7 +75,7 @@ def _simulated(name: str, keys: int) -> dict[str, Any]:
         "optimum_units_per_key": best.units / small.keys,
         "optimum_requests_per_key": best.requests / small.keys,
         "best_online": None if name in IN_ORDER else best_online(collections).cost / best.cost,
-        "least_units_per_key": least.units / small.keys,
+        "least_units_per_key": smallest.units / small.keys,
         "ways": rows,
     }
 

@@ -1,8 +1,8 @@
-"""Speed: bound by the table or by the machine. What a request costs, and how many there are.
+"""Measure the command's speed where the table limits it, and where the machine limits it.
 
-`python -m bench.speed` measures for some minutes, on a machine that does nothing else, and renews
-this part of docs/benchmark.*, its memory and client CPU included; `make bench` does so too. The
-table is the stub. What it was before is measured in the same run, by commit BASE of its history.
+`python -m bench.speed` measures for some minutes, on a machine that does nothing else. It updates
+this part of docs/benchmark.*, with memory and client CPU; `make bench` does this too. The table is
+the stub. The same run also measures the earlier commit BASE.
 """
 
 import subprocess
@@ -23,12 +23,12 @@ from bench.start import starts
 from bench.stub import stub
 
 BASE = "424f7d7"
-"""Before: eight threads, botocore's signing and connections."""
+"""The earlier commit, with eight threads and botocore's signing and connections."""
 
 LARGE = {"keys": 20_000_000, "items": 1_000, "bytes": 500}
-"""A key needs a request of its own, and the keys do not end."""
+"""Each key needs a separate request, and a run never reaches the last key."""
 SINGLES = {"keys": 20_000_000, "items": 1, "bytes": 3_000}
-"""A page is as large as it may be."""
+"""Each page has the maximum size."""
 TEN = {"keys": 10, "items": 1, "bytes": 200}
 
 FAR, NEAR = 50_000, 5_000
@@ -42,12 +42,12 @@ RATES = (
     ("1 item of 3 KB", SINGLES, 500),
     ("1 item of 3 KB", SINGLES, 5_000),
 )
-"""A table, and the read units a second that it serves."""
+"""Tables, and the read units a second that each serves."""
 ONE, TWO = (("--processes", str(number)) for number in (1, 2))
 
 
 def main() -> None:
-    """Measure, and renew the report and the profile's picture."""
+    """Measure, and update the report and the picture of the profile."""
     results = read_results() | measure_all()
     say("a profile")
     profile.main()
@@ -55,19 +55,19 @@ def main() -> None:
 
 
 def measure_all() -> dict[str, Any]:
-    """This part of the results, by its names there."""
+    """Return this part of the results, by its names in docs/benchmark.json."""
     began = time.monotonic()
     with library_of(BASE) as base:
-        found = {**_command(base), **_beside(base)}
+        figures = {**_command(base), **_parts(base)}
     say("client CPU")
     cpu, million = client_cpu(), peak_megabytes()
     minutes = round((time.monotonic() - began) / 60, 1)
-    speed = {"base": BASE, "minutes": minutes, **found}
+    speed = {"base": BASE, "minutes": minutes, **figures}
     return {"speed": speed, "client_cpu": cpu, "million": million}
 
 
 def _command(base: Path) -> dict[str, Any]:
-    """Of the command while it reads."""
+    """Measure the command while it reads."""
     say(f"commit {BASE}, table 50 ms away")
     far_before = measure(SECONDS, library=base, latency=FAR, **LARGE)
     say("table 50 ms away")
@@ -87,8 +87,8 @@ def _command(base: Path) -> dict[str, Any]:
     }
 
 
-def _beside(base: Path) -> dict[str, Any]:
-    """Of its beginning, and of what it is made of."""
+def _parts(base: Path) -> dict[str, Any]:
+    """Measure a small table, starts, and ways to have many requests in flight."""
     say("a small table")
     small = _small(base)
     say("starts")
@@ -98,7 +98,7 @@ def _beside(base: Path) -> dict[str, Any]:
 
 
 def _small(base: Path) -> dict[str, Any]:
-    """Seconds of the whole command on a table of ten items: pairs by turns."""
+    """Measure the seconds of the whole command on ten items, in pairs that take turns."""
     ways = {"before": base, "now": LIBRARY}
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     with stub(latency=1_000, **TEN) as table, tempfile.TemporaryDirectory() as folder:
@@ -114,7 +114,7 @@ def _small(base: Path) -> dict[str, Any]:
                 )
                 if number:  # the first pair compiles modules
                     seconds[way].append(time.monotonic() - began)
-    return {way: median(found) for way, found in seconds.items()} | {
+    return {way: median(times) for way, times in seconds.items()} | {
         "ratio": median(
             now / then for now, then in zip(seconds["now"], seconds["before"], strict=True)
         )
@@ -123,14 +123,14 @@ def _small(base: Path) -> dict[str, Any]:
 
 def _throttled(title: str, table: dict[str, int], rate: int) -> dict[str, Any]:
     say(f"a table of {title} that serves {rate} RRU/s")
-    found = measure(THROTTLED_SECONDS, ONE, latency=NEAR, rate=rate, **table)
-    later = found["later"]
+    figures = measure(THROTTLED_SECONDS, ONE, latency=NEAR, rate=rate, **table)
+    later = figures["later"]
     return {
         "table": title,
         "rate": rate,
         "used": later["units"] / later["seconds"] / rate,
         "throttled": later["throttled"],
-        "in_flight": found["in_flight"],
+        "in_flight": figures["in_flight"],
     }
 
 

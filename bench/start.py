@@ -1,6 +1,6 @@
-"""CPU of a start: of `keyhop keys`, of boto3's client alone, and of Python, to their first request.
+"""CPU time from the start of a process to its first request: `keyhop keys`, boto3's client, Python.
 
-A process is killed when its first request arrives, and asked what it has used.
+A process is killed when its first request arrives, and the system reports the time that it used.
 """
 
 import os
@@ -25,7 +25,7 @@ _SOCKET = (
 
 
 def starts(library: Path = LIBRARY) -> dict[str, float]:
-    """Milliseconds of CPU of each, the least of some rounds by turns."""
+    """Return each way's milliseconds of CPU: the minimum of rounds in which they take turns."""
     with closing(socket.create_server(("127.0.0.1", 0))) as door:
         door.settimeout(SECONDS)
         url = f"http://127.0.0.1:{door.getsockname()[1]}"
@@ -34,12 +34,14 @@ def starts(library: Path = LIBRARY) -> dict[str, float]:
             "boto3": [sys.executable, "-c", _BOTO3, url],
             "keyhop": keyhop(url),
         }
-        least = dict.fromkeys(ways, float("inf"))
+        fastest = dict.fromkeys(ways, float("inf"))
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(ROUNDS):
                 for name, command in ways.items():
-                    least[name] = min(least[name], _milliseconds(door, command, library, folder))
-    return least
+                    fastest[name] = min(
+                        fastest[name], _milliseconds(door, command, library, folder)
+                    )
+    return fastest
 
 
 def _milliseconds(door: socket.socket, command: Sequence[str], library: Path, folder: str) -> float:
@@ -50,7 +52,9 @@ def _milliseconds(door: socket.socket, command: Sequence[str], library: Path, fo
         with caller:
             caller.recv(1)
     finally:
-        os.kill(process.pid, signal.SIGKILL)  # Popen's own would wait, and the figures be lost
+        os.kill(
+            process.pid, signal.SIGKILL
+        )  # Popen's method would wait for the process and lose its figures
         _, _, used = os.wait4(process.pid, 0)
         process.returncode = 0
     return 1e3 * (used.ru_utime + used.ru_stime)

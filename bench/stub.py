@@ -1,7 +1,7 @@
-"""A table in a process of its own, so quick that it is not the limit: stub.c, compiled and run.
+"""A table in a separate process that is fast enough not to limit a client: stub.c.
 
-`python -m bench.stub --keys 1000000 --latency 50000` prints its address, and at the end of its
-standard input (Ctrl-D) what it has served. The settings are told in stub.c.
+`python -m bench.stub --keys 1000000 --latency 50000` compiles and runs it, and prints its address.
+At the end of standard input (Ctrl-D), it prints what it has served. stub.c lists the settings.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ TENTH = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Scans of some time that were answered, and refused; items and read units of the former."""
+    """The answered and refused Scans of a period; the items and units of the answered ones."""
 
     scans: int = 0
     throttled: int = 0
@@ -40,9 +40,11 @@ class Served:
 
 @dataclass(slots=True)
 class Stub:
-    """A running stub; after its block also what it has served.
+    """A running stub; after its block, also what it has served.
 
-    began: when the first Scan came, by time.monotonic(). tenths: of each tenth of a second since.
+    Attributes:
+        began: the time of the first Scan, by time.monotonic()
+        tenths: what it has served in each tenth of a second since then
     """
 
     url: str
@@ -52,19 +54,19 @@ class Stub:
     tenths: list[Served] = field(default_factory=list)
 
     def served(self, begin: float = 0.0, end: float | None = None) -> Served:
-        """Between two moments, in seconds since the first Scan, of whole tenths of a second."""
-        some = self.tenths[round(begin / TENTH) : None if end is None else round(end / TENTH)]
+        """Return the Scans served between two times, in seconds since the first Scan."""
+        tenths = self.tenths[round(begin / TENTH) : None if end is None else round(end / TENTH)]
         return Served(
-            sum(one.scans for one in some),
-            sum(one.throttled for one in some),
-            sum(one.items for one in some),
-            sum(one.units for one in some),
+            sum(tenth.scans for tenth in tenths),
+            sum(tenth.throttled for tenth in tenths),
+            sum(tenth.items for tenth in tenths),
+            sum(tenth.units for tenth in tenths),
         )
 
 
 @contextmanager
 def stub(cores: Sequence[int] = (), **settings: int) -> Iterator[Stub]:
-    """Run one, on these cores; it ends with the block, or with this process."""
+    """Run a stub on these cores; it ends with the block, or with this process."""
     arguments = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
     with subprocess.Popen(
         [compiled(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -81,15 +83,15 @@ def stub(cores: Sequence[int] = (), **settings: int) -> Iterator[Stub]:
             yield running
         finally:
             process.stdin.close()
-            told: dict[str, Any] = json.loads(process.stdout.read())
-            running.cpu_seconds, running.began = told["cpu_seconds"], told["began"]
-            running.most_in_flight = told["most_in_flight"]
-            running.tenths = [Served(*one) for one in told["tenths"]]
+            figures: dict[str, Any] = json.loads(process.stdout.read())
+            running.cpu_seconds, running.began = figures["cpu_seconds"], figures["began"]
+            running.most_in_flight = figures["most_in_flight"]
+            running.tenths = [Served(*tenth) for tenth in figures["tenths"]]
 
 
 @cache
 def compiled() -> Path:
-    """The program, in .cache; raises SystemExit without a C compiler."""
+    """Compile the program into .cache and return its path; raise SystemExit without a compiler."""
     source = SOURCE.read_bytes()
     program = ROOT / ".cache" / "bench" / f"stub-{hashlib.sha256(source).hexdigest()[:16]}"
     if program.exists():
@@ -109,7 +111,7 @@ def compiled() -> Path:
 
 
 def main() -> None:
-    """Become the stub, but for its address."""
+    """Run the stub, and print its address and then what it has served."""
     with subprocess.Popen(
         [compiled(), *sys.argv[1:]], stdout=subprocess.PIPE, text=True
     ) as process:
