@@ -276,14 +276,14 @@ class _Collection:
     """The items of a collection that were read.
 
     Attributes:
-        whole: Whether all of its items were read.
+        is_complete: Whether all of its items were read.
         items: The number of items that were read.
         weight: The number of items for which they count.
         keys: The weight of each candidate key.
         counts: The number of items that were read with each candidate key.
     """
 
-    whole: bool = True
+    is_complete: bool = True
     items: int = 0
     weight: float = 0.0
     keys: dict[str, float] = field(default_factory=dict)
@@ -295,7 +295,7 @@ class _Collection:
 
     def most_seen(self) -> float:
         """Return the number of items that were read with the most frequent key."""
-        return max(self.keys.values() if self.whole else self.counts.values(), default=0.0)
+        return max(self.keys.values() if self.is_complete else self.counts.values(), default=0.0)
 
     def same(self) -> tuple[float, float, float]:
         """Return the number of ordered pairs of its items with one key: value, low and high.
@@ -303,7 +303,7 @@ class _Collection:
         Each item also forms a pair with itself.
         """
         maximum = sum(weight**2 for weight in self.keys.values())
-        if self.whole:
+        if self.is_complete:
             return maximum, maximum, maximum
         read, covered = sum(self.counts.values()), self.covered
         if read < 2:
@@ -333,7 +333,7 @@ class Tally:
         weight: float,
         collection: Hashable,
         size: int = 0,
-        whole: bool = True,
+        is_complete: bool = True,
     ) -> None:
         """Add an item that was read.
 
@@ -342,12 +342,12 @@ class Tally:
             weight: The number of items for which it counts.
             collection: The collection that contains it.
             size: Its bytes.
-            whole: Whether all items of its collection were read.
+            is_complete: Whether all items of its collection were read.
         """
         entry = self.collections.setdefault(collection, _Collection())
         entry.items += 1
         entry.weight += weight
-        entry.whole = entry.whole and whole and weight == 1.0
+        entry.is_complete = entry.is_complete and is_complete and weight == 1.0
         self.items.append(shares.Item(collection, weight, float(key is not None)))
         if key is not None:
             entry.keys[key] = entry.keys.get(key, 0.0) + weight
@@ -371,7 +371,7 @@ class Tally:
             return None
         largest = self._largest(fraction, len({*self._keys()}))
         effective_keys = self._effective(fraction, items * coverage.value)
-        if fraction >= 1 and self._all_whole:
+        if fraction >= 1 and self._all_complete:
             coverage = Estimate.exactly(coverage.value, len(self.items), "all items")
         elif unrepresented > 0:
             coverage = widened(coverage, unrepresented)
@@ -414,7 +414,7 @@ class Tally:
         alone = max((fraction * max(weights) / total for weights in by_key.values()), default=0.0)
         widest = max(spread.values(), default=0.0)
         value = max(alone, widest)
-        if fraction >= 1 and self._all_whole:
+        if fraction >= 1 and self._all_complete:
             return Estimate.exactly(value, n, "all items")
         most_read = max(collection.most_seen() for collection in self.collections.values())
         low = fraction * most_read / total / 2  # the number of items may be wrong by this factor
@@ -426,8 +426,8 @@ class Tally:
         return Estimate(value, min(low, value), max(high, value), n, METHOD)
 
     @property
-    def _all_whole(self) -> bool:
-        return all(collection.whole for collection in self.collections.values())
+    def _all_complete(self) -> bool:
+        return all(collection.is_complete for collection in self.collections.values())
 
     def _effective(self, fraction: float, items: float) -> Estimate:
         """Return the effective number of keys, 1 / sum of p squared.
@@ -448,7 +448,7 @@ class Tally:
         within = [collection.same() for collection in collections]
         inside = [sum(each[at] for each in within) for at in range(3)]
         value, low, high = ((max(0.0, between) + fraction * each) / covered**2 for each in inside)
-        if fraction >= 1 and self._all_whole:
+        if fraction >= 1 and self._all_complete:
             return Estimate.exactly(1 / value, n, "all items")
         rest = []
         for collection, same in zip(collections, within, strict=True):

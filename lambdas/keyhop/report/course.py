@@ -91,7 +91,7 @@ class Course:
         """Read Contributor Insights, if it is on and the input includes it."""
         if not self.wishes.insights:
             remedy = "" if self.facts.insights is None else "--insights"
-            return Absent("Contributor Insights was not asked", remedy)
+            return Absent("Contributor Insights was not read", remedy)
         client = client_beside("cloudwatch", self.connection.endpoint)
         hours = self.wishes.since_seconds / 3600
         return self._taken(

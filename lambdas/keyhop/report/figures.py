@@ -15,26 +15,26 @@ UNKNOWN = "unknown"
 
 def count(value: float | None) -> str:
     """Write a count, such as `1,234` or `2.0 M`."""
-    if not known(value):
+    if not is_known(value):
         return UNKNOWN
     return _with_unit(value, _unit(value, 1000, COUNTS, 9_999.5), 1000, COUNTS)
 
 
 def size(value: float | None) -> str:
     """Write a size, such as `8.6 GB`."""
-    if not known(value):
+    if not is_known(value):
         return UNKNOWN
     return _with_unit(value, _unit(value, 1024, SIZES, 999.5), 1024, SIZES)
 
 
 def share(value: float | None) -> str:
     """Write a share, such as `40 %`, or `0.3 %` below ten."""
-    return f"{_digits(100 * value)} %" if known(value) else UNKNOWN
+    return f"{_digits(100 * value)} %" if is_known(value) else UNKNOWN
 
 
 def dollars(value: float | None) -> str:
     """Write dollars, such as `$0.0004`, `$12.50` or `$1,200`."""
-    if not known(value):
+    if not is_known(value):
         return UNKNOWN
     if value == 0:
         return "$0"
@@ -45,19 +45,19 @@ def dollars(value: float | None) -> str:
 
 def units(value: float | None) -> str:
     """Write units of capacity, such as `3,000` or `0.5`."""
-    if not known(value):
+    if not is_known(value):
         return UNKNOWN
     return f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:,.1f}"
 
 
-def known(value: float | None) -> TypeGuard[float]:
+def is_known(value: float | None) -> TypeGuard[float]:
     """Return whether a value is a finite number."""
     return value is not None and math.isfinite(value)
 
 
 def when(at: float | None) -> str:
     """Write a time, such as `2026-11-22 18:50 UTC`; "" if no calendar has it."""
-    if not known(at):
+    if not is_known(at):
         return ""
     try:
         return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
@@ -78,9 +78,9 @@ def size_within(estimate: Mapping[str, Any]) -> str:
 def share_within(estimate: Mapping[str, Any]) -> str:
     """Write a share with its interval, such as `40 % [32, 48]`."""
     value, low, high = (estimate.get(name) for name in ("value", "low", "high"))
-    if not known(low) or not known(value) or low == value == high:
+    if not is_known(low) or not is_known(value) or low == value == high:
         return share(value)
-    if not known(high):
+    if not is_known(high):
         return f"at least {share(low)}"
     return f"{share(value)} [{_digits(100 * low)}, {_digits(100 * high)}]"
 
@@ -91,9 +91,9 @@ def _within(
     unit: Callable[[float], tuple[int, int, tuple[str, ...]]],
 ) -> str:
     value, low, high = (estimate.get(name) for name in ("value", "low", "high"))
-    if not known(low) or not known(value) or low == value == high:
+    if not is_known(low) or not is_known(value) or low == value == high:
         return write(value)
-    if not known(high):
+    if not is_known(high):
         return f"at least {write(low)}"
     power, base, names = unit(value)
     ends = []

@@ -32,8 +32,8 @@ class Evidence:
     signal: str
     value: float | None = None
     low: float | None = None
-    high: Annotated[float | None, "null also where there is no upper end"] = None
-    threshold: Annotated[float | None, "against which it is held"] = None
+    high: Annotated[float | None, "also null without an upper end"] = None
+    threshold: Annotated[float | None, "the limit that the value is compared with"] = None
     window: Annotated[float | None, "seconds that it covers"] = None
     n: Annotated[int, "observations"] = 0
     rru: Annotated[float, READ_UNITS] = 0.0

@@ -257,7 +257,7 @@ def widths_of(text: str) -> list[tuple[str, int]]:
     if (clock := _CLOCK.search(text)) is not None:
         text = text[: clock.end()]
     parts = _MARKS.split(text)
-    place, found = "", []
+    place, widths = "", []
     for at in range(0, len(parts), 2):
         match = _NUMBERED.fullmatch(parts[at])
         if not match or _UUID.fullmatch(parts[at]):
@@ -265,9 +265,9 @@ def widths_of(text: str) -> list[tuple[str, int]]:
         word, digits = match.groups()
         if digits and not (_is_fraction(parts, at) and not word):
             padded = len(digits) > 1 and int(digits[0]) == 0
-            found.append((place + word, -len(digits) if padded else len(digits)))
+            widths.append((place + word, -len(digits) if padded else len(digits)))
         place += word + ("9" if digits else "") + "".join(parts[at + 1 : at + 2])
-    return found[:MOST_PLACES]
+    return widths[:MOST_PLACES]
 
 
 def _is_fraction(parts: list[str], at: int) -> bool:

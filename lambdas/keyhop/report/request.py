@@ -58,7 +58,7 @@ class ReportInput(RunInput):
     stream: Annotated[
         float | None,
         Must(number(1, LONGEST_STREAM_SECONDS), "a number of seconds, up to 3,600", float),
-        "read the table's stream for so long; not at all if left out",
+        "the time for which the table's stream is read; by default it is not read",
     ] = None
     insights: Annotated[
         Truth, "ask Contributor Insights, where it is on, for the most accessed keys"
@@ -66,25 +66,25 @@ class ReportInput(RunInput):
     peak_writes: Annotated[
         float | None,
         Must(number(0), "a number of write units a second", float),
-        "that are expected; what has been seen if left out",
+        "the expected peak; by default the measured one",
     ] = None
     candidates: Annotated[
-        tuple[str, ...], _TEXTS, "templates of other partition keys, to be judged"
+        tuple[str, ...], _TEXTS, "templates of other partition keys to assess"
     ] = ()
     confirm: Annotated[
         int,
         Must(whole(0, MOST_CONFIRMED), f"a whole number up to {MOST_CONFIRMED}", int),
-        "how many of the largest collections are looked at again, by more reads",
+        "the number of the largest collections that more reads confirm",
     ] = 3
     show_keys: Annotated[
         Any,
         Must(one_of(*SHOW_KEYS), '"digest", "prefix" or "full"'),
-        "how keys are written; digest if left out",
+        "how keys are written; digest by default",
     ] = "digest"
     fail_on: Annotated[
         Any,
         Must(one_of(*SEVERITIES), '"high", "medium", "low" or "info"'),
-        "the execution fails for a finding so severe, or worse; never if left out",
+        "the execution fails for a finding of this severity or worse; by default it never does",
     ] = None
     strict: Annotated[Truth, "the execution fails if a rule remains unknown"] = False
     accept: Annotated[
@@ -92,7 +92,7 @@ class ReportInput(RunInput):
         accepting(THROTTLED),
         f"{THROTTLED}: read the table even if its key ranges were throttled within the last hour",
     ] = ()
-    baseline: Annotated[str | None, A_RUN, "tell what has changed since this run's report"] = None
+    baseline: Annotated[str | None, A_RUN, "report the changes since this run's report"] = None
 
     @classmethod
     def of(cls, request: Request) -> "ReportInput":

@@ -341,6 +341,6 @@ def _why_failed(report: Report, fail_on: Severity | None, status: int, page: str
     if status == FINE:
         return ""
     if status != FOUND:
-        return f"A rule remains unknown that more could be seen of (strict). The report is {page}."
+        return f"A rule is unknown that another source could answer (strict). The report is {page}."
     counts = ", ".join(f"{number} {name}" for name, number in _by_severity(report.findings).items())
     return f"Found: {counts} (failOn {fail_on}). The report is {page}."

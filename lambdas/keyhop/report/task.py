@@ -228,7 +228,7 @@ def examination(plan: RunPlan) -> Examination:
         looking,
         ours,
         seed=options["seed"],
-        noted=observed_share,
+        observed_share=observed_share,
         through=drawing.through,
     )
 

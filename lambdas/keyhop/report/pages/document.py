@@ -184,14 +184,14 @@ class ReportJson(TypedDict):
     """A report, with the worst findings first."""
 
     schema: Literal["keyhop-report/1"]
-    table: Annotated[dict[str, Any], "the table as DescribeTable tells it"]
+    table: Annotated[dict[str, Any], "the table as DescribeTable returns it"]
     at: Annotated[float | None, "epoch seconds"]
     spent: Spent
     estimates: dict[str, Estimate]
     findings: list[FindingJson]
     pictures: Pictures
-    sources: Annotated[dict[str, str], "what was looked at, in words"]
-    not_assessed: Annotated[list[str], "what cannot be seen from outside"]
+    sources: Annotated[dict[str, str], "whether each source was read, in words"]
+    not_assessed: Annotated[list[str], "what the report cannot assess"]
     show_keys: Annotated[str, "how keys are written"]
     options: dict[str, Any]
 

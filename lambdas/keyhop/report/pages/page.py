@@ -132,7 +132,7 @@ def _sections(document: Document) -> Iterable[Markup]:
         for status in ("found", "unknown", "clear")
     }
     findings = [_finding(finding) for finding in by_status["found"]]
-    yield _section("What is wrong", findings or tag("p", "Nothing was found.", class_="calm"))
+    yield _section("Findings", findings or tag("p", "Nothing was found.", class_="calm"))
     yield from _figures(document)
     yield from _unknown(by_status["unknown"])
     yield from _clear(by_status["clear"])
@@ -211,17 +211,17 @@ def _command(words: str) -> Markup:
 def _money(cost: Mapping[str, Any]) -> Child:
     today, advised, once = (cost[name] for name in ("today", "advised", "one_off"))
     parts = []
-    if figures.known(today) and figures.known(advised):
+    if figures.is_known(today) and figures.is_known(advised):
         parts.append(f"{figures.dollars(today)} → {figures.dollars(advised)} a month")
-    elif figures.known(advised):
+    elif figures.is_known(advised):
         parts.append(f"{figures.dollars(advised)} a month")
-    if figures.known(once) and once:
+    if figures.is_known(once) and once:
         parts.append(f"{figures.dollars(once)} once")
     return ", ".join(parts)
 
 
 def _evidence(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    heads = ("what was looked at", "source", "value", "threshold")
+    heads = ("figure", "source", "value", "threshold")
     cells = (
         (
             [
@@ -231,7 +231,7 @@ def _evidence(rows: Sequence[Mapping[str, Any]]) -> Markup:
             evidence["source"],
             _value(evidence),
             figures.count(evidence["threshold"])
-            if figures.known(evidence["threshold"])
+            if figures.is_known(evidence["threshold"])
             else tables.NOTHING,
         )
         for evidence in rows[:MOST_EVIDENCE]
@@ -246,7 +246,9 @@ def _evidence(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def _value(evidence: Mapping[str, Any]) -> str:
-    value = figures.count_within(evidence) if figures.known(evidence["value"]) else tables.NOTHING
+    value = (
+        figures.count_within(evidence) if figures.is_known(evidence["value"]) else tables.NOTHING
+    )
     return f"{value}, n {evidence['n']:,}" if evidence["n"] else value
 
 
@@ -304,7 +306,7 @@ def _rows(data: Mapping[str, Any]) -> Iterable[Markup]:
         local = data.get("sizes", {}).get("local_indexes")
         note = ""
         if not data["top"]["biased"] and not data["top"]["exhaustive"]:
-            note = "Of a uniform sample alone: larger ones may be missing."
+            note = "From a uniform sample only: larger collections may be missing."
         yield tag(
             "figure",
             tables.top(data["top"], limit if local else None),
@@ -333,8 +335,8 @@ def _unknown(findings: list[Mapping[str, Any]]) -> Iterable[Markup]:
         cost = f"{figures.units(price['rru'])} RRU" if price and price["rru"] else tables.NOTHING
         what = [_rule(finding), join(" "), *_title(finding)]
         rows.append((what, finding["summary"], [remedy], cost))
-    heads = ("rule", "why it is not known", "what would tell", "price")
-    yield _section("Unknown", table("Rules that nothing could be said of", heads, rows, numbers=1))
+    heads = ("rule", "why it is not known", "what would answer it", "price")
+    yield _section("Unknown", table("Rules without an answer", heads, rows, numbers=1))
 
 
 def _clear(findings: list[Mapping[str, Any]]) -> Iterable[Markup]:
@@ -343,7 +345,7 @@ def _clear(findings: list[Mapping[str, Any]]) -> Iterable[Markup]:
     rows = [
         ([_rule(finding), join(" "), *_title(finding)], finding["summary"]) for finding in findings
     ]
-    yield _section("Clear", table("Rules that found nothing", ("rule", "by which figure"), rows))
+    yield _section("Clear", table("Rules that found nothing", ("rule", "reason"), rows))
 
 
 def _meanings(findings: Sequence[Mapping[str, Any]]) -> Iterable[Markup]:
@@ -367,22 +369,22 @@ def _provenance(document: Document) -> Markup:
         f"{figures.units(spent['rru'])} read units, {counted(spent['requests'], 'request')}, "
         f"{figures.dollars(spent['dollars'])}"
     )
-    if figures.known(spent["seconds"]):
+    if figures.is_known(spent["seconds"]):
         cost += f", {duration(spent['seconds'])}"
     sources = [*document["sources"].items()]
     not_assessed = [tag("li", words) for words in document["not_assessed"]]
     options = ", ".join(f"{name} {value}" for name, value in document["options"].items())
     return join(
-        _section("Not to be seen from outside", tag("ul", not_assessed)) if not_assessed else "",
+        _section("What the report cannot assess", tag("ul", not_assessed)) if not_assessed else "",
         _section(
-            "How this was found",
-            table("Sources", ("source", "what was looked at"), sources) if sources else "",
+            "How the report was made",
+            table("Sources", ("source", "result"), sources) if sources else "",
             tag("p", f"Spent: {cost}. Keys are shown as: {document['show_keys']}.", class_="soft"),
-            tag("p", f"Asked for: {options}.", class_="soft") if options else "",
+            tag("p", f"Options: {options}.", class_="soft") if options else "",
             tag(
                 "p",
-                "Brackets hold the truth in 95 of 100 samples. GB, MB and KB are powers of 1,024, "
-                "as DynamoDB's limits are.",
+                "Intervals in brackets contain the true value in 95 of 100 samples. GB, MB and KB "
+                "are powers of 1,024, as in DynamoDB's limits.",
                 class_="soft",
             ),
         ),

@@ -253,7 +253,9 @@ def lorenz(data: Mapping[str, Any], width: float = 400, height: float = 230) -> 
     side = height - top - bottom
     right, foot = left + side, top + side
     across, up = linear(0, 1, left, right), linear(0, 1, foot, top)
-    shares = sorted((x, y) for x, y in data["points"] if figures.known(x) and figures.known(y))
+    shares = sorted(
+        (x, y) for x, y in data["points"] if figures.is_known(x) and figures.is_known(y)
+    )
     points = [(across(x), up(y)) for x, y in [(0.0, 0.0), *shares, (1.0, 1.0)]]
     parts = []
     for share in (0.0, 0.5, 1.0):
@@ -292,9 +294,9 @@ def lorenz(data: Mapping[str, Any], width: float = 400, height: float = 230) -> 
 
 def _gini(estimate: Mapping[str, Any]) -> str:
     value, low, high = estimate["value"], estimate["low"], estimate["high"]
-    if not figures.known(value):
+    if not figures.is_known(value):
         return figures.UNKNOWN
-    ends = figures.known(low) and figures.known(high) and low != high
+    ends = figures.is_known(low) and figures.is_known(high) and low != high
     return f"{value:.2f} [{low:.2f}, {high:.2f}]" if ends else f"{value:.2f}"
 
 
@@ -333,7 +335,7 @@ def sizes(data: Mapping[str, Any], width: float = 400) -> Picture:
     limit = data["limit"] if in_bytes and data["local_indexes"] else None
     edge = _edge(data, mean if in_bytes else 1.0)
     ends = [end for _, each in estimates for end in (each["low"], each["value"], each["high"])]
-    values = [end for end in (*ends, limit, edge) if figures.known(end) and end > 0] or [1.0]
+    values = [end for end in (*ends, limit, edge) if figures.is_known(end) and end > 0] or [1.0]
     minimum, maximum = min(values) / 2, max(values) * 3
     height = SIZES_TOP + SIZES_ROW * max(1, len(estimates)) + 38
     foot, right = height - 34, width - 12
@@ -368,7 +370,7 @@ def sizes(data: Mapping[str, Any], width: float = 400) -> Picture:
 def _edge(data: Mapping[str, Any], unit: float) -> float | None:
     """Return the size above which no collection was sampled."""
     items = data["unseen"]["items"] if "unseen" in data else None
-    return items * unit if figures.known(items) and items > 0 and unit > 0 else None
+    return items * unit if figures.is_known(items) and items > 0 and unit > 0 else None
 
 
 def _unseen(left: float, right: float, foot: float, share: str) -> list[Markup]:
@@ -389,12 +391,12 @@ def _interval(
 ) -> list[Markup]:
     """Draw a dot with its interval; an open end has an arrow."""
     value, low, high = estimate["value"], estimate["low"], estimate["high"]
-    if not figures.known(value):
+    if not figures.is_known(value):
         return []
     x = scale(value)
-    x0 = scale(low if figures.known(low) else value)
-    x1 = scale(high) if figures.known(high) else scale(float("inf"))
-    tip = f"m-5 -4l5 4l-5 4M{x1:.1f} {y:.1f}" if not figures.known(high) else "m0 -4v8"
+    x0 = scale(low if figures.is_known(low) else value)
+    x1 = scale(high) if figures.is_known(high) else scale(float("inf"))
+    tip = f"m-5 -4l5 4l-5 4M{x1:.1f} {y:.1f}" if not figures.is_known(high) else "m0 -4v8"
     d = f"M{x0:.1f} {y - 4:.1f}v8M{x0:.1f} {y:.1f}H{x1:.1f}{tip}"
     anchor, at = ("start", min(x0, x) - 2) if x < 240 else ("end", max(x1, x) + 2)
     return [
@@ -415,10 +417,10 @@ def bar(estimate: Mapping[str, Any], scale: Scale, mark: float | None = None) ->
     """
     value, low, high = (estimate.get(name) for name in ("value", "low", "high"))
     parts = [rect(0, 3, 100, 8, "kh-zone")]
-    if figures.known(value):
+    if figures.is_known(value):
         parts.append(rect(0, 3, scale(value), 8, "kh-band"))
-        x0 = scale(low) if figures.known(low) else scale(value)
-        x1 = scale(high) if figures.known(high) else 100.0 if "high" in estimate else x0
+        x0 = scale(low) if figures.is_known(low) else scale(value)
+        x1 = scale(high) if figures.is_known(high) else 100.0 if "high" in estimate else x0
         d = f"M{x0:.2f} 7H{x1:.2f}M{x0:.2f} 4v6M{x1:.2f} 4v6"
         parts.append(_sharp(d if x1 > x0 else f"M{x0:.2f} 2v10", "kh-w"))
     if mark is not None:
@@ -446,13 +448,15 @@ def shares() -> Scale:
 def up_to(estimates: Iterable[Mapping[str, Any]], *others: float) -> Scale:
     """Return the scale for bars from 0 to the highest value or end."""
     ends = [estimate.get(name) for estimate in estimates for name in ("value", "high")]
-    return linear(0, max([end for end in (*ends, *others) if figures.known(end)] or [1.0]), 0, 100)
+    return linear(
+        0, max([end for end in (*ends, *others) if figures.is_known(end)] or [1.0]), 0, 100
+    )
 
 
 def by_powers(estimates: Iterable[Mapping[str, Any]], *others: float) -> Scale:
     """Return the logarithmic scale for bars, from a little below the lowest end to the highest."""
     ends = [estimate.get(name) for estimate in estimates for name in ("low", "value", "high")]
-    values = [end for end in (*ends, *others) if figures.known(end) and end > 0] or [1.0]
+    values = [end for end in (*ends, *others) if figures.is_known(end) and end > 0] or [1.0]
     return logarithmic(min(values) / 3, max(values), 0, 100)
 
 

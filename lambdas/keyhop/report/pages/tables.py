@@ -103,7 +103,7 @@ def item_bytes(data: Mapping[str, Any]) -> Markup:
         (names.get(row["quantile"], f"{row['quantile']:g}"), row["bytes"])
         for row in data["quantiles"]
     ]
-    if figures.known(data["largest"]):
+    if figures.is_known(data["largest"]):
         rows.append(("largest seen", {"value": data["largest"]}))
     scale = by_powers([row for _, row in rows], LARGEST_ITEM)
     bars: list[tuple[Child, Mapping[str, Any] | None, str]] = [
@@ -162,10 +162,10 @@ def _keyed(row: Mapping[str, Any]) -> Child:
 def _used(row: Mapping[str, Any]) -> tuple[Child, ...]:
     share = row["sparse"] or ({"value": row["share"]} if row["share"] is not None else None)
     days = row["read_days"]
-    read = figures.count(row["read"]) if figures.known(row["read"]) else NOTHING
+    read = figures.count(row["read"]) if figures.is_known(row["read"]) else NOTHING
     if days is not None:
         read = f"{read} on {days} of 30 days" if days else "not in 30 days"
-    written = figures.count(row["written"]) if figures.known(row["written"]) else NOTHING
+    written = figures.count(row["written"]) if figures.is_known(row["written"]) else NOTHING
     top: Child = NOTHING
     if row["top_share"]:
         top = [code(row["top_key"]), tag("small", f" {_share(row['top_share'])}")]
@@ -192,13 +192,13 @@ def candidates(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def _peak(peak: float | None) -> str:
-    return f"{figures.units(peak)} WCU/s" if figures.known(peak) else figures.UNKNOWN
+    return f"{figures.units(peak)} WCU/s" if figures.is_known(peak) else figures.UNKNOWN
 
 
 def _tau(estimate: Mapping[str, Any] | None) -> str:
-    if not estimate or not figures.known(estimate["value"]):
+    if not estimate or not figures.is_known(estimate["value"]):
         return figures.UNKNOWN
-    if not figures.known(estimate["low"]) or not figures.known(estimate["high"]):
+    if not figures.is_known(estimate["low"]) or not figures.is_known(estimate["high"]):
         return f"{estimate['value']:.2f}"
     return f"{estimate['value']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
 
@@ -223,7 +223,7 @@ def costs(findings: Iterable[Mapping[str, Any]]) -> Markup | None:
     dates = sorted({cost["priced"] for _, cost in rows if cost["priced"]})
     priced = f"Prices of {', '.join(dates)}." if dates else ""
     costs_table = table(
-        "Cost of what is advised",
+        "Cost of the advice",
         ("advice for", "today, a month", "advised, a month", "once"),
         (
             (

@@ -72,7 +72,7 @@ def summary(report: Report, width: int = 100, verbose: bool = False) -> list[Lin
     lines += [Line("", "quiet"), Line(f"What each rule means: {THRESHOLDS}", "quiet")]
     if report.not_assessed:
         lines.append(Line("", "quiet"))
-        lines.append(Line("Not to be seen from outside:", "quiet"))
+        lines.append(Line("What the report cannot assess:", "quiet"))
         for words in report.not_assessed:
             lines += _wrapped(f"  {printable(words)}", width, "quiet")
     return lines
@@ -133,8 +133,8 @@ def _found(findings: Sequence[Finding], width: int, verbose: bool) -> Iterator[L
         yield Line(f"{SHORT[finding.severity]:<4} {rule}", finding.severity)
         words = printable(finding.summary or finding.title)
         yield from _wrapped(f"     {sentence(finding.target, words)}", width, "body")
-        shown = finding.evidence if verbose else _interval_of(finding)
-        yield from _evidence(shown, width)
+        rows = finding.evidence if verbose else _interval_of(finding)
+        yield from _evidence(rows, width)
         if advised := _advised(finding):
             yield from _wrapped(f"     Advice: {advised}", width, "body")
         for step in finding.advice.steps[1:] if verbose and finding.advice else ():
@@ -145,7 +145,7 @@ def _interval_of(finding: Finding) -> Sequence[Evidence]:
     """Return the first evidence with an interval, unless the sentence contains an interval."""
     if "[" in finding.summary:
         return ()
-    intervals = (one for one in finding.evidence if one.low is not None and one.low != one.high)
+    intervals = (row for row in finding.evidence if row.low is not None and row.low != row.high)
     return [*intervals][:1]
 
 
@@ -245,7 +245,7 @@ def _unknown(unknown: Sequence[Finding], found_rules: set[str], width: int) -> I
         how = (
             f"To know more: {printable(remedy)} ({cost})"
             if remedy
-            else "Nothing here can tell more"
+            else "No option of this command answers this"
         )
         yield from _wrapped(f"        {how}.", width, "unknown")
 

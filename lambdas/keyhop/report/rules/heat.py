@@ -92,7 +92,7 @@ def _hot(facts: Facts, target: str) -> Finding:
     severities: list[Severity] = []
     reasons: list[str] = []
     signals: list[Evidence] = []
-    elsewhere: Finding | None = None
+    other_finding: Finding | None = None
     constant = [
         finding.target
         for finding in _findings(constant_index_key, facts)
@@ -103,8 +103,8 @@ def _hot(facts: Facts, target: str) -> Finding:
     if isinstance(metrics, MetricFacts):
         throttles = throttles_of(metrics, kinds, ["key range"], target)
         signals.append(throttled(facts, metrics, throttles, "throttles of a hot key range"))
-        elsewhere = _other_cause(facts, metrics, target) if matters(facts, throttles) else None
-        if matters(facts, throttles) and elsewhere is None:
+        other_finding = _other_cause(facts, metrics, target) if matters(facts, throttles) else None
+        if matters(facts, throttles) and other_finding is None:
             severities.append(how_bad(facts, throttles, "high"))
             reasons.append(f"a key range was throttled {in_words(facts, throttles)}")
             reads = bool(throttles_of(metrics, ["read"], ["key range"], target).events)
@@ -120,8 +120,8 @@ def _hot(facts: Facts, target: str) -> Finding:
         advice = _spread(facts, target, reads)
         return found(worst, summary, *signals, advice=advice)
     metrics = needed(metrics, "metrics")
-    if elsewhere is not None:
-        return replace(elsewhere, evidence=(*signals, *elsewhere.evidence))
+    if other_finding is not None:
+        return replace(other_finding, evidence=(*signals, *other_finding.evidence))
     if not all_are_known(metrics, kinds, ["key range"], target):
         return unknown(*not_counted(signals[0]))
     if not counted_long_enough(facts):

@@ -88,13 +88,13 @@ class IndexDraws:
         index: The name of the index.
         names: The attributes of its partition key.
         segments: The number of segments of the index.
-        drawn: The drawn segments.
+        numbers: The drawn segments.
     """
 
     index: str
     names: tuple[str, ...]
     segments: int
-    drawn: tuple[int, ...]
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Drawing:
     def size(self) -> int:
         """Return the number of segments of the run."""
         return (
-            len(self.probed) + len(self.counted) + sum(len(index.drawn) for index in self.indexes)
+            len(self.probed) + len(self.counted) + sum(len(index.numbers) for index in self.indexes)
         )
 
     def kind(self, number: int) -> Kind:
@@ -139,9 +139,9 @@ class Drawing:
         """Return the index and its segment for a segment of the run."""
         offset = number - len(self.probed) - len(self.counted)
         for index in self.indexes:
-            if offset < len(index.drawn):
-                return index, index.drawn[offset]
-            offset -= len(index.drawn)
+            if offset < len(index.numbers):
+                return index, index.numbers[offset]
+            offset -= len(index.numbers)
         raise IndexError(number)
 
 
@@ -201,8 +201,8 @@ def draw_all(keys: float, units: float, all_units: float, chance: random.Random)
         return None
     fewest = min(FEWEST_SEGMENTS, max(1, round(keys / KEYS_PER_SAMPLE)))
     segments = _segments_to_read_through(all_units, fewest)
-    drawn = tuple(chance.sample(range(segments), segments))
-    return Drawing(segments, drawn, (), (), THROUGH, through=True)
+    numbers = tuple(chance.sample(range(segments), segments))
+    return Drawing(segments, numbers, (), (), THROUGH, through=True)
 
 
 def units_to_read_through(all_units: float) -> float:

@@ -84,7 +84,7 @@ class Examination:
         looking: The settings of observations.
         ours: The attributes that identify items of Keyhop.
         seed: The seed of random places.
-        noted: The share of the segments whose items are observed.
+        observed_share: The share of the segments whose items are observed.
         through: Whether every item is read.
     """
 
@@ -93,7 +93,7 @@ class Examination:
     looking: Looking
     ours: tuple[Key, ...] = ()
     seed: str = ""
-    noted: float = 1.0
+    observed_share: float = 1.0
     through: bool = False
 
     def segment(self, number: int, probed: bool) -> Asks[SegmentRow]:
@@ -107,7 +107,9 @@ class Examination:
         collections = yield from walk(self.space, number, self.segments, self.ours, hop)
         rows: list[CollectionRow] = []
         is_checked = random.Random(f"{self.seed} {number} refers").random() < self.checked
-        is_observed = probed and random.Random(f"{self.seed} {number}").random() < self.noted
+        is_observed = (
+            probed and random.Random(f"{self.seed} {number}").random() < self.observed_share
+        )
         for collection in collections:
             length = None
             is_whole, weighted = not collection.cut, [(item, 1.0) for item in collection.items]
@@ -142,8 +144,8 @@ class Examination:
         if is_checked and not collection.cut and len(collection.items) == 1:
             item = collection.items[0]
             keys = {name for names, _ in self.looking.indexes.values() for name in names}
-            others = item.keys() - keys - {*self.space.names}
-            if self.looking.ttl not in item and len(others) <= MOST_BESIDE:
+            attributes = item.keys() - keys - {*self.space.names}
+            if self.looking.ttl not in item and len(attributes) <= MOST_BESIDE:
                 orphan = yield from is_reserved(self.space, collection.key, item)
                 return orphan
         return None
@@ -413,16 +415,16 @@ def is_orphan(space: KeySpace, key: Key, items: Sequence[Item]) -> Asks[bool | N
     None if the constraint names no primary.
     """
     (partition,) = space.partition
-    own = key[partition.name].get("S", "")
+    constraint = key[partition.name].get("S", "")
     named = list(
         dict.fromkeys(
             value["S"]
             for item in items[:1]
             for name, value in item.items()
-            if "S" in value and _may_name_a_key(name, value["S"], space, own)
+            if "S" in value and _may_name_a_key(name, value["S"], space, constraint)
         )
     )[:MOST_LOOKED_FOR]
-    named = named or _by_id(items[:1], space, own)
+    named = named or _by_id(items[:1], space, constraint)
     if partition.type != "S" or not named:
         return None
     for value in named:
@@ -440,19 +442,20 @@ def is_reserved(space: KeySpace, key: Key, item: Item) -> Asks[bool | None]:
     does not exist may be an ordinary reference: see sample/gather.py.
     """
     (partition,) = space.partition
-    own = key[partition.name].get("S", "")
-    value = rest_of(own)
-    if not tag_of(own) or not value:
+    constraint = key[partition.name].get("S", "")
+    value = rest_of(constraint)
+    if not tag_of(constraint) or not value:
         return None
     primaries = [
         primary
-        for name, held in sorted(item.items())
-        if name not in space.names and (primary := _primary_of(name, held.get("S", ""), own))
+        for name, typed in sorted(item.items())
+        if name not in space.names
+        and (primary := _primary_of(name, typed.get("S", ""), constraint))
     ][:MOST_LOOKED_FOR]
     is_there = False
     for primary in dict.fromkeys(primaries):
         answer = yield Ask.query({partition.name: {"S": primary}})
-        if any(value in _texts(found) for found in answer.items):
+        if any(value in _texts(primary_item) for primary_item in answer.items):
             return False
         is_there |= bool(answer.items)
     return None if is_there or not primaries else True
@@ -464,19 +467,19 @@ def _texts(item: Item) -> set[str]:
     return texts | {rest_of(text) for text in texts}
 
 
-def _primary_of(name: str, value: str, own: str) -> str:
+def _primary_of(name: str, value: str, constraint: str) -> str:
     """Return the key that an attribute refers to, or "" if it does not look like a reference.
 
     A value has the type tag, or the name has the kind: `shopId` of a key `slug:x` is `shop:ID`.
     """
-    if not value or value == own or len(value.encode()) > 2_048:
+    if not value or value == constraint or len(value.encode()) > 2_048:
         return ""
-    if _looks_like_a_key(value, own):
-        return value if tag_of(value) != tag_of(own) else ""
+    if _looks_like_a_key(value, constraint):
+        return value if tag_of(value) != tag_of(constraint) else ""
     kind = _ID.sub("", name)
     if not kind or kind == name:
         return ""
-    tag = tag_of(own)
+    tag = tag_of(constraint)
     kind = (
         kind.upper()
         if tag.isupper()
@@ -484,17 +487,17 @@ def _primary_of(name: str, value: str, own: str) -> str:
         if tag.islower()
         else kind[0].upper() + kind[1:]
     )
-    return _head(own).replace(tag, kind) + value
+    return _head(constraint).replace(tag, kind) + value
 
 
-def _by_id(items: Sequence[Item], space: KeySpace, own: str) -> list[str]:
+def _by_id(items: Sequence[Item], space: KeySpace, constraint: str) -> list[str]:
     """Return the keys that an id in a constraint may mean, such as USER#17 for a userId of 17."""
     for item in items:
         for name, value in sorted(item.items()):
             kind, text = _ID.sub("", name), value.get("S", "")
             if text and kind not in ("", name) and name not in space.names:
                 kinds = (kind.upper(), kind.lower(), kind[0].upper() + kind[1:])
-                delimiter = _head(own)[-1:]
+                delimiter = _head(constraint)[-1:]
                 return list(dict.fromkeys([*(f"{each}{delimiter}{text}" for each in kinds), text]))
     return []
 
@@ -504,15 +507,17 @@ def _head(text: str) -> str:
     return text[: len(text) - len(rest_of(text))]
 
 
-def _looks_like_a_key(value: str, own: str) -> bool:
+def _looks_like_a_key(value: str, constraint: str) -> bool:
     """Return whether a value has a tag with a usual delimiter, or with that of another key."""
     delimiter = _head(value)[-1:]
-    return bool(delimiter) and (delimiter in _USUAL_DELIMITERS or delimiter == _head(own)[-1:])
+    return bool(delimiter) and (
+        delimiter in _USUAL_DELIMITERS or delimiter == _head(constraint)[-1:]
+    )
 
 
-def _may_name_a_key(name: str, value: str, space: KeySpace, own: str) -> bool:
+def _may_name_a_key(name: str, value: str, space: KeySpace, constraint: str) -> bool:
     keys = {*space.names, space.sort.name if space.sort else ""}
     if name in keys or not value or len(value.encode()) > 2_048:
         return False
-    is_key = _looks_like_a_key(value, own) and tag_of(value).lower() not in TAGS
+    is_key = _looks_like_a_key(value, constraint) and tag_of(value).lower() not in TAGS
     return is_key or bool(_REFERS.fullmatch(name))

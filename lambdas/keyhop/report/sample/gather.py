@@ -389,8 +389,8 @@ class Observed:
         words = Counter(heads.values())
         uneven = {
             place
-            for place, seen in widths.items()
-            if len(seen) > 1 and min(seen) > 0
+            for place, lengths in widths.items()
+            if len(lengths) > 1 and min(lengths) > 0
             if place not in heads or words[heads[place]] <= MOST_TOUCHING
         }
 
@@ -669,15 +669,15 @@ def _composed(index: str, observed: Observed) -> dict[str, tuple[tuple[str, ...]
         for name, names in observation.composed.get(index, {}).items():
             counts[name][names] += 1
     shares = {"": (), **{name: joined.most_common(1)[0][0] for name, joined in counts.items()}}
-    found = {}
+    shares_of_names = {}
     for name, names in shares.items():
         share = observed.among(
             lambda observation: index in observation.entries,
             partial(_joins, index=index, name=name, names=names),
         )
         if share is not None:
-            found[name] = names, share
-    return found
+            shares_of_names[name] = names, share
+    return shares_of_names
 
 
 def _joins(observation: Observation, index: str, name: str, names: tuple[str, ...]) -> bool:

@@ -173,9 +173,9 @@ def _composed(item: Item, looking: Looking) -> dict[str, dict[str, tuple[str, ..
             names_of[text.casefold()] = name
     joined = {name: _joined(item[name].get("S", ""), names_of) for name in keys & item.keys()}
     return {
-        index: found
+        index: names_joined
         for index, (names, _) in looking.indexes.items()
-        if (found := {name: joined[name] for name in names if joined.get(name)})
+        if (names_joined := {name: joined[name] for name in names if joined.get(name)})
     }
 
 

@@ -56,7 +56,7 @@ def client_beside(service: str, endpoint: Endpoint) -> Any | Absent:
     is_configured = any(os.environ.get(name) for name in variables)
     is_served = service == "dynamodbstreams" or endpoint.is_of_aws
     if endpoint.url and not is_served and not is_configured:
-        return Absent(f"{endpoint.shown} has no {service}", "look at the table in AWS")
+        return Absent(f"{endpoint.shown} has no {service}", "run the report on the table in AWS")
     try:
         return aws_client(service, endpoint)
     except FAILURES as error:
@@ -93,7 +93,7 @@ def why_absent(error: BaseException, service: str, action: str = "") -> Absent:
         return Absent(f"{service} refused {cause.operation_name} ({code})")
     if isinstance(cause, NO_ANSWER):
         return Absent(f"{service} cannot be reached", "check the network, then try again")
-    return Absent(f"{service} could not be asked ({type(cause).__name__})")
+    return Absent(f"{service} could not be called ({type(cause).__name__})")
 
 
 def why_not(metrics: MetricFacts | Absent, now: float, accepted: bool = False) -> Absent | None:
@@ -125,5 +125,5 @@ def why_not(metrics: MetricFacts | Absent, now: float, accepted: bool = False) -
     ago = duration(max(0.0, now - last))
     return Absent(
         f"DynamoDB throttled a key range of {where} {ago} ago: a sample would add to that load",
-        f"wait until there were none for {duration(CALM_SECONDS)}, or give --accept throttled",
+        f"wait for {duration(CALM_SECONDS)} without throttles, or give --accept throttled",
     )

@@ -187,12 +187,12 @@ class Arguments:
     """The arguments of a call by name.
 
     Attributes:
-        whole: Whether these are all arguments.
+        complete: Whether these are all arguments.
     """
 
     named: Mapping[str, ast.expr]
     places: Mapping[str, ast.AST]
-    whole: bool
+    complete: bool
 
 
 @dataclass(slots=True)
@@ -292,8 +292,8 @@ class Names:
             case ast.Attribute(value=ast.Name(id=("self" | "cls")), attr=name):
                 owner = self._class_of(self.scopes[node])
                 if owner is not None:
-                    own = self.attributes.get((owner, name), [])
-                    return own or self.assigned.get((owner, name), [])
+                    values = self.attributes.get((owner, name), [])
+                    return values or self.assigned.get((owner, name), [])
         return []
 
     def text(self, node: ast.AST | None, steps: int = MOST_STEPS) -> str | None:
@@ -438,8 +438,8 @@ class _Reader:
                 case ast.Subscript(slice=ast.Constant(value=str() as key), ctx=ast.Store()):
                     parent = self.names.parents.get(node)
                     if key in FILTERS and isinstance(parent, ast.Assign):
-                        given = Arguments({key: parent.value}, {key: node}, whole=False)
-                        yield from self._of_arguments(given, "")
+                        arguments = Arguments({key: parent.value}, {key: node}, complete=False)
+                        yield from self._of_arguments(arguments, "")
                 case ast.Attribute(attr="scan", ctx=ast.Load()):
                     yield from self._passed_on(node)
 
@@ -477,7 +477,7 @@ class _Reader:
                 yield self._line("scan", function, match[1])
         if method in (*READS, "update_item", "put_item", "delete_item"):
             yield from self._of_arguments(arguments, table)
-        if method == "update_item" and arguments.whole:
+        if method == "update_item" and arguments.complete:
             yield from self._of_update(arguments, function, table)
         if method in TRANSACTIONS and self._is_of_one_item(arguments):
             yield self._line("transaction", function, table)
@@ -591,7 +591,7 @@ class _Reader:
         text = self.names.text(value) if name == "FilterExpression" else None
         if text is not None:
             values = self.names.members(arguments.named.get("ExpressionAttributeValues")) or ()
-            false = {alias for alias, given, _ in values if self._is_false(given)}
+            false = {alias for alias, value, _ in values if self._is_false(value)}
             rest = _EXCLUDED.sub("", text)
             rest = _IS_FALSE.sub(lambda match: "" if match[1] in false else match[0], rest)
             return bool(re.sub(r"\b(?:AND|OR)\b|[()\s]", "", rest, flags=re.IGNORECASE))
@@ -606,14 +606,14 @@ class _Reader:
         ]
         return any(
             test not in ("ne", "not_exists")
-            and not (test == "eq" and any(map(self._is_false, given)))
-            for test, given in tests
+            and not (test == "eq" and any(map(self._is_false, operands)))
+            for test, operands in tests
         )
 
     def _nodes_of(self, value: ast.expr) -> Iterator[ast.AST]:
         """Yield the nodes of a value, or of each value that a name has."""
-        for known in [value] if not isinstance(value, ast.Name) else self.names.values(value):
-            yield from ast.walk(known) if known is not None else ()
+        for each in [value] if not isinstance(value, ast.Name) else self.names.values(value):
+            yield from ast.walk(each) if each is not None else ()
 
     def _is_false(self, node: ast.AST) -> bool:
         """Return whether a value is False, also as {"BOOL": False}."""

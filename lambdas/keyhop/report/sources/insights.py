@@ -107,7 +107,8 @@ def look(
             reports.refusals.append(why_absent(error, "Contributor Insights", action))
     if reports.is_empty:
         nothing = Absent(
-            "Contributor Insights is on, and has seen nothing yet", "look again in some hours"
+            "Contributor Insights is on, but has no data yet",
+            "run the report again in a few hours",
         )
         return Looked(next(iter(reports.refusals), nothing), reports.spent)
     facts = InsightFacts(
@@ -130,9 +131,9 @@ def _why_off(table: TableFacts) -> Absent:
         return untold
     return Absent(
         f"Contributor Insights is {(table.insights or 'off').lower()}",
-        "turn it on, at best for throttled keys only (aws dynamodb update-contributor-insights "
+        "turn it on, preferably for throttled keys (aws dynamodb update-contributor-insights "
         f"--table-name {table.name} --contributor-insights-action ENABLE "
-        "--contributor-insights-mode THROTTLED_KEYS), and look again after a busy hour",
+        "--contributor-insights-mode THROTTLED_KEYS), and run the report after a busy hour",
     )
 
 

@@ -266,18 +266,20 @@ def _facts(
     table: TableFacts, began: int, ended: int, period: int, answers: _Answers, ours: Sequence[Own]
 ) -> MetricFacts | Absent:
     if answers.statuses == {DENIED}:
-        return Absent("CloudWatch shows no metric of the table here", "look in its own account")
+        return Absent(
+            "CloudWatch shows no metric of the table here", "run the report in the table's account"
+        )
     if not answers.is_alive(TABLE):
         return Absent(
             f"CloudWatch has no datapoints of the table in {duration(ended - began)}, "
-            "not even of an idle one",
-            "give a --since in which the table was there, in its own account and region",
+            "although even an idle table has some",
+            "give a --since in which the table existed, and the table's account and region",
         )
     indexes = [index.name for index in table.indexes if index.kind == "GSI"]
     targets = [TABLE, *(name for name in indexes if answers.is_alive(name))]
 
     def own_calls(operation: str) -> float:
-        return sum(own.within(began, ended, operation) for own in ours)
+        return sum(traffic.within(began, ended, operation) for traffic in ours)
 
     return MetricFacts(
         began=max(began, min(table.created, ended - period)),
@@ -342,26 +344,26 @@ def _throttles(
         is_on_demand = (table.index(target) or table).throughput is None
         likely: Cause = "key range" if is_on_demand else "provisioned"
         for direction in DIRECTIONS:
-            known = throttles.get((direction, likely, target))
-            points = _untold(answers, direction, target, targets)
-            if known is not None and points:
-                last = max(known.last or 0.0, max(points) + period)
-                events = known.events + sum(points.values())
+            counted = throttles.get((direction, likely, target))
+            points = _unexplained(answers, direction, target, targets)
+            if counted is not None and points:
+                last = max(counted.last or 0.0, max(points) + period)
+                events = counted.events + sum(points.values())
                 throttles[direction, likely, target] = Throttles(events, last)
     return throttles
 
 
-def _untold(
+def _unexplained(
     answers: _Answers, direction: str, target: str, targets: Sequence[str]
 ) -> Mapping[float, float]:
     """Return the throttles whose cause CloudWatch does not show, by time."""
-    told = [answers.of("throttles", direction, cause, target) for cause in CAUSES]
+    explained = [answers.of("throttles", direction, cause, target) for cause in CAUSES]
     if target == TABLE:
-        told += [answers.of("all throttles", direction, index) for index in targets if index]
-    untold = dict(answers.of("all throttles", direction, target))
-    for at, events in chain(*told):
-        untold[at] = untold.get(at, 0.0) - events
-    return {at: events for at, events in untold.items() if events > 0}
+        explained += [answers.of("all throttles", direction, index) for index in targets if index]
+    unexplained = dict(answers.of("all throttles", direction, target))
+    for at, events in chain(*explained):
+        unexplained[at] = unexplained.get(at, 0.0) - events
+    return {at: events for at, events in unexplained.items() if events > 0}
 
 
 def _by_operation(answers: _Answers, kind: str) -> Iterator[tuple[str, float]]:

@@ -104,7 +104,7 @@ def look(
         return Looked(
             Absent(
                 "the table has no stream",
-                "turn one on, best with new and old images, and look again after a while",
+                "turn one on, preferably with new and old images, and run the report again later",
             )
         )
     if isinstance(client, Absent):
@@ -118,15 +118,15 @@ def look(
                 listen(record)
     except _Crowded:
         absent = Absent(
-            "the stream's shards have readers enough, and refused one more",
-            "look again at another time; the report reads no stream that others wait for",
+            "the stream's shards already have as many readers as they allow",
+            "run the report again at another time; it does not slow down other readers",
         )
         return Looked(absent, reader.spent)
     except _TooMuch:
         absent = Absent(
             f"its {counted(len(reader.shards), 'shard')} could not be read within "
             f"{most_seconds:g} seconds",
-            "look at another time, or with a shorter --stream",
+            "run the report at another time, or with a shorter --stream",
         )
         return Looked(absent, reader.spent)
     except FAILURES as error:

@@ -205,7 +205,7 @@ class Traffic:
 
     partition: str
     sort: str | None
-    kept: int = KEPT
+    key_limit: int = KEPT
     records: int = 0
     inserts: int = 0
     dated: int = 0
@@ -245,7 +245,7 @@ class Traffic:
         elif record["eventName"] == "REMOVE":
             traffic.removes += 1
         self._take_item(key, change)
-        if len(self._keys) > self.kept:
+        if len(self._keys) > self.key_limit:
             self._forget()
 
     def _insert(self, traffic: _Key, change: Mapping[str, Any], at: float) -> None:
@@ -277,10 +277,10 @@ class Traffic:
     def _forget(self) -> None:
         """Forget the half of the keys, and of the counters, with the least traffic."""
         order = sorted(self._keys.items(), key=lambda pair: -pair[1].units)
-        self._keys = dict(order[: self.kept // 2])
-        if len(self._counts) > self.kept:
-            most = sorted(self._counts.items(), key=lambda pair: -pair[1][0].writes)
-            self._counts = dict(most[: self.kept // 2])
+        self._keys = dict(order[: self.key_limit // 2])
+        if len(self._counts) > self.key_limit:
+            busiest = sorted(self._counts.items(), key=lambda pair: -pair[1][0].writes)
+            self._counts = dict(busiest[: self.key_limit // 2])
 
     def facts(
         self,
@@ -396,9 +396,9 @@ class Traffic:
             if slices[-1].total() >= SLICE:
                 slices.append(Counter())
             slices[-1] += counts
-        others = self.records - max(self._shards.values(), default=0)
+        remaining = self.records - max(self._shards.values(), default=0)
         right = sum(max(counts.values(), default=0) for counts in slices)
-        return 1 - (self.records - right) / others if others else None
+        return 1 - (self.records - right) / remaining if remaining else None
 
     def _growth(self, seconds: float, show: Callable[[Key], Shown]) -> dict[Shown, float]:
         """Return the items a day by which the keys with the most inserts grow."""
@@ -464,7 +464,7 @@ def is_moment(item: Key, name: str) -> bool:
 
 def _backwards(counts: Counter[tuple[int, int]], pair: tuple[int, int]) -> int:
     """Return the number of a transition, if it is rare and goes back; otherwise 0."""
-    frequent = [other for other, count in counts.items() if counts[pair] <= RARE * count]
+    frequent = [transition for transition, count in counts.items() if counts[pair] <= RARE * count]
     reached, before = {pair[1]}, 0
     while len(reached) > before:
         before = len(reached)

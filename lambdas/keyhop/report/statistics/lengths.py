@@ -211,9 +211,9 @@ def gini(
 def _may_be_equal(lengths: Sequence[Estimate]) -> bool:
     """Return whether about 95 % of the intervals contain one length, as those of equal ones do."""
     middle = statistics.median(length.value for length in lengths)
-    held = sum(length.low <= middle <= length.high for length in lengths)
+    containing = sum(length.low <= middle <= length.high for length in lengths)
     error = math.sqrt(TAIL * 2 * (1 - TAIL * 2) / len(lengths))
-    return held / len(lengths) >= 1 - 2 * TAIL - 2 * error
+    return containing / len(lengths) >= 1 - 2 * TAIL - 2 * error
 
 
 def _explained(lengths: Sequence[Estimate], keys: float, item_count: float) -> float:

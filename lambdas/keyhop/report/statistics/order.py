@@ -16,18 +16,18 @@ T = TypeVar("T")
 
 
 class Reservoir(list[T]):
-    """A uniform sample of at most `most` of the values that were offered."""
+    """A uniform sample of at most `maximum` of the values that were offered."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, maximum: int) -> None:
         super().__init__()
-        self._most, self._offered, self._chance = most, 0, Random(0)
+        self._maximum, self._offered, self._chance = maximum, 0, Random(0)
 
     def offer(self, value: T) -> None:
         """Keep a value, perhaps instead of another one."""
         self._offered += 1
-        if len(self) < self._most:
+        if len(self) < self._maximum:
             self.append(value)
-        elif (chosen := self._chance.randrange(self._offered)) < self._most:
+        elif (chosen := self._chance.randrange(self._offered)) < self._maximum:
             self[chosen] = value
 
 

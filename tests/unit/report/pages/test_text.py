@@ -82,7 +82,7 @@ def test_unknown_rules_are_told_by_what_would_make_them_known_with_the_price() -
         "UNKNOWN A16 TTL for correctness",
         "        To know more: --max-read-units 5100 (2,100 RRU).",
         "UNKNOWN H7 Partition heat",
-        "        Nothing here can tell more.",
+        "        No option of this command answers this.",
     ]
 
 
@@ -109,7 +109,7 @@ def test_a_rule_that_is_found_of_one_index_is_not_clear() -> None:
 
 def test_what_was_not_assessed_is_told() -> None:
     told = lines(80)
-    assert told[told.index("Not to be seen from outside:") + 1].startswith("  Access patterns")
+    assert told[told.index("What the report cannot assess:") + 1].startswith("  Access patterns")
 
 
 def test_nothing_found_is_said() -> None:

@@ -24,7 +24,7 @@ def test_recent_key_range_throttles_forbid_a_sample_and_say_how_long():
     told = why_not(throttled(1200), NOW)
     assert told == Absent(
         "DynamoDB throttled a key range of the table 20 min ago: a sample would add to that load",
-        "wait until there were none for 60 min, or give --accept throttled",
+        "wait for 60 min without throttles, or give --accept throttled",
     )
 
 

@@ -87,7 +87,7 @@ def test_nothing_throttled_is_known_only_if_the_rule_is_older_than_the_window():
     assert facts(cloud).throttled == {TABLE: ()}
     young = facts(cloud, made=NOW - 60)
     assert young == Absent(
-        "Contributor Insights is on, and has seen nothing yet", "look again in some hours"
+        "Contributor Insights is on, but has no data yet", "run the report again in a few hours"
     )
 
 
