@@ -280,11 +280,12 @@ def _spread(facts: Facts, target: str, reads: bool) -> Advice:
         shards = shards_for(peak, transactional(facts))
         steps += sharding_steps(shards)
         pasted = sharding_command(facts.table.name, shards)
-    steps += [
-        "If a key is read too often, cache it, or keep copies of it under several keys.",
+    of_reads = "If a key is read too often, cache it, or keep copies of it under several keys."
+    of_writes = (
         "If a key is written too often, spread it over shards. A time in the key limits its size, "
-        "but never its rate.",
-    ]
+        "but never its rate."
+    )
+    steps += [of_reads, of_writes] if reads else [of_writes, of_reads]
     today = of_table(facts)
     cost = money(facts, today, today)  # shards and buckets change no write's price
     if isinstance(facts.insights, Absent):
