@@ -198,14 +198,12 @@ def _advice(advice: Mapping[str, Any]) -> Markup:
         )
         if more > 0
         else "",
-        tag("pre", _command(advice["command"])) if advice["command"] else "",
+        tag("pre", tag("code", between(Markup("\n"), advice["command"].splitlines())))
+        if advice["command"]
+        else "",
         tag("p", _money(cost), class_="money") if cost else "",
         class_="advice",
     )
-
-
-def _command(words: str) -> Markup:
-    return tag("code", between(Markup("\n"), words.splitlines()))
 
 
 def _money(cost: Mapping[str, Any]) -> Child:

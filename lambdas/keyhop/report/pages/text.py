@@ -270,19 +270,17 @@ def changes(since: Differences) -> list[Line]:
     """Return the changes since an older report."""
     lines = [Line("", "quiet"), Line("Since the baseline:", "title")]
     for word, findings in (("NEW", since.new), ("WORSE", since.worse), ("BETTER", since.better)):
-        lines += [Line(f"{word:6} {_told(finding)}", finding.severity) for finding in findings]
+        for finding in findings:
+            words = f"{_place(finding.id, finding.target)}: {printable(finding.summary)}"
+            lines.append(Line(f"{word:6} {words}", finding.severity))
     lines += [Line(f"GONE   {_place(*which)}", "clear") for which in since.gone]
     lines += [Line(f"LOST   {_place(*which)}: not known now", "unknown") for which in since.lost]
-    for finding in since.estimates:
-        before, now = (figures.count(value["value"]) for value in (finding.before, finding.now))
-        lines.append(Line(f"       {printable(finding.name)}: {before} before, {now} now", "quiet"))
+    for moved in since.estimates:
+        before, now = (figures.count(value["value"]) for value in (moved.before, moved.now))
+        lines.append(Line(f"       {printable(moved.name)}: {before} before, {now} now", "quiet"))
     if len(lines) == 2:
         lines.append(Line("nothing has changed.", "clear"))
     return lines
-
-
-def _told(finding: Finding) -> str:
-    return f"{_place(finding.id, finding.target)}: {printable(finding.summary)}"
 
 
 def _place(rule: str, target: str) -> str:

@@ -46,6 +46,7 @@ from keyhop.report.rules.rule import (
     LARGE_ITEM_BYTES,
     NEAR_COLLECTION_BYTES,
     NEAR_ITEM_BYTES,
+    UNITS_OF_KEYS,
     YEAR,
     clear,
     counted_long_enough,
@@ -82,8 +83,6 @@ QUIET_LOAD = 0.01
 """A key with a smaller part of what a partition serves could take a hundred times its load."""
 SMALL_SECONDS = 60.0
 """A key whose items one partition writes within a minute is small, as is the wait for a copy."""
-UNITS_OF_KEYS = 30.0
-"""The read units of 60 keys."""
 FEW_ITEMS = 200
 """A table with fewer items has no collection that matters."""
 WORTH_BYTES = GB

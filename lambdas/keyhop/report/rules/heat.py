@@ -24,7 +24,7 @@ from keyhop.report.facts import (
     MetricFacts,
     StreamFacts,
 )
-from keyhop.report.findings import Advice, Evidence, Finding, Price, Severity
+from keyhop.report.findings import SEVERITIES, Advice, Evidence, Finding, Price, Severity
 from keyhop.report.rules.indexes import constant_index_key
 from keyhop.report.rules.rule import (
     FLAGS,
@@ -114,7 +114,7 @@ def _hot(facts: Facts, target: str) -> Finding:
         reasons.append(reason)
         signals.append(signal)
     if severities:
-        worst = min(severities, key=["high", "medium", "low", "info"].index)
+        worst = min(severities, key=SEVERITIES.index)
         summary = "; ".join(reasons)
         summary = f"{summary[0].upper()}{summary[1:]}."
         advice = _spread(facts, target, reads)
@@ -466,10 +466,8 @@ def split_cannot_help(facts: Facts) -> Finding:
     for key in sorted(stream.traffic, key=lambda traffic: -traffic.newest):
         if report := _at_the_end(facts, stream, key):
             return report
-    if stream.inserts < RECORDS:
-        return unknown("The stream shows too few inserts.", Price(0.0, "--stream 1h"))
     busiest = max(stream.traffic, key=lambda traffic: traffic.inserts, default=None)
-    if busiest is None:
+    if stream.inserts < RECORDS or busiest is None:
         return unknown("The stream shows too few inserts.", Price(0.0, "--stream 1h"))
     of_all, at_end = _shares_of(stream, busiest)
     signals = (

@@ -19,7 +19,7 @@ from keyhop.report.facts import (
     MetricFacts,
     SampleFacts,
 )
-from keyhop.report.findings import Advice, Evidence, Finding, Severity
+from keyhop.report.findings import SEVERITIES, Advice, Evidence, Finding, Severity
 from keyhop.report.rules.rule import (
     DAY,
     HALF,
@@ -289,7 +289,7 @@ def _constant(facts: Facts, index: IndexFacts) -> Finding:
         summary = f"{name} has {counted(index.items, 'item')}: too few to make a key hot."
         return clear(summary, count, *signals)
     if severities:
-        worst = min(severities, key=["high", "medium", "low", "info"].index)
+        worst = min(severities, key=SEVERITIES.index)
         summary = f"{name}: {'; '.join(reasons)}."
         return found(worst, summary, *signals, advice=_bucketed(facts, index))
     if top is not None and top.against(TOP_SHARE) == "below":

@@ -26,6 +26,7 @@ from keyhop.report.rules.rule import (
     HALF,
     KEY_WRITES,
     RECORDS,
+    UNITS_OF_KEYS,
     clear,
     each_index,
     evidence,
@@ -60,8 +61,6 @@ ORPHANS = 0.02
 
 FEWEST_ALIKE = 3
 """Collections that must share a word before it counts as a tag (sample/gather.py)."""
-UNITS_OF_KEYS = 30.0
-"""The read units of 60 keys."""
 SAME_ENTITY = 0.5
 MOST_ALIKE = 5
 """More words before keys of items with the same attributes are values, such as devices."""

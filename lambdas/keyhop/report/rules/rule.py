@@ -58,6 +58,8 @@ RECORDS = 385
 """From this number on, a share has an interval of 5 percentage points on each side."""
 FEW_EVENTS = 10
 """Fewer throttles than this that are over did no harm, as SDKs repeat throttled requests."""
+UNITS_OF_KEYS = 30.0
+"""The read units of 60 keys."""
 NO_GSI = "The table has no GSI."
 
 FLAGS: dict[Origin, str] = {
