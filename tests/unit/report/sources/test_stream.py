@@ -99,7 +99,7 @@ def test_a_shard_with_readers_enough_ends_the_look():
     streams = FakeStreams({"s1": Shard([record(NOW - 9, "a")]), "s2": Shard([])}, crowded={"s2"})
     told = looked(streams).facts
     assert isinstance(told, Absent)
-    assert "readers enough" in told.reason
+    assert "already have as many readers" in told.reason
     assert streams.reads.count("s2") == 2
 
 
