@@ -105,6 +105,6 @@ def test_the_end_of_the_block_closes_it(dynamodb: Database, table_name: str) -> 
     with place.table() as table:
         table.put_item(Item=ITEM)
         assert [*table.query("/f")]
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # one of an earlier test may have ended
     assert [*table.query("/f")], "a later call opens it again"
     table.close()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.profile import ELSE, drawn, parts_of
+from bench.profile import ELSE, draw, parts_of
 
 SIGN = ("/any/lambdas/keyhop/dynamodb/transport.py", 1, "head")
 HEADERS = ("/any/lambdas/keyhop/dynamodb/transport.py", 1, "headers")
@@ -35,7 +35,7 @@ def test_a_function_of_no_part_works_for_those_that_call_it() -> None:
     gate = 0.1 + 0.1 + 0.4 * 30 / 40
     assert dict(found) == {
         "sign": round(120 * sign / (sign + gate)),
-        "when it is sent (gate, rate, in flight)": round(120 * gate / (sign + gate)),
+        "decide when to send (rate, in flight)": round(120 * gate / (sign + gate)),
     }
 
 
@@ -56,7 +56,7 @@ def test_functions_of_one_file_may_be_different_parts() -> None:
 
 
 def test_the_picture_has_a_bar_for_each_part_in_proportion() -> None:
-    root = ET.fromstring("\n".join(drawn(parts_of(STATS, 0.0, 120.0))))
+    root = ET.fromstring("\n".join(draw(parts_of(STATS, 0.0, 120.0))))
     bars = [float(rect.get("width")) for rect in root.iter("{http://www.w3.org/2000/svg}rect")][1:]
     assert len(bars) == 2
     assert bars[1] / bars[0] == pytest.approx(50 / 70, abs=0.01)

@@ -263,7 +263,8 @@ def scans(facts: Facts) -> Finding:
     all_units = metrics.consumed.get(("read", TABLE), 0.0)
     much = all_units > 0 and units >= SCAN_SHARE * all_units
     severity: Severity = "medium" if much and wasted(facts, cost) else "low"
-    summary = f"Scan was called {calls:,.0f} times in {duration(metrics.seconds)}, not by Keyhop."
+    times, seconds = counted(calls, "time"), duration(metrics.seconds)
+    summary = f"Scan was called {times} in {seconds}, not by Keyhop."
     advice = Advice(_QUERY.patterns, _QUERY.steps, cost=money(facts, cost, None))
     return found(severity, summary, signal, *at(lines), advice=advice)
 
