@@ -50,11 +50,14 @@ def test_five_times_a_partition_is_absorbed_in_ten_seconds(
     assert outcome.reports < 200, "a few from each process until it grows"
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize(
     ("settings", "processes", "seconds"),
-    [(CALCULATED, 1, 20), (LOG, 1, 20), (LOG, WRITERS, 20), (CALCULATED, WRITERS, 26)],
-    ids=["calculated-1", "log-1", "log-many", "calculated-many"],
+    [
+        pytest.param(CALCULATED, WRITERS, 26, id="calculated-many", marks=pytest.mark.prove),
+        pytest.param(LOG, 1, 20, id="log-1", marks=pytest.mark.prove),
+        pytest.param(CALCULATED, 1, 20, id="calculated-1", marks=pytest.mark.prove_long),
+        pytest.param(LOG, WRITERS, 20, id="log-many", marks=pytest.mark.prove_long),
+    ],
 )
 def test_twenty_times_a_partition_is_absorbed_in_seconds(
     settings: dict[str, object], processes: int, seconds: int

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testing.marks import prove
+from testing.marks import prove, prove_long
 from testing.sharding_simulator.linearizable import (
     Operation,
     add,
@@ -25,7 +25,11 @@ FOUND_BY = {"a get looks once": 741, "a late success is believed, wherever it li
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(20), *(prove(range(at, at + AT_ONCE)) for at in range(0, RUNS, AT_ONCE))],
+    [
+        range(20),
+        *(prove(range(at, at + AT_ONCE)) for at in range(0, RUNS // 2, AT_ONCE)),
+        *(prove_long(range(at, at + AT_ONCE)) for at in range(RUNS // 2, RUNS, AT_ONCE)),
+    ],
     ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}",
 )
 def test_no_schedule_breaks_a_promise(seeds: range) -> None:
