@@ -19,7 +19,13 @@ AT_ONCE = 100
 QUICK = ("a late success is repeated", "a fork has its parent's luck", "no fences")
 """Mutants that a few runs find."""
 
-FOUND_BY = {"a get looks once": 741, "a late success is believed, wherever it lies": 44}
+FOUND_BY = {
+    "a get looks once": 741,
+    "nothing is claimed": 192,
+    "claims end too early": 62,
+    "a late success is believed, wherever it lies": 44,
+    "wall clocks are compared": 41,
+}
 """Seeds that found a mutant: they are tried first, as most others do not find it."""
 
 

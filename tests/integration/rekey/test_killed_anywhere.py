@@ -22,7 +22,7 @@ from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import tasks_of
 
 from testing.databases import Database
-from testing.marks import prove
+from testing.marks import prove, prove_long
 from testing.rekey_pairs import ByTenant, RekeyTables, create, order, transform_of
 from testing.rekey_tasks import verifying as tasks_of_a_verify
 from tests.integration.crashing import CrashingStore
@@ -33,7 +33,7 @@ from tests.integration.rekey.test_verify import plant
 pytestmark = pytest.mark.timeout(1800)
 
 ITEMS, SEGMENTS = 24, 6
-EVERY = pytest.mark.parametrize("every", [19, prove(1)])
+EVERY = pytest.mark.parametrize("every", [19, prove(3), prove_long(1)])
 """Of so many moments, one is tried."""
 
 

@@ -86,7 +86,12 @@ def test_a_marker_of_a_drain_is_no_difference_and_is_not_copied(
 
 
 @pytest.mark.parametrize(
-    ("items", "faults"), [(300, 40), pytest.param(50_000, 1_000, marks=pytest.mark.prove)]
+    ("items", "faults"),
+    [
+        (300, 40),
+        pytest.param(10_000, 500, marks=pytest.mark.prove),
+        pytest.param(50_000, 1_000, marks=pytest.mark.prove_long),
+    ],
 )
 def test_every_planted_fault_is_found_and_repaired(
     dynamodb: Database,
@@ -293,7 +298,8 @@ def test_rows_that_were_lost_are_no_clean_result(
     [
         (60, 12, 1),
         pytest.param(2_000, 12, 3, marks=pytest.mark.prove),
-        pytest.param(50_000, 1_000, 1, marks=pytest.mark.prove),
+        pytest.param(10_000, 500, 1, marks=pytest.mark.prove),
+        pytest.param(50_000, 1_000, 1, marks=pytest.mark.prove_long),
         pytest.param(1_000_000, 1_000, 1, marks=pytest.mark.prove_long),
     ],
 )
