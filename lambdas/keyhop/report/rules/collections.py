@@ -525,7 +525,7 @@ def large_items(facts: Facts) -> Finding:
     if is_broad:
         return _broad_items(mean, signals)
     if sample.all_items and largest is not None and largest < LARGE_ITEM_BYTES:
-        summary = f"The whole table was read: no item has more than {largest / KB:,.1f} KB."
+        summary = f"The whole table was read: no item is larger than {_size(largest)}."
         return clear(summary, *signals)
     if p99 is None or large is None:
         return unknown("The sample has too few items.", more(sample, UNITS_OF_ITEMS), *signals)

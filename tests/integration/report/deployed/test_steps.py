@@ -4,6 +4,7 @@ The sample is a run of SampleKeys, planned, worked and finished by the fleet's o
 """
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from keyhop.report.latest import Latest, latest_in
 from keyhop.report.request import ReportInput
 from keyhop.report.steps import Steps
 
-from testing.databases import Database
+from testing.databases import Database, keyhop
 from testing.marks import prove
 from testing.schemas.watch import exchanged
 from testing.simulation.service import failure
@@ -100,6 +101,11 @@ def after(steps: Steps, state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
+def judged(finding: Mapping[str, Any]) -> list[Any]:
+    """Return what a finding says, without why something is unknown: that depends on the place."""
+    return [finding[name] for name in ("id", "target", "status", "severity", "advice")]
+
+
 @pytest.mark.prove
 def test_a_candidate_key_is_judged(reports: Reports) -> None:
     reports.run("candidate", candidates=["PK={sk}"], stream=60)
@@ -140,6 +146,20 @@ def test_an_execution_says_what_it_has_found_what_it_cost_and_where_the_page_is(
     assert "<html" in reports.object("runs/weekly/report.html")
     for key in ("runs/weekly/report.json", "runs/weekly/report.html"):
         assert CANARY not in reports.object(key)
+
+
+def test_the_report_is_that_of_the_command(reports: Reports, dynamodb: Database) -> None:
+    """The table is small and so is read through: no estimate is a matter of chance."""
+    reports.at = time.time()
+    reports.run("here")
+    ours = json.loads(reports.object("runs/here/report.json"))
+    shown = keyhop("report", reports.table, "--endpoint-url", dynamodb.url, "--format", "json")
+    theirs = json.loads(shown.out)
+    for document in (ours, theirs):
+        del document["pictures"]["top"]  # all collections are equally large
+    for name in ("estimates", "pictures", "not_assessed", "table"):
+        assert ours[name] == theirs[name], name
+    assert [*map(judged, ours["findings"])] == [*map(judged, theirs["findings"])]
 
 
 def test_the_latest_report_of_the_table_is_replaced_and_what_is_new_is_told_once(
