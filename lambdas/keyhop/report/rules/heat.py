@@ -313,7 +313,7 @@ def _back_pressure(facts: Facts, name: str) -> Finding:
             advised = (f"Give {name} as many write units as the table, or use on-demand billing.",)
         else:
             summary += ", because a key range was too hot"
-            advised = (f"Spread the keys of {name}: see A9.",)
+            advised = (f"Spread the keys of {name}: see the finding A9 or H1.",)
         severity = how_bad(facts, both, now)
         advice = Advice(("P16",), advised)
         return found(severity, f"{summary}.", signal, advice=advice)
