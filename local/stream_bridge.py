@@ -71,8 +71,11 @@ class StreamBridge:
         with beside(run):
             yield
 
-    def deliver_all(self, seconds: float) -> None:
-        """Deliver all records, including those that the functions cause; raise TimeoutError."""
+    def deliver_all(self, seconds: float = 600) -> None:
+        """Deliver all records, including those that the functions cause; raise TimeoutError.
+
+        The default is for a busy machine with a long backlog.
+        """
         deadline = time.monotonic() + seconds
         quiet = 0
         while quiet < QUIET_LOOKS:

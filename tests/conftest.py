@@ -8,6 +8,7 @@ import os
 import tracemalloc  # noqa: F401 - pytest would at the first unclosed socket, where another may come
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, timedelta
 from functools import cache
 from threading import Lock
@@ -18,6 +19,7 @@ import botocore.session
 import moto.s3.urls
 import pytest
 from botocore.awsrequest import AWSPreparedRequest
+from botocore.exceptions import ClientError
 from botocore.hooks import EventAliaser
 from botocore.loaders import create_loader
 from hypothesis import settings
@@ -152,6 +154,22 @@ def schemas_hold() -> Iterator[None]:
 def dynamodb_local_url() -> Iterator[str]:
     with dynamodb_local() as url:
         yield url
+
+
+@pytest.fixture(autouse=True)
+def tables_go_with_their_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With a thousand tables, DynamoDB Local takes seconds to add an index or to remove one."""
+    asked = getattr(request.node, "callspec", None)
+    is_local = asked is not None and asked.params.get("database") == "dynamodb_local"
+    if not is_local and "dynamodb_local_url" not in request.fixturenames:
+        yield
+        return
+    database: Database = request.getfixturevalue("dynamodb")
+    before = {*database.tables()}
+    yield
+    for table in {*database.tables()} - before:
+        with suppress(ClientError):  # of an index that is still being made
+            database.client.delete_table(TableName=table)
 
 
 @pytest.fixture(scope="session")

@@ -101,7 +101,7 @@ def test_runs_a_build_and_the_keeper_go_on_under_a_version_that_is_deployed_mean
     assert runs.manifest("turns")["software_version"] == NEWER
     assert built.status == "SUCCEEDED", built
     assert written
-    bridge.deliver_all(60.0)
+    bridge.deliver_all()
     sentinel = Sentinel.of(table_of(database, "TurnsKept").space)
     assert drift(database, "TurnsKept", sentinel) == (set(), set())
     assert json.dumps(built.output).count(NEWER) > 0

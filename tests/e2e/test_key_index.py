@@ -137,7 +137,7 @@ def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     assert planned["write_units"] == 200
     built = done(deployed, "build", "Kept", **GIVEN)
     assert (built["build"]["put"], built["verification"]["drift"]) == (100, 0)
-    bridge.deliver_all(60)
+    bridge.deliver_all()
     assert drift(database, "Kept", sentinel) == (set(), set())
 
     def put(name: str, sort: str) -> None:
@@ -152,7 +152,7 @@ def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     put("new", "b")
     put("short-lived", "a")
     delete("short-lived", "a")
-    bridge.deliver_all(60)
+    bridge.deliver_all()
     read = deployed.run({"table": "Kept", "method": "auto"})
     assert read.output["method"] == "index", reason_of(deployed, read)
     assert set(deployed.found(read.output["run"])) == expected | {"new"}
@@ -169,7 +169,7 @@ def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     repaired = done(deployed, "verify", "Kept", graceSeconds=0)["verification"]
     assert repaired["repaired"] == 3
     assert drift(database, "Kept", sentinel) == (set(), set())
-    bridge.deliver_all(60)
+    bridge.deliver_all()
     assert done(deployed, "verify", "Kept", graceSeconds=1)["verification"]["drift"] == 0
 
     (mapping,) = mappings(deployed, "Kept")
@@ -178,7 +178,7 @@ def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     assert done(deployed, "verify", "Kept", graceSeconds=0)["verification"]["drift"] == 0
 
     delete("while nobody looks", "a")
-    bridge.deliver_all(60)
+    bridge.deliver_all()
     assert [one["State"] for one in mappings(deployed, "Kept")] == ["Enabled"]
     removed = done(deployed, "remove", "Kept")
     assert (removed["as_before"], removed["mappings"]) == (True, 0)
@@ -279,7 +279,7 @@ def test_chaos_leaves_no_drift(
                         kills += 1
             for writer in writers:
                 writer.result()
-        bridge.deliver_all(90)
+        bridge.deliver_all()
     assert kills > 0
     assert proxy.refused > 0
     assert disorder.repeated > 0
@@ -311,12 +311,12 @@ def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(
     url = deployed.cloud.outputs["FailureQueueUrl"]
     names = [f"new{number}" for number in range(30)]
     with disturbed(deployed) as proxy:
-        bridge.deliver_all(60)
+        bridge.deliver_all()
         proxy.poison = "new13"
         for name in names:
             item = {"pk": {"S": name}, "sk": {"S": "a"}}
             database.client.put_item(TableName="Chaos", Item=item)
-        bridge.deliver_all(90)
+        bridge.deliver_all()
         assert drift(database, "Chaos", kept) == ({("S", "new13")}, set())
         queue = deployed.cloud.client("sqs")
         attributes = queue.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
@@ -327,5 +327,5 @@ def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(
         nothing = index(deployed, "redrive", "Chaos", "--queue", url)
         assert (nothing.status, b"0 messages" in nothing.out) == (0, True)
         proxy.poison = None
-        bridge.deliver_all(60)
+        bridge.deliver_all()
     assert done(deployed, "verify", "Chaos", graceSeconds=0)["verification"]["drift"] == 0

@@ -176,7 +176,7 @@ def test_there_and_back(
     with bridge.running(), writers(deployed):
         copied = done(deployed, "RekeyBackfill")
         assert copied["outcomes"]["copied"]
-    bridge.deliver_all(60)
+    bridge.deliver_all()
     # What was read before a write, and put after it, is left for the comparison.
     gone = next(iter(scanned(deployed.database, DESTINATION)))
     key = {name: gone[name] for name in ("pk", "sk")}
@@ -185,7 +185,7 @@ def test_there_and_back(
         found = done(deployed, "RekeyVerify", repair=True)["compared"]
         assert found["missing"] >= 1
         assert found["left"] == 0
-    bridge.deliver_all(60)
+    bridge.deliver_all()
     assert differences(deployed) == set()
     assert done(deployed, "RekeyVerify", scheduled=True)["compared"]["is_clean"]
 
@@ -196,11 +196,11 @@ def test_there_and_back(
     assert skipped == "the destination serves already"
     new = load(TEMPLATE, KEYS, KEYS).forward(order(5_000)) or {}
     deployed.database.client.put_item(TableName=DESTINATION, Item=new)
-    bridge.deliver_all(60)
+    bridge.deliver_all()
     assert differences(deployed) == set()
     with bridge.running():
         assert 0 < serve(deployed, connection, "source") < 20
-    bridge.deliver_all(60)
+    bridge.deliver_all()
     assert differences(deployed) == set()
     assert order(5_000) in scanned(deployed.database, SOURCE)
 

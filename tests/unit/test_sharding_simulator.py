@@ -14,7 +14,7 @@ from testing.sharding_simulator.linearizable import (
 from testing.sharding_simulator.mutants import MUTANTS, mutated
 from testing.sharding_simulator.run import run
 
-RUNS = 1_000
+RUNS, RUNS_OF_PROVE = 1_000, 300
 AT_ONCE = 100
 QUICK = ("a late success is repeated", "a fork has its parent's luck", "no fences")
 """Mutants that a few runs find."""
@@ -33,8 +33,8 @@ FOUND_BY = {
     "seeds",
     [
         range(20),
-        *(prove(range(at, at + AT_ONCE)) for at in range(0, RUNS // 2, AT_ONCE)),
-        *(prove_long(range(at, at + AT_ONCE)) for at in range(RUNS // 2, RUNS, AT_ONCE)),
+        *(prove(range(at, at + AT_ONCE)) for at in range(0, RUNS_OF_PROVE, AT_ONCE)),
+        *(prove_long(range(at, at + AT_ONCE)) for at in range(RUNS_OF_PROVE, RUNS, AT_ONCE)),
     ],
     ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}",
 )

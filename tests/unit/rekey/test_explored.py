@@ -23,10 +23,10 @@ def test_a_share_of_all_histories_ends_well(family: str) -> None:
 
 @pytest.mark.prove
 @pytest.mark.timeout(1800)
-def test_a_tenth_of_all_histories_ends_well() -> None:
-    worlds = {family: explore(family, 9) for family in FAMILIES}
+def test_a_fortieth_of_all_histories_ends_well() -> None:
+    worlds = {family: explore(family, 41) for family in FAMILIES}
     print(f"\n{sum(worlds.values()):,} worlds: {worlds}")
-    assert sum(worlds.values()) >= LEAST_WORLDS / 10
+    assert sum(worlds.values()) >= LEAST_WORLDS / 40
 
 
 @pytest.mark.prove_long

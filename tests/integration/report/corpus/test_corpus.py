@@ -1,10 +1,10 @@
-"""The report of the tables of the corpus: a few in `make test`, all in `make prove`."""
+"""The report of the tables of the corpus: a few in `make test`, most in `make prove`."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from testing.marks import prove
+from testing.marks import prove, prove_long
 from testing.report_corpus.live import World, findings_of
 from testing.report_corpus.matrix import Matrix, verdicts
 from testing.report_corpus.tables.all import every
@@ -23,6 +23,7 @@ USUAL = (
     "throttled by what is provisioned",
     "one kind of item with many optional attributes",
 )
+SLOW = ("half a million invoices by number", "polls of ten shards each")
 BY_NAME = {case.name: case for case in every()}
 
 
@@ -32,7 +33,13 @@ def world(dynamodb_local_url: str) -> Iterator[World]:
         yield World(dynamodb_local_url, stand_in.url, stand_in.service)
 
 
-@pytest.mark.parametrize("name", [name if name in USUAL else prove(name) for name in BY_NAME])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in USUAL else prove_long(name) if name in SLOW else prove(name)
+        for name in BY_NAME
+    ],
+)
 def test_a_report_finds_what_is_there_and_nothing_else(name: str, world: World) -> None:
     """Large tables are sampled: chance may leave a rule open, or find a little that is not there,
     and docs/internals/report-corpus.md counts how often. None is called clear of what is planted.
