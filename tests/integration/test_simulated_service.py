@@ -1420,7 +1420,7 @@ def test_requests_of_sharded_tables_are_answered_alike(
 @pytest.mark.parametrize(
     ("seed", "operations", "also_sent"),
     [
-        (1, 60, set()),
+        (1, 30, set()),
         prove(2, 200, set()),
         *(prove_long(seed, 600, set()) for seed in range(3, 5)),
         prove(7, 600, {"transact_write_items"}),

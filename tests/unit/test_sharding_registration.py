@@ -136,6 +136,7 @@ def is_agreed(world: World) -> None:
     assert all(one == agreed for one in placed), f"{placed}, and not {agreed}"
 
 
+@pytest.mark.prove
 def test_a_table_is_agreed_upon_once_while_others_write_and_count() -> None:
     worlds, wrong = Rules(agreeing(), check=is_agreed).explore()
     assert wrong == []

@@ -36,7 +36,6 @@ class Evidence:
     threshold: Annotated[float | None, "the limit that the value is compared with"] = None
     window: Annotated[float | None, "seconds that it covers"] = None
     n: Annotated[int, "observations"] = 0
-    rru: Annotated[float, READ_UNITS] = 0.0
     where: Annotated[str, "file and line, index, or digest of a key"] = ""
 
 

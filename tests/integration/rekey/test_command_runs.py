@@ -210,6 +210,7 @@ def test_functions_run_if_their_file_is_given_and_the_same(pairs: Pairs, templat
 def test_a_copy_and_a_comparison_are_not_begun_if_they_cost_more_for_sure(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     items = made(pairs, template)
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
     refused = pairs.rekey("start", "--max-cost", "0.01")
@@ -227,6 +228,7 @@ def test_a_copy_and_a_comparison_are_not_begun_if_they_cost_more_for_sure(
 def test_a_comparison_ends_when_its_dollars_are_spent(
     pairs: Pairs, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     made(pairs, template)
     assert pairs.rekey("start").status == 0
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')

@@ -21,14 +21,14 @@ from keyhop.public import rekey
 from keyhop.public.rekey import Rekey
 from keyhop.rekey.side.layout import TURNED
 
-from testing.marks import prove_long
+from testing.marks import prove, prove_long
 from testing.rekey_tasks import at_once
 from tests.integration.rekey.pairs import Pairs, items_of, made, orders
 
 pytestmark = pytest.mark.timeout(1800)
 
 CHANGES = ("put", "update", "create", "delete", "transact", "batch_write")
-EVERY = pytest.mark.parametrize("every", [9, prove_long(1)])
+EVERY = pytest.mark.parametrize("every", [29, prove(9), prove_long(1)])
 """Of so many moments, one is tried."""
 
 MOST_COMMANDS = 8

@@ -55,6 +55,7 @@ def test_without_an_index_what_is_missing_of_the_items_tells_of_it(
     assert facts.unseen.low > 0.05
 
 
+@pytest.mark.prove
 def test_an_index_of_one_key_is_no_source_and_its_key_is_told(
     strict: Database, table_name: str
 ) -> None:

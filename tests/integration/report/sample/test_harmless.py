@@ -96,6 +96,7 @@ def test_no_file_of_a_run_holds_a_key_or_a_value(
         assert CANARY.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.prove
 def test_a_run_that_is_stopped_goes_on(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from testing.report_corpus.virtual import Places
 
 NOW = 1_795_842_000.0
 CASES = {case.name: case for case in every("fifth")}
+pytestmark = pytest.mark.prove
 LARGEST_KEY = {"HASH": 2048, "RANGE": 1024}
 
 

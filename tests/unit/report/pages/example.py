@@ -246,7 +246,6 @@ FINDINGS = (
                 9.4 * GB,
                 8 * GB,
                 n=9,
-                rru=9,
                 where="#29b4d4f8",
             ),
         ),
@@ -293,7 +292,7 @@ FINDINGS = (
         "medium",
         "",
         "40 % [32, 48] of all items are in collections larger than any that was sampled.",
-        (Evidence("sample", "share of items unseen", 0.4, 0.32, 0.48, 0.05, n=1530, rru=2988),),
+        (Evidence("sample", "share of items unseen", 0.4, 0.32, 0.48, 0.05, n=1530),),
         Advice(("P10", "P5"), ("Put the month in the partition key: collections then end.",)),
     ),
     Finding(
@@ -303,7 +302,7 @@ FINDINGS = (
         "medium",
         "byStatus",
         "80 % [76, 84] of the index's items have one key; its back-pressure throttles the table.",
-        (Evidence("sample", "share of the largest key", 0.8, 0.76, 0.84, 0.2, n=500, rru=250),),
+        (Evidence("sample", "share of the largest key", 0.8, 0.76, 0.84, 0.2, n=500),),
         Advice(
             ("P16",),
             ("Write status with a bucket of the day, or index only open orders.",),

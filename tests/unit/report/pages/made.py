@@ -62,7 +62,6 @@ evidence = st.builds(
     threshold=maybe,
     window=maybe,
     n=counts,
-    rru=figures,
     where=texts,
 )
 advice = st.builds(
