@@ -65,3 +65,8 @@ def test_an_assumption_says_where_it_is_made() -> None:
             path = ROOT / file
             assert not heading or f"## {heading}" in path.read_text(), claim.where
             assert path.exists()
+
+
+def test_an_assumption_says_why_it_is_no_check() -> None:
+    for claim in claims():
+        assert (", because " in claim.says) or claim.known_by != "assumption", claim.says
