@@ -10,13 +10,12 @@ _OWN = ("clean", "keys", "sizes", "indexes", "traffic", "requests", "flights", "
 PARTS = {
     OWN: tuple(f"tables.{name}" for name in _OWN),
     "public": ("others.public", "others.public_more"),
-    "fourth": ("others.fourth",),
     "fifth": tuple(f"others.fifth_{name}" for name in ("items", "indexes", "traffic", "calls")),
 }
 """The modules of each part: the project's own tables, and those that others have declared.
 
-Three earlier parts were removed when the fourth and fifth replaced them; only their tables with
-published schemas remain, as the part "public".
+Four earlier parts were removed when the fifth replaced them; only their tables with published
+schemas remain, as the part "public".
 """
 
 
