@@ -1,33 +1,33 @@
-"""Defaults and limits of the arguments of public calls, which load no AWS and no other package."""
+"""Defaults and limits of the arguments of public calls, each from its module when it is first used.
 
-from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
-from keyhop.each.outcomes import DEFAULT_BATCH, GUARDS, MOST_BATCH
-from keyhop.jobs.layout import DEFAULT_UNITS, MOST_CONCURRENCY
-from keyhop.jobs.request import DEFAULT_STACK
-from keyhop.key_index.protocol import GRACE_SECONDS, UNSEEN_KEEPER
-from keyhop.rekey.control import NO_LIMIT
-from keyhop.report.findings import SEVERITIES
-from keyhop.report.forms import SHOW_KEYS
-from keyhop.retries import DEFAULT_PATIENCE_SECONDS
-from keyhop.scan.in_flight import MOST
-from keyhop.scan.segments import MOST_SEGMENTS
-from keyhop.sharding.key.shards import MOST_SHARDS
+So a command of the command line imports only what its own options need.
+"""
 
-__all__ = [
-    "DEFAULT_BATCH",
-    "DEFAULT_PATIENCE_SECONDS",
-    "DEFAULT_STACK",
-    "DEFAULT_UNITS",
-    "DEFAULT_WRITE_RATE",
-    "GRACE_SECONDS",
-    "GUARDS",
-    "MOST",
-    "MOST_BATCH",
-    "MOST_CONCURRENCY",
-    "MOST_SEGMENTS",
-    "MOST_SHARDS",
-    "NO_LIMIT",
-    "SEVERITIES",
-    "SHOW_KEYS",
-    "UNSEEN_KEEPER",
-]
+from importlib import import_module
+from typing import Any
+
+_MODULES = {
+    "DEFAULT_BATCH": "keyhop.each.outcomes",
+    "DEFAULT_PATIENCE_SECONDS": "keyhop.retries",
+    "DEFAULT_STACK": "keyhop.jobs.request",
+    "DEFAULT_UNITS": "keyhop.jobs.layout",
+    "DEFAULT_WRITE_RATE": "keyhop.dynamodb.units",
+    "GRACE_SECONDS": "keyhop.key_index.protocol",
+    "GUARDS": "keyhop.each.outcomes",
+    "MOST": "keyhop.scan.in_flight",
+    "MOST_BATCH": "keyhop.each.outcomes",
+    "MOST_CONCURRENCY": "keyhop.jobs.layout",
+    "MOST_SEGMENTS": "keyhop.scan.segments",
+    "MOST_SHARDS": "keyhop.sharding.key.shards",
+    "NO_LIMIT": "keyhop.rekey.control",
+    "SEVERITIES": "keyhop.report.findings",
+    "SHOW_KEYS": "keyhop.report.forms",
+    "UNSEEN_KEEPER": "keyhop.key_index.protocol",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a limit (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'keyhop.public.limits' has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
