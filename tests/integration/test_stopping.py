@@ -193,18 +193,25 @@ exit_with(main)
             held.kill()
 
 
+STEPS = [
+    ("local.laptop", ["laptop"], "$ cdk deploy", signal.SIGTERM),
+    ("local.audit_log", [], "   1 s", signal.SIGHUP),
+    ("local.laptop", ["local"], "DynamoDB Local is up", signal.SIGINT),
+    ("local.laptop", ["laptop"], "Ctrl-C ends the laptop cloud", signal.SIGINT),
+    ("local.demo", [], "EnumerateKeys", signal.SIGTERM),
+    ("local.demo", [], "BuildKeyIndex", None),
+]
+"""Where each program is stopped, and the signal of `make prove`; `make prove-long` sends each."""
+
+
 @pytest.mark.parametrize(
-    ("module", "arguments", "until"),
+    ("module", "arguments", "until", "number"),
     [
-        prove("local.laptop", ["laptop"], "$ cdk deploy"),
-        prove("local.audit_log", [], "   1 s"),
-        prove("local.laptop", ["local"], "DynamoDB Local is up"),
-        prove("local.laptop", ["laptop"], "Ctrl-C ends the laptop cloud"),
-        prove("local.demo", [], "EnumerateKeys"),
-        prove_long("local.demo", [], "BuildKeyIndex"),
+        (prove if number is usual else prove_long)(module, arguments, until, number)
+        for module, arguments, until, usual in STEPS
+        for number in SIGNALS
     ],
 )
-@pytest.mark.parametrize("number", SIGNALS)
 def test_it_ends_in_order_and_leaves_nothing(
     module: str, arguments: list[str], until: str, number: signal.Signals, tmp_path: Path
 ) -> None:

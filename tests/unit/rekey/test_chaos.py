@@ -15,7 +15,7 @@ from tests.unit.rekey.chaos_world import ChaosWorld
     ("seed", "keys", "operations", "changes"),
     [
         (1, 1_000, 2_000, 3),
-        prove(2, 10_000, 15_000, 20),
+        prove(2, 6_000, 8_000, 12),
         *(prove_long(seed, 20_000, 50_000, 60) for seed in range(10, 30)),
     ],
 )

@@ -23,7 +23,10 @@ USUAL = (
     "throttled by what is provisioned",
     "one kind of item with many optional attributes",
 )
-SLOW = ("half a million invoices by number", "polls of ten shards each")
+SLOW = (
+    *("half a million invoices by number", "polls of ten shards each"),
+    "one document in fifty of 150 KB",
+)
 BY_NAME = {case.name: case for case in every()}
 
 
