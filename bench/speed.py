@@ -22,8 +22,8 @@ from bench.report import read_results, say, write_report
 from bench.start import starts
 from bench.stub import stub
 
-BASE = "424f7d7"
-"""The earlier commit, with eight threads and botocore's signing and connections."""
+BASE = "33c15f63"
+"""The earliest commit whose command has the options that this benchmark uses."""
 
 LARGE = {"keys": 20_000_000, "items": 1_000, "bytes": 500}
 """Each key needs a separate request, and a run never reaches the last key."""

@@ -1423,7 +1423,7 @@ def test_requests_of_sharded_tables_are_answered_alike(
         (1, 30, set()),
         prove(2, 200, set()),
         *(prove_long(seed, 600, set()) for seed in range(3, 5)),
-        prove(7, 600, {"transact_write_items"}),
+        prove_long(7, 600, {"transact_write_items"}),
     ],
 )
 def test_requests_of_the_re_key_are_answered_alike(

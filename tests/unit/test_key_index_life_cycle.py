@@ -70,16 +70,13 @@ def test_what_people_do_to_the_stream_and_the_mapping(users: tuple[Operation, ..
     assert Rules().explore(scene(users=users)) > 20
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize(
     "actions",
     [
-        ("remove", "verify"),
-        ("remove", "build"),
-        ("build", "verify"),
-        ("remove", "remove"),
-        ("verify", "verify"),
-        ("build", "build"),
+        prove_long(("remove", "verify")),
+        prove_long(("remove", "build")),
+        *map(prove, [("build", "verify"), ("remove", "remove")]),
+        *map(prove, [("verify", "verify"), ("build", "build")]),
     ],
 )
 def test_two_at_work_of_whom_one_may_be_stopped(actions: tuple[str, ...]) -> None:

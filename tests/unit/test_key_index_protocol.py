@@ -6,7 +6,7 @@ import pytest
 from keyhop.key_index.protocol import Call, shown_by
 
 from testing.key_index_explorer import WALKED, Rules, World
-from testing.marks import prove
+from testing.marks import prove, prove_long
 
 PROTOCOL = Rules()
 NOBODY_WITHDRAWS = Rules(withdraws=False)
@@ -138,7 +138,7 @@ def random_world(chance: random.Random) -> World:
     return World(writers, keepers, items, bool(items), before=before, crashes=4, copies=4)
 
 
-@pytest.mark.parametrize("histories", [500, prove(20_000)])
+@pytest.mark.parametrize("histories", [500, prove(6_000), prove_long(20_000)])
 @pytest.mark.timeout(900)
 def test_random_histories_of_more_items_writers_and_keepers_end_right(histories: int) -> None:
     for seed in range(histories):

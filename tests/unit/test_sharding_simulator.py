@@ -14,7 +14,7 @@ from testing.sharding_simulator.linearizable import (
 from testing.sharding_simulator.mutants import MUTANTS, mutated
 from testing.sharding_simulator.run import run
 
-RUNS, RUNS_OF_PROVE = 1_000, 300
+RUNS, RUNS_OF_PROVE = 1_000, 200
 AT_ONCE = 100
 QUICK = ("a late success is repeated", "a fork has its parent's luck")
 """Mutants that a few runs find."""
