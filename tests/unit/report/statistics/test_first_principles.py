@@ -16,7 +16,7 @@ from keyhop.report.statistics.lengths import (
     share_beyond,
     unseen,
 )
-from keyhop.report.statistics.order import density, kendall, spearman
+from keyhop.report.statistics.order import Reservoir, density, kendall, spearman
 from keyhop.report.statistics.shares import Item, effective, share_of, top, weighted_share
 from keyhop.scan.statistics import proportion_limits, rank_limits, t_quantile
 
@@ -164,3 +164,12 @@ def test_equal_collections_have_no_gini_and_a_giant_is_the_last_point() -> None:
     assert points[-2:] == [(1, 0.5), (1, 1)]
     half = gini(exact(*[10.0] * 50), keys, 20_000, random.Random(1))
     assert half.value == pytest.approx(0.5)
+
+
+def test_a_reservoir_keeps_no_more_than_its_maximum() -> None:
+    kept: Reservoir[int] = Reservoir(3)
+    for value in range(20):
+        kept.offer(value)
+        assert len(kept) == min(value + 1, 3)
+    assert {*kept} <= {*range(20)}
+    assert kept != [0, 1, 2]

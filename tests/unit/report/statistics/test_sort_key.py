@@ -55,6 +55,7 @@ def test_a_key_is_read_as_what_it_is_and_written_again(key) -> None:
     parsed = parse(key)
     assert parsed is not None
     assert (parsed.kind, parsed.tag) == KEYS[key]
+    assert tag_of(key) == parsed.tag
     form = form_of([key])
     assert form is not None
     number = form.number(key)
