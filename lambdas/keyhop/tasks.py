@@ -1,7 +1,8 @@
 """The kinds of job, for the command and the functions. Here, capabilities are connected.
 
-No capability imports another one: this module passes to each what it needs of others. A capability
-is imported when one of its jobs is made, so that a command starts fast.
+This module passes to each capability what it needs of others, so that few of them import another
+one (docs/architecture.md). A capability is imported when one of its jobs is made, so that a
+command starts fast.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +49,10 @@ def transform_of(
 
 
 def list_of(request: Request, first: Sequence[str]) -> Request:
-    """Return the request of the list of keys for a run of `each`; for `first`, see KeysTask."""
+    """Return the request of the list of keys for a run of `each`.
+
+    first: The attributes of the first item of each key that the run needs, as KeysTask has them.
+    """
     return keys_request(
         request.table,
         first=first,

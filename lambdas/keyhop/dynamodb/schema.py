@@ -48,7 +48,7 @@ class KeySpace:
 
     @property
     def types(self) -> dict[str, KeyType]:
-        """Return the types of these attributes by their names."""
+        """Return the types of the primary key's attributes by their names."""
         return {attribute.name: attribute.type for attribute in self.attributes}
 
     @property

@@ -1,6 +1,6 @@
 """The files of a run: what they hold, how they are written and read, and what they add up to. Pure.
 
-docs/internals/architecture.md lists the files. The creation of its commit *commits* a slice. A
+docs/architecture.md lists the files. The creation of its commit *commits* a slice. A
 slice that runs again, runs twice at once or is killed creates no commit, or it loses the race for
 it. Then its parts do not count, and the winner's checkpoint is valid. So every key is in exactly
 one part that counts.
@@ -682,7 +682,10 @@ def _wrong(commit: Commit, how: str) -> BrokenPromise:
 
 
 def manifest(plan: RunPlan, totals: Totals, finished: bool, ended_at: str) -> dict[str, Any]:
-    """Return the summary of a run as plain JSON; its `keys` is the number of keys read."""
+    """Return the summary of a run as plain JSON: its manifest, or its progress.
+
+    `keys` is the number of results of the task: keys, copied items, or processed rows of a list.
+    """
     return {
         "run": plan.id,
         "finished": finished,
@@ -715,7 +718,8 @@ NO_PROGRESS = "no_progress"
 """The counter of pages that did not advance the position."""
 
 LEFT_OUT = "left_out"
-"""The counter of collections without anything that counts; it is stored only if it is not 0."""
+"""The counter of item collections that are left out, such as one with only a sentinel; it is
+stored only if it is not 0."""
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:

@@ -70,7 +70,8 @@ class Request:
             with them.
         max_concurrency: The maximum number of workers of a fleet at the same time.
         max_read_rate: Read units a second, of all workers together.
-        max_cost: Dollars, of everything that the job costs.
+        max_cost: Dollars: a run is refused before it begins if its estimate, of DynamoDB and the
+            workers' time, exceeds them. They stop no run that has begun.
         is_part: Whether the job is a part of a larger one, which the caller restarts instead.
         job_input: The input as the caller wrote it, for messages.
         named_by: The field of the input that names the table.

@@ -1,7 +1,7 @@
 """The runs of a deployment in its bucket, and the executions that work on them.
 
 The files of a run are in runs/<run>/, and it has the name of the execution that began it.
-docs/internals/architecture.md lists the files.
+docs/architecture.md lists the files.
 """
 
 import hashlib

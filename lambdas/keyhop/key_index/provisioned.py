@@ -108,7 +108,7 @@ class Scaling:
         """Let the index scale from `minimum` like the table; return a refusal, or None."""
         if table.throughput is None or self.client_of is None:
             return None
-        which = _which(_index_resource(table))
+        which = _resource_arguments(_index_resource(table))
         try:
             client = self.client_of()
             for kind, (maximum, policies) in _targets(client, _table_resource(table)).items():
@@ -136,7 +136,7 @@ class Scaling:
             client = self.client_of()
             for kind in _targets(client, resource):
                 client.deregister_scalable_target(
-                    **_which(resource), ScalableDimension=f"dynamodb:index:{kind}"
+                    **_resource_arguments(resource), ScalableDimension=f"dynamodb:index:{kind}"
                 )
         except (BotoCoreError, ClientError) as error:
             return (
@@ -147,13 +147,13 @@ class Scaling:
 
 
 def _targets(client: Any, resource: str) -> Targets:
-    """Read the auto scaling of a table or an index; raise what boto3 raises."""
-    targets = client.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=[resource])[
-        "ScalableTargets"
-    ]
-    if not targets:
+    """Return the maximum and the policies of each scaled dimension; raise what boto3 raises."""
+    described = client.describe_scalable_targets(
+        ServiceNamespace="dynamodb", ResourceIds=[resource]
+    )["ScalableTargets"]
+    if not described:
         return {}
-    policies = client.describe_scaling_policies(**_which(resource))["ScalingPolicies"]
+    policies = client.describe_scaling_policies(**_resource_arguments(resource))["ScalingPolicies"]
     configuration = "TargetTrackingScalingPolicyConfiguration"
     return {
         target["ScalableDimension"].rpartition(":")[2]: (
@@ -165,7 +165,7 @@ def _targets(client: Any, resource: str) -> Targets:
                 and policy["ScalableDimension"] == target["ScalableDimension"]
             ],
         )
-        for target in targets
+        for target in described
     }
 
 
@@ -243,7 +243,7 @@ def _index_resource(table: Table) -> str:
     return f"{_table_resource(table)}/index/{INDEX}"
 
 
-def _which(resource: str) -> dict[str, str]:
+def _resource_arguments(resource: str) -> dict[str, str]:
     return {"ServiceNamespace": "dynamodb", "ResourceId": resource}
 
 

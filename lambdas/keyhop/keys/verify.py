@@ -229,14 +229,14 @@ def verify(
     rows = Rows(journal, plan).load(sorted(groups))
 
     def reported(number: int) -> dict[str, Key]:
-        return _by_name(rows.checked(sampled[number]))
+        return _by_json(rows.checked(sampled[number]))
 
     def pages(hop: bool) -> TablePages:
         maximum = _most_items(reader, plan.segments)
         return TablePages(reader, hop, plan.segments, sampled, most_items=maximum)
 
     totals, has_moved = work_within(
-        within, look, lambda: _Differing(pages(hop=False), reported), threads, over_at
+        within, look, lambda: _DifferingPages(pages(hop=False), reported), threads, over_at
     )
     if not totals.finished:
         return has_moved
@@ -245,7 +245,7 @@ def verify(
     unchecked = verdict.drawn - verdict.segments
     differences = Rows(within, look)
     for segment in differing[len(differing) - unchecked :]:
-        keys = set(_by_name(differences.load([0]).checked(segment)))
+        keys = set(_by_json(differences.load([0]).checked(segment)))
         try:
             _settle(verdict, segment, keys, reported, pages, plan.method == "skip", over_at)
         except Stopped:
@@ -286,16 +286,16 @@ def _read_through(pages: Pages, segment: int, over_at: float) -> set[str]:
         if time.monotonic() > over_at:
             raise Stopped
         step = pages.step(segment, position, pages.stop)
-        keys.update(map(_name, step.keys))
+        keys.update(map(_json_of, step.keys))
         position = step.position
     return keys
 
 
-class _Differing:
+class _DifferingPages:
     """The pages of a table, with the keys on which the table and the run differ.
 
-    If an earlier slice began a segment, the keys that it read seem to be surplus here. The second
-    look corrects that.
+    If an earlier slice began a segment, the keys which that slice read seem to be surplus here. The
+    second look corrects that.
     """
 
     def __init__(self, pages: TablePages, reported: Reported) -> None:
@@ -312,11 +312,11 @@ class _Differing:
         if segment not in self._unseen:
             self._unseen[segment] = self._reported(segment)
         unseen = self._unseen[segment]
-        step = self._pages.step(segment, position, over)
-        keys = [key for key in step.keys if unseen.pop(_name(key), None) is None]
-        if step.position is None:
-            keys += self._unseen.pop(segment).values()
-        return PageResult(keys, step.position)
+        page = self._pages.step(segment, position, over)
+        differing = [key for key in page.keys if unseen.pop(_json_of(key), None) is None]
+        if page.position is None:
+            differing += self._unseen.pop(segment).values()
+        return PageResult(differing, page.position)
 
 
 def _most_items(reader: PageReader, segments: int) -> int | None:
@@ -329,9 +329,9 @@ def _most_items(reader: PageReader, segments: int) -> int | None:
     return max(FEWEST_ITEMS, 2 * reader.source.item_count // segments)
 
 
-def _name(key: Key) -> str:
+def _json_of(key: Key) -> str:
     return json.dumps(to_json(key), sort_keys=True)
 
 
-def _by_name(keys: Iterable[Key]) -> dict[str, Key]:
-    return {_name(key): key for key in keys}
+def _by_json(keys: Iterable[Key]) -> dict[str, Key]:
+    return {_json_of(key): key for key in keys}

@@ -152,7 +152,8 @@ class Mappings:
         """Return the other functions that follow the stream."""
         name = self.function.rpartition(":")[2]
         names = {
-            function_name(mapping["FunctionArn"]) for mapping in _mappings(self.client, stream)
+            function_name(mapping["FunctionArn"])
+            for mapping in _mappings_of_stream(self.client, stream)
         }
         return sorted(names - {name})
 
@@ -260,11 +261,9 @@ class Watch:
     def followers(self, stream: str) -> tuple[Follower, ...] | None:
         """Return the keepers' mappings to a stream; None if they cannot be seen."""
         try:
-            return tuple(
-                follower
-                for follower in map(Follower.of, _mappings(self.client_of("lambda"), stream))
-                if self._is_keeper(follower.function)
-            )
+            mappings = _mappings_of_stream(self.client_of("lambda"), stream)
+            followers = map(Follower.of, mappings)
+            return tuple(each for each in followers if self._is_keeper(each.function))
         except (BotoCoreError, ClientError):
             return None
 
@@ -359,7 +358,8 @@ def _greatest_age(points: Sequence[Mapping[str, Any]]) -> float:
     return max((point["Maximum"] / 1000 for point in points), default=0.0)
 
 
-def _mappings(client: Any, stream: str) -> list[Mapping[str, Any]]:
+def _mappings_of_stream(client: Any, stream: str) -> list[Mapping[str, Any]]:
+    """Return the event source mappings of a stream, as Lambda describes them."""
     pages = client.get_paginator("list_event_source_mappings").paginate(EventSourceArn=stream)
     return list(pages.search("EventSourceMappings[]"))
 

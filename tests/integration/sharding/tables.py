@@ -35,6 +35,7 @@ class Setup:
     model: Partitions
     clock: VirtualClock
     client: Client
+    seed: int = 1
     made: list[ShardedTable] = field(default_factory=list)
 
     @property
@@ -48,7 +49,7 @@ class Setup:
             metadata=self.metadata,
             client=client or self.client,
             clock=self.clock,
-            chance=random.Random(len(self.made) if seed is None else seed),
+            chance=random.Random(self.seed - 1 + len(self.made) if seed is None else seed),
             **settings,
         )
         self.made.append(table)
@@ -111,9 +112,10 @@ def sharded(
     database.create(f"{name}-shards", partition=("path", "S"), sort=None)
     random.seed(seed)  # the waits of retries come from here
     clock = VirtualClock(together=together)
-    with partitions(database.url, tables={name}, clock=clock, **limits) as model:
+    chance = random.Random(seed + 4)
+    with partitions(database.url, tables={name}, clock=clock, chance=chance, **limits) as model:
         client = dynamodb_client(Endpoint(url=model.url), 64)
-        setup = Setup(database, name, model, clock, client)
+        setup = Setup(database, name, model, clock, client, seed)
         try:
             yield setup
         finally:

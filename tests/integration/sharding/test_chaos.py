@@ -3,6 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -188,8 +189,9 @@ SHARED = 3
 
 
 def writing(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[], None]:
-    chance = random.Random(100 + number)
-    table = setup.table(Far(setup.client, setup.clock, random.Random(number)), **settings)
+    chance = random.Random(setup.seed + 100 + number)
+    far = Far(setup.client, setup.clock, random.Random(setup.seed + number))
+    table = setup.table(far, **settings)
     acts = [put, put, put, update, update, delete]
     appends = settings.get("append_only", False)
 
@@ -212,8 +214,9 @@ def writing(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[]
 
 
 def reading(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[], None]:
-    chance = random.Random(200 + number)
-    table = setup.table(Far(setup.client, setup.clock, random.Random(50 + number)), **settings)
+    chance = random.Random(setup.seed + 200 + number)
+    far = Far(setup.client, setup.clock, random.Random(setup.seed + 50 + number))
+    table = setup.table(far, **settings)
 
     def run() -> None:
         while setup.clock.time() < log.ends:
@@ -241,7 +244,7 @@ def managing(
     setup: Setup, log: Log, happened: dict[str, int], **settings: Any
 ) -> Callable[[], None]:
     """Adds shards, drains them, and calls a drain off."""
-    far = Far(setup.client, setup.clock, random.Random(9), usual=0.3)
+    far = Far(setup.client, setup.clock, random.Random(setup.seed + 9), usual=0.3)
     table = setup.table(far, **settings)
     drain = Drain(table)
 
@@ -293,28 +296,38 @@ def auditing(setup: Setup, log: Log) -> Callable[[], None]:
     return run
 
 
-def case(name: str, seconds: float, *marks: Any, **settings: Any) -> Any:
-    return pytest.param(seconds, settings, id=name, marks=marks)
+WAYS: dict[str, dict[str, Any]] = {
+    "calculated": {"placement": "calculated"},
+    "random": {"placement": "random"},
+    "append-only": {"placement": "random", "append_only": True},
+}
+
+
+def case(way: str, seconds: float, *marks: Any, seed: int = 1) -> Any:
+    return pytest.param(seed, seconds, WAYS[way], id=f"{way}-{seed}-{seconds:.0f}", marks=marks)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "settings"),
+    ("seed", "seconds", "settings"),
     [
-        case("calculated, shortly", 30.0, placement="calculated"),
-        case("calculated", 60.0, *LONG, placement="calculated"),
-        case("random", 60.0, *LONG, placement="random"),
-        case("append-only", 60.0, *LONG, placement="random", append_only=True),
+        case("calculated", 30.0),
+        *(case(way, 60.0, *LONG) for way in WAYS),
+        *(
+            case(way, 120.0, pytest.mark.prove_long, LONG[1], seed=1000 * number)
+            for number, way in zip(range(10, 30), cycle(WAYS), strict=False)
+        ),
     ],
 )
 def test_readers_see_each_finished_write_once_while_shards_come_and_go(
     dynamodb: Database,
     table_name: str,
+    seed: int,
     seconds: float,
     settings: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = {"settle_seconds": 2.0, "patience": 20.0, **settings}
-    with sharded(dynamodb, table_name, failing=0.02, losing=0.03) as setup:
+    with sharded(dynamodb, table_name, seed=seed, failing=0.02, losing=0.03) as setup:
         in_time(setup.clock, monkeypatch)
         log = Log(setup.clock, setup.clock.time() + seconds)
         happened: dict[str, int] = defaultdict(int)

@@ -67,21 +67,20 @@ def _of_yaml(text: str) -> Any:
             ) from error
         where = f" in line {line.line + 1}" if line else ""
         raise ValueError(f"it is not YAML that JSON can hold{where}") from error
-    _check_names_are_texts(content)
+    _check_names_are_strings(content)
     return json.loads(text)
 
 
-def _check_names_are_texts(content: Any) -> None:
-    """Refuse names that are not texts: YAML reads words such as No and on as booleans."""
-    if isinstance(content, dict):
-        if not all(isinstance(name, str) for name in content):
-            raise ValueError(
-                "a name in it is not a text for YAML: put names such as No and on, and numbers, "
-                "in quotes"
-            )
-        content = list(content.values())
-    for element in content if isinstance(content, list) else ():
-        _check_names_are_texts(element)
+def _check_names_are_strings(content: Any) -> None:
+    """Raise ValueError for a name that is not a string: YAML reads No and on as booleans."""
+    if isinstance(content, dict) and not all(isinstance(name, str) for name in content):
+        raise ValueError(
+            "a name in it is not a text for YAML: put names such as No and on, and numbers, in "
+            "quotes"
+        )
+    elements = content.values() if isinstance(content, dict) else content
+    for element in elements if isinstance(content, dict | list) else ():
+        _check_names_are_strings(element)
 
 
 def text_of(path: Path) -> str:

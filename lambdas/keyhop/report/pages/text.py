@@ -134,7 +134,7 @@ def _found(findings: Sequence[Finding], width: int, verbose: bool) -> Iterator[L
         words = printable(finding.summary or finding.title)
         yield from _wrapped(f"     {sentence(finding.target, words)}", width, "body")
         rows = finding.evidence if verbose else _interval_of(finding)
-        yield from _evidence(rows, width)
+        yield from _evidence_lines(rows, width)
         if advised := _advised(finding):
             yield from _wrapped(f"     Advice: {advised}", width, "body")
         for step in finding.advice.steps[1:] if verbose and finding.advice else ():
@@ -149,16 +149,17 @@ def _interval_of(finding: Finding) -> Sequence[Evidence]:
     return [*intervals][:1]
 
 
-def _evidence(rows: Sequence[Evidence], width: int) -> Iterator[Line]:
+def _evidence_lines(rows: Sequence[Evidence], width: int) -> Iterator[Line]:
+    """Yield each row with its value, interval, threshold and source."""
     for row in rows:
-        words = [row.signal]
+        parts = [row.signal]
         if row.value is not None:
             estimate = {"value": row.value, "low": row.low, "high": row.high}
-            words.append(f": {figures.count_within(estimate)}")
+            parts.append(f": {figures.count_within(estimate)}")
         if row.threshold is not None:
-            words.append(f", threshold {figures.count(row.threshold)}")
-        words.append(f" ({row.source}{', ' if row.where else ''}{row.where})")
-        yield from _wrapped(f"     Evidence: {printable(''.join(words))}", width, "body")
+            parts.append(f", threshold {figures.count(row.threshold)}")
+        parts.append(f" ({row.source}{', ' if row.where else ''}{row.where})")
+        yield from _wrapped(f"     Evidence: {printable(''.join(parts))}", width, "body")
 
 
 def _in_full(findings: Sequence[Finding], width: int) -> Iterator[Line]:
@@ -169,7 +170,7 @@ def _in_full(findings: Sequence[Finding], width: int) -> Iterator[Line]:
         yield from _wrapped(f"{finding.status.upper():7} {_rule(finding)}", width, tone)
         words = printable(finding.summary or finding.title)
         yield from _wrapped(f"     {sentence(finding.target, words)}", width, "body")
-        yield from _evidence(finding.evidence, width)
+        yield from _evidence_lines(finding.evidence, width)
 
 
 def _rule(finding: Finding) -> str:

@@ -20,15 +20,16 @@ class Reservoir(list[T]):
 
     def __init__(self, maximum: int) -> None:
         super().__init__()
-        self._maximum, self._offered, self._chance = maximum, 0, Random(0)
+        self._maximum, self._offered = maximum, 0
+        self._random = Random(0)  # the same values lead to the same sample
 
     def offer(self, value: T) -> None:
-        """Keep a value, perhaps instead of another one."""
+        """Add a value to the sample, or replace a random one by it, or drop it."""
         self._offered += 1
         if len(self) < self._maximum:
             self.append(value)
-        elif (chosen := self._chance.randrange(self._offered)) < self._maximum:
-            self[chosen] = value
+        elif (slot := self._random.randrange(self._offered)) < self._maximum:
+            self[slot] = value
 
 
 def kendall(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:

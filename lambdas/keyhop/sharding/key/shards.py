@@ -129,11 +129,11 @@ class Shards:
         return self.history[-1][0] if self.history else self.last_updated
 
     def recovered(self, number: int, now: float) -> "Shards":
-        """Return the metadata of a key with items up to shard `number`, which it does not know.
+        """Return the metadata of a key with items up to shard `number`, which its metadata lacks.
 
         The counts by which they were placed are unknown. With jump hashing any count up to `number`
-        may have been used, because a greater one leads to the same shards. Otherwise an item may be
-        in any shard, as for a key without a placement.
+        may have been used, because a greater one leads to the same shards. With modulo an item may
+        be in any shard, as for a key without a placement. The phase must allow growth.
         """
         assert self.phase in GROWING_FROM
         is_by_modulo = " calculated modulo " in f" {self.placement}"
