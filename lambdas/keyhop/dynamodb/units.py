@@ -61,6 +61,9 @@ COLLECTION_BYTES = 10 * 2**30
 MOST_KEYS_AT_ONCE = 100
 """The maximum keys of one BatchGetItem (AWS documentation)."""
 
+MOST_INDEXES = 20
+"""The default quota of global indexes of a table (AWS documentation)."""
+
 MOST_INDEX_KEY_ATTRIBUTES = 4
 """The maximum attributes of the partition key, and of the sort key, of a global index."""
 

@@ -12,16 +12,13 @@ from typing import Any
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import has_key_index, indexes_of
 from keyhop.dynamodb.tables import Table, look_up, request, update
-from keyhop.dynamodb.units import SENTINEL_WRITE_UNITS
+from keyhop.dynamodb.units import MOST_INDEXES, SENTINEL_WRITE_UNITS
 from keyhop.dynamodb.usage import Usage
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart, IndexNotFound
 from keyhop.key_index.registry import Entry
 from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 from keyhop.wording import counted
-
-MOST_INDEXES = 20
-"""The default quota of global indexes of a table (AWS documentation)."""
 
 LEAST_VIEW = "KEYS_ONLY"
 """The content of records that the keeper needs: they hold no more data of users, and batches are

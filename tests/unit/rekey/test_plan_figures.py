@@ -49,7 +49,8 @@ class ByPlace(Transform):
         raise NotImplementedError
 
 
-ORDERS = Table("Orders", {"TableName": "Orders"})
+ON_DEMAND = {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}}
+ORDERS = Table("Orders", {"TableName": "Orders", **ON_DEMAND})
 SOURCE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 NEW = KeySpace((KeyAttribute("gk", "S"),), KeyAttribute("gs", "S"))
 
@@ -58,7 +59,7 @@ def asked(items: list[Item], *rules: dict[str, Any], table: Table = ORDERS) -> Q
     """Whether an index would do, for a template with these rules and the new key gk, gs."""
     template = {"items": [*rules]}
     trial = Trial(load(template, SOURCE, NEW)).add(items)
-    return index_question(trial, {"dollars": 0.0}, table)
+    return index_question(trial, table, 1e6, 1e9, US_EAST_1)
 
 
 def order(number: int, **more: Any) -> Item:
@@ -78,11 +79,11 @@ RULE = {"name": "all", "match": {}, "set": {"gk": "T#{tenant}#{day}", "gs": "{pk
 def test_an_index_has_the_attributes_that_a_composed_key_is_made_of() -> None:
     question = asked([order(1), order(2)], RULE)
     assert keys(question) == [("tenant", "HASH"), ("day", "HASH"), ("pk", "RANGE"), ("sk", "RANGE")]
-    assert (question.missing, question.partition) == (["gk", "gs"], ["tenant", "day"])
+    assert question.missing == ["gk", "gs"]
     assert question.needs == (
         "the items have the attributes of its key (tenant, day, pk, sk): UpdateTable makes it"
     )
-    assert "equality condition on tenant and day, and takes conditions on pk" in question.limits
+    assert "equality condition on tenant and day, and takes conditions on pk" in question.notes[0]
     ParamValidator().validate(
         question.update,
         botocore.session.get_session()
@@ -140,7 +141,7 @@ def test_no_index_for_a_key_that_is_more_than_attributes(
     rule: dict[str, str], items: list[Item]
 ) -> None:
     question = asked(items, {"name": "all", "match": {}, "set": rule})
-    assert (question.update, question.partition) == ({}, ())
+    assert question.update == {}
     assert "must first be written to the items" in question.needs
 
 
@@ -181,12 +182,12 @@ def test_an_index_that_the_table_has_already_is_named() -> None:
             )
         ],
     }
-    table = replace(ORDERS, description={"TableName": "Orders", "GlobalSecondaryIndexes": [entry]})
+    table = replace(ORDERS, description={**ORDERS.description, "GlobalSecondaryIndexes": [entry]})
     question = asked([order(1)], RULE, table=table)
     assert question.update == {}
     assert question.needs == "the index by-tenant has this key already"
     taken = {**entry, "IndexName": "by-tenant-day-pk-sk", "KeySchema": entry["KeySchema"][:1]}
-    table = replace(ORDERS, description={"TableName": "Orders", "GlobalSecondaryIndexes": [taken]})
+    table = replace(ORDERS, description={**ORDERS.description, "GlobalSecondaryIndexes": [taken]})
     (create,) = asked([order(1)], RULE, table=table).update["GlobalSecondaryIndexUpdates"]
     assert create["Create"]["IndexName"] == "by-tenant-day-pk-sk-2"
 
@@ -208,8 +209,8 @@ def test_reasons_are_counted_and_hold_no_values() -> None:
 
 
 def test_of_items_that_cannot_be_mapped_nobody_knows_whether_they_have_the_new_key() -> None:
-    assert index_question(tried([item(1, 1, "a")]), {}, ORDERS).missing == []
-    assert index_question(tried([item(1, 1, None)]), {}, ORDERS).missing == ["place"]
+    assert index_question(tried([item(1, 1, "a")]), ORDERS, 1, 1, US_EAST_1).missing == []
+    assert index_question(tried([item(1, 1, None)]), ORDERS, 1, 1, US_EAST_1).missing == ["place"]
 
 
 def test_pairs_of_one_collection_and_of_two_are_told_apart() -> None:

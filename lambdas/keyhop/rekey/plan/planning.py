@@ -33,7 +33,6 @@ from keyhop.rekey.plan.trial import (
     costs,
     estimated,
     hot_keys,
-    index_costs,
     index_question,
     notes_on,
     obstacles,
@@ -171,7 +170,7 @@ def make_plan(
     low, high = (share, share) if is_whole else proportion_limits(share * looks, looks)
     readers = readers_of(client_of, table.stream) if table.stream else Readers()
     prices = connection.prices
-    question = index_question(trial, index_costs(trial, count, size, prices), table)
+    question = index_question(trial, table, count, size, prices)
     blocks = [row.refusal for row in alike.refused]
     blocks += obstacles(table, trial, bad, collisions["pairs"], is_sharded)
     blocks += tried(transform, sampled_items)
@@ -239,17 +238,16 @@ def _keys_json(keys: KeySpace) -> dict[str, Any]:
 
 def _question(plan: RekeyPlan) -> Iterator[str]:
     question = plan.question
-    fill, million, month = (
-        f"${question.costs[name]:,.2f}"
-        for name in ("dollars", "dollars_a_million", "dollars_a_month")
-    )
     yield question.asks
-    costs = f"{fill} to fill, {million} a million changes, {month} a month"
-    yield f"  an index: {costs}; {question.needs}"
+    costs = ""
+    if question.costs:
+        fill, million, month = (f"${dollars:,.2f}" for dollars in question.costs.values())
+        costs = f"{fill} to fill, {million} a million changes of its items, {month} a month; "
+    yield f"  an index: {costs}{question.needs}"
     if question.update:
         yield f"    {question.command}"
-    if max(len(question.partition), len(question.sort)) > 1:
-        yield f"    {question.limits}"
+    for note in question.notes:
+        yield f"    {note}"
     moves = plan.content["costs"]["backfill"]["dollars"]
     yield f"  a re-key: ${moves:,.2f} to fill, and the costs below"
     if question.collection_share >= 0.05:

@@ -21,8 +21,13 @@ from keyhop.dynamodb.units import (
     BLOCK_BYTES,
     DEFAULT_WRITE_RATE,
     DOLLARS_PER_GB_MONTH,
+    DOLLARS_PER_READ_UNIT_HOUR,
+    DOLLARS_PER_WRITE_UNIT_HOUR,
+    HOURS_OF_A_MONTH,
     MOST_INDEX_KEY_ATTRIBUTES,
+    MOST_INDEXES,
     PARTITION_WRITE_UNITS,
+    PROVISIONED,
     Prices,
     write_units,
 )
@@ -40,11 +45,67 @@ from keyhop.rekey.life_cycle.create import check_stream_view
 from keyhop.rekey.life_cycle.features import Features
 from keyhop.rekey.plan.reading import MOST_READERS, Readers
 from keyhop.rekey.transform import Transform
-from keyhop.template import Unmappable
+from keyhop.template import Unmappable, why_no_key
 from keyhop.wording import counted
 
 EXAMPLES = 10
 _Frozen = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class IndexTrial:
+    """A sample of the source's items, tried on a global index whose key has these attributes.
+
+    Attributes:
+        types: By attribute, the types of its values; "" for a value that no key can have.
+        items: The items that have all these attributes, so that they would be in the index.
+        unmapped: Those of them that would not be in the new table.
+        bytes, write_units: Those of `items`, with all their attributes.
+    """
+
+    partition: Sequence[str]
+    sort: Sequence[str]
+    items: int = 0
+    unmapped: int = 0
+    bytes: int = 0
+    write_units: float = 0.0
+    types: dict[str, Counter[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.types = {name: Counter() for name in (*self.partition, *self.sort)}
+
+    def add(self, item: Item, is_mapped: bool) -> None:
+        for name, types in self.types.items():
+            if name in item:
+                is_key = not why_no_key(item[name], name in self.sort)
+                types[next(iter(item[name])) if is_key else ""] += 1
+        if _has(item, [*self.types]):
+            self.items += 1
+            self.unmapped += not is_mapped
+            self.bytes += size_of(item)
+            self.write_units += write_units(size_of(item))
+
+    @property
+    def refusing(self) -> list[str]:
+        """Return the attributes because of which DynamoDB would refuse writes to some items.
+
+        "All writes to items that violate the new index's key schema will be rejected" (Developer
+        Guide, GSI.OnlineOps).
+        """
+        return [name for name, types in self.types.items() if len(types) > 1 or "" in types]
+
+    @property
+    def definitions(self) -> list[dict[str, str]]:
+        """Return the AttributeDefinitions of the key, if `refusing` is empty."""
+        return [
+            {"AttributeName": name, "AttributeType": next(iter(types))}
+            for name, types in self.types.items()
+        ]
+
+    @property
+    def key_schema(self) -> list[dict[str, str]]:
+        keys = [{"AttributeName": name, "KeyType": "HASH"} for name in self.partition]
+        return keys + [{"AttributeName": name, "KeyType": "RANGE"} for name in self.sort]
 
 
 @dataclass(slots=True)
@@ -60,8 +121,8 @@ class Trial:
         places: By each place, the collections of the items that map to it.
         not_there: By attribute of the destination's key, items that do not already have its value
             under its name.
-        types: By attribute of the items that an index could have in its key, the types of its
-            values; "" for an item without it.
+        same_index: An index with the destination's key.
+        composed_index: An index with the attributes that this key is composed of, if it is.
         before: By index, items that are in it in the source; `entered`: in the destination.
     """
 
@@ -81,16 +142,17 @@ class Trial:
     new_collections: Counter[_Frozen] = field(default_factory=Counter)
     places: dict[_Frozen, list[_Frozen]] = field(default_factory=dict)
     not_there: Counter[str] = field(default_factory=Counter)
-    types: dict[str, Counter[str]] = field(init=False)
+    same_index: IndexTrial = field(init=False)
+    composed_index: IndexTrial | None = field(init=False)
     before: Counter[str] = field(default_factory=Counter)
     entered: Counter[str] = field(default_factory=Counter)
     firsts: list[tuple[Item, Item]] = field(default_factory=list)
     repeats: list[tuple[Item, Item]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        composed = (self.transform.key_attributes or {}).values()
-        names = (*self.transform.destination.all, *chain.from_iterable(composed))
-        self.types = {name: Counter() for name in names}
+        partition, *sort = self.transform.destination.all
+        self.same_index = IndexTrial([partition], sort)
+        self.composed_index = _composed_index(self.transform.key_attributes, partition, sort)
 
     def add(self, items: Iterable[Item]) -> "Trial":
         """Try these items too."""
@@ -131,13 +193,16 @@ class Trial:
         self.source_counts[collection] += 1
         for name, keys in self.indexes.items():
             self.before[name] += _has(item, keys)
+        mapped = None
         try:
             mapped = self.transform.forward(item)
+            self.left_out += mapped is None
         except Unmappable as error:
             self.unmappable[str(error)] += 1
-            return
+        for index in (self.same_index, self.composed_index):
+            if index is not None:
+                index.add(item, mapped is not None)
         if mapped is None:
-            self.left_out += 1
             return
         self._count(item, mapped)
         examples = self.firsts if self.source_counts[collection] == 1 else self.repeats
@@ -155,8 +220,6 @@ class Trial:
         collection = _frozen([item[self.transform.source.partition]])
         self.places.setdefault(_frozen(place.values()), []).append(collection)
         self.new_collections[_frozen([place[self.transform.destination.partition]])] += 1
-        for name, types in self.types.items():
-            types[next(iter(item.get(name, {"": ""})))] += 1
         for name, value in place.items():
             self.not_there[name] += name not in item or not _equal(item[name], value)
         for name, keys in self.indexes.items():
@@ -244,51 +307,26 @@ class Question:
 
     Attributes:
         missing: The attributes of the new key that the items do not have.
-        partition, sort: The attributes of the items that an index could have as its key; empty if
-            the items have no such attributes.
+        needs: What the index needs, besides its cost, as a sentence.
+        notes: What a person should know of the index, as sentences.
         collection_share: The largest share of the sample under one partition key of the source.
-        costs: Dollars to fill the index, for a million changes, and for a month.
+        costs: Dollars to fill the index, for a million changes, and for a month; empty if the table
+            has the index already.
         update: The parameters of UpdateTable that make the index; empty without one.
-        existing: The name of an index of the table that has this key.
     """
 
     missing: Sequence[str]
+    needs: str
+    notes: Sequence[str]
     collection_share: float
     costs: Mapping[str, float]
-    partition: Sequence[str] = ()
-    sort: Sequence[str] = ()
     update: Mapping[str, Any] = field(default_factory=dict)
-    existing: str | None = None
 
     asks = (
         "Would a global index do? If reads by the new key may be eventually consistent, no write "
         "has to be conditional on it, and writes do not throttle under one old key, an index with "
         "these keys serves them, and nothing is moved."
     )
-
-    @property
-    def needs(self) -> str:
-        """Return what the index needs, besides its cost."""
-        if not self.partition:
-            names = ", ".join(self.missing)
-            return f"{names} must first be written to the items, or have another name"
-        if self.existing is not None:
-            return f"the index {self.existing} has this key already"
-        if not self.missing:
-            return "all items have the new key's attributes: UpdateTable makes it"
-        names = ", ".join((*self.partition, *self.sort))
-        return f"the items have the attributes of its key ({names}): UpdateTable makes it"
-
-    @property
-    def limits(self) -> str:
-        """Return how the index is queried if its key has several attributes in one part."""
-        further = ""
-        if self.sort:
-            further = f", and takes conditions on {' and '.join(self.sort)} from left to right"
-        return (
-            f"a query needs an equality condition on {' and '.join(self.partition)}{further}; an "
-            "item that lacks one of these attributes is not in the index"
-        )
 
     @property
     def command(self) -> str:
@@ -304,6 +342,7 @@ class Question:
         return {
             "asks": self.asks,
             "needs": self.needs,
+            "notes": list(self.notes),
             "missing": list(self.missing),
             "largest_collection_share": self.collection_share,
             "costs": dict(self.costs),
@@ -311,65 +350,147 @@ class Question:
         }
 
 
-def index_question(trial: Trial, costs: Mapping[str, float], table: Table) -> Question:
-    """Return the question whether an index would suffice.
+def index_question(
+    trial: Trial, table: Table, items: float, table_bytes: float, prices: Prices
+) -> Question:
+    """Return the question whether an index would suffice, for a table of so many items and bytes.
 
     If the items have the new key, the index has the same. If the new key is composed of several
     attributes of the items, the index has these as they are, up to four in each part
     (Developer Guide, GSI.DesignPattern.MultiAttributeKeys).
     """
-    transform = trial.transform
-    names = transform.destination.all
+    names = trial.transform.destination.all
     missing = [name for name in names if trial.not_there[name] or not trial.mapped]
     largest = max(trial.source_counts.values(), default=0) / max(1, trial.items)
-    composed = transform.key_attributes if missing else {name: [name] for name in names}
-    partition, sort = _parts(composed, names)
-    types = {name: _type_of(trial.types[name]) for name in (*partition, *sort)}
-    is_possible = (
-        trial.mapped
-        and partition
-        and None not in types.values()
-        and max(len(partition), len(sort)) <= MOST_INDEX_KEY_ATTRIBUTES
-    )
-    if not is_possible:
-        return Question(missing, largest, costs)
-    keys = [{"AttributeName": name, "KeyType": "HASH"} for name in partition]
-    keys += [{"AttributeName": name, "KeyType": "RANGE"} for name in sort]
-    for entry in table.description.get("GlobalSecondaryIndexes", ()):
-        if entry["KeySchema"] == keys:
-            name = entry["IndexName"]
-            return Question(missing, largest, costs, partition, sort, existing=name)
-    index: dict[str, Any] = {
-        "IndexName": _index_name(table, (*partition, *sort)),
-        "KeySchema": keys,
+    index = trial.composed_index if missing else trial.same_index
+    why_not = _why_no_index(trial, index, missing)
+    if why_not is not None or index is None:
+        costs = _index_costs(trial, None, items, table_bytes, prices, {})
+        return Question(missing, why_not or "", (), largest, costs)
+    indexes = table.description.get("GlobalSecondaryIndexes", ())
+    for entry in indexes:
+        if _is_same_key(entry["KeySchema"], index) and entry.get("IndexStatus") != "DELETING":
+            needs = f"the index {entry['IndexName']} has this key already"
+            projection = entry.get("Projection", {}).get("ProjectionType", "ALL")
+            if projection != "ALL":
+                needs += f", but not all attributes of the items ({projection})"
+            return Question(missing, needs, _index_notes(trial, index, {}), largest, {})
+    capacity = _index_capacity(trial, index, table.throughput)
+    create: dict[str, Any] = {
+        "IndexName": _index_name(table, [*index.types]),
+        "KeySchema": index.key_schema,
         "Projection": {"ProjectionType": "ALL"},
     }
-    if table.throughput is not None:
-        index["ProvisionedThroughput"] = table.throughput
+    if capacity:
+        create["ProvisionedThroughput"] = capacity
     update = {
         "TableName": table.bare_name,
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": type_} for name, type_ in types.items()
-        ],
-        "GlobalSecondaryIndexUpdates": [{"Create": index}],
+        "AttributeDefinitions": index.definitions,
+        "GlobalSecondaryIndexUpdates": [{"Create": create}],
     }
-    return Question(missing, largest, costs, partition, sort, update)
+    costs = _index_costs(trial, index, items, table_bytes, prices, capacity)
+    needs = f"the items have the attributes of its key ({', '.join(index.types)}): "
+    if len(indexes) >= MOST_INDEXES:
+        needs += (
+            f"but the table has {len(indexes)} indexes, and {MOST_INDEXES} is the default quota: "
+            "remove one, or ask AWS for more, before UpdateTable makes it"
+        )
+    else:
+        needs += "UpdateTable makes it"
+    notes = _index_notes(trial, index, capacity)
+    return Question(missing, needs, notes, largest, costs, update)
 
 
-def _parts(
-    composed: Mapping[str, Sequence[str]] | None, names: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Return the attributes of both parts of an index key, each attribute once."""
-    if composed is None:
-        return [], []
-    partition = [*dict.fromkeys(composed[names[0]])]
-    sort = [*dict.fromkeys(name for each in names[1:] for name in composed[each])]
-    return partition, [name for name in sort if name not in partition]
+def _why_no_index(trial: Trial, index: IndexTrial | None, missing: Sequence[str]) -> str | None:
+    """Return why no index can have the new key, as a sentence; None if one can."""
+    if index is None or not trial.mapped:
+        has_other = [name for name in missing if trial.same_index.types[name]]
+        is_absent = [name for name in missing if name not in has_other]
+        parts = []
+        if is_absent:
+            names = ", ".join(is_absent)
+            parts.append(f"{names} must first be written to the items, or have another name")
+        if has_other:
+            names = ", ".join(has_other)
+            parts.append(f"the items have another value or type in {names}")
+        return "; ".join(parts)
+    if max(len(index.partition), len(index.sort)) > MOST_INDEX_KEY_ATTRIBUTES:
+        return (
+            f"the new key is composed of {', '.join(index.types)}, but each part of an index's key "
+            f"has at most {MOST_INDEX_KEY_ATTRIBUTES} attributes: the key must first be written to "
+            "the items"
+        )
+    if index.refusing:
+        return (
+            f"an index would refuse writes to some items: {', '.join(index.refusing)} has values "
+            "of several types there, or values that no key can have; change these items first"
+        )
+    return None
 
 
-def _type_of(types: Counter[str]) -> str | None:
-    """Return the type of an attribute, if all items have it with one type that a key can have."""
-    return next(iter(types)) if len(types) == 1 and types.keys() <= {"S", "N", "B"} else None
+def _composed_index(
+    composed: Mapping[str, Sequence[str]] | None, partition: str, sort: Sequence[str]
+) -> IndexTrial | None:
+    """Return the index whose key has the attributes that a key is composed of, each once."""
+    if composed is None or not composed[partition]:
+        return None
+    first = [*dict.fromkeys(composed[partition])]
+    second = dict.fromkeys(name for each in sort for name in composed[each])
+    return IndexTrial(first, [name for name in second if name not in first])
+
+
+def _is_same_key(schema: Sequence[Mapping[str, str]], index: IndexTrial) -> bool:
+    """Return whether both keys serve the same queries: all name the whole partition key."""
+    parts: dict[str, list[str]] = {"HASH": [], "RANGE": []}
+    for entry in schema:
+        parts[entry["KeyType"]].append(entry["AttributeName"])
+    return sorted(parts["HASH"]) == sorted(index.partition) and parts["RANGE"] == [*index.sort]
+
+
+def _index_capacity(
+    trial: Trial, index: IndexTrial, throughput: Mapping[str, int] | None
+) -> dict[str, int]:
+    """Return the provisioned capacity of an index; empty for a table on demand.
+
+    An index with less write capacity than the writes that enter it throttles the table's.
+    """
+    if throughput is None:
+        return {}
+    writes = throughput["WriteCapacityUnits"] * index.items / max(1, trial.items)
+    return {"ReadCapacityUnits": 1, "WriteCapacityUnits": max(1, math.ceil(writes))}
+
+
+def _index_notes(trial: Trial, index: IndexTrial, capacity: Mapping[str, int]) -> list[str]:
+    """Return what a person should know of an index before it is made or used."""
+    names = " and ".join(index.types)
+    notes = []
+    if max(len(index.partition), len(index.sort)) > 1:
+        note = f"a query needs an equality condition on {' and '.join(index.partition)}"
+        if index.sort:
+            note += f", and takes conditions on {' and '.join(index.sort)} from left to right"
+        notes.append(note)
+    outside = 1 - index.items / max(1, trial.items)
+    notes.append(
+        f"an item without {names} is not in the index"
+        + (f", as {outside:.1%} of the sample" if outside else "")
+        + "; DynamoDB refuses a write that gives one of them another type, no content, or more "
+        "bytes than a key may have"
+    )
+    if index.unmapped:
+        notes.append(
+            f"{index.unmapped / max(1, trial.items):.1%} of the sample would be in the index, but "
+            "not in the new table, because the template leaves them out or cannot map them"
+        )
+    if hot_keys(trial):
+        notes.append(
+            "a hot key of an index throttles the writes to the table itself (see the hot new key)"
+        )
+    if capacity:
+        notes.append(
+            f"its capacity is its own ({PROVISIONED}): the table's write units by the share of the "
+            "items that are in it, and 1 read unit, which you must raise to what your queries read"
+        )
+    return notes
 
 
 def _index_name(table: Table, attributes: Sequence[str]) -> str:
@@ -513,11 +634,32 @@ def costs(
     }
 
 
-def index_costs(trial: Trial, items: float, table_bytes: float, prices: Prices) -> dict[str, Any]:
-    """Return the costs of a global index with the new key and all attributes instead."""
+def _index_costs(
+    trial: Trial,
+    index: IndexTrial | None,
+    items: float,
+    table_bytes: float,
+    prices: Prices,
+    capacity: Mapping[str, int],
+) -> dict[str, float]:
+    """Return the costs of a global index with all attributes; None: one with all mapped items.
+
+    With provisioned capacity, its writes are paid by the hour.
+    """
     put = trial.write_units / trial.mapped if trial.mapped else 1.0
+    inside = of_bytes = 1.0
+    if index is not None:
+        put = index.write_units / max(1, index.items)
+        inside = index.items / max(1, trial.items)
+        of_bytes = index.bytes / max(1, trial.bytes_before)
+    month = of_bytes * table_bytes / GIGABYTE * DOLLARS_PER_GB_MONTH
+    if capacity:
+        put = 0.0
+        hour = capacity["ReadCapacityUnits"] * DOLLARS_PER_READ_UNIT_HOUR
+        hour += capacity["WriteCapacityUnits"] * DOLLARS_PER_WRITE_UNIT_HOUR
+        month += hour * HOURS_OF_A_MONTH
     return {
-        "dollars": round(prices.dollars(0.0, items * put), 6),
+        "dollars": round(prices.dollars(0.0, items * inside * put), 6),
         "dollars_a_million": round(prices.dollars(0.0, MILLION * put), 6),
-        "dollars_a_month": round(table_bytes / GIGABYTE * DOLLARS_PER_GB_MONTH, 6),
+        "dollars_a_month": round(month, 6),
     }
