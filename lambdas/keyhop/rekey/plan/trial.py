@@ -462,7 +462,6 @@ def _index_capacity(
 
 def _index_notes(trial: Trial, index: IndexTrial, capacity: Mapping[str, int]) -> list[str]:
     """Return what a person should know of an index before it is made or used."""
-    names = " and ".join(index.types)
     notes = []
     if max(len(index.partition), len(index.sort)) > 1:
         note = f"a query needs an equality condition on {' and '.join(index.partition)}"
@@ -471,7 +470,7 @@ def _index_notes(trial: Trial, index: IndexTrial, capacity: Mapping[str, int]) -
         notes.append(note)
     outside = 1 - index.items / max(1, trial.items)
     notes.append(
-        f"an item without {names} is not in the index"
+        f"an item that lacks {' or '.join(index.types)} is not in the index"
         + (f", as {outside:.1%} of the sample" if outside else "")
         + "; DynamoDB refuses a write that gives one of them another type, no content, or more "
         "bytes than a key may have"
