@@ -64,6 +64,16 @@ class Deployed:
         raise AssertionError(f"there is no function {name}")
 
     @property
+    def owners(self) -> list[str]:
+        """The functions and state machines, without the stack's name."""
+        kinds = {
+            "AWS::Lambda::Function": "FunctionName",
+            "AWS::StepFunctions::StateMachine": "StateMachineName",
+        }
+        named = [one["Properties"][kinds[k]] for k in kinds for one in self.of_type(k).values()]
+        return [name.rpartition("-")[2] for name in named]
+
+    @property
     def state_machine(self) -> Mapping[str, Any]:
         """EnumerateKeys' properties, resolved."""
         return self.machine("EnumerateKeys")

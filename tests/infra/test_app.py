@@ -13,7 +13,7 @@ from aws_cdk.assertions import Annotations, Match
 import app
 from infra import layer
 from infra.config import Config
-from tests.infra.conftest import CONTEXTS, FOREIGN_TABLE, deployed, stack_of
+from tests.infra.conftest import CONTEXTS, deployed, stack_of
 from tests.infra.template import Deployed, table_arn
 
 ROOT = Path(__file__).parents[2]
@@ -121,15 +121,6 @@ def test_a_layer_that_cannot_be_built_is_one_sentence_and_no_traceback(
     monkeypatch.setattr(Config, "from_context", lambda _: config)
     assert app.main() == 1
     assert capsys.readouterr().err == "pip cannot install six.\n"
-
-
-def test_tables_of_other_accounts_and_regions_are_left_as_they_are(
-    template: Deployed,
-):
-    resources = [one for s in template.statements("ScanSegments") for one in s["Resource"]]
-    assert FOREIGN_TABLE in resources
-    assert f"{FOREIGN_TABLE}/index/*" in resources
-    assert table_arn("Flights") in resources
 
 
 @pytest.mark.prove

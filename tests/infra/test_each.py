@@ -12,7 +12,7 @@ from keyhop.errors import CannotStart
 
 from infra.config import Config, ConfigError
 from tests.infra.conftest import deployed, stack_of
-from tests.infra.template import ACCOUNT, REGION, Deployed, function_arn, table_arn
+from tests.infra.template import ACCOUNT, REGION, Deployed, table_arn
 
 FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:on-keys"
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:keys.fifo"
@@ -34,7 +34,6 @@ TABLES = [
     {"table": "Handed", "each": {"functions": [FUNCTION]}},
     {"table": "Updated", "each": {"update": True}},
 ]
-WRITES = ("PutItem", "DeleteItem", "UpdateItem", "ConditionCheckItem", "BatchWriteItem")
 SPACE = KeySpace((KeyAttribute("customer", "S"),), KeyAttribute("sk", "S"))
 
 
@@ -84,70 +83,12 @@ def test_what_is_wrong_is_refused_with_what_is_right(each: Any, sentence: str) -
     assert sentence in str(error.value)
 
 
-def test_without_a_table_there_is_no_machine_no_function_and_nobody_writes() -> None:
+def test_without_a_table_there_is_no_machine_and_no_function() -> None:
     without = deployed(stack_of({"tables": ["Listed"]}))
     for name in ("ForEachKey", "EachKey"):
         with pytest.raises(AssertionError):
             without.statements(name)
-    for owner in ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp"):
-        for action in WRITES:
-            assert not without.allows(owner, f"dynamodb:{action}", table_arn("Listed"))
     assert "KEYHOP_EACH" not in without.environment("PlanRun")
-
-
-def test_who_lists_keys_writes_nothing_where_each_is_allowed(template: Deployed) -> None:
-    for owner in ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp", "ForEachKey"):
-        for action in (*WRITES, "Query"):
-            assert not template.allows(owner, f"dynamodb:{action}", table_arn("Orders")), owner
-
-
-def test_the_worker_writes_what_the_settings_say(template: Deployed) -> None:
-    putting = {"PutItem", "DeleteItem", "ConditionCheckItem"}
-    may = {
-        "Orders": {*putting, "UpdateItem"},
-        "Open": putting,
-        "Updated": {"UpdateItem"},
-        "Handed": set(),
-        "Listed": set(),
-    }
-    for table, allowed in may.items():
-        for action in WRITES:
-            named = {"dynamodb__Attributes": ["customer", "sk"]}
-            is_allowed = template.allows("EachKey", f"dynamodb:{action}", table_arn(table), **named)
-            assert is_allowed == (action in allowed), (table, action)
-
-
-def test_a_put_carries_the_attributes_that_are_named_and_no_others(template: Deployed) -> None:
-    def puts(table: str, *names: str) -> bool:
-        named = {"dynamodb__Attributes": [*names]}
-        return template.allows("EachKey", "dynamodb:PutItem", table_arn(table), **named)
-
-    assert puts("Orders", "customer", "sk", "plan")
-    assert not puts("Orders", "customer", "sk", "plan", "isAdmin")
-    assert puts("Open", "customer", "sk", "anything")
-
-
-def test_the_worker_sends_keys_where_the_settings_say(template: Deployed) -> None:
-    for action, named in (
-        ("lambda:InvokeFunction", FUNCTION),
-        ("sqs:SendMessage", QUEUE),
-        ("states:StartExecution", MACHINE),
-    ):
-        assert template.allows("EachKey", action, named)
-        assert not template.allows("EachKey", action, f"{named}-2")
-        assert not template.allows("PlanRun", action, named)
-
-
-def test_only_its_own_machine_invokes_the_function_that_writes(template: Deployed) -> None:
-    worker = function_arn("Keyhop-EachKey")
-    assert template.allows("ForEachKey", "lambda:InvokeFunction", worker)
-    assert not template.allows("EnumerateKeys", "lambda:InvokeFunction", worker)
-
-
-def test_the_worker_lists_keys_of_its_tables_and_of_no_others(template: Deployed) -> None:
-    keys = {"dynamodb__Select": "SPECIFIC_ATTRIBUTES", "dynamodb__Attributes": ["customer"]}
-    assert template.allows("EachKey", "dynamodb:Scan", table_arn("Orders"), **keys)
-    assert not template.allows("EachKey", "dynamodb:Scan", table_arn("Listed"), **keys)
 
 
 def test_an_end_that_a_person_has_to_look_at_raises_an_alarm(template: Deployed) -> None:

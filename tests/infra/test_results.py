@@ -5,7 +5,7 @@ from keyhop.jobs.fleet import LINKS
 
 from infra.config import Config, ConfigError
 from tests.infra.conftest import CONTEXTS, deployed, stack_of
-from tests.infra.template import BUCKET, BUCKET_ARN, Deployed
+from tests.infra.template import BUCKET, Deployed
 
 
 @pytest.fixture
@@ -50,14 +50,6 @@ def test_no_rule_cuts_a_run_of_113_hours():
         rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation") for rule in rules
     ]
     assert min(day for day in days if day is not None) * 24 > 113
-
-
-@pytest.mark.parametrize("name", ["ScanSegments", "FinishRun"])
-def test_who_uploads_parts_may_drop_what_is_left_of_one(template: Deployed, name: str):
-    """Above 8 MB; what PlanRun finds at its first look is less."""
-    part = f"{BUCKET_ARN}/runs/r/parts/g00000-s000001-a.jsonl.gz"
-    for action in ("PutObject", "AbortMultipartUpload"):
-        assert template.allows(name, f"s3:{action}", part)
 
 
 def test_a_swept_part_is_gone_and_not_an_older_version(bucket: dict):
