@@ -1,3 +1,5 @@
+"""Alarms and the dashboard: what they go by and say; functions write what is shown."""
+
 import json
 import re
 from typing import Any
@@ -6,7 +8,24 @@ import pytest
 
 from infra.functions import LAMBDAS, SERVICE
 from infra.monitoring import ANY_TABLE
-from tests.infra.template import ACCOUNT, BUCKET, FUNCTIONS, REGION, Deployed, states_arn
+from tests.infra.template import (
+    ACCOUNT,
+    BUCKET,
+    FUNCTIONS,
+    KEY_INDEX_FUNCTIONS,
+    KEY_INDEX_MACHINES,
+    QUEUE_URL,
+    REGION,
+    SHARDING_FUNCTIONS,
+    Deployed,
+    states_arn,
+)
+
+OF_SHARDING = (
+    *("ShardsAdded", "ShardsRemoved", "RacesLost", "HotKeyThrottles", "KeysAtMaximum"),
+    *("ItemsWritten", "ItemsFailed", "ItemsMoved", "DrainsProposed"),
+)
+OF_KEEPER = ("KeysReconciled", "SentinelsPut", "SentinelsDeleted", "RecordsFailed")
 
 
 @pytest.fixture
@@ -42,16 +61,169 @@ def test_the_alarms_may_publish_although_the_topic_has_a_policy_of_its_own(templ
     assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
 
 
-def test_alarms_tell_what_needs_a_person_and_nothing_else(alarms: dict):
-    """Not a refused input, not one's own stop, not what is tried again: RaiseAlarm counts."""
-    assert set(alarms) == {"Keyhop-FailedRun", "Keyhop-ThrottledRun"}
-    told = alarms["Keyhop-FailedRun"]
+@pytest.mark.parametrize(
+    ("name", "less", "added"),
+    [
+        ("template", None, {"FailedRun", "ThrottledRun"}),
+        (
+            *("kept", "template"),
+            {"KeyIndexDrift", "KeyIndexFailures", "KeeperBehind", "KeyIndexOccupied"}
+            | {f"Failed{machine}" for machine in KEY_INDEX_MACHINES},
+        ),
+        ("sharded", "kept", {"KeyAtMaximum", "FailedDrainShards"}),
+    ],
+)
+def test_alarms_tell_one_topic_what_needs_a_person_and_nothing_else(
+    request: pytest.FixtureRequest, name: str, less: str | None, added: set[str]
+):
+    """Not a refused input, not one's own stop, not what is tried again: RaiseAlarm counts.
+
+    The laptop cloud knows no alarms on expressions, and the stack is the same on both. Silence
+    between runs is no alarm.
+    """
+    alarms = request.getfixturevalue(name).alarms
+    others = request.getfixturevalue(less).alarms if less else {}
+    assert set(alarms) - set(others) == {f"Keyhop-{one}" for one in added}
+    assert len({json.dumps(alarm["AlarmActions"]) for alarm in alarms.values()}) == 1
+    assert not [one for one, alarm in alarms.items() if "Metrics" in alarm]
+    assert {alarm["TreatMissingData"] for alarm in alarms.values()} == {"notBreaching"}
+
+
+@pytest.mark.parametrize(
+    ("deployment", "alarm", "machine"),
+    [
+        ("template", "FailedRun", "EnumerateKeys"),
+        *(("kept", f"Failed{name}", name) for name in KEY_INDEX_MACHINES),
+        ("sharded", "FailedDrainShards", "DrainShards"),
+        ("reported", "FailedReportKeys", "ReportKeys"),
+    ],
+)
+def test_an_execution_that_failed_is_told(
+    request: pytest.FixtureRequest, deployment: str, alarm: str, machine: str
+):
+    told = request.getfixturevalue(deployment).alarms[f"Keyhop-{alarm}"]
     assert (told["Namespace"], told["MetricName"]) == ("Keyhop", "NeedsAPerson")
-    assert {one["Name"]: one["Value"] for one in told["Dimensions"]} == {
-        "service": SERVICE,
-        "machine": "EnumerateKeys",
-    }
+    dimensions = {one["Name"]: one["Value"] for one in told["Dimensions"]}
+    assert dimensions == {"service": SERVICE, "machine": machine}
     assert (told["Statistic"], told["Threshold"]) == ("Sum", 1)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "alarm", "metric", "more"),
+    [
+        # drift of a day
+        ("kept", "KeyIndexDrift", ("Keyhop", "KeyIndexDrift", "Sum", 1), {"Period": 86400}),
+        (
+            *("kept", "KeyIndexFailures"),
+            ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 1),
+            {},
+        ),
+        # a keeper that stays behind, and no burst
+        (
+            *("kept", "KeeperBehind", ("AWS/Lambda", "IteratorAge", "Maximum", 15 * 60 * 1000)),
+            {"Period": 300, "EvaluationPeriods": 3},
+        ),
+        ("sharded", "KeyAtMaximum", ("Keyhop", "KeysAtMaximum", "Sum", 1), {}),
+        ("reported", "NewHighFinding", ("Keyhop", "NewHighFindings", "Sum", 1), {}),
+    ],
+)
+def test_an_alarm_goes_by_its_metric(
+    request: pytest.FixtureRequest,
+    deployment: str,
+    alarm: str,
+    metric: tuple[str, str, str, int],
+    more: dict[str, int],
+):
+    told = request.getfixturevalue(deployment).alarms[f"Keyhop-{alarm}"]
+    fields = ("Namespace", "MetricName", "Statistic", "Threshold")
+    assert tuple(told[field] for field in fields) == metric
+    assert {field: told[field] for field in more} == more
+    if metric[0] == "Keyhop":  # of all tables: an alarm looks at one metric
+        assert told["Dimensions"] == [{"Name": "service", "Value": SERVICE}]
+
+
+@pytest.mark.parametrize(
+    ("deployment", "alarm", "advice"),
+    [
+        ("template", "FailedRun", '"resume"'),
+        ("template", "FailedRun", "its cause says why and what to do"),
+        ("template", "ThrottledRun", '"maxReadRate"'),
+        ("kept", "KeyIndexDrift", f"s3://{BUCKET}/runs/RUN/verification.json"),
+        ("kept", "KeyIndexDrift", "failure queue"),
+        ("kept", "KeyIndexFailures", f"keyhop index redrive TABLE --queue {QUEUE_URL}"),
+        ("kept", "KeyIndexFailures", "VerifyKeyIndex"),
+        ("kept", "KeeperBehind", "throttles"),
+        *(
+            ("kept", f"Failed{name}", "its cause says why and what to do")
+            for name in KEY_INDEX_MACHINES
+        ),
+        ("sharded", "KeyAtMaximum", "sharding.mostShards"),
+        ("sharded", "FailedDrainShards", "start the same input again"),
+    ],
+)
+def test_an_alarm_says_what_to_do(
+    request: pytest.FixtureRequest, deployment: str, alarm: str, advice: str
+):
+    alarms = request.getfixturevalue(deployment).alarms
+    assert advice in alarms[f"Keyhop-{alarm}"]["AlarmDescription"]
+
+
+def test_throttled_writes_are_no_throttled_run(sharded: Deployed):
+    """The runs' alarm goes by the metric without a reason, which sharded tables do not write."""
+    told = sharded.alarms["Keyhop-ThrottledRun"]
+    assert [one["Name"] for one in told["Dimensions"]] == ["service"]
+    text = (LAMBDAS / "handlers" / "telemetry.py").read_text()
+    assert "report_throttles(table, usage.throttles)" in text[text.index("def report_sharding") :]
+
+
+@pytest.mark.parametrize(
+    ("deployment", "rows", "shown"),
+    [
+        (
+            *("kept", "Key index"),
+            (
+                *("IteratorAge", *OF_KEEPER, "ApproximateNumberOfMessagesVisible"),
+                *("KeyIndexDrift", "Invocations"),
+                *(f"{name}: errors" for name in KEY_INDEX_FUNCTIONS),
+                *(f"{name}: failed" for name in KEY_INDEX_MACHINES),
+            ),
+        ),
+        (
+            *("sharded", "Sharded"),
+            (
+                *OF_SHARDING,
+                *(f"{name}: errors" for name in SHARDING_FUNCTIONS),
+                "drains that failed",
+            ),
+        ),
+    ],
+)
+def test_the_dashboard_shows_a_feature_and_nothing_of_it_without(
+    request: pytest.FixtureRequest,
+    plain: Deployed,
+    deployment: str,
+    rows: str,
+    shown: tuple[str, ...],
+):
+    widgets = request.getfixturevalue(deployment).widgets
+    text = json.dumps({title: one for title, one in widgets.items() if rows in title})
+    assert [one for one in shown if one not in text] == []
+    assert rows not in json.dumps(plain.dashboard)
+
+
+@pytest.mark.parametrize(
+    ("handlers", "metrics"),
+    [
+        (["keep_index"], OF_KEEPER),
+        (["manage_index"], ("KeyIndexDrift",)),
+        (["telemetry", "sharding"], OF_SHARDING),
+    ],
+)
+def test_the_metrics_of_a_feature_are_the_ones_that_the_functions_write(
+    handlers: list[str], metrics: tuple[str, ...]
+):
+    written = "".join((LAMBDAS / "handlers" / f"{name}.py").read_text() for name in handlers)
+    assert [metric for metric in metrics if f"{metric}=" not in written] == []
 
 
 def test_the_alarm_goes_by_what_the_machine_counts_and_may_count(template: Deployed, alarms: dict):
@@ -65,27 +237,6 @@ def test_the_alarm_goes_by_what_the_machine_counts_and_may_count(template: Deplo
         context = {"cloudwatch__namespace": namespace}
         action = "cloudwatch:PutMetricData"
         assert template.allows("EnumerateKeys", action, "*", **context) is allowed
-
-
-def test_an_alarm_looks_at_one_metric(alarms: dict):
-    """The laptop cloud knows no alarms on expressions, and the stack is the same on both."""
-    assert not [name for name, alarm in alarms.items() if "Metrics" in alarm]
-
-
-def test_silence_between_runs_is_no_alarm(alarms: dict):
-    assert {alarm["TreatMissingData"] for alarm in alarms.values()} == {"notBreaching"}
-
-
-@pytest.mark.parametrize(
-    ("alarm", "advice"),
-    [
-        ("Keyhop-FailedRun", '"resume"'),
-        ("Keyhop-ThrottledRun", '"maxReadRate"'),
-        ("Keyhop-FailedRun", "its cause says why and what to do"),
-    ],
-)
-def test_an_alarm_says_what_to_do(alarms: dict, alarm: str, advice: str):
-    assert advice in alarms[alarm]["AlarmDescription"]
 
 
 def test_the_dashboard_shows_what_a_run_does(dashboard: dict):
