@@ -53,31 +53,30 @@ def test_a_key_index_replaces_nothing_that_was_there(plain: Deployed, kept: Depl
         assert kept.body["Resources"][name]["Type"] == resource["Type"]
 
 
-@pytest.mark.parametrize("name", ["KeepIndex", "ManageIndex", "WalkSegments"])
-def test_only_tables_with_a_key_index_are_the_keepers_business(kept: Deployed, name: str):
-    assert json.loads(kept.environment(name)["KEYHOP_TABLES"]) == GIVEN
-
-
-@pytest.mark.parametrize(
-    "name", ["KeepIndex", "ManageIndex", "PlanRun", "ScanSegments", "WalkSegments", "FinishRun"]
-)
-def test_who_meets_sentinels_knows_where_they_are(kept: Deployed, name: str):
-    assert json.loads(kept.environment(name)["KEYHOP_KEY_INDEXES"]) == PLACES
-
-
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_environment_in_the_template_is_what_the_settings_class_needs(
-    kept: Deployed, name: str
-):
-    settings = getattr(importlib.import_module("handlers.settings"), SETTINGS[name])
-    assert settings.from_env(kept.environment(name)).places == PLACES
-
-
-@pytest.mark.parametrize("name", ["ManageIndex", "ReleaseKeeper"])
-def test_who_handles_mappings_knows_the_keeper_and_its_queue(kept: Deployed, name: str):
+def test_who_meets_sentinels_knows_where_they_are(kept: Deployed, name: str):
     told = kept.environment(name)
-    assert told["KEYHOP_KEEPER"] == function_arn("Keyhop-KeepIndex")
-    assert told.get("KEYHOP_FAILURE_QUEUE") == (QUEUE_ARN if name == "ManageIndex" else None)
+    assert json.loads(told["KEYHOP_KEY_INDEXES"]) == PLACES
+    settings = getattr(importlib.import_module("handlers.settings"), SETTINGS[name])
+    assert settings.from_env(told).places == PLACES
+    if name in KEY_INDEX_FUNCTIONS:
+        assert json.loads(told["KEYHOP_TABLES"]) == GIVEN, "no other is its business"
+
+
+def test_who_handles_mappings_or_decides_about_trust_knows_the_keeper(
+    kept: Deployed, plain: Deployed
+):
+    for name in ("ManageIndex", "ReleaseKeeper", "PlanRun", "FinishRun"):
+        assert kept.environment(name)["KEYHOP_KEEPER"] == function_arn("Keyhop-KeepIndex")
+    queues = [
+        kept.environment(n).get("KEYHOP_FAILURE_QUEUE") for n in ("ManageIndex", "ReleaseKeeper")
+    ]
+    assert queues == [QUEUE_ARN, None]
+    for name in ("PlanRun", "FinishRun"):
+        assert "KEYHOP_KEEPER" not in plain.environment(name)
+    settings = importlib.import_module("handlers.settings").PlanSettings
+    assert settings.from_env(kept.environment("PlanRun")).watch is not None
+    assert settings.from_env(plain.environment("PlanRun")).watch is None
 
 
 @pytest.mark.parametrize("name", KEY_INDEX_FUNCTIONS)
@@ -121,44 +120,22 @@ def test_the_code_finds_the_keeper_by_the_end_of_its_name(kept: Deployed):
     assert kept.function("KeepIndex")["FunctionName"].endswith(KEEPER)
 
 
-@pytest.mark.parametrize("name", ["PlanRun", "FinishRun"])
-def test_who_decides_about_belief_knows_the_keeper(kept: Deployed, plain: Deployed, name: str):
-    assert kept.environment(name)["KEYHOP_KEEPER"] == function_arn("Keyhop-KeepIndex")
-    assert "KEYHOP_KEEPER" not in plain.environment(name)
-
-
-@pytest.mark.parametrize("context", ["kept", "plain"])
-def test_settings_can_see_a_keeper_where_there_is_one(request: pytest.FixtureRequest, context: str):
-    told = request.getfixturevalue(context).environment("PlanRun")
-    settings = importlib.import_module("handlers.settings").PlanSettings.from_env(told)
-    assert (settings.watch is not None) == (context == "kept")
-
-
-def test_a_removal_waits_longer_than_a_keeper_lives(kept: Deployed):
-    """And than it goes by a place that it has read."""
-    settle = int(kept.environment("ManageIndex")["KEYHOP_SETTLE_SECONDS"])
-    assert settle == SETTLE_SECONDS >= kept.function("KeepIndex")["Timeout"] + PLACE_SECONDS
-
-
-def test_walkers_and_who_inherits_their_lease_reckon_with_the_same_wait(kept: Deployed):
+def test_a_removal_waits_longer_than_a_keeper_lives(kept: Deployed, laptop: Deployed):
+    """And than it goes by a place that it has read. Who inherits a walker's lease waits as long."""
     settle = "KEYHOP_SETTLE_SECONDS"
+    assert int(kept.environment("ManageIndex")[settle]) == SETTLE_SECONDS
+    assert kept.function("KeepIndex")["Timeout"] + PLACE_SECONDS <= SETTLE_SECONDS
     assert kept.environment("WalkSegments")[settle] == kept.environment("ManageIndex")[settle]
+    assert laptop.environment("ManageIndex")[settle] == "1"
 
 
-def test_a_removal_on_the_laptop_is_not_kept_waiting(laptop: Deployed):
-    assert laptop.environment("ManageIndex")["KEYHOP_SETTLE_SECONDS"] == "1"
-
-
-def test_what_failed_is_kept_for_as_long_as_a_queue_can(kept: Deployed):
+def test_what_failed_is_kept_as_long_as_a_queue_can_which_is_reached_by_tls_only(kept: Deployed):
     queue = kept.only("AWS::SQS::Queue")["Properties"]
     assert queue["MessageRetentionPeriod"] == 14 * 24 * 3600
     assert queue["SqsManagedSseEnabled"] is True
-
-
-def test_the_queue_is_reached_by_tls_only(kept: Deployed):
-    policy = kept.only("AWS::SQS::QueuePolicy")["Properties"]["PolicyDocument"]["Statement"]
-    assert [one["Effect"] for one in policy] == ["Deny"]
-    assert policy[0]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    (policy,) = kept.only("AWS::SQS::QueuePolicy")["Properties"]["PolicyDocument"]["Statement"]
+    denied = (policy["Effect"], policy["Condition"])
+    assert denied == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
 
 
 def test_no_mapping_is_made_by_the_stack(kept: Deployed):

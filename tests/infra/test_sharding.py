@@ -57,25 +57,23 @@ def test_each_sharded_table_has_metadata_of_its_own_under_the_tables_own_key(sha
 
 
 @pytest.mark.parametrize("name", METADATA)
-def test_metadata_is_on_demand_and_can_be_restored(sharded: Deployed, name: str):
-    properties = metadata_of(sharded)[name]["Properties"]
+def test_metadata_is_on_demand_can_be_restored_and_outlives_the_stack(
+    sharded: Deployed, laptop: Deployed, name: str
+):
+    """Without it, items in all shards but the first are not found.
+
+    Its name is fixed: what the roll-back of a first deployment that failed could not delete would
+    be in the way of the next.
+    """
+    table = metadata_of(sharded)[name]
+    properties = table["Properties"]
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert "SSESpecification" not in properties, "the key is AWS's own, which costs nothing"
-
-
-@pytest.mark.parametrize("name", METADATA)
-def test_metadata_outlives_the_stack(sharded: Deployed, name: str):
-    """Without it, items in all shards but the first are not found."""
-    table = metadata_of(sharded)[name]
     assert table["DeletionPolicy"] == "RetainExceptOnCreate"
     assert table["UpdateReplacePolicy"] == "Retain"
-
-
-@pytest.mark.parametrize("name", METADATA)
-def test_a_first_deployment_that_failed_can_be_repeated(sharded: Deployed, name: str):
-    """Its name is fixed: what a roll-back could not delete would be in the way of the next."""
-    assert "DeletionProtectionEnabled" not in metadata_of(sharded)[name]["Properties"]
+    assert "DeletionProtectionEnabled" not in properties
+    assert metadata_of(laptop)[name]["DeletionPolicy"] == "Delete"
 
 
 def test_metadata_is_protected_when_the_deployment_has_succeeded(
@@ -86,11 +84,6 @@ def test_metadata_is_protected_when_the_deployment_has_succeeded(
         for template in (sharded, plain, laptop)
     ]
     assert protected == [[*METADATA], [], []]
-
-
-def test_metadata_on_a_laptop_goes_with_the_stack(laptop: Deployed):
-    for table in metadata_of(laptop).values():
-        assert table["DeletionPolicy"] == "Delete"
 
 
 def test_who_folds_logical_keys_knows_how_tables_are_sharded(sharded: Deployed):
