@@ -1,4 +1,4 @@
-"""What stands around the runs: a large part, Athena, metrics, alarms; destroy, and deploy again."""
+"""Around the runs: a large part, Athena, metrics, alarms, a VPC; destroy, deploy again."""
 
 import json
 import time
@@ -160,6 +160,24 @@ def _until(look: Callable[[], str | None], what: str) -> str:
     while (told := look()) is None:
         expect(time.monotonic() < deadline, f"{what} did not come in {TELLING_SECONDS:g} seconds")
         time.sleep(10.0)
+    return told
+
+
+def check_vpc(
+    stack: OwnStack, table: Fixture, runs_of: Callable[[Deployed], Runs], report: Report
+) -> None:
+    """Deploy, list the keys of a table, and destroy: the deletion of functions in a VPC takes up
+    to half an hour. runs_of: makes the runs of a new deployment.
+    """
+    report.check("vpc-run", lambda: enclosed_run(stack, table, runs_of))
+
+
+def enclosed_run(stack: OwnStack, table: Fixture, runs_of: Callable[[Deployed], Runs]) -> str:
+    """All keys, by functions that reach the services through the VPC's endpoints only."""
+    outputs = stack.deploy()
+    told = whole_run(runs_of(find(outputs["StateMachineArn"], stack.name)), table, None)
+    left = stack.destroy()
+    expect_equal(left, [outputs["ResultsBucketName"]], "what is left of the stack")
     return told
 
 

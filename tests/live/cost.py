@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.jobs.price import FunctionSize, run_cost
 
-from tests.live import command, hot_keys, key_index, key_report, runs, service, streams
+from tests.live import command, features, hot_keys, key_index, runs, service, streams
 from tests.live.catalogue import CHECKS
 from tests.live.fixtures import ORDERS, Fixture, OfOwnStack, enumerated
 
@@ -155,7 +155,7 @@ def _of_own_stack(
         ),
         "index-kms": 0.0,
         "each-put-undo": 3 * _run(worker, others.each, 4 * keys),
-        "report-run": US_EAST_1.dollars(key_report.MAX_READ_UNITS)
+        "report-run": US_EAST_1.dollars(features.MAX_READ_UNITS)
         + _run(worker, others.days)
         + DOLLARS_OF_METRICS,
         "rekey-there": 3 * _run(worker, others.orders, moved),

@@ -9,25 +9,21 @@ from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.units import US_EAST_1
 
-from tests.live.around import check_around, check_destroy
+from tests.live.around import check_around, check_destroy, check_vpc
 from tests.live.command import check_command
 from tests.live.deployed import Deployed, find
-from tests.live.each import check_each
+from tests.live.features import check_features, stop_following
 from tests.live.fixtures import OfOwnStack, enumerated
 from tests.live.hot_keys import check_hot_keys
 from tests.live.key_index import check_key_index, life_of
-from tests.live.key_report import check_key_report
 from tests.live.newer import check_newer
-from tests.live.own_key import OwnKey
-from tests.live.rekey import OwnRekey, check_rekey, stop_following
 from tests.live.report import Report, say
 from tests.live.runs import Runs, check_runs
 from tests.live.service import check_service
 from tests.live.stack import ENCLOSED, NAME, OwnStack
 from tests.live.streams import check_streams
 from tests.live.suite import Suite
-from tests.live.vpc import check_vpc
-from tests.live.workshop import Workshop
+from tests.live.workshop import OwnKey, Workshop
 
 NOT_ITS_OWN = "only with a stack of the suite's own: STACK_NAME, STATE_MACHINE_ARN or WITHOUT_STACK"
 
@@ -97,9 +93,7 @@ class Work:
         say("The key index")
         check_key_index(suite.client, others.kept, runs, outputs, report)
         say("Actions, reports and re-keys")
-        check_each(suite.client, others.each, runs, outputs, report)
-        check_key_report(others.days, runs, outputs, report)
-        check_rekey(OwnRekey(suite.client, others, runs), report)
+        check_features(suite.client, others, runs, outputs, report)
         say("Hot keys")
         check_hot_keys(suite.client, others, runs, outputs, report)
         say("Around the runs")

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.dynamodb.units import UNITS_PER_BLOCK
 
@@ -17,6 +18,10 @@ TAG = "keyhop-live"
 
 READY_SECONDS = 300.0
 REMOVAL_SECONDS = 300.0
+
+
+PENDING_DAYS = 7
+"""The least that KMS allows; a key that waits for its deletion is not charged."""
 
 
 class Workshop:
@@ -191,3 +196,32 @@ def definition(table: Fixture, suite: str) -> dict[str, Any]:
 def _identity(description: dict[str, Any]) -> str:
     """As Keyhop tells tables of one name apart."""
     return str(description.get("TableId") or description["CreationDateTime"])
+
+
+class OwnKey:
+    """A customer-managed key for one table, tagged, that goes when the suite ends."""
+
+    def __init__(self, suite: str) -> None:
+        self._suite = suite
+        self._client: Any = None
+        self.arn: str | None = None
+
+    def make(self) -> str:
+        """Create it; its policy is KMS's default, by which IAM decides."""
+        self._client = boto3.client("kms")
+        made = self._client.create_key(
+            Description="Keyhop's live suite: of one table, for an hour",
+            Tags=[{"TagKey": TAG, "TagValue": self._suite}],
+        )
+        self.arn = str(made["KeyMetadata"]["Arn"])
+        return self.arn
+
+    def remove(self) -> list[str]:
+        """Have it deleted; returns what could not be removed, and why."""
+        if self.arn is None:
+            return []
+        try:
+            self._client.schedule_key_deletion(KeyId=self.arn, PendingWindowInDays=PENDING_DAYS)
+        except (BotoCoreError, ClientError) as error:
+            return [f"key {self.arn}: {error}"]
+        return []

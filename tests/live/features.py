@@ -1,4 +1,4 @@
-"""A re-key from its creation to a cutover and back, by the functions of the suite's own stack."""
+"""Actions, reports and re-keys, by the functions of the suite's own stack."""
 
 import json
 import time
@@ -11,10 +11,16 @@ import boto3
 from keyhop import Rekey
 from keyhop.public.rekey import RekeyResult
 
-from tests.live.fixtures import ORDERS, OfOwnStack, order
+from tests.live.fixtures import FEATURE, ORDERS, Fixture, OfOwnStack, order
 from tests.live.report import Report, expect, expect_equal
 from tests.live.runs import Runs
 from tests.live.stack import NAME
+
+PLANTED = ("A3", "")
+"""A rule that the table breaks: its partition keys are dates. The target is the table."""
+
+MAX_READ_UNITS = 1_000
+
 
 TEMPLATE = {
     "items": [
@@ -31,6 +37,61 @@ FOLLOW_SECONDS = 300.0
 
 GATE_SECONDS = 600.0
 """For the gates of a cutover, some of which wait for metrics that come minutes late."""
+
+
+def check_features(
+    client: Any, tables: OfOwnStack, runs: Runs, outputs: dict[str, str], report: Report
+) -> None:
+    """Leave the tables as they were. outputs: of the stack."""
+    report.check("each-put-undo", lambda: put_and_undo(client, tables.each, runs, outputs))
+    report.check("report-run", lambda: reported(tables.days, runs, outputs))
+    rekey = OwnRekey(client, tables, runs)
+    report.check("rekey-there", rekey.there)
+    report.check("rekey-back", rekey.back)
+
+
+def put_and_undo(client: Any, table: Fixture, runs: Runs, outputs: dict[str, str]) -> str:
+    """ForEachKey: put an item for each key, put it again, and undo the first run."""
+    before, keys = _items(client, table), len(table.keys)
+
+    def done(what: str, **given: Any) -> dict[str, Any]:
+        values = {"table": table.name, **given}
+        return runs.output(runs.start(f"each-{what}", values, outputs["ForEachKeyArn"]))
+
+    put = done("put", put=FEATURE)
+    expect_equal(put["outcomes"], {"put": keys}, "the outcomes of the put")
+    there = [item for item in _items(client, table) if "#feature" in item]
+    expect_equal(len(there), keys, "items that were put")
+    again = done("again", put=FEATURE)
+    expect_equal(again["outcomes"], {"there": keys}, "the outcomes of the same put again")
+    undone = done("undo", undo=put["run"])
+    expect_equal(undone["outcomes"], {"deleted": keys}, "the outcomes of the undo")
+    expect_equal(_items(client, table), before, "the items after the undo")
+    return f"{keys} keys"
+
+
+def _items(client: Any, table: Fixture) -> list[str]:
+    """All of them; the table fits into a page."""
+    page = client.scan(TableName=table.name, ConsistentRead=True)
+    return sorted(map(repr, page["Items"]))
+
+
+def reported(table: Fixture, runs: Runs, outputs: dict[str, str]) -> str:
+    """ReportKeys: all sources but Contributor Insights, which the table does not have."""
+    given = {"table": table.name, "maxReadUnits": MAX_READ_UNITS}
+    output = runs.output(runs.start("report", given, outputs["ReportKeysArn"]))
+    found = {(one["rule"], one["target"]) for one in output["found"]}
+    expect(PLANTED in found, f"A3 was not found, but {sorted(found)}")
+    units = output["read_units"]
+    expect(0 < units <= MAX_READ_UNITS, f"the sample cost {units} read units")
+    run = output["run"]
+    document: dict[str, Any] = json.loads(runs.read(f"runs/{run}/report.json"))
+    shown = {one["id"] for one in document["findings"] if one["status"] == "found"}
+    expect_equal(shown, {rule for rule, _ in found}, "the findings of report.json")
+    page = runs.read(f"runs/{run}/report.html")
+    expect_equal(runs.read(f"reports/{table.name}/report.html"), page, "the latest page")
+    sources = ", ".join(f"{name} {state}" for name, state in sorted(document["sources"].items()))
+    return f"{len(found)} findings, {units:g} read units; {sources}"
 
 
 class OwnRekey:
@@ -106,12 +167,6 @@ class OwnRekey:
         except self._client.exceptions.ResourceNotFoundException:
             return None
         return int(page["Count"])
-
-
-def check_rekey(rekey: OwnRekey, report: Report) -> None:
-    """There, and back."""
-    report.check("rekey-there", rekey.there)
-    report.check("rekey-back", rekey.back)
 
 
 def stop_following(function: str) -> None:
