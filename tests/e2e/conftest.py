@@ -6,8 +6,10 @@ They run in one worker of pytest-xdist (the group "cloud"), so that there is one
 first: the others have all other tests meanwhile.
 """
 
+import io
 import json
 import os
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -74,9 +76,21 @@ class Deployed:
     database: Database
     names: set[str] = field(default_factory=set)
 
-    def run(self, given: Any, name: str | None = None, seconds: float = LONGEST_SECONDS) -> Run:
-        """Start an execution and wait for its end."""
-        return self.executions.follow(self.executions.start(given, name), seconds)
+    def run(self, given: Any, name: str | None = None, machine: str | None = None) -> Run:
+        """Start an execution of EnumerateKeys, or of another machine, and wait for its end."""
+        executions = self.machine(machine) if machine else self.executions
+        return executions.follow(executions.start(given, name), LONGEST_SECONDS)
+
+    def done(self, given: Any, name: str | None = None, machine: str | None = None) -> Run:
+        """The same, of one that succeeds."""
+        ended = self.run(given, name, machine)
+        assert ended.status == "SUCCEEDED", ended
+        return ended
+
+    def machine(self, name: str) -> Executions:
+        """The executions of another state machine of the stack."""
+        arn = self.cloud.outputs[f"{name}Arn"]
+        return Executions(self.cloud.client, arn, self.executions.bucket)
 
     def found(self, run: str, attribute: str = "pk", type_: str = "S") -> Counter[str]:
         """The keys of a run, each with how often it is there."""
@@ -139,6 +153,38 @@ def deployed(cloud: Cloud, recorder: Recorder) -> Deployed:
     recorder.template = Template(json.loads(cloud.template.read_text()))
     executions = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
     return Deployed(cloud, executions, Database("dynamodb_local", cloud.dynamodb))
+
+
+@pytest.fixture
+def at_the_cloud(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command sees the laptop cloud."""
+    for name, value in deployed.cloud.exports.items():
+        monkeypatch.setenv(name, value)
+
+
+def create_function(cloud: Cloud, name: str, code: str, **more: Any) -> str:
+    """The ARN of a new function, whose code has a `handler`."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("code.py", code)
+    made = cloud.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Handler="code.handler",
+        Role="arn:aws:iam::000000000000:role/any",
+        Code={"ZipFile": packed.getvalue()},
+        **more,
+    )
+    return str(made["FunctionArn"])
+
+
+def stop_following(cloud: Cloud, tables: str) -> None:
+    """Delete the mappings of tables whose names begin so: all bridges of a cloud deliver what there
+    is, and the code of this stack lies in a test's own folder."""
+    functions = cloud.client("lambda")
+    for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
+        if f"/{tables}" in mapping["EventSourceArn"]:
+            functions.delete_event_source_mapping(UUID=mapping["UUID"])
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from testing.databases import Database
 from testing.executions import Executions
 from testing.key_index_tables import drift, table_of
 from testing.servers import ROOT, local_client
+from tests.e2e.conftest import stop_following
 
 STACK = "Turns"
 TABLES: list[Any] = ["TurnsSlow", {"table": "TurnsKept", "keyIndex": True}]
@@ -48,13 +49,8 @@ def newer_version(folder: Path) -> Path:
 
 @pytest.fixture
 def followed(cloud: Cloud) -> Iterator[None]:
-    """Nobody follows this stack's table afterwards: its code lies in the test's own folder, and all
-    bridges of the cloud deliver what there is."""
     yield
-    functions = cloud.client("lambda")
-    for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
-        if "/TurnsKept/" in mapping["EventSourceArn"]:
-            functions.delete_event_source_mapping(UUID=mapping["UUID"])
+    stop_following(cloud, "TurnsKept/")
 
 
 @pytest.mark.usefixtures("followed")

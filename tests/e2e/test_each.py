@@ -1,10 +1,8 @@
 """ForEachKey on the laptop cloud: items for all keys, killed, resumed, undone; keys handed on."""
 
-import io
 import json
 import os
 import signal
-import zipfile
 from collections import Counter
 from typing import Any
 
@@ -13,7 +11,7 @@ from keyhop.public.deployment import Run
 
 from testing.databases import keyhop
 from testing.executions import Executions
-from tests.e2e.conftest import LONGEST_SECONDS, Deployed
+from tests.e2e.conftest import LONGEST_SECONDS, Deployed, create_function
 from tests.e2e.processes import busy_worker
 from tests.infra.recorded import ON_KEYS
 
@@ -35,8 +33,7 @@ def keys(deployed: Deployed) -> set[str]:
 
 @pytest.fixture
 def machine(deployed: Deployed) -> Executions:
-    arn = deployed.cloud.outputs["ForEachKeyArn"]
-    return Executions(deployed.cloud.client, arn, deployed.executions.bucket)
+    return deployed.machine("ForEachKey")
 
 
 def done(machine: Executions, name: str, **given: Any) -> Any:
@@ -56,19 +53,15 @@ def features(deployed: Deployed) -> Counter[str]:
     )
 
 
+@pytest.mark.usefixtures("at_the_cloud")
 def test_an_item_is_put_for_each_key_updated_and_deleted(
-    deployed: Deployed,
-    machine: Executions,
-    keys: set[str],
-    monkeypatch: pytest.MonkeyPatch,
+    deployed: Deployed, machine: Executions, keys: set[str]
 ) -> None:
     told = done(machine, "each-plan", put=ITEM, dryRun=True)
     assert 0.8 * len(keys) < told["each"]["keys"] < 1.2 * len(keys)
     result = done(machine, "each-put", put=ITEM)
     assert result["outcomes"] == {"put": len(keys)}
     assert features(deployed) == Counter(keys)
-    for name, value in deployed.cloud.exports.items():
-        monkeypatch.setenv(name, value)
     listed = keyhop("runs", "list", "--table", TABLE)
     assert {"each-put", "each-plan"} <= {line.split()[0] for line in listed.lines[1:]}
     shown = keyhop("runs", "show", "each-put")
@@ -125,16 +118,7 @@ def test_killed_it_is_gone_on_with_and_undone(
 def test_keys_are_handed_to_a_function_and_those_that_fail_are_told(
     deployed: Deployed, machine: Executions, keys: set[str]
 ) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("on_keys.py", ON_EACH_BATCH)
-    deployed.cloud.client("lambda").create_function(
-        FunctionName=ON_KEYS.rpartition(":")[2],
-        Runtime="python3.13",
-        Handler="on_keys.handler",
-        Role="arn:aws:iam::000000000000:role/on-keys",
-        Code={"ZipFile": packed.getvalue()},
-    )
+    create_function(deployed.cloud, ON_KEYS.rpartition(":")[2], ON_EACH_BATCH)
     result = done(machine, "each-invoke", invoke=ON_KEYS, batch=50, keys="each-put-keys")
     failing = keys & {"k7", "k13"}
     assert result["outcomes"] == {"sent": len(keys) - len(failing), "failed": len(failing)}

@@ -1,11 +1,9 @@
 """What this project needs of ministack, each mend by itself: a function and a map made by hand."""
 
-import io
 import json
 import os
 import signal
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import pytest
 from local.cloud import Cloud
 from local.emulator import MENDED, mended
 from testing.executions import Executions
-from tests.e2e.conftest import LONGEST_SECONDS
+from tests.e2e.conftest import LONGEST_SECONDS, create_function
 from tests.e2e.processes import busy_worker, workers_of
 
 CODE = """
@@ -44,25 +42,9 @@ def test_a_mend_that_does_not_fit_is_told() -> None:
             mended(name, "another version", mends)
 
 
-def created(cloud: Cloud, name: str) -> str:
-    """The ARN of a new function that runs CODE."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("code.py", CODE)
-    made = cloud.client("lambda").create_function(
-        FunctionName=name,
-        Runtime="python3.13",
-        Handler="code.handler",
-        Role=ROLE,
-        Timeout=10,
-        Code={"ZipFile": packed.getvalue()},
-    )
-    return str(made["FunctionArn"])
-
-
 @pytest.fixture(scope="module")
 def function(cloud: Cloud) -> str:
-    return created(cloud, "probe")
+    return create_function(cloud, "probe", CODE, Timeout=10)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +96,7 @@ def test_a_worker_that_dies_or_hangs_is_retried_by_the_name_that_lambda_gives(
 
 def test_a_worker_that_hangs_while_it_starts_is_retried(machine: Machine, cloud: Cloud) -> None:
     retry = [{"ErrorEquals": ["Runtime.ExitError"], "IntervalSeconds": 1, "MaxAttempts": 1}]
-    call = task(created(cloud, "hangs"), Retry=retry)
+    call = task(create_function(cloud, "hangs", CODE, Timeout=10), Retry=retry)
     executions = machine({"StartAt": "Call", "States": {"Call": call}})
     execution = executions.start({})
     while not (starting := workers_of("hangs")):

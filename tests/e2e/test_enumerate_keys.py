@@ -69,8 +69,7 @@ def test_a_table_of_30_000_items_over_3_000_keys_comes_out_exactly(deployed: Dep
     expected = deployed.database.collections("Whole", sizes)
     assert len(expected) == 3_000
     name = "whole"
-    ended = deployed.run({"table": "Whole", "segments": 256, "maxConcurrency": 2}, name)
-    assert ended.status == "SUCCEEDED", ended
+    ended = deployed.done({"table": "Whole", "segments": 256, "maxConcurrency": 2}, name)
     assert deployed.found(name) == Counter(expected)
     manifest = deployed.executions.manifest(name)
     assert manifest["keys"] == ended.output["keys"] == 3_000
@@ -89,8 +88,7 @@ def test_a_table_of_30_000_items_over_3_000_keys_comes_out_exactly(deployed: Dep
 def test_the_table_alone_is_enough_and_a_name_is_given_once(
     deployed: Deployed, small: set[str]
 ) -> None:
-    ended = deployed.run({"table": "Small"}, "alone")
-    assert ended.status == "SUCCEEDED", ended
+    deployed.done({"table": "Small"}, "alone")
     assert deployed.found("alone") == Counter(small)
     with pytest.raises(RunConflict):
         deployed.executions.start({"table": "Small", "segments": 9}, "alone")
@@ -98,15 +96,13 @@ def test_the_table_alone_is_enough_and_a_name_is_given_once(
 
 def test_more_than_a_hundred_groups(deployed: Deployed, small: set[str]) -> None:
     given = {"table": "Small", "segments": 3_300, "maxConcurrency": 4}
-    ended = deployed.run(given, "many-groups")
-    assert ended.status == "SUCCEEDED", ended
+    deployed.done(given, "many-groups")
     assert deployed.executions.manifest("many-groups")["groups"] == 104
     assert deployed.found("many-groups") == Counter(small)
 
 
 def test_a_dry_run_ends_with_an_estimate(deployed: Deployed, small: set[str]) -> None:
-    ended = deployed.run({"table": "Small", "dryRun": True}, "planned")
-    assert ended.status == "SUCCEEDED", ended
+    ended = deployed.done({"table": "Small", "dryRun": True}, "planned")
     keys = ended.output["keys"]
     assert keys["low"] / 1.5 <= len(small) <= keys["high"] * 1.5
     assert ended.output["cost"]["total"] > 0
@@ -149,8 +145,7 @@ def test_a_schedules_input_that_is_refused_raises_the_alarm(deployed: Deployed) 
 
 def test_the_check_is_a_state_of_its_own(deployed: Deployed, small: set[str]) -> None:
     given = {"table": "Small", "segments": 128, "verifyShare": 0.1}
-    ended = deployed.run(given, "checked")
-    assert ended.status == "SUCCEEDED", ended
+    ended = deployed.done(given, "checked")
     assert ended.output["verify"]["segments"] == 13
     assert ended.output["verify"]["missing"] == 0
 
@@ -170,8 +165,7 @@ def test_a_budget_of_units_holds_and_a_resume_goes_on(deployed: Deployed, small:
     progress = json.loads(deployed.executions.read("runs/poor/progress.json"))
     assert not progress["finished"]
     assert progress["read_units"] <= 40
-    resumed = deployed.run({**advised, "maxReadUnits": 400}, "richer")
-    assert resumed.status == "SUCCEEDED", resumed
+    resumed = deployed.done({**advised, "maxReadUnits": 400}, "richer")
     assert resumed.output["read_units"] <= 440
     assert deployed.found("poor") == Counter(small)
 
@@ -188,7 +182,7 @@ def test_functions_that_were_idle_for_weeks_are_waited_for(
     ended = deployed.run({**given, "maxReadUnits": 40}, "asleep")
     assert (ended.status, ended.error) == ("FAILED", "BudgetSpent")
     assert "start again with" in ended.cause
-    assert deployed.run(given, "awake").status == "SUCCEEDED"
+    deployed.done(given, "awake")
     assert deployed.found("awake") == Counter(small)
     for name in ("PlanRun", "ScanSegments", "FinishRun", "CleanUp"):
         arn = functions.get_function(FunctionName=f"Keyhop-{name}")["Configuration"]["FunctionArn"]
@@ -210,7 +204,7 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     assert "Group 7 failed. commits/g00007-s000000.json is dam" in ended.cause
     assert "start a new run" in ended.cause
     assert deployed.alarms() == before + 1
-    assert deployed.run(given, "healthy").status == "SUCCEEDED"
+    deployed.done(given, "healthy")
     assert deployed.found("healthy") == Counter(small)
 
 

@@ -16,9 +16,7 @@ Command = Callable[..., Result]
 
 
 @pytest.fixture
-def command(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> Command:
-    for name, value in deployed.cloud.exports.items():
-        monkeypatch.setenv(name, value)
+def command(at_the_cloud: None) -> Command:
     return keyhop
 
 

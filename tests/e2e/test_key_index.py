@@ -17,7 +17,6 @@ from keyhop.public.deployment import Run
 
 from local.stream_bridge import Record, StreamBridge, bridge_for
 from testing.databases import Result, keyhop
-from testing.executions import Executions
 from testing.key_index_tables import drift, scanned, table_of
 from tests.e2e.conftest import LONGEST_SECONDS, Deployed
 from tests.e2e.processes import workers_of
@@ -29,18 +28,13 @@ MOST_KILLS = 10
 
 
 @pytest.fixture(autouse=True)
-def own_state(deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command sees the laptop cloud, and has a state folder of its own."""
+def own_state(at_the_cloud: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name, value in deployed.cloud.exports.items():
-        monkeypatch.setenv(name, value)
 
 
 def run(deployed: Deployed, action: str, table: str, **given: Any) -> Run:
     """An execution of BuildKeyIndex, VerifyKeyIndex or RemoveKeyIndex, to its end."""
-    arn = deployed.cloud.outputs[f"{action.capitalize()}KeyIndexArn"]
-    machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
-    return machine.follow(machine.start({"table": table, **given}), LONGEST_SECONDS)
+    return deployed.run({"table": table, **given}, machine=f"{action.capitalize()}KeyIndex")
 
 
 def done(deployed: Deployed, action: str, table: str, **given: Any) -> Any:
@@ -52,8 +46,7 @@ def done(deployed: Deployed, action: str, table: str, **given: Any) -> Any:
 def reason_of(deployed: Deployed, ended: Run) -> str:
     """Why the run reads what it reads."""
     key = f"runs/{ended.output['run']}/run.json"
-    s3, bucket = deployed.executions.s3, deployed.executions.bucket
-    return str(json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())["reason"])
+    return str(json.loads(deployed.executions.read(key))["reason"])
 
 
 def sentinel_of(deployed: Deployed, table: str) -> Sentinel:
@@ -200,11 +193,11 @@ def test_the_cause_of_a_failed_walk_is_the_machines_own(deployed: Deployed) -> N
 @pytest.mark.usefixtures("kept")
 def test_a_walk_that_somebody_stops_is_told_with_the_input_to_go_on(deployed: Deployed) -> None:
     """It has neither error nor cause."""
-    arn = deployed.cloud.outputs["VerifyKeyIndexArn"]
-    verifications = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
+    verifications = deployed.machine("VerifyKeyIndex")
     given = {"table": "Chaos", "graceSeconds": 0}
     verification = verifications.start(given)
-    walks = {"stateMachineArn": arn.replace("VerifyKeyIndex", "WalkKeyIndexes")}
+    arn = verifications.state_machine.replace("VerifyKeyIndex", "WalkKeyIndexes")
+    walks = {"stateMachineArn": arn}
     found: list[Any] = []
     while not found:
         found = verifications.states.list_executions(**walks, statusFilter="RUNNING")["executions"]

@@ -23,9 +23,8 @@ from keyhop.rekey.worker.images import SETTINGS
 from keyhop.streams.event_source import Mappings
 
 from local.stream_bridge import StreamBridge, bridge_for
-from testing.executions import Executions
 from testing.key_index_tables import scanned
-from tests.e2e.conftest import LONGEST_SECONDS, Deployed
+from tests.e2e.conftest import Deployed
 from tests.infra.recorded import REKEY
 
 SOURCE, DESTINATION = REKEY[0]["source"], REKEY[0]["destination"]
@@ -65,16 +64,12 @@ def until_done(step: Callable[[], StepResult]) -> None:
 
 def ended(deployed: Deployed, name: str, **given: Any) -> Run:
     """An execution of one of the three machines."""
-    arn = deployed.cloud.outputs[f"{name}Arn"]
-    machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
-    return machine.follow(machine.start({"rekey": DESTINATION, **given}), LONGEST_SECONDS)
+    return deployed.run({"rekey": DESTINATION, **given}, machine=name)
 
 
 def done(deployed: Deployed, name: str, **given: Any) -> Any:
     """Its output."""
-    execution = ended(deployed, name, **given)
-    assert execution.status == "SUCCEEDED", execution
-    return execution.output
+    return deployed.done({"rekey": DESTINATION, **given}, machine=name).output
 
 
 @pytest.fixture(scope="module")

@@ -57,8 +57,7 @@ def table(deployed: Deployed) -> str:
 
 @pytest.fixture
 def machine(deployed: Deployed) -> Executions:
-    arn = deployed.cloud.outputs["ReportKeysArn"]
-    return Executions(deployed.cloud.client, arn, deployed.executions.bucket)
+    return deployed.machine("ReportKeys")
 
 
 def shown(deployed: Deployed, **given: Any) -> str:

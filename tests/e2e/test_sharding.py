@@ -12,8 +12,7 @@ from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
 
-from testing.executions import Executions
-from tests.e2e.conftest import LONGEST_SECONDS, Deployed
+from tests.e2e.conftest import Deployed
 from tests.infra.recorded import METADATA, SHARDED
 from tests.recording.proxy import Answer, Request, refusal
 from tests.recording.recorder import Recorder
@@ -72,9 +71,7 @@ def invoke(deployed: Deployed, function: str, event: Any) -> Any:
 
 
 def drain(deployed: Deployed, given: Any) -> Run:
-    arn = deployed.cloud.outputs["DrainShardsArn"]
-    machine = Executions(deployed.cloud.client, arn, deployed.executions.bucket)
-    return machine.follow(machine.start(given), LONGEST_SECONDS)
+    return deployed.run(given, machine="DrainShards")
 
 
 def test_written_read_and_drained_by_what_is_deployed(sharded: Deployed) -> None:
@@ -204,6 +201,5 @@ def test_logical_keys_are_folded_by_their_metadata(sharded: Deployed) -> None:
     for shard in (1, 2, 3):
         put(sharded, key, shard, 7)
     given = {"table": TABLE, "logical": True, "metadata": METADATA}
-    ended = sharded.run(given, "folded")
-    assert ended.status == "SUCCEEDED", ended
+    sharded.done(given, "folded")
     assert sharded.found("folded", "path")[key] == 1

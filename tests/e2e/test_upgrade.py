@@ -23,6 +23,7 @@ from testing.databases import Database
 from testing.executions import Executions
 from testing.key_index_tables import scanned
 from testing.servers import ROOT
+from tests.e2e.conftest import stop_following
 
 EARLY = "eb41f3b"
 STACK = "Upgraded"
@@ -133,10 +134,7 @@ def early(cloud: Cloud, tmp_path: Path) -> Iterator[Early]:
     deployed = replace(cloud, folder=tmp_path, outputs={}, project=project)
     deployed.deploy(TABLES, **CONTEXT)
     yield Early(deployed, Database("dynamodb_local", cloud.dynamodb))
-    functions = cloud.client("lambda")
-    for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
-        if "/Up" in mapping["EventSourceArn"]:
-            functions.delete_event_source_mapping(UUID=mapping["UUID"])
+    stop_following(cloud, "Up")
 
 
 @pytest.mark.timeout(1200)
