@@ -3,24 +3,17 @@
 import json
 import re
 from html import unescape
-from pathlib import Path
 from threading import Event
 from typing import Any
 
-import boto3
 import keyhop
 import pytest
 from keyhop.errors import Stopped
 
 from testing.databases import CANARY_KEY, CANARY_VALUE, Database
 from testing.databases import keyhop as command
-from testing.servers import LOCAL_CREDENTIALS
 from testing.standin.server import StandIn
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+from tests.public.conftest import boto3s_table
 
 
 def examined(database: Database, table: Any, **more: Any) -> keyhop.Examination:
@@ -71,8 +64,7 @@ def test_repr_has_counts_and_no_keys(dynamodb: Database, dated: str, show_keys: 
 
 
 def test_a_table_of_boto3_sends_the_requests(dynamodb: Database, dated: str) -> None:
-    resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
-    examination = keyhop.examine(resource.Table(dated))
+    examination = keyhop.examine(boto3s_table(dynamodb, dated))
     assert any(each.id == "A3" and each.status == "found" for each in examination.findings)
 
 

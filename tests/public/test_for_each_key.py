@@ -18,14 +18,14 @@ from testing.databases import Database
 from testing.servers import LOCAL_CREDENTIALS, ROOT
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
+from tests.public.conftest import boto3s_table
 
 SIZES = [1, 3, 2] * 20
 ITEM = {"sk": "#feature", "of": "${key}", "by": "${run}"}
 
 
 @pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
 
@@ -203,8 +203,7 @@ def test_a_run_is_stopped_while_it_lists_or_writes(
 
 @pytest.mark.parametrize("guard", ["look", "transaction"])
 def test_boto3s_table_sends_the_requests(each: Each, guard: str) -> None:
-    resource = boto3.resource("dynamodb", endpoint_url=each.database.url, **LOCAL_CREDENTIALS)
-    table = resource.Table(each.name)
+    table = boto3s_table(each.database, each.name)
     sent: set[str] = set()
     table.meta.client.meta.events.register(
         "before-call.dynamodb", lambda model, **_: sent.add(model.name)

@@ -1,22 +1,15 @@
 """`keyhop.KeyIndex`, as a Python program calls it."""
 
 import threading
-from pathlib import Path
 from typing import Any
 
-import boto3
 import keyhop
 import pytest
 from keyhop.key_index.sentinel import LEAST_SORT_KEY, Sentinel
 
 from testing.databases import Database
 from testing.key_index_tables import drift, scanned, table_of
-from testing.servers import LOCAL_CREDENTIALS
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+from tests.public.conftest import boto3s_table
 
 
 def index_of(database: Database, table: str, **more: Any) -> keyhop.KeyIndex:
@@ -95,8 +88,7 @@ def test_an_exception_of_approve_ends_a_call_before_it_writes(
 def test_boto3s_table_and_several_threads(dynamodb: Database, table_name: str) -> None:
     """Of two builds at the same time, one has the lease."""
     dynamodb.collections(table_name, [2] * 5)
-    resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
-    index = keyhop.KeyIndex(resource.Table(table_name))
+    index = keyhop.KeyIndex(boto3s_table(dynamodb, table_name))
     outcomes: list[str] = []
 
     def build() -> None:

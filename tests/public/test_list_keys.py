@@ -20,11 +20,7 @@ from testing.databases import BY_DAY, Database
 from testing.servers import LOCAL_CREDENTIALS
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+from tests.public.conftest import boto3s_table
 
 
 @pytest.fixture
@@ -46,11 +42,6 @@ def _is_ours(thread: threading.Thread) -> bool:
 
 def listed(database: Database, table: Any, **more: Any) -> keyhop.Keys:
     return keyhop.list_keys(table, endpoint_url=database.url, **more)
-
-
-def resource_table(database: Database, name: str) -> Any:
-    resource = boto3.resource("dynamodb", endpoint_url=database.url, **LOCAL_CREDENTIALS)
-    return resource.Table(name)
 
 
 def test_keys_are_python_values_and_the_summary_follows(
@@ -82,7 +73,7 @@ def test_numbers_are_decimals_and_binary_is_bytes(
     assert type(next(listed(strict, table_name))) is type(value)
     (typed,) = listed(strict, table_name, typed=True)
     assert json.loads(json.dumps(typed)) == {"pk": {type_: "-1.5" if type_ == "N" else "AP8="}}
-    table = resource_table(strict, table_name)
+    table = boto3s_table(strict, table_name)
     assert list(keyhop.list_keys(table)) == [value]
 
 
@@ -116,7 +107,7 @@ def test_a_table_by_its_arn(strict: Database, stand_in: StandIn, table_name: str
 
 def test_the_client_of_a_table_sends_all_requests(strict: Database, table_name: str) -> None:
     expected = strict.collections(table_name, [2] * 30)
-    table = resource_table(strict, table_name)
+    table = boto3s_table(strict, table_name)
     sent: list[str] = []
     table.meta.client.meta.events.register(
         "before-call.dynamodb", lambda model, **_: sent.append(model.name)
@@ -305,7 +296,7 @@ def test_a_table_must_be_one(strict: Database, table_name: str) -> None:
     with pytest.raises(keyhop.errors.TableNotFound, match="There is no table"):
         listed(strict, table_name)
     with pytest.raises(keyhop.errors.CannotStart, match="leave session and endpoint_url out"):
-        listed(strict, resource_table(strict, table_name))
+        listed(strict, boto3s_table(strict, table_name))
 
 
 def test_a_denied_request_is_an_error_of_the_iteration(

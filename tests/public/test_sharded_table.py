@@ -11,17 +11,12 @@ from boto3.dynamodb.conditions import Attr, Key
 from keyhop.errors import CannotStart, Unreachable
 
 from testing.databases import Database
-from testing.servers import LOCAL_CREDENTIALS
 from testing.standin.server import StandIn
 from tests.integration.sharding.single import Place
+from tests.public.conftest import boto3s_table
 
 NOWHERE = "http://127.0.0.1:9"
 ITEM = {"path": "/f", "at": "b", "n": Decimal("1.5"), "data": {"list": [1, None, {b"x"}]}}
-
-
-def boto3s_table(database: Database, name: str) -> Any:
-    resource = boto3.Session(**LOCAL_CREDENTIALS).resource("dynamodb", endpoint_url=database.url)
-    return resource.Table(name)
 
 
 def test_a_table_by_its_arn(strict: Database, stand_in: StandIn, table_name: str) -> None:

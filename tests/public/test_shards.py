@@ -4,7 +4,6 @@ import json
 from threading import Event
 from typing import Any
 
-import boto3
 import keyhop
 import pytest
 from keyhop.errors import Stopped
@@ -13,11 +12,11 @@ from keyhop.sharding.drain import Drain
 from keyhop.sharding.key.shards import Phase
 
 from testing.databases import Database
-from testing.servers import LOCAL_CREDENTIALS
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
 from tests.integration.sharding_command.test_recover import lose
 from tests.integration.sharding_command.test_shards import Place, Time, at_all, clock
+from tests.public.conftest import boto3s_table
 
 __all__ = ["clock"]
 
@@ -97,8 +96,7 @@ def test_binary_keys_are_bytes(dynamodb: Database, table_name: str) -> None:
 
 def test_boto3s_table_sends_the_requests(place: Place) -> None:
     at_all(place, "/f", 2)
-    resource = boto3.resource("dynamodb", endpoint_url=place.database.url, **LOCAL_CREDENTIALS)
-    shards = keyhop.Shards(resource.Table(place.name))
+    shards = keyhop.Shards(boto3s_table(place.database, place.name))
     assert shards.add("/f").after == 3
     assert shards.drain("/f", 1).after == 1
     lose(place, "/f")

@@ -5,12 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import boto3
 import pytest
 
 from testing.databases import Database
-from testing.servers import LOCAL_CREDENTIALS, ROOT
+from testing.servers import ROOT
 from tests.integration.sharding.single import Place
+from tests.public.conftest import boto3s_table
 from tests.public.users_script import closes, main
 
 SCRIPT = ROOT / "tests" / "public" / "users_script.py"
@@ -21,9 +21,7 @@ def test_a_function_takes_boto3s_table_and_a_sharded_one(
 ) -> None:
     place = Place(dynamodb, table_name)
     dynamodb.create(f"{table_name}-plain", partition=("path", "S"), sort=("at", "S"))
-    plain = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS).Table(
-        f"{table_name}-plain"
-    )
+    plain = boto3s_table(dynamodb, f"{table_name}-plain")
     sharded = place.table()
     for table, path in ((plain, "a"), (sharded, "b")):
         table.put_item(Item={"path": path, "at": "1"})
