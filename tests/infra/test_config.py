@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -24,7 +25,9 @@ def test_only_the_tables_must_be_given():
     assert found.alarm_email is None
     assert found.dynamodb_endpoint is None
     assert found.verify_index_schedule == "rate(7 days)"
-    assert found.key_index_tables == ()
+    assert (found.key_index_tables, found.sharded_tables) == ((), ())
+    assert (found.max_cost, found.prices) == (10.0, None)
+    assert (found.shrink_schedule, found.start_drains) == ("rate(1 day)", False)
 
 
 def test_the_command_line_knows_only_text():
@@ -69,6 +72,12 @@ def test_a_table_may_say_more_than_its_name():
     assert placed == Table("Events", key_index=True, sentinel_sort_key=" !")
 
 
+def test_prices_of_ones_own_are_json_also_from_the_command_line():
+    prices = {"reads": 0.2, "writes": 1}
+    for given in (prices, json.dumps(prices)):
+        assert json.loads(config(prices=given).prices or "") == prices
+
+
 def test_a_table_with_a_key_index_may_be_typed():
     """`cdk deploy -c 'tables=[{"table":"Flights","keyIndex":true}]'`."""
     typed = config(tables='["Orders", {"table":"Flights","keyIndex":true}]')
@@ -91,21 +100,30 @@ def test_key_attributes_in_both_places_are_refused():
 
 
 @pytest.mark.parametrize(
-    "schedule",
+    ("field", "given", "name", "expected"),
     [
-        "rate(1 day)",
-        "rate(12 hours)",
-        "rate(90 minutes)",
-        "cron(0 3 ? * SUN *)",
-        "cron(0 3 1 * ? *)",
+        *(
+            ("verifyIndexSchedule", schedule, "verify_index_schedule", schedule)
+            for schedule in (
+                *("rate(1 day)", "rate(12 hours)", "rate(90 minutes)"),
+                *("cron(0 3 ? * SUN *)", "cron(0 3 1 * ? *)"),
+            )
+        ),
+        ("verifyIndexSchedule", "never", "verify_index_schedule", None),
+        *(("maxCost", given, "max_cost", 25.0) for given in (25, 25.0, "25")),
+        # empty text takes a value of cdk.json away
+        ("alarmEmail", "", "alarm_email", None),
+        ("architecture", "x86-64", "architecture", "x86_64"),
+        ("architecture", "x86_64", "architecture", "x86_64"),
+        # dynamodb may be on this machine
+        *(
+            ("dynamodbEndpoint", endpoint, "dynamodb_endpoint", endpoint.rstrip("/"))
+            for endpoint in ("http://127.0.0.1:8000", "http://localhost:4566/", "http://[::1]:8000")
+        ),
     ],
 )
-def test_verifications_go_by_a_schedule_of_eventbridge(schedule: str):
-    assert config(verifyIndexSchedule=schedule).verify_index_schedule == schedule
-
-
-def test_verifications_may_be_left_to_people():
-    assert config(verifyIndexSchedule="never").verify_index_schedule is None
+def test_a_value_is_taken(field: str, given: Any, name: str, expected: Any):
+    assert getattr(config(**{field: given}), name) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,21 +137,6 @@ def test_verifications_may_be_left_to_people():
 def test_a_table_may_lie_in_another_account_region_or_partition(arn: str):
     (table,) = config(tables=[arn]).tables
     assert (table.arn, table.name) == (arn, "Orders")
-
-
-def test_empty_text_takes_a_value_of_cdk_json_away():
-    assert config(alarmEmail="").alarm_email is None
-
-
-def test_both_spellings_of_x86_mean_the_same():
-    assert config(architecture="x86-64") == config(architecture="x86_64")
-
-
-@pytest.mark.parametrize(
-    "endpoint", ["http://127.0.0.1:8000", "http://localhost:4566/", "http://[::1]:8000"]
-)
-def test_dynamodb_may_be_on_this_machine(endpoint: str):
-    assert config(dynamodbEndpoint=endpoint).dynamodb_endpoint == endpoint.rstrip("/")
 
 
 def test_what_the_cdk_itself_sets_is_no_mistake():
@@ -187,6 +190,14 @@ WRONG = [
     ("verifyIndexSchedule", "cron(0 3 * * * *)", "cron(0 3 ? * SUN *)"),
     ("verifyIndexSchedule", "cron(0 3 ? * SUN)", "cron(0 3 ? * SUN *)"),
     ("verifyIndexSchedule", 7, "or never"),
+    *(("maxCost", value, "") for value in (0, -1, 0.001, "much", True, [10])),
+    ("prices", {"reads": 0.2}, ""),
+    ("shrinkSchedule", "daily", "rate(7 days)"),
+    ("shrinkSchedule", "rate(1 days)", "or never"),
+    ("shrinkSchedule", 1, "or never"),
+    ("startDrains", "yes", "true or false"),
+    ("startDrains", 1, "true or false"),
+    ("startDrain", True, "did you mean startDrains?"),
     ("keyAttributes", ["customer"], "an object"),
     ("keyAttributes", "customer", "an object"),
     ("keyAttributes", {"Order": ["customer"]}, "Order is not one of them"),

@@ -240,37 +240,21 @@ def test_plan_run_knows_how_many_workers_a_reservation_serves(scheduled: Deploye
     assert "KEYHOP_MOST_WORKERS" not in plain.environment("PlanRun")
 
 
-def test_a_list_with_a_hole_is_no_list():
-    assert MAP["ToleratedFailurePercentage"] == 0
-    assert "ToleratedFailureCount" not in MAP
-    assert "ToleratedFailurePercentagePath" not in MAP
-
-
-def test_the_children_are_executions_of_their_own_that_may_loop():
+def test_the_map_keeps_what_the_run_promises():
+    """A list with a hole is no list. The plan decides how many workers run at once. The children
+    are executions of their own, which may loop. The map's own output is limited to 256 KiB: the
+    manifest is made from the commits. The roles know the map by its label.
+    """
+    fields = ("ToleratedFailurePercentage", "MaxConcurrencyPath", "ResultPath", "Label")
+    assert [MAP[field] for field in fields] == [0, "$.maxConcurrency", None, MAP_LABEL]
+    others = {"ToleratedFailureCount", "ToleratedFailurePercentagePath", "MaxConcurrency"}
+    assert not others & MAP.keys()
     config = MAP["ItemProcessor"]["ProcessorConfig"]
     assert config == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
-
-
-def test_the_plan_decides_how_many_workers_run_at_once():
-    assert MAP["MaxConcurrencyPath"] == "$.maxConcurrency"
-    assert "MaxConcurrency" not in MAP
-
-
-def test_groups_come_from_the_results_bucket_and_results_go_there():
-    assert MAP["ItemReader"]["Parameters"]["Bucket"] == "${ResultsBucket}"
+    for state in (MAP["ItemReader"], MAP["ResultWriter"], OF_RUNS["NoteFailure"]):
+        assert state["Parameters"]["Bucket"] == "${ResultsBucket}"
     assert MAP["ItemReader"]["Parameters"]["Key.$"].startswith("$.")
-    assert MAP["ResultWriter"]["Parameters"]["Bucket"] == "${ResultsBucket}"
     assert MAP["ResultWriter"]["Parameters"]["Prefix.$"].startswith("$.")
-    assert OF_RUNS["NoteFailure"]["Parameters"]["Bucket"] == "${ResultsBucket}"
-
-
-def test_the_maps_own_output_is_dropped():
-    """It is limited to 256 KiB; the manifest is made from the commits."""
-    assert MAP["ResultPath"] is None
-
-
-def test_the_roles_know_the_map_by_its_label():
-    assert MAP["Label"] == MAP_LABEL
 
 
 @pytest.mark.parametrize("where", RETRYING)
@@ -372,36 +356,27 @@ REMOVAL = {"next": "walk", "walk": WALK, "rounds": 1, "settleSeconds": 65}
 
 
 @pytest.mark.parametrize(
-    ("prepared", "path"),
+    ("choice", "state", "path"),
     [
-        ({"next": "wait", "seconds": 10}, ["Wait"]),
-        ({"next": "planned", "estimate": {}}, ["Planned"]),
-        ({"next": "end", "result": {}}, ["Finished"]),
-        ({"next": "finish", "rounds": 1}, ["Finish"]),
+        ("IsPrepared", {"next": "wait", "seconds": 10}, ["Wait"]),
+        ("IsPrepared", {"next": "planned", "estimate": {}}, ["Planned"]),
+        ("IsPrepared", {"next": "end", "result": {}}, ["Finished"]),
+        ("IsPrepared", {"next": "finish", "rounds": 1}, ["Finish"]),
         (
+            "IsPrepared",
             {"next": "walk", "walk": WALK, "verify": VERIFICATION},
             ["Walk", "IsToBeVerified", "Verify", "Finish"],
         ),
-        ({"next": "walk", "verify": VERIFICATION}, ["Verify", "Finish"]),
-        (REMOVAL, ["Settle", "Walk", "IsToBeVerified", "Finish"]),
-    ],
-    ids=["wait", "plan", "skip", "emptied", "build", "verify", "remove"],
-)
-def test_what_follows_a_preparation_is_what_it_says(prepared: dict[str, Any], path: list[str]):
-    assert follow("IsPrepared", prepared, len(path)) == path
-
-
-@pytest.mark.parametrize(
-    ("finished", "path"),
-    [
-        ({"next": "end", "result": {}}, ["Finished"]),
-        ({"next": "wait", "seconds": 10, "rounds": 1}, ["WaitForTable", "Finish"]),
-        ({**REMOVAL, "rounds": 2}, ["Settle", "Walk", "IsToBeVerified", "Finish"]),
+        ("IsPrepared", {"next": "walk", "verify": VERIFICATION}, ["Verify", "Finish"]),
+        ("IsPrepared", REMOVAL, ["Settle", "Walk", "IsToBeVerified", "Finish"]),
+        ("IsFinished", {"next": "end", "result": {}}, ["Finished"]),
+        ("IsFinished", {"next": "wait", "seconds": 10, "rounds": 1}, ["WaitForTable", "Finish"]),
+        # A removal may walk again, if a keeper has still put a sentinel.
+        ("IsFinished", {**REMOVAL, "rounds": 2}, ["Settle", "Walk", "IsToBeVerified", "Finish"]),
     ],
 )
-def test_what_follows_the_finish_is_what_it_says(finished: dict[str, Any], path: list[str]):
-    """A removal may walk again, if a keeper has still put a sentinel."""
-    assert follow("IsFinished", finished, len(path)) == path
+def test_what_follows_a_step_is_what_it_says(choice: str, state: dict[str, Any], path: list[str]):
+    assert follow(choice, state, len(path)) == path
 
 
 def follow(name: str, state: Mapping[str, Any], steps: int) -> list[str]:

@@ -83,14 +83,6 @@ def test_what_is_wrong_is_refused_with_what_is_right(each: Any, sentence: str) -
     assert sentence in str(error.value)
 
 
-def test_without_a_table_there_is_no_machine_and_no_function() -> None:
-    without = deployed(stack_of({"tables": ["Listed"]}))
-    for name in ("ForEachKey", "EachKey"):
-        with pytest.raises(AssertionError):
-            without.statements(name)
-    assert "KEYHOP_EACH" not in without.environment("PlanRun")
-
-
 def test_an_end_that_a_person_has_to_look_at_raises_an_alarm(template: Deployed) -> None:
     assert "Keyhop-FailedForEachKey" in template.alarms
     assert "ForEachKeyArn" in template.body["Outputs"]

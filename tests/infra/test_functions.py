@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from handlers.settings import ManageSettings, PlanSettings
 
 from infra import layer
 from infra.functions import LAMBDAS
@@ -71,6 +72,13 @@ def test_every_handler_imports_from_what_is_uploaded_and_from_nothing_else(
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_without_settings_there_are_the_functions_of_a_run_and_the_guard_alone(plain: Deployed):
+    assert sorted(plain.owners) == sorted([*FUNCTIONS, "ReleaseKeeper", "EnumerateKeys"])
+    text = json.dumps(plain.body)
+    for setting in ("KEY_INDEXES", "SHARDING", "EACH", "REKEY"):
+        assert f"KEYHOP_{setting}" not in text
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -214,3 +222,21 @@ def test_no_layer_is_built_where_nothing_is_deployed(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(layer, "built", never)
     stack_of({"tables": "Flights", "stackName": "Unbuilt"})
+
+
+def test_the_functions_know_what_may_be_spent_and_at_which_prices():
+    prices = {"reads": 0.2, "writes": 1}
+    tables = [{"table": "Orders", "keyIndex": True}]
+    stack = deployed(stack_of({"tables": tables, "maxCost": 25, "prices": prices}))
+    for name, settings in (("PlanRun", PlanSettings), ("ManageIndex", ManageSettings)):
+        environment = stack.function(name)["Environment"]["Variables"]
+        texts = {name: str(value) for name, value in environment.items()}
+        found = settings.from_env(texts)
+        assert found.max_cost == 25.0
+        assert json.loads(found.prices) == prices
+    for name in FUNCTIONS:
+        environment = stack.function(name)["Environment"]["Variables"]
+        assert json.loads(environment["KEYHOP_PRICES"]) == prices
+    shown = json.dumps(stack.dashboard)
+    assert "RUNNING_SUM(units) * 0.0000002000" in shown
+    assert "dollars of reads (on demand, at your own prices)" in shown

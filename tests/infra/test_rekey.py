@@ -169,14 +169,6 @@ def test_a_table_tells_its_pair_and_a_stream_its_direction() -> None:
     assert pair_of_stream(pairs, local) == (pairs[1], "reverse")
 
 
-def test_without_a_pair_there_is_no_function_and_no_machine() -> None:
-    without = deployed(stack_of({"tables": ["Listed"]}))
-    for name in ("Replicate", "BackfillItems", "CompareBoth", "RekeyBackfill", "RekeyVerify"):
-        with pytest.raises(AssertionError):
-            without.statements(name)
-    assert "KEYHOP_REKEY" not in without.environment("PlanRun")
-
-
 def test_who_cuts_over_knows_who_replicates_and_the_queue(template: Deployed) -> None:
     settings = CutOverSettings.from_env(template.environment("CutOver"))
     assert (settings.replicate, settings.queue) == (function_arn("Keyhop-Replicate"), QUEUE_ARN)

@@ -8,7 +8,7 @@ from keyhop.report.sources import control_plane, insights, metrics, stream
 
 from infra.config import Config, ConfigError, Reports
 from infra.monitoring import ANY_TABLE
-from tests.infra.conftest import FAR_TABLE, deployed, stack_of
+from tests.infra.conftest import FAR_TABLE
 from tests.infra.template import (
     REPORT_FUNCTIONS,
     Deployed,
@@ -56,13 +56,6 @@ def test_what_is_wrong_is_refused_with_what_is_right(report: Any, sentence: str)
         told(report)
     assert "Orders" in str(error.value)
     assert sentence in str(error.value)
-
-
-def test_without_a_table_there_is_nothing_of_it() -> None:
-    without = deployed(stack_of({"tables": ["Listed"]}))
-    for name in (*REPORT_FUNCTIONS, "ReportKeys", "SampleKeys"):
-        with pytest.raises(AssertionError):
-            without.statements(name)
 
 
 @pytest.mark.parametrize("source", [control_plane, metrics, insights, stream])

@@ -33,12 +33,6 @@ def audit(**sharding: Any) -> dict[str, Any]:
     return {"table": "Audit", "sharding": {"partitionKey": "path", **sharding}}
 
 
-def test_a_table_is_not_sharded_by_itself():
-    found = config("Audit", {"table": "Orders"})
-    assert found.sharded_tables == ()
-    assert (found.shrink_schedule, found.start_drains) == ("rate(1 day)", False)
-
-
 def test_only_the_partition_key_must_be_told():
     (table,) = config("Orders", audit()).sharded_tables
     assert (table.given, table.sharding) == ("Audit", DEFAULTS)
@@ -167,24 +161,6 @@ def test_a_sharded_table_has_no_key_index():
     with pytest.raises(ConfigError, match="left out with keyIndex"):
         config({**audit(), "keyIndex": True})
     assert config({**audit(), "keyIndex": False}).sharded_tables
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "told"),
-    [
-        ("shrinkSchedule", "daily", "rate(7 days)"),
-        ("shrinkSchedule", "rate(1 days)", "or never"),
-        ("shrinkSchedule", 1, "or never"),
-        ("startDrains", "yes", "true or false"),
-        ("startDrains", 1, "true or false"),
-        ("startDrain", True, "did you mean startDrains?"),
-    ],
-)
-def test_a_wrong_field_of_the_schedule_is_one_sentence(field: str, value: Any, told: str):
-    with pytest.raises(ConfigError) as error:
-        config(audit(), **{field: value})
-    assert str(error.value).startswith(f"The context field {field} ")
-    assert told in str(error.value)
 
 
 def test_who_is_told_of_all_tables_and_of_the_sharded_ones_is_not_told_too_much():
