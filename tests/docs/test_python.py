@@ -28,6 +28,13 @@ items:
 """
 
 
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+
 def run(page: str, is_run: Callable[[str], bool] = lambda example: True) -> None:
     """Run the examples of a page for which this is true."""
     examples = filter(is_run, re.findall(r"(?ms)^```python\n(.*?)^```$", page))
@@ -35,16 +42,10 @@ def run(page: str, is_run: Callable[[str], bool] = lambda example: True) -> None
 
 
 def test_the_examples_of_the_tutorial_run(
-    strict: Database,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture,
+    strict: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     expected = strict.collections("Orders", [3] * 500)
     monkeypatch.setenv("AWS_ENDPOINT_URL", strict.url)
-    monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
     run((ROOT / "docs" / "tutorials" / "python.md").read_text())
     printed = capsys.readouterr().out
     assert expected < set(printed.splitlines())
@@ -60,9 +61,6 @@ def test_the_examples_run(
 ) -> None:
     expected = strict.collections("Orders", [3] * 20)
     monkeypatch.setenv("AWS_ENDPOINT_URL", strict.url)
-    monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(keyhop.Shards, "_clock", Time())
     machine = Machine(Runs(s3, "results", ["Orders"]))
     stack = stack_of(machine, StepFunctions(machine))
@@ -82,17 +80,11 @@ def test_the_examples_run(
 
 
 def test_the_example_of_a_re_key_runs(
-    dynamodb: Database,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture,
+    dynamodb: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     """It needs a database whose tables can be changed."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", dynamodb.url)
-    monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(keyhop.Rekey, "_tasks", staticmethod(at_once))
-    monkeypatch.chdir(tmp_path)
     Path("by-day.yaml").write_text(TEMPLATE)
     with tables(dynamodb, {"Orders"}):
         run(TEXT, lambda example: "keyhop.Rekey" in example)
