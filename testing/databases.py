@@ -52,17 +52,26 @@ BATCH = 25
 THREADS = 4
 """Batches under way at once; DynamoDB Local gains nothing from more."""
 
-BY_DAY: dict[str, Any] = {
-    "AttributeDefinitions": [{"AttributeName": "day", "AttributeType": "S"}],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "by-day",
-            "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        }
-    ],
-}
-"""What `Database.create` takes for an index of attribute `day`."""
+
+def index_of(name: str, *keys: str, projection: str = "KEYS_ONLY") -> dict[str, Any]:
+    """An index of a table, by the names of its partition key and its sort key, if it has one."""
+    kinds = zip(keys, ("HASH", "RANGE"), strict=False)
+    return {
+        "IndexName": name,
+        "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in kinds],
+        "Projection": {"ProjectionType": projection},
+    }
+
+
+def by_day(name: str = "by-day") -> dict[str, Any]:
+    """What `Database.create` takes for an index of attribute `day`."""
+    return {
+        "AttributeDefinitions": [{"AttributeName": "day", "AttributeType": "S"}],
+        "GlobalSecondaryIndexes": [index_of(name, "day")],
+    }
+
+
+BY_DAY = by_day()
 CANARY_KEY, CANARY_VALUE = "canary-key-7f3a", "canary-value-91cc"
 """One item of a table holds them, and nothing that is shown of the table may."""
 
@@ -145,8 +154,7 @@ class Database:
             TableName=table,
             KeySchema=keys,
             AttributeDefinitions=definitions,
-            BillingMode="PAY_PER_REQUEST",
-            **more,
+            **({"BillingMode": "PAY_PER_REQUEST"} | more),
         )
         while self.client.describe_table(TableName=table)["Table"]["TableStatus"] != "ACTIVE":
             pass

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,46 +12,70 @@ from botocore.exceptions import ClientError
 from testing.databases import Database, Result, keyhop, partition_value
 from testing.keepers import QUEUE, FakeLambda
 from testing.key_index_tables import STREAM
+from tests.integration.key_index.on_table import OnTable
 
 SORT_KEYS: dict[str, list[Any]] = {
     "S": [" before", "!", "a", "\U0010ffff" * 256],
     "N": ["-9.99E+125", "-1", "0", "9.99E+125"],
     "B": [b"\x00", b"\x00k", b"a", b"\xff" * 1024],
 }
-
-
+STACK = ("--stack", "Keyhop")
 STALE = ("--method", "index", "--accept", "stale-index")
 """Where no keeper follows the table."""
 
 
-def index(database: Database, action: str, table: str, *more: str) -> Result:
-    yes = () if action == "status" else ("--yes",)
-    return keyhop("index", action, table, "--endpoint-url", database.url, *yes, *more)
+class Index(OnTable):
+    """`keyhop index` and `keyhop keys` on a table."""
+
+    def __init__(self, database: Database, table: str) -> None:
+        self.database, self.table = database, table
+
+    def __call__(self, action: str, *more: str) -> Result:
+        yes = () if action == "status" else ("--yes",)
+        return keyhop("index", action, self.table, "--endpoint-url", self.database.url, *yes, *more)
+
+    def built(self, *more: str) -> None:
+        assert self("build", *more).status == 0
+
+    def kept(self, lambdas: FakeLambda, sizes: Sequence[int], filling: int = 0) -> None:
+        """A table of collections with so many items each, its keeper and its index."""
+        self.collections(sizes, filling)
+        self.attach(lambdas)
+        self.built(*STACK)
+
+    def refuses(self, says: str, action: str, *more: str) -> None:
+        """Assert that the command ends with status 2, and says why."""
+        refused = self(action, *more)
+        assert (refused.status, says in refused.err) == (2, True), refused.err
+
+    def report(self, action: str, *more: str) -> Any:
+        """Return its status, and what it reports."""
+        result = self(action, "--format", "typed-json", *more)
+        return result.status, json.loads(result.out)
+
+    def keys(self, *more: str) -> tuple[Result, set[str]]:
+        result = self.database.keys(self.table, *more)
+        return result, {json.dumps(key, default=repr, sort_keys=True) for key in result.keys}
+
+    def attach(self, lambdas: FakeLambda) -> None:
+        """A keeper follows the table."""
+        self.update(**STREAM)
+        queue = {"DestinationConfig": {"OnFailure": {"Destination": QUEUE}}}
+        stream = self.described()["LatestStreamArn"]
+        lambdas.create_event_source_mapping(EventSourceArn=stream, **queue)
 
 
-def keys_from(database: Database, table: str, *more: str) -> tuple[Result, set[str]]:
-    place = ("--endpoint-url", database.url, "--format", "typed-json")
-    result = keyhop("keys", table, *place, *more)
-    return result, {json.dumps(key, default=repr, sort_keys=True) for key in result.keys}
-
-
-def filled(database: Database, table: str, type_: str, keys: int = 60) -> None:
+def filled(index: Index, type_: str, keys: int = 60) -> None:
     """Collections of 1 to 4 items, some of which sort before the sentinel."""
-    database.create(table, ("pk", type_), ("sk", type_))
+    index.create(("pk", type_), ("sk", type_))
     sorts = SORT_KEYS[type_]
-    database.fill(
-        table,
+    index.fill(
         (
             {"pk": {type_: partition_value(type_, number)}, "sk": {type_: sort}}
             for number in range(keys)
             for sort in (sorts[: 1 + number % 4] if number % 2 else sorts[-1 - number % 4 :])
         ),
     )
-
-
-def report_of(database: Database, action: str, table: str, *more: str) -> Any:
-    result = index(database, action, table, "--format", "typed-json", *more)
-    return result.status, json.loads(result.out)
 
 
 class Stacks:
@@ -69,14 +93,6 @@ class Stacks:
             raise ClientError({"Error": error}, "DescribeStacks")
         output = {"OutputKey": "ResultsBucketName", "OutputValue": "results"}
         return {"Stacks": [{"Outputs": [output]}]}
-
-
-def attach(database: Database, table: str, lambdas: FakeLambda) -> None:
-    """A keeper follows the table."""
-    database.client.update_table(TableName=table, **STREAM)
-    stream = database.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
-    queue = {"DestinationConfig": {"OnFailure": {"Destination": QUEUE}}}
-    lambdas.create_event_source_mapping(EventSourceArn=stream, **queue)
 
 
 def failing_after(times: int, call: Callable[..., Any], error: Exception) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from keyhop.streams.event_source import Watch
 from testing.databases import Database
 from testing.keepers import FakeLambda, watch_of
 from testing.s3 import MemoryS3
-from tests.integration.key_index.command import Stacks
+from tests.integration.key_index.command import Index, Stacks
 from tests.integration.key_index.machines import BUCKET, Machines
 from tests.machine import Machine
 
@@ -25,7 +25,12 @@ def machines(
 ) -> Machines:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
     deployment = Runs(s3, BUCKET, [table_name])
-    return Machines(Machine(deployment, places={table_name: None}))
+    return Machines(Machine(deployment, places={table_name: None}), database=dynamodb)
+
+
+@pytest.fixture
+def index(dynamodb: Database, table_name: str) -> Index:
+    return Index(dynamodb, table_name)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """The state machines of the key index, walked in this process, over a table and fake services."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
@@ -8,21 +10,26 @@ from keyhop.jobs.runs import ExecutionContext
 from keyhop.key_index.index import table_with_index
 from keyhop.key_index.life_cycle import LifeCycle, check_cost
 from keyhop.key_index.provisioned import Scaling
-from keyhop.key_index.registry import Lease
+from keyhop.key_index.registry import Lease, Registry
 from keyhop.key_index.request import Order
 from keyhop.key_index.trust import MappedKeeper
 from keyhop.streams.event_source import Mappings, Watch
 
+from testing.databases import Database
 from testing.keepers import KEEPER, QUEUE, Elsewhere, FakeLambda, watch_of
 from testing.schemas.watch import watched
+from tests.integration.key_index.on_table import OnTable
 from tests.machine import Machine, passed_on
 
 BUCKET = "results"
 
 
 @dataclass
-class Machines:
-    """BuildKeyIndex, VerifyKeyIndex and RemoveKeyIndex around the machine EnumerateKeys."""
+class Machines(OnTable):
+    """BuildKeyIndex, VerifyKeyIndex and RemoveKeyIndex around the machine EnumerateKeys.
+
+    database: has its table, where the methods that look at the table are used.
+    """
 
     machine: Machine
     lambdas: FakeLambda = field(default_factory=FakeLambda)
@@ -32,6 +39,7 @@ class Machines:
     steps: list[str] = field(default_factory=list)
     max_cost: float = 10.0
     scaling: Scaling = field(default_factory=Scaling)
+    database: Database | None = None
 
     def __post_init__(self) -> None:
         self.machine.watch = self.watch
@@ -39,6 +47,47 @@ class Machines:
     @property
     def watch(self) -> Watch:
         return watch_of(self.lambdas, self.elsewhere)
+
+    @property
+    def table(self) -> str:
+        return self.machine.tables[0]
+
+    @property
+    def registry(self) -> Registry:
+        return self.machine.indexes.registry(self.looked_up())
+
+    def built(self, sizes: Sequence[int]) -> set[str]:
+        """A table of collections with so many items each, and its index; returns its keys."""
+        keys = self.collections(sizes)
+        self.build()
+        return keys
+
+    def build(self, **given: Any) -> dict[str, Any]:
+        return self.start("build", {"table": self.table, "graceSeconds": 0, **given})
+
+    def verify(self, **given: Any) -> dict[str, Any]:
+        return self.start("verify", {"table": self.table, "graceSeconds": 0, **given})
+
+    def remove(self, **given: Any) -> dict[str, Any]:
+        return self.start("remove", {"table": self.table, **given})
+
+    def prepared_removal(self, execution: ExecutionContext) -> dict[str, Any]:
+        """The state of a removal, from its first step to the walk that deletes the sentinels."""
+        state: dict[str, Any] = {"next": "wait"}
+        while state["next"] == "wait":
+            state = self.step("remove", "prepare", {"table": self.table}, execution, {})
+        return state
+
+    def read(self, **given: Any) -> dict[str, Any]:
+        """The output of EnumerateKeys."""
+        return self.machine.start({"table": self.table, **given})
+
+    def keys(self, read: dict[str, Any]) -> Counter[str]:
+        return Counter(key["pk"]["S"] for key in self.machine.keys(read["run"]))
+
+    def reason(self, read: dict[str, Any]) -> str:
+        """Why the keys were read as they were."""
+        return str(self.machine.runs.open_run(read["run"])[1].reason)
 
     def is_alive(self, lease: Lease, age: float) -> bool:
         return lease.holder in self.running

@@ -121,7 +121,7 @@ class Life:
 
     def turn_stream(self) -> None:
         if self._arn():
-            turns_the_stream_off(self.machines, self.database, self.table)
+            turns_the_stream_off(self.machines)
 
     def auto(self) -> None:
         """A list; it lacks no key that was there from its beginning to its end."""
@@ -235,7 +235,7 @@ def test_auto_never_returns_a_partial_list(
         monkeypatch.setattr(Collections, name, disturbed(name))
     for _ in range(10):
         life.write()
-    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    machines.build()
     while life.lists < runs or not life.has_seen_enough(runs):
         life.happen()
         assert life.lists < 5 * runs, life.counts

@@ -7,33 +7,23 @@ from botocore.exceptions import ClientError
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart, InvalidInput
+from keyhop.key_index import index
 from keyhop.key_index.keeper import Collections, keep
 from keyhop.key_index.provisioned import Scaling
 from keyhop.key_index.request import Order
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
-from testing.databases import Database
-from testing.key_index_tables import STREAM, Stream, collections_of, scanned, table_of
+from testing.databases import by_day, index_of
+from testing.key_index_tables import STREAM
 from testing.marks import prove
 from tests.integration.key_index.machines import Machines
-
-QUICK = {"graceSeconds": 0, "maxWriteRate": 10_000}
 
 
 def item(key: str, sort: str, **more: Any) -> dict[str, Any]:
     return {"pk": {"S": key}, "sk": {"S": sort}, **more}
 
 
-def filled(database: Database, table: str, *items: dict[str, Any], keys: int = 130) -> None:
-    """More collections than a sample shows, and the items at the end of it all."""
-    database.collections(table, [1, 4] * (keys // 2))
-    for each in items:
-        database.client.put_item(TableName=table, Item=each)
-
-
-def description(database: Database, table: str) -> dict[str, Any]:
-    told: dict[str, Any] = database.client.describe_table(TableName=table)["Table"]
-    return told
+FEW = [1, 4] * 10
 
 
 @pytest.mark.parametrize(
@@ -48,168 +38,107 @@ def description(database: Database, table: str) -> dict[str, Any]:
     ],
 )
 def test_a_build_looks_at_every_collection_before_it_adds_anything(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-    monkeypatch: pytest.MonkeyPatch,
-    mine: dict[str, Any],
-    told: str,
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, mine: dict[str, Any], told: str
 ) -> None:
     monkeypatch.setattr("keyhop.key_index.index.SAMPLE_ITEMS", 1)
-    filled(dynamodb, table_name, mine)
-    before = sorted(map(repr, scanned(dynamodb, table_name)))
+    machines.collections([1, 4] * 65)  # more than a sample shows
+    machines.put(mine)
+    before = machines.in_order()
     with pytest.raises(CannotStart, match=told) as refused:
-        machines.start("build", {"table": table_name, **QUICK})
+        machines.build()
     assert "verification.json" in str(refused.value), "where they are named"
-    assert sorted(map(repr, scanned(dynamodb, table_name))) == before
-    table = description(dynamodb, table_name)
+    assert machines.in_order() == before
+    table = machines.described()
     assert "GlobalSecondaryIndexes" not in table
     assert not table.get("StreamSpecification", {}).get("StreamEnabled")
-    assert machines.machine.indexes.registry(table_of(dynamodb, table_name)).entry().lease is None
+    assert machines.registry.entry().lease is None
 
 
-def test_a_place_behind_a_page_of_items_that_sort_before_it_is_read(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-) -> None:
-    dynamodb.create(table_name)
+def test_a_place_behind_a_page_of_items_that_sort_before_it_is_read(machines: Machines) -> None:
+    machines.create()
     many = [item("k", f" {number:04}", x={"S": "x" * 3000}) for number in range(400)]
-    dynamodb.fill(table_name, many)
-    dynamodb.client.put_item(TableName=table_name, Item=item("k", "!keyhop"))
+    machines.fill(many)
+    machines.put(item("k", "!keyhop"))
     with pytest.raises(CannotStart, match="1 collection has an item of yours with"):
-        machines.start("build", {"table": table_name, **QUICK})
+        machines.build()
 
 
-def test_what_only_looks_like_a_sentinel_is_not_deleted(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-) -> None:
+def test_what_only_looks_like_a_sentinel_is_not_deleted(machines: Machines) -> None:
     """An item of the user, alone in its collection, with another number as its marker."""
-    filled(dynamodb, table_name, keys=20)
-    machines.start("build", {"table": table_name, **QUICK})
+    machines.built(FEW)
     mine = item("zz", "!keyhop", data={"S": "mine"}, **{MARKER: {"N": "5"}})
-    dynamodb.client.put_item(TableName=table_name, Item=mine)
-    verification = machines.start("verify", {"table": table_name, **QUICK})["verification"]
-    assert (verification["occupied"], verification["surplus"], verification["remaining"]) == (
-        1,
-        0,
-        1,
-    )
-    assert mine in list(scanned(dynamodb, table_name))
-    read = machines.machine.start({"table": table_name})
+    machines.put(mine)
+    found = machines.verify()["verification"]
+    assert (found["occupied"], found["surplus"], found["remaining"]) == (1, 0, 1)
+    assert mine in machines.items()
+    read = machines.read()
     assert read["method"] == "skip", "a collection that cannot be in the index is drift"
-    assert machines.start("remove", {"table": table_name})["sentinels"] == 0
-    assert mine in list(scanned(dynamodb, table_name))
+    assert machines.remove()["sentinels"] == 0
+    assert mine in machines.items()
 
 
-def test_a_delete_demands_the_markers_value(dynamodb: Database, table_name: str) -> None:
-    dynamodb.create(table_name)
-    collections = collections_of(dynamodb, table_name)
+def test_a_delete_demands_the_markers_value(machines: Machines) -> None:
+    machines.create()
+    collections = machines.keeper()
     mine = item("k", "!keyhop", **{MARKER: {"N": "5"}})
-    dynamodb.client.put_item(TableName=table_name, Item=mine)
+    machines.put(mine)
     collections.delete({"pk": {"S": "k"}})
-    assert list(scanned(dynamodb, table_name)) == [mine]
-    dynamodb.client.put_item(TableName=table_name, Item={**mine, MARKER: {"N": "1"}})
+    assert machines.items() == [mine]
+    machines.put({**mine, MARKER: {"N": "1"}})
     collections.delete({"pk": {"S": "k"}})
-    assert list(scanned(dynamodb, table_name)) == []
+    assert machines.items() == []
 
 
 @pytest.mark.prove
 def test_drift_that_is_repaired_and_right_when_it_is_looked_at_again_is_believed(
-    dynamodb: Database,
-    table_name: str,
     machines: Machines,
 ) -> None:
-    filled(dynamodb, table_name, keys=20)
-    machines.start("build", {"table": table_name, **QUICK})
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    dynamodb.client.put_item(TableName=table_name, Item=sentinel.item_of({"pk": {"S": "nobody"}}))
-    looked = machines.start("verify", {"table": table_name, **QUICK, "repair": False})[
-        "verification"
-    ]
+    machines.built(FEW)
+    machines.put_sentinels("nobody")
+    looked = machines.verify(repair=False)["verification"]
     assert (looked["drift"], looked["remaining"]) == (1, 1)
-    assert machines.machine.start({"table": table_name})["method"] == "skip"
-    given = {"table": table_name, **QUICK, "graceSeconds": 1}
+    assert machines.read()["method"] == "skip"
     machines.steps.clear()
-    repaired = machines.start("verify", given)["verification"]
+    repaired = machines.verify(graceSeconds=1)["verification"]
     assert (repaired["drift"], repaired["remaining"]) == (1, 0)
     assert machines.steps[-2:] == ["wait", "end"], "the keeper gets its time"
-    assert machines.machine.start({"table": table_name})["method"] == "index"
+    assert machines.read()["method"] == "index"
 
 
 @pytest.mark.prove
 def test_more_drift_than_is_looked_at_again_remains(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-    monkeypatch: pytest.MonkeyPatch,
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keyhop.key_index.task.MOST_NAMED", 3)
-    filled(dynamodb, table_name, keys=20)
-    machines.start("build", {"table": table_name, **QUICK})
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    for number in range(4):
-        alone = sentinel.item_of({"pk": {"S": f"nobody {number}"}})
-        dynamodb.client.put_item(TableName=table_name, Item=alone)
-    verification = machines.start("verify", {"table": table_name, **QUICK})["verification"]
-    assert (verification["drift"], verification["repaired"], verification["remaining"]) == (4, 4, 4)
+    machines.built(FEW)
+    machines.put_sentinels(*(f"nobody {number}" for number in range(4)))
+    found = machines.verify()["verification"]
+    assert (found["drift"], found["repaired"], found["remaining"]) == (4, 4, 4)
 
 
 @pytest.mark.prove
-def test_a_plan_counts_every_index_that_a_sentinel_enters(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-) -> None:
-    inverted = {
-        "IndexName": "inverted",
-        "KeySchema": [
-            {"AttributeName": "sk", "KeyType": "HASH"},
-            {"AttributeName": "pk", "KeyType": "RANGE"},
-        ],
-        "Projection": {"ProjectionType": "ALL"},
-    }
-    other = {
-        "IndexName": "by-day",
-        "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-    }
-    dynamodb.create(
-        table_name,
-        AttributeDefinitions=[{"AttributeName": "day", "AttributeType": "S"}],
-        GlobalSecondaryIndexes=[inverted, other],
-    )
-    dynamodb.fill(table_name, [item(f"k{number}", "a") for number in range(10)])
-    plan = machines.start("build", {"table": table_name, "dryRun": True})
+def test_a_plan_counts_every_index_that_a_sentinel_enters(machines: Machines) -> None:
+    indexes = [
+        index_of("inverted", "sk", "pk", projection="ALL"),
+        index_of("by-day", "day", projection="ALL"),
+    ]
+    machines.create(**by_day() | {"GlobalSecondaryIndexes": indexes})
+    machines.fill([item(f"k{number}", "a") for number in range(10)])
+    plan = machines.build(dryRun=True)
     assert plan["write_units"] == 30
     assert (plan["enters"], plan["hot"]) == (["inverted"], ["inverted"])
-    built = machines.start("build", {"table": table_name, **QUICK})["build"]
+    built = machines.build()["build"]
     assert built["put"] == 10
 
 
-def test_an_index_of_another_shape_is_hopped_past(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-) -> None:
-    anothers = {
-        "IndexName": INDEX,
-        "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "KEYS_ONLY"},
-    }
-    dynamodb.create(
-        table_name,
-        AttributeDefinitions=[{"AttributeName": "day", "AttributeType": "S"}],
-        GlobalSecondaryIndexes=[anothers],
-    )
-    dynamodb.fill(table_name, [item(f"k{number}", "a") for number in range(3)])
-    read = machines.machine.start({"table": table_name})
+def test_an_index_of_another_shape_is_hopped_past(machines: Machines) -> None:
+    machines.create(**by_day(INDEX))
+    machines.fill([item(f"k{number}", "a") for number in range(3)])
+    read = machines.read()
     assert read["method"] == "skip"
-    assert "another shape" in machines.machine.runs.open_run(read["run"])[1].reason
+    assert "another shape" in machines.reason(read)
     with pytest.raises(CannotStart, match="another shape"):
-        machines.machine.start({"table": table_name, "method": "index"})
+        machines.read(method="index")
 
 
 @pytest.mark.parametrize(
@@ -217,16 +146,16 @@ def test_an_index_of_another_shape_is_hopped_past(
     [("N", "1_000"), ("N", " 5"), ("N", "1" * 46), ("N", "1e-131"), ("N", "٣"), ("S", "\ud800")],
 )
 def test_a_bad_sort_key_for_sentinels_is_refused(
-    dynamodb: Database, table_name: str, type_: str, place: str
+    machines: Machines, type_: str, place: str
 ) -> None:
-    dynamodb.create(table_name, ("pk", "S"), ("sk", type_))
+    machines.create(("pk", "S"), ("sk", type_))
     with pytest.raises(CannotStart, match="is not a sort key of type"):
-        Sentinel.of(table_of(dynamodb, table_name).space, place)
+        Sentinel.of(machines.looked_up().space, place)
 
 
-def test_a_number_is_the_same_place_in_all_its_forms(dynamodb: Database, table_name: str) -> None:
-    dynamodb.create(table_name, ("pk", "S"), ("sk", "N"))
-    space = table_of(dynamodb, table_name).space
+def test_a_number_is_the_same_place_in_all_its_forms(machines: Machines) -> None:
+    machines.create(("pk", "S"), ("sk", "N"))
+    space = machines.looked_up().space
     assert Sentinel.of(space, "5.0") == Sentinel.of(space, "5") == Sentinel.of(space, "+5"[1:])
     known = Sentinel.of(space, "100")
     state = {**known.to_json(), "place": {"sk": {"N": "100"}}}
@@ -235,69 +164,52 @@ def test_a_number_is_the_same_place_in_all_its_forms(dynamodb: Database, table_n
 
 
 @pytest.mark.prove
-def test_a_stream_holds_images_only_if_that_is_asked_for(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-) -> None:
-    filled(dynamodb, table_name, keys=4)
-    images = {"table": table_name, **QUICK, "streamView": "NEW_AND_OLD_IMAGES"}
-    machines.start("build", images)
-    view = description(dynamodb, table_name)["StreamSpecification"]["StreamViewType"]
+def test_a_stream_holds_images_only_if_that_is_asked_for(machines: Machines) -> None:
+    machines.collections([1, 4])
+    machines.build(streamView="NEW_AND_OLD_IMAGES")
+    view = machines.described()["StreamSpecification"]["StreamViewType"]
     assert view == "NEW_AND_OLD_IMAGES"
-    machines.start("build", {"table": table_name, **QUICK})
+    machines.build()
     with pytest.raises(CannotStart, match="cannot change"):
-        machines.start("build", {**images, "streamView": "KEYS_ONLY"})
+        machines.build(streamView="KEYS_ONLY")
     with pytest.raises(InvalidInput, match="streamView must be one of KEYS_ONLY"):
         Order.parse("build", {"table": "Orders", "streamView": "OLD_IMAGE"})
-    machines.start("remove", {"table": table_name})
-    machines.start("build", {"table": table_name, **QUICK})
-    view = description(dynamodb, table_name)["StreamSpecification"]["StreamViewType"]
+    machines.remove()
+    machines.build()
+    view = machines.described()["StreamSpecification"]["StreamViewType"]
     assert view == "KEYS_ONLY"
 
 
 @pytest.mark.prove
-def test_a_stream_that_somebody_turned_on_anew_stays_on(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-) -> None:
+def test_a_stream_that_somebody_turned_on_anew_stays_on(machines: Machines) -> None:
     """Keyhop turned one on; this is another one, at another time."""
-    filled(dynamodb, table_name, keys=4)
-    machines.start("build", {"table": table_name, **QUICK})
-    registry = machines.machine.indexes.registry(table_of(dynamodb, table_name))
+    machines.built([1, 4])
+    registry = machines.registry
     registry.take("a test", "build", lambda lease, age: False)
     registry.change("a test", stream="arn:of/an/earlier/stream", lease=None)
-    assert machines.start("remove", {"table": table_name})["stream"] is not None
-    assert description(dynamodb, table_name)["StreamSpecification"]["StreamEnabled"]
+    assert machines.remove()["stream"] is not None
+    assert machines.described()["StreamSpecification"]["StreamEnabled"]
 
 
 @pytest.mark.prove
 def test_one_region_of_a_global_table_writes_sentinels(
-    dynamodb: Database,
-    table_name: str,
-    machines: Machines,
-    monkeypatch: pytest.MonkeyPatch,
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keyhop.key_index import index as module
-
-    filled(dynamodb, table_name, keys=4)
-    look_up = module.look_up
+    machines.collections([1, 4])
+    look_up = index.look_up
 
     def with_replicas(connection: Any, name: str) -> Any:
         table = look_up(connection, name)
-        replicas = [{"RegionName": "us-east-1"}]
-        told = {**table.description, "Replicas": replicas}
+        told = {**table.description, "Replicas": [{"RegionName": "us-east-1"}]}
         return type(table)(table.name, told)
 
-    monkeypatch.setattr(module, "look_up", with_replicas)
-    given = {"table": table_name, **QUICK}
-    for refused in (given, {**given, "region": "us-east-1"}):
+    monkeypatch.setattr(index, "look_up", with_replicas)
+    for region in ({}, {"region": "us-east-1"}):
         with pytest.raises(CannotStart, match="global table, with replicas in us-east-1"):
-            machines.start("build", refused)
-    machines.start("build", {**given, "region": "ddblocal"})
-    assert machines.start("verify", given)["verification"]["drift"] == 0
-    assert machines.start("remove", {"table": table_name})["as_before"]
+            machines.build(**region)
+    machines.build(region="ddblocal")
+    assert machines.verify()["verification"]["drift"] == 0
+    assert machines.remove()["as_before"]
 
 
 def large(sort: str, kilobytes: int = 300) -> dict[str, Any]:
@@ -305,37 +217,35 @@ def large(sort: str, kilobytes: int = 300) -> dict[str, Any]:
 
 
 def test_an_insert_beside_an_item_in_the_sentinels_place_is_one_read_and_no_write(
-    dynamodb: Database, table_name: str
+    machines: Machines,
 ) -> None:
     """It was three reads of the large item, and a refused write of its size."""
-    dynamodb.create(table_name, **STREAM)
-    stream = Stream(dynamodb, table_name)
-    dynamodb.client.put_item(TableName=table_name, Item=large("!keyhop"))
-    keep(stream.new(), collections_of(dynamodb, table_name), withdraw=lambda: None)
-    dynamodb.client.put_item(TableName=table_name, Item=item("one", "z"))
-    collections = collections_of(dynamodb, table_name)
+    machines.create(**STREAM)
+    stream = machines.stream()
+    machines.put(large("!keyhop"))
+    keep(stream.new(), machines.keeper(), withdraw=lambda: None)
+    machines.put(item("one", "z"))
+    collections = machines.keeper()
     keep(stream.new(), collections, withdraw=lambda: None)
     usage = collections.usage
     assert (usage.requests, usage.counters["writes"], usage.counters["occupied"]) == (1, 0, 1)
     assert usage.read_units <= 300_100 / 4096 + 1
 
 
-def test_where_items_are_large_a_look_reads_one_of_them(
-    dynamodb: Database, table_name: str
-) -> None:
+def test_where_items_are_large_a_look_reads_one_of_them(machines: Machines) -> None:
     """Two items of 390 KB before the sentinel cost a delete 192 read units."""
-    dynamodb.create(table_name, **STREAM)
-    for sort in (" a", " b", "z"):
-        dynamodb.client.put_item(TableName=table_name, Item=large(sort, 390))
-    collections_of(dynamodb, table_name).put({"pk": {"S": "one"}})
-    stream = Stream(dynamodb, table_name)
+    machines.create(**STREAM)
+    machines.put(*(large(sort, 390) for sort in (" a", " b", "z")))
+    machines.keeper().put({"pk": {"S": "one"}})
+    stream = machines.stream()
     stream.new()
-    dynamodb.client.delete_item(TableName=table_name, Key=item("one", "z"))
+    machines.delete(item("one", "z"))
     records = stream.new()
-    connection = connect(Endpoint(url=dynamodb.url))
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
+    connection = connect(Endpoint(url=machines.database.url))
+    sentinel = machines.sentinel
     small, told = (
-        Collections(connection, table_name, sentinel, item_bytes=size) for size in (100, 390_000)
+        Collections(connection, machines.table, sentinel, item_bytes=size)
+        for size in (100, 390_000)
     )
     for collections in (small, told):
         assert keep(records, collections, withdraw=lambda: None).failed == ()
@@ -381,35 +291,23 @@ class FakeAutoScaling:
         return [{**one, DIMENSION: at[1]} for at, one in found.items() if at[0] == resource]
 
 
-def test_a_build_and_a_removal_report_what_auto_scaling_refuses(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
+def test_a_build_and_a_removal_report_what_auto_scaling_refuses(machines: Machines) -> None:
     """A later build sets the auto scaling up that was refused to an earlier one."""
-    dynamodb.client.create_table(
-        TableName=table_name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")
-        ],
-        ProvisionedThroughput={"ReadCapacityUnits": 100, "WriteCapacityUnits": 100},
-    )
-    dynamodb.fill(table_name, [item("a", "x"), item("b", "y")])
-    fake = FakeAutoScaling(table_name)
+    throughput = {"ReadCapacityUnits": 100, "WriteCapacityUnits": 100}
+    machines.create(BillingMode="PROVISIONED", ProvisionedThroughput=throughput)
+    machines.fill([item("a", "x"), item("b", "y")])
+    fake = FakeAutoScaling(machines.table)
     machines.scaling = Scaling(lambda: fake)
-    given = {"table": table_name, **QUICK}
-    refused = machines.start("build", given)["capacity"]
+    refused = machines.build()["capacity"]
     assert (refused["write"], refused["scaled"]) == (5, False)
     assert DENIED["Message"] in refused["refused"]
-    assert machines.start("build", given)["capacity"]["refused"] == refused["refused"]
+    assert machines.build()["capacity"]["refused"] == refused["refused"]
 
     fake.is_denied = False
-    capacity = machines.start("build", given)["capacity"]
+    capacity = machines.build()["capacity"]
     assert capacity == {"read": 5, "write": 5, "scaled": True, "refused": None}
 
     fake.is_denied = True
-    removed = machines.start("remove", {"table": table_name})
+    removed = machines.remove()
     assert removed["as_before"]
     assert "would scale a later index of this name" in removed["refused"]

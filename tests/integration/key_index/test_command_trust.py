@@ -11,91 +11,67 @@ from keyhop.errors import CannotStart, GaveUp
 from keyhop.jobs.local import LocalJob
 from keyhop.key_index.keeper import Collections
 from keyhop.key_index.registry import Registry
-from keyhop.key_index.sentinel import Sentinel
 from keyhop.public import key_index, tables
 from keyhop.storage.local import Directory
 from keyhop.streams.event_source import Watch
 
-from testing.databases import Database, keyhop, resuming
+from testing.databases import keyhop, resuming
 from testing.keepers import FakeLambda
-from testing.key_index_tables import delete_index, table_of
-from tests.integration.key_index.command import (
-    attach,
-    failing_after,
-    index,
-    keys_from,
-)
+from testing.key_index_tables import delete_index
+from tests.integration.key_index.command import STACK, Index, failing_after
 
 
 def test_auto_reads_an_index_that_is_kept_and_was_verified(
-    dynamodb: Database,
-    table_name: str,
-    lambdas: FakeLambda,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, lambdas: FakeLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dynamodb.collections(table_name, [2] * 5)
-    attach(dynamodb, table_name, lambdas)
-    refused = index(dynamodb, "build", table_name)
-    assert (refused.status, "give --stack" in refused.err) == (2, True)
-    stack = ("--stack", "Keyhop")
-    assert index(dynamodb, "build", table_name, *stack).status == 0
-    read, keys = keys_from(dynamodb, table_name, *stack)
+    index.collections([2] * 5)
+    index.attach(lambdas)
+    index.refuses("give --stack", "build")
+    index.built(*STACK)
+    read, keys = index.keys(*STACK)
     assert ("index: the key index is kept" in read.err, len(keys)) == (True, 5)
-    assert "no verification of it is on record" in keys_from(dynamodb, table_name)[0].err
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    alone = sentinel.item_of({"pk": {"S": "nobody"}})
-    dynamodb.client.put_item(TableName=table_name, Item=alone)
-    assert index(dynamodb, "verify", table_name, "--grace", "0", *stack).status == 3
-    assert index(dynamodb, "verify", table_name, "--grace", "0", *stack).status == 0
-    read, keys = keys_from(dynamodb, table_name, *stack)
+    assert "no verification of it is on record" in index.keys()[0].err
+    index.put_sentinels("nobody")
+    assert index("verify", "--grace", "0", *STACK).status == 3
+    assert index("verify", "--grace", "0", *STACK).status == 0
+    read, keys = index.keys(*STACK)
     assert "found no drift" in read.err
     assert len(keys) == 5
-    plan = ("keys", table_name, "--dry-run", "--endpoint-url", dynamodb.url, "-f", "json")
-    told = json.loads(keyhop(*plan, *stack).out)
+    plan = ("keys", index.table, "--dry-run", "--endpoint-url", index.database.url, "-f", "json")
+    told = json.loads(keyhop(*plan, *STACK).out)
     assert (told["method"], told["key_index"]["read"]) == ("index", True)
     assert told["methods"]["index"]["read_units"]["estimate"] == 0.5
     told = json.loads(keyhop(*plan).out)
     assert (told["method"], "index" in told["methods"]) == ("skip", False)
     assert told["key_index"] == {"read": False, "why": "no verification of it is on record here"}
-    shown = index(dynamodb, "status", table_name, *stack).out.decode()
+    shown = index("status", *STACK).out.decode()
     assert "auto      reads it" in shown
     assert "lease     free" in shown
-    refused = index(dynamodb, "remove", table_name, *stack)
-    assert (refused.status, "RemoveKeyIndex" in refused.err) == (2, True)
+    index.refuses("RemoveKeyIndex", "remove", *STACK)
     monkeypatch.setattr(Watch, "followers", lambda watch, stream: None)
-    assert "cannot be seen" in keys_from(dynamodb, table_name, *stack)[0].err
-    assert "--accept unseen-keeper" in index(dynamodb, "remove", table_name, *stack).err
-    assert index(dynamodb, "remove", table_name, "--accept", "unseen-keeper", *stack).status == 0
+    assert "cannot be seen" in index.keys(*STACK)[0].err
+    assert "--accept unseen-keeper" in index("remove", *STACK).err
+    assert index("remove", "--accept", "unseen-keeper", *STACK).status == 0
 
 
 def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed(
-    dynamodb: Database,
-    table_name: str,
-    lambdas: FakeLambda,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dynamodb.collections(table_name, [2] * 30)
-    attach(dynamodb, table_name, lambdas)
-    stack = ("--stack", "Keyhop")
-    assert index(dynamodb, "build", table_name, *stack).status == 0
+    index.kept(lambdas, [2] * 30)
     uuid = next(iter(lambdas.mappings))
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     work = LocalJob.work
 
     def spoiled(job: LocalJob, *given: Any, **named: Any) -> bool:
         """The keeper is turned off before the index is read, and sentinels go."""
         if job.plan.method == "index":
             lambdas.update_event_source_mapping(uuid, Enabled=False)
-            for name in ("k1", "k2"):
-                key = sentinel.key_of({"pk": {"S": name}})
-                dynamodb.client.delete_item(TableName=table_name, Key=key)
+            index.delete_sentinels("k1", "k2")
         return work(job, *given, **named)
 
     monkeypatch.setattr(LocalJob, "work", spoiled)
     for more in ((), ("--output", str(tmp_path / "run"))):
         lambdas.mappings[uuid] |= {"State": "Enabled", "LastModified": 1}
-        read = keys_from(dynamodb, table_name, *stack, *more)[0]
+        read = index.keys(*STACK, *more)[0]
         assert read.status == 0
         assert "became out of date while it was read" in read.err
         listed = read.out or b"".join(
@@ -108,18 +84,11 @@ def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed
 
 
 def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
-    dynamodb: Database,
-    table_name: str,
-    lambdas: FakeLambda,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the trust would be withdrawn where nobody looks, and the evidence deleted."""
-    dynamodb.collections(table_name, [2] * 5)
-    attach(dynamodb, table_name, lambdas)
-    stack = ("--stack", "Keyhop")
-    assert index(dynamodb, "build", table_name, *stack).status == 0
-    stream = f"arn:aws:dynamodb:us-east-1:111122223333:table/{table_name}/stream/2026-11-01"
+    index.kept(lambdas, [2] * 5)
+    stream = f"arn:aws:dynamodb:us-east-1:111122223333:table/{index.table}/stream/2026-11-01"
     place = {"shardId": "s", "startSequenceNumber": "1", "endSequenceNumber": "2"}
     body = json.dumps({"DDBStreamBatchInfo": {"streamArn": stream, **place}})
     message = {"MessageId": "m", "ReceiptHandle": "r", "Body": body}
@@ -127,27 +96,25 @@ def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
     client = Mock(**{"get_shard_iterator.side_effect": forgotten})
     client.receive_message.side_effect = [{"Messages": [message]}] * 2 + [{}]
     monkeypatch.setattr(key_index, "aws_client", lambda *_: client)
-    discard = ("--queue", "url", "--discard-old", *stack)
+    discard = ("--queue", "url", "--discard-old", *STACK)
     with monkeypatch.context() as patch:
         patch.setattr(
             tables,
             "bucket_registry",
             lambda s3, bucket, table: Registry(Directory(tmp_path / "other"), table.identity),
         )
-        refused = index(dynamodb, "redrive", table_name, *discard)
-    assert (refused.status, "no record of" in refused.err) == (2, True)
+        index.refuses("no record of", "redrive", *discard)
     client.delete_message.assert_not_called()
-    assert "the key index is kept" in keys_from(dynamodb, table_name, *stack)[0].err
-    assert index(dynamodb, "redrive", table_name, *discard).status == 0
+    assert "the key index is kept" in index.keys(*STACK)[0].err
+    assert index("redrive", *discard).status == 0
     client.delete_message.assert_called_once()
-    assert "trust in it was withdrawn" in keys_from(dynamodb, table_name, *stack)[0].err
+    assert "trust in it was withdrawn" in index.keys(*STACK)[0].err
 
 
 @pytest.mark.parametrize("step", ["begin", "work"])
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_an_index_that_is_deleted_while_it_is_read_is_no_error(
-    dynamodb: Database,
-    table_name: str,
+    index: Index,
     lambdas: FakeLambda,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -155,79 +122,64 @@ def test_an_index_that_is_deleted_while_it_is_read_is_no_error(
     is_kept: bool,
 ) -> None:
     """Before its first page, or after the first look at it."""
-    dynamodb.collections(table_name, [2] * 30)
-    attach(dynamodb, table_name, lambdas)
-    stack = ("--stack", "Keyhop")
-    assert index(dynamodb, "build", table_name, *stack).status == 0
+    index.kept(lambdas, [2] * 30)
     wanted = getattr(LocalJob, step)
 
     def spoiled(job: LocalJob, *given: Any, **named: Any) -> Any:
         if job.how[0] == "index":
-            delete_index(dynamodb, table_name)
+            delete_index(index.database, index.table)
         return wanted(job, *given, **named)
 
     monkeypatch.setattr(LocalJob, step, spoiled)
     path = tmp_path / "run"
     more = ("--output", str(path)) if is_kept else ()
-    read = keys_from(dynamodb, table_name, *stack, *more)[0]
+    read = index.keys(*STACK, *more)[0]
     assert (read.status, "The keys are found without it." in read.err) == (0, True), read.err
     listed = read.out or b"".join(part.read_bytes() for part in (path / "parts").iterdir())
     assert len(listed.splitlines()) == len(set(listed.splitlines())) == 30
 
 
 def test_a_run_that_begins_anew_asks_before_it_reads_the_table(
-    dynamodb: Database,
-    table_name: str,
-    lambdas: FakeLambda,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question is about the table, not about the index, and what was read is reported."""
-    dynamodb.collections(table_name, [1, 6, 1, 25, 2] * 60, filling=800)
-    attach(dynamodb, table_name, lambdas)
-    stack = ("--stack", "Keyhop")
-    assert index(dynamodb, "build", table_name, *stack).status == 0
+    index.kept(lambdas, [1, 6, 1, 25, 2] * 60, filling=800)
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 50000, "writes": 50000}')
     work = LocalJob.work
 
     def spoiled(job: LocalJob, *given: Any, **named: Any) -> Any:
         if job.how[0] == "index":
-            delete_index(dynamodb, table_name)
+            delete_index(index.database, index.table)
         return work(job, *given, **named)
 
     monkeypatch.setattr(LocalJob, "work", spoiled)
     report = tmp_path / "report.json"
-    command = ("keys", table_name, "--endpoint-url", dynamodb.url, *stack)
+    command = ("keys", index.table, "--endpoint-url", index.database.url, *STACK)
     refused = keyhop(*command, "--summary", str(report))
     assert (refused.status, refused.out) == (2, b""), refused.err
     assert "The keys are found without it." in refused.err
-    assert f"This would read {table_name} for more than $1, but there is no terminal" in refused.err
+    assert (
+        f"This would read {index.table} for more than $1, but there is no terminal" in refused.err
+    )
     told = json.loads(report.read_text())
     assert 0 < told["read_units"] < 60
     assert "add --yes" in told["error"]
 
 
 def test_a_run_whose_index_is_gone_is_resumed_without_it(
-    dynamodb: Database,
-    table_name: str,
-    lambdas: FakeLambda,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dynamodb.collections(table_name, [2] * 30)
-    attach(dynamodb, table_name, lambdas)
-    stack = ("--stack", "Keyhop")
-    assert index(dynamodb, "build", table_name, *stack).status == 0
+    index.kept(lambdas, [2] * 30)
 
     def fails(job: LocalJob, *given: Any, **named: Any) -> bool:
         raise GaveUp("nothing succeeds")
 
-    flags = (*stack, "--output", str(tmp_path / "run"))
+    flags = (*STACK, "--output", str(tmp_path / "run"))
     with monkeypatch.context() as patch:
         patch.setattr(LocalJob, "work", fails)
-        assert keys_from(dynamodb, table_name, *flags)[0].status != 0
-    delete_index(dynamodb, table_name)
-    read = keys_from(dynamodb, table_name, *resuming(*flags))[0]
+        assert index.keys(*flags)[0].status != 0
+    delete_index(index.database, index.table)
+    read = index.keys(*resuming(*flags))[0]
     assert read.status == 0, read.err
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (manifest["method"], manifest["keys"]) == ("skip", 30)
@@ -235,25 +187,19 @@ def test_a_run_whose_index_is_gone_is_resumed_without_it(
 
 @pytest.mark.prove
 def test_an_index_that_is_being_removed_is_not_read(
-    dynamodb: Database,
-    table_name: str,
-    lambdas: FakeLambda,
-    monkeypatch: pytest.MonkeyPatch,
+    index: Index, lambdas: FakeLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A removal that cannot go on has deleted some sentinels, after the verification."""
-    dynamodb.collections(table_name, [2] * 20)
-    attach(dynamodb, table_name, lambdas)
-    stack = ("--stack", "Keyhop")
-    assert index(dynamodb, "build", table_name, *stack).status == 0
-    assert "index: the key index is kept" in keys_from(dynamodb, table_name, *stack)[0].err
+    index.kept(lambdas, [2] * 20)
+    assert "index: the key index is kept" in index.keys(*STACK)[0].err
     mappings = dict(lambdas.mappings)
     lambdas.mappings.clear()
     delete = Collections.delete
     monkeypatch.setattr(
         Collections, "delete", failing_after(7, delete, CannotStart("this far and no further"))
     )
-    assert index(dynamodb, "remove", table_name, *stack).status == 2
+    assert index("remove", *STACK).status == 2
     lambdas.mappings |= mappings
-    read, keys = keys_from(dynamodb, table_name, *stack)
+    read, keys = index.keys(*STACK)
     assert "no verification of it is on record" in read.err
     assert len(keys) == 20

@@ -6,42 +6,39 @@ from dataclasses import replace
 import pytest
 from keyhop.errors import TooExpensive
 
-from testing.databases import Database
 from tests.integration.key_index.machines import Machines
 
 DEAR = '{"reads": 1000000, "writes": 1000000}'
 """A dollar for a unit."""
 
 
-def test_what_costs_more_is_refused_before_it_is_begun(
-    machines: Machines, dynamodb: Database, table_name: str
-) -> None:
-    dynamodb.collections(table_name, [2, 1, 3] * 40)
+def test_what_costs_more_is_refused_before_it_is_begun(machines: Machines) -> None:
+    machines.collections([2, 1, 3] * 40)
     machine = machines.machine
     cheap = machine.deployment
     machine.deployment = replace(cheap, prices=DEAR)
     with pytest.raises(TooExpensive, match=r"up to \$\d+\.\d\d") as refused:
-        machines.start("build", {"table": table_name})
+        machines.start("build", {"table": machines.table})
     assert machines.steps == []
-    described = dynamodb.client.describe_table(TableName=table_name)["Table"]
+    described = machines.described()
     assert "GlobalSecondaryIndexes" not in described
     told = str(refused.value)
     again = json.loads(told[told.index("{") :])
     assert again["maxCost"] >= 2 * 120, "writes do not count"
     assert machines.start("build", again)["build"]["put"] == 120
     machines.max_cost = 0.5
-    given = {"table": table_name, "scheduled": True}
+    given = {"table": machines.table, "scheduled": True}
     with pytest.raises(TooExpensive, match="as this deployment is set"):
         machines.start("verify", given)
     with pytest.raises(TooExpensive):
-        machines.start("remove", {"table": table_name, "maxCost": 200})
+        machines.remove(maxCost=200)
     machine.deployment = cheap
     assert machines.start("verify", given)["verification"]["drift"] == 0
 
 
 def test_a_scheduled_verification_of_a_table_without_an_index_is_skipped_for_nothing(
-    machines: Machines, dynamodb: Database, table_name: str
+    machines: Machines,
 ) -> None:
-    dynamodb.collections(table_name, [2, 1, 3])
+    machines.collections([2, 1, 3])
     machines.max_cost = 0.0
-    assert "skipped" in machines.start("verify", {"table": table_name, "scheduled": True})
+    assert "skipped" in machines.start("verify", {"table": machines.table, "scheduled": True})

@@ -9,62 +9,54 @@ import pytest
 from keyhop.checks import STARTED_BY
 from keyhop.errors import CannotStart, IndexBusy, IndexNotFound, InvalidInput
 from keyhop.key_index.request import Order
-from keyhop.key_index.sentinel import MARKER, Sentinel
+from keyhop.key_index.sentinel import MARKER
 from keyhop.streams import event_source as attach
 
-from testing.databases import Database
 from testing.keepers import KEEPER
-from testing.key_index_tables import drift, scanned, table_of
 from tests.integration.key_index.machines import BUCKET, Machines
 
 
-def test_build_read_verify_remove(dynamodb: Database, table_name: str, machines: Machines) -> None:
-    expected = dynamodb.collections(table_name, [1, 6, 1, 25, 2] * 20)
-    before = sorted(map(repr, scanned(dynamodb, table_name)))
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    given = {"table": table_name, "graceSeconds": 0, "maxWriteRate": 10_000}
-    built = machines.start("build", given)
+def test_build_read_verify_remove(machines: Machines) -> None:
+    expected = machines.collections([1, 6, 1, 25, 2] * 20)
+    before = machines.in_order()
+    sentinel = machines.sentinel
+    built = machines.build(maxWriteRate=10_000)
     assert (built["build"]["put"], built["build"]["collections"]) == (100, 100)
     assert (built["verification"]["drift"], built["verification"]["collections"]) == (0, 100)
-    assert drift(dynamodb, table_name, sentinel) == (set(), set())
+    assert machines.drift() == (set(), set())
     (mapping,) = machines.lambdas.mappings.values()
-    stream = dynamodb.client.describe_table(TableName=table_name)["Table"]["LatestStreamArn"]
+    stream = machines.described()["LatestStreamArn"]
     assert mapping["EventSourceArn"] == stream
     place = {"Pattern": attach.modified_at(sentinel.sort.name, sentinel.place)}
     filters = [*attach.SETTINGS["FilterCriteria"]["Filters"], place]
     assert mapping["FilterCriteria"] == {"Filters": filters}
 
     for method in ("index", "auto"):
-        read = machines.machine.start({"table": table_name, "method": method})
+        read = machines.read(method=method)
         assert read["method"] == "index"
-        keys = Counter(key["pk"]["S"] for key in machines.machine.keys(read["run"]))
-        assert keys == Counter(expected)
-    several = machines.machine.start({"table": table_name, "method": "index", "segments": 70})
-    keys = Counter(key["pk"]["S"] for key in machines.machine.keys(several["run"]))
-    assert keys == Counter(expected)
+        assert machines.keys(read) == Counter(expected)
+    several = machines.read(method="index", segments=70)
+    assert machines.keys(several) == Counter(expected)
 
     names = sorted(expected)
-    for name in names[:3]:
-        key = sentinel.key_of({"pk": {"S": name}})
-        dynamodb.client.delete_item(TableName=table_name, Key=key)
-    alone = sentinel.item_of({"pk": {"S": "nobody"}})
-    dynamodb.client.put_item(TableName=table_name, Item=alone)
-    looked = machines.start("verify", {**given, "repair": False})["verification"]
+    machines.delete_sentinels(*names[:3])
+    machines.put_sentinels("nobody")
+    looked = machines.verify(repair=False)["verification"]
     assert (looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 0)
-    skipped = machines.machine.start({"table": table_name})
+    skipped = machines.read()
     assert skipped["method"] == "skip"
-    assert "found drift" in machines.machine.runs.open_run(skipped["run"])[1].reason
-    mended = machines.start("verify", given)
+    assert "found drift" in machines.reason(skipped)
+    mended = machines.verify()
     assert mended["verification"]["repaired"] == 4
     report = json.loads(machines.machine.object(mended["report"].partition(f"{BUCKET}/")[2]))
     assert {key["pk"]["S"] for key in report["examples"]["missing"]} == set(names[:3])
     assert "examples" not in mended["verification"]
-    assert machines.start("verify", given)["verification"]["drift"] == 0
+    assert machines.verify()["verification"]["drift"] == 0
     assert machines.drifts == [0, 4, 4, 0]
 
-    removed = machines.start("remove", {"table": table_name})
+    removed = machines.remove()
     assert removed == {
-        "table": table_name,
+        "table": machines.table,
         "index": None,
         "sentinels": 0,
         "elsewhere": 0,
@@ -74,98 +66,77 @@ def test_build_read_verify_remove(dynamodb: Database, table_name: str, machines:
         "refused": None,
     }
     assert machines.lambdas.mappings == {}
-    assert sorted(map(repr, scanned(dynamodb, table_name))) == before
+    assert machines.in_order() == before
 
 
 @pytest.mark.prove
-def test_a_build_can_be_repeated_and_removed_twice(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
-    dynamodb.collections(table_name, [2] * 40)
-    given = {"table": table_name, "graceSeconds": 0}
-    machines.start("build", given)
-    again = machines.start("build", given)
+def test_a_build_can_be_repeated_and_removed_twice(machines: Machines) -> None:
+    machines.built([2] * 40)
+    again = machines.build()
     assert (again["build"]["put"], again["build"]["write_units"]) == (0, 0)
     assert len(machines.lambdas.mappings) == 1
-    machines.start("remove", {"table": table_name})
-    assert "it has no key index" in machines.start("remove", {"table": table_name})["skipped"]
+    machines.remove()
+    assert "it has no key index" in machines.remove()["skipped"]
 
 
 @pytest.mark.prove
-def test_an_index_that_is_being_removed_is_not_read(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
+def test_an_index_that_is_being_removed_is_not_read(machines: Machines) -> None:
     """Not from the removal's first step on, whether or not it ever comes to its end."""
-    expected = dynamodb.collections(table_name, [2] * 40)
-    machines.start("build", {"table": table_name, "graceSeconds": 0})
-    given = {"table": table_name}
-    assert machines.machine.start(given)["method"] == "index"
+    expected = machines.built([2] * 40)
+    assert machines.read()["method"] == "index"
     execution = machines.machine.execution()
-    state = machines.step("remove", "prepare", given, execution, {})
-    assert machines.machine.start(given)["method"] == "skip"
-    while state["next"] == "wait":
-        state = machines.step("remove", "prepare", given, execution, {})
-    machines.machine.start(state["walk"], walk=True)
-    read = machines.machine.start(given)
+    machines.step("remove", "prepare", {"table": machines.table}, execution, {})
+    assert machines.read()["method"] == "skip"
+    machines.machine.start(machines.prepared_removal(execution)["walk"], walk=True)
+    read = machines.read()
     assert (read["method"], read["keys"]) == ("skip", len(set(expected)))
     with pytest.raises(CannotStart, match="its remove, begun"):
-        machines.machine.start({**given, "method": "index"})
+        machines.read(method="index")
     # It was stopped here; whoever comes next waits for its walkers, and puts all in order.
-    assert machines.start("verify", given)["verification"]["repaired"] == 40
-    assert machines.start("verify", given)["verification"]["drift"] == 0
-    assert machines.machine.start(given)["method"] == "index"
+    assert machines.verify()["verification"]["repaired"] == 40
+    assert machines.verify()["verification"]["drift"] == 0
+    assert machines.read()["method"] == "index"
 
 
-def test_builds_verifications_and_removals_exclude_each_other(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
-    dynamodb.collections(table_name, [2] * 20)
-    given = {"table": table_name, "graceSeconds": 0}
-    machines.start("build", given)
+def test_builds_verifications_and_removals_exclude_each_other(machines: Machines) -> None:
+    machines.built([2] * 20)
     execution = machines.machine.execution()
     machines.running.add(execution.id)
-    state = machines.step("remove", "prepare", {"table": table_name}, execution, {})
-    for action in ("build", "verify"):
+    machines.step("remove", "prepare", {"table": machines.table}, execution, {})
+    for start in (machines.build, machines.verify):
         with pytest.raises(IndexBusy, match=f"remove by {execution.id}"):
-            machines.start(action, given)
-    scheduled = machines.start("verify", {**given, "scheduled": True})
-    assert "remove by" in scheduled["skipped"]
-    while state["next"] == "wait":
-        state = machines.step("remove", "prepare", {"table": table_name}, execution, {})
+            start()
+    assert "remove by" in machines.verify(scheduled=True)["skipped"]
+    state = machines.prepared_removal(execution)
     # A walker of somebody who had the lease once writes nothing more.
-    sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
-    first = next(item for item in scanned(dynamodb, table_name) if sentinel.is_one(item))
-    dynamodb.client.delete_item(TableName=table_name, Key={n: first[n] for n in ("pk", "sk")})
+    sentinel = machines.sentinel
+    first = next(item for item in machines.items() if sentinel.is_one(item))
+    machines.delete({n: first[n] for n in ("pk", "sk")})
     stale = {**state["walk"], "walk": {**state["walk"]["walk"], "kind": "build"}, "lease": "e"}
     with pytest.raises(IndexBusy, match="somebody else's"):
         machines.machine.start(stale, walk=True)
-    removed = machines.run("remove", {"table": table_name}, execution)
+    removed = machines.run("remove", {"table": machines.table}, execution)
     assert removed["as_before"]
-    assert not any(MARKER in item for item in scanned(dynamodb, table_name))
+    assert not any(MARKER in item for item in machines.items())
 
 
 @pytest.mark.prove
-def test_an_item_of_a_user_with_the_marker_is_no_obstacle(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
+def test_an_item_of_a_user_with_the_marker_is_no_obstacle(machines: Machines) -> None:
     """It was written after the build; it is in the index, and stays when that goes."""
-    dynamodb.collections(table_name, [2] * 20)
-    machines.start("build", {"table": table_name, "graceSeconds": 0})
+    machines.built([2] * 20)
     marked = {"pk": {"S": "k"}, "sk": {"S": "x"}, MARKER: {"N": "5"}}
-    dynamodb.client.put_item(TableName=table_name, Item=marked)
-    removed = machines.start("remove", {"table": table_name})
+    machines.put(marked)
+    removed = machines.remove()
     assert (removed["elsewhere"], removed["as_before"]) == (1, False)
-    items = list(scanned(dynamodb, table_name))
+    items = machines.items()
     assert marked in items
     assert len(items) == 41
 
 
 @pytest.mark.prove
-def test_a_slow_walk_keeps_to_the_time_of_its_function(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
+def test_a_slow_walk_keeps_to_the_time_of_its_function(machines: Machines) -> None:
     """600 sentinels at 100 write units a second: no invocation lasts longer than it may."""
-    dynamodb.collections(table_name, [1] * 600)
+    machines.collections([1] * 600)
     machines.machine.remaining = seconds = 9.0
     lasted: list[float] = []
     scan = machines.machine.scan
@@ -178,94 +149,76 @@ def test_a_slow_walk_keeps_to_the_time_of_its_function(
             lasted.append(time.monotonic() - began)
 
     machines.machine.scan = timed
-    given = {"table": table_name, "graceSeconds": 0, "maxWriteRate": 100, "maxConcurrency": 1}
-    built = machines.start("build", given)
+    built = machines.build(maxWriteRate=100, maxConcurrency=1)
     assert (built["build"]["put"], built["verification"]["drift"]) == (600, 0)
     assert max(lasted) < seconds
     assert len(lasted) > 2
 
 
 @pytest.mark.prove
-def test_a_stream_that_was_turned_off_and_on_is_followed_again(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
-    dynamodb.collections(table_name, [2] * 10)
-    given = {"table": table_name, "graceSeconds": 0}
-    machines.start("build", given)
-
-    def stream(**settings: Any) -> None:
-        dynamodb.client.update_table(TableName=table_name, StreamSpecification=settings)
-
-    stream(StreamEnabled=False)
+def test_a_stream_that_was_turned_off_and_on_is_followed_again(machines: Machines) -> None:
+    machines.built([2] * 10)
+    machines.update(StreamSpecification={"StreamEnabled": False})
     with pytest.raises(CannotStart, match="stream of table"):
-        machines.start("verify", given)
-    stream(StreamEnabled=True, StreamViewType="NEW_IMAGE")
-    machines.start("verify", given)
+        machines.verify()
+    on = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+    machines.update(StreamSpecification=on)
+    machines.verify()
     (mapping,) = machines.lambdas.mappings.values()
-    told = dynamodb.client.describe_table(TableName=table_name)["Table"]
+    told = machines.described()
     assert mapping["EventSourceArn"] == told["LatestStreamArn"]
 
 
 @pytest.mark.prove
-def test_a_stream_that_somebody_else_uses_stays_on(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
-    dynamodb.collections(table_name, [2] * 10)
-    machines.start("build", {"table": table_name, "graceSeconds": 0})
-    told = dynamodb.client.describe_table(TableName=table_name)["Table"]
+def test_a_stream_that_somebody_else_uses_stays_on(machines: Machines) -> None:
+    machines.built([2] * 10)
+    told = machines.described()
     other = {"FunctionArn": KEEPER.replace("KeepIndex", "Archive"), "State": "Enabled"}
     foreign = {"UUID": "theirs", "EventSourceArn": "arn:aws:sqs:elsewhere", **other}
     machines.lambdas.mappings["theirs"] = foreign
-    removed = machines.start("remove", {"table": table_name})
+    removed = machines.remove()
     assert removed["stream"] == told["LatestStreamArn"]
     assert not removed["as_before"]
     assert list(machines.lambdas.mappings) == ["theirs"]
 
 
 @pytest.mark.prove
-def test_our_stream_stays_on_for_readers_that_lambda_does_not_know(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
+def test_our_stream_stays_on_for_readers_that_lambda_does_not_know(machines: Machines) -> None:
     """Pipes and KCL: no service lists the readers of a stream."""
-    dynamodb.collections(table_name, [2] * 10)
-    machines.start("build", {"table": table_name, "graceSeconds": 0})
-    ours = dynamodb.client.describe_table(TableName=table_name)["Table"]["LatestStreamArn"]
-    removed = machines.start("remove", {"table": table_name, "keepStream": True})
+    machines.built([2] * 10)
+    ours = machines.described()["LatestStreamArn"]
+    removed = machines.remove(keepStream=True)
     assert (removed["index"], removed["stream"]) == (None, ours)
     assert not removed["as_before"]
-    machines.start("build", {"table": table_name, "graceSeconds": 0})
-    removed = machines.start("remove", {"table": table_name})
+    machines.build()
+    removed = machines.remove()
     assert (removed["stream"], removed["as_before"]) == (ours, True), "it is no more ours"
 
 
-def test_a_plan_writes_nothing(dynamodb: Database, table_name: str, machines: Machines) -> None:
-    dynamodb.collections(table_name, [2] * 50)
-    planned = machines.start("build", {"table": table_name, "dryRun": True})
+def test_a_plan_writes_nothing(machines: Machines) -> None:
+    machines.collections([2] * 50)
+    planned = machines.build(dryRun=True)
     assert planned["write_units"] == 100
-    told = dynamodb.client.describe_table(TableName=table_name)["Table"]
+    told = machines.described()
     assert not told.get("GlobalSecondaryIndexes")
     assert not told.get("StreamSpecification")
     assert machines.lambdas.mappings == {}
 
 
-def test_a_table_without_key_index_is_refused(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
-    dynamodb.collections(table_name, [2] * 5)
+def test_a_table_without_key_index_is_refused(machines: Machines) -> None:
+    machines.collections([2] * 5)
     machines.machine.places = {}
     walk = {"kind": "build", "repair": True, "grace_seconds": 10.0, "max_write_rate": None}
     with pytest.raises(InvalidInput, match="keyIndex"):
-        machines.start("build", {"table": table_name})
+        machines.build()
     with pytest.raises(InvalidInput, match="keyIndex"):
-        machines.machine.start({"table": table_name, "walk": walk, STARTED_BY: "e"}, walk=True)
+        machines.machine.start({"table": machines.table, "walk": walk, STARTED_BY: "e"}, walk=True)
 
 
-def test_a_verification_without_an_index_is_refused(
-    dynamodb: Database, table_name: str, machines: Machines
-) -> None:
-    dynamodb.collections(table_name, [2] * 5)
+def test_a_verification_without_an_index_is_refused(machines: Machines) -> None:
+    machines.collections([2] * 5)
     with pytest.raises(IndexNotFound, match="no key index"):
-        machines.start("verify", {"table": table_name})
+        machines.verify()
 
 
 @pytest.mark.parametrize(
