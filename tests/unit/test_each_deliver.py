@@ -13,10 +13,14 @@ from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
+from hypothesis import given
+from hypothesis import strategies as st
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.dynamodb.tables import Source
@@ -28,9 +32,15 @@ from keyhop.each.deliver import (
     REQUEST_BYTES,
     Delivery,
     InvokeEffect,
+    KeyBatch,
     MachineEffect,
+    Nonsense,
     QueueEffect,
+    batches_of,
     delivery,
+    failed_of,
+    name_of,
+    sent_key,
 )
 from keyhop.each.effect import Batch, Work
 from keyhop.errors import AwsRefused, CannotStart, GaveUp, NotPermitted
@@ -102,6 +112,7 @@ class Function:
         assert given["FunctionName"] == FUNCTION
         assert given["InvocationType"] == "RequestResponse"
         assert len(given["Payload"]) <= 6 * 1024 * 1024
+        assert given["Payload"].isascii(), "as many bytes as characters"
         payload = json.loads(given["Payload"])
         self.payloads.append(payload)
         try:
@@ -121,14 +132,79 @@ def invoke(does: Callable[[dict[str, Any]], Any], size: int = 10, **more: Any) -
 
 
 KEYS = [f"customer-{number}" for number in range(30)]
+CRASH = ValueError(f"no such customer: {SECRET}")
+FULL = refused("TooManyRequestsException", 429)
+BROKEN = ConnectionClosedError(endpoint_url="https://lambda")
+LATE = ReadTimeoutError(endpoint_url="https://lambda")
+DONE = [b"", None, "done", 7, [], {}, {"ok": True}, {"failed": []}]
+"""Whatever names no failed key says that all are done."""
+NONSENSE = [b"<html>", b"\xff"] + [
+    {"failed": failed}
+    for failed in ("all", {"a": 1}, [4], [-1], ["nobody"], [True], [None], [[0]], [{}])
+]
+ASLEEP = [
+    ("CodeArtifactUserPendingException", 409),
+    ("ResourceNotReadyException", 502),
+    ("ResourceConflictException", 409),
+]
+"""Of a function that was idle for weeks: Lambda has not begun with what it refuses."""
+
+
+def answering(*steps: Any) -> Callable[[dict[str, Any]], Any]:
+    """A function that takes a step for each payload, and the last one again and again.
+
+    A step is an answer, or an exception.
+    """
+    left = [*steps]
+
+    def step(payload: dict[str, Any]) -> Any:
+        taken = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(taken, Exception):
+            raise taken
+        return taken
+
+    return step
 
 
 def test_a_function_gets_each_key_once_in_batches_that_say_what_they_are() -> None:
     effect, function = invoke(lambda payload: None)
-    assert outcomes(effect.apply(page(KEYS))) == dict.fromkeys(KEYS, "sent")
-    assert [len(payload["keys"]) for payload in function.payloads] == [10, 10, 10]
-    assert {(one["run"], one["table"]) for one in function.payloads} == {("a run", "Orders")}
-    assert len({payload["batch"] for payload in function.payloads}) == 3
+    keys = [*KEYS[:-1], "ä"]
+    assert outcomes(effect.apply(page(keys))) == dict.fromkeys(keys, "sent")
+    batches = [KeyBatch("a run.7.0", keys[at : at + 10]) for at in (0, 10, 20)]
+    assert function.payloads == [
+        {"run": "a run", "batch": batch.id, "table": "Orders", "keys": batch.keys}
+        for batch in batches
+    ]
+    assert len({batch.id for batch in batches}) == 3
+
+
+@pytest.mark.parametrize(
+    ("steps", "invocations", "why"),
+    [
+        *(([answer], 1, "") for answer in DONE),
+        ([CRASH, CRASH, {}], 3, ""),
+        # Lambda refuses by 429 whatever is at its limit: nothing was done, so no key has failed.
+        ([*[FULL] * 8, *[BROKEN] * 2, None], 11, ""),
+        *(([*[refused(*why, "It will be ready shortly.")] * 4, None], 5, "") for why in ASLEEP),
+        *(([answer], 3, "its response") for answer in NONSENSE[:2]),
+        *(([answer], 3, '"failed" in its response') for answer in NONSENSE[2:]),
+        ([CRASH], 3, "ValueError"),
+        ([LATE], 3, f"within {ANSWER_SECONDS:g} seconds"),
+    ],
+)
+def test_a_batch_is_sent_again_as_it_was_and_its_keys_have_failed_after_three_tries(
+    steps: list[Any], invocations: int, why: str
+) -> None:
+    """No key is quoted; what is no failure of the function is no try."""
+    effect, function = invoke(answering(*steps), usage=(usage := Usage()))
+    rows = effect.apply(page(KEYS[:4]))
+    assert outcomes(rows) == dict.fromkeys(KEYS[:4], "failed" if why else "sent")
+    assert function.payloads == [function.payloads[0]] * invocations
+    (error,) = {row["error"]["S"] if "error" in row else "" for row in rows}
+    assert (why in error, bool(error)) == (True, bool(why))
+    assert not any(told in error for told in (SECRET, "nobody", "customer"))
+    if FULL in steps:
+        assert usage.throttles.total() == 8
 
 
 def test_one_key_in_ten_that_fails_is_sent_again_alone_and_is_then_told() -> None:
@@ -158,80 +234,8 @@ def test_one_key_in_ten_that_fails_is_sent_again_alone_and_is_then_told() -> Non
     assert "customer" not in error
 
 
-def test_a_function_that_crashes_gets_the_batch_again_under_its_id_and_no_key_is_told() -> None:
-    def crashes(payload: dict[str, Any]) -> Any:
-        raise ValueError(f"no such customer: {SECRET}")
-
-    effect, function = invoke(crashes)
-    rows = effect.apply(page(KEYS[:10]))
-    assert set(outcomes(rows).values()) == {"failed"}
-    assert len(function.payloads) == 3
-    assert all(payload == function.payloads[0] for payload in function.payloads)
-    errors = {row["error"]["S"] for row in rows}
-    assert len(errors) == 1
-    assert "ValueError" in min(errors)
-    assert SECRET not in str(rows)
-
-
-def test_a_function_that_recovers_costs_nobody_an_outcome() -> None:
-    attempts = itertools.count()
-
-    def crashes_twice(payload: dict[str, Any]) -> Any:
-        if next(attempts) < 2:
-            raise RuntimeError
-        return {}
-
-    effect, _ = invoke(crashes_twice)
-    assert outcomes(effect.apply(page(KEYS[:10]))) == dict.fromkeys(KEYS[:10], "sent")
-
-
-@pytest.mark.parametrize("answer", [{"failed": "all"}, {"failed": ["nobody"]}, b"<html>", b"\xff"])
-def test_an_answer_that_is_nonsense_is_asked_for_again_and_then_all_have_failed(
-    answer: Any,
-) -> None:
-    effect, function = invoke(lambda payload: answer)
-    rows = effect.apply(page(KEYS[:4]))
-    assert outcomes(rows) == dict.fromkeys(KEYS[:4], "failed")
-    assert len(function.payloads) == 3
-    assert "nobody" not in str(rows)
-
-
-def test_a_function_that_answers_nothing_has_done_all() -> None:
-    effect, _ = invoke(lambda payload: b"")
-    assert outcomes(effect.apply(page(KEYS[:4]))) == dict.fromkeys(KEYS[:4], "sent")
-
-
-def test_a_function_that_is_late_was_at_work_and_is_asked_three_times() -> None:
-    def is_late(payload: dict[str, Any]) -> Any:
-        raise ReadTimeoutError(endpoint_url="https://lambda")
-
-    effect, function = invoke(is_late)
-    rows = effect.apply(page(KEYS[:4]))
-    assert len(function.payloads) == 3
-    assert f"within {ANSWER_SECONDS:g} seconds" in rows[0]["error"]["S"]
-
-
-def test_throttles_and_broken_connections_are_no_tries() -> None:
-    """Lambda refuses by 429 whatever is at its limit: nothing was done, so no key has failed."""
-    attempts = itertools.count()
-
-    def is_full(payload: dict[str, Any]) -> Any:
-        if (number := next(attempts)) < 8:
-            raise refused("TooManyRequestsException", 429)
-        if number < 10:
-            raise ConnectionClosedError(endpoint_url="https://lambda")
-
-    effect, function = invoke(is_full, usage=(usage := Usage()))
-    assert outcomes(effect.apply(page(KEYS[:4]))) == dict.fromkeys(KEYS[:4], "sent")
-    assert len(function.payloads) == 11
-    assert usage.throttles.total() == 8
-
-
 def test_a_function_that_is_full_for_long_ends_the_run_and_fails_no_key() -> None:
-    def is_full(payload: dict[str, Any]) -> Any:
-        raise refused("TooManyRequestsException", 429)
-
-    effect, _ = invoke(is_full, patience=60.0)
+    effect, _ = invoke(answering(FULL), patience=60.0)
     with pytest.raises(GaveUp, match="60 seconds"):
         effect.apply(page(KEYS[:4]))
 
@@ -247,11 +251,7 @@ def test_a_function_that_is_full_for_long_ends_the_run_and_fails_no_key() -> Non
 def test_what_no_repetition_mends_ends_the_run(code: str, error: type[Exception]) -> None:
     who = "User: arn:aws:sts::1:assumed-role/R/s is not authorized to perform: "
     why = f"{who}lambda:InvokeFunction on resource: {FUNCTION}"
-
-    def refuses(payload: dict[str, Any]) -> Any:
-        raise refused(code, 403, why)
-
-    effect, function = invoke(refuses)
+    effect, function = invoke(answering(refused(code, 403, why)))
     with pytest.raises(error, match=FUNCTION):
         effect.apply(page(KEYS[:4]))
     assert len(function.payloads) == 1
@@ -344,8 +344,7 @@ class Queue:
 
 
 def test_a_queue_gets_ten_messages_at_a_time() -> None:
-    keys = [f"k{number}" for number in range(25)]
-    queue = Queue()
+    keys, queue = KEYS[:25], Queue()
     effect = QueueEffect(work(), QUEUE, 2, queue)
     assert outcomes(effect.apply(page(keys))) == dict.fromkeys(keys, "sent")
     assert [len(entries) for entries in queue.requests] == [10, 3]
@@ -355,21 +354,17 @@ def test_a_queue_gets_ten_messages_at_a_time() -> None:
 
 
 def test_messages_that_a_queue_does_not_take_for_the_moment_come_again_alone() -> None:
-    keys = [f"k{number}" for number in range(5)]
     queue = Queue({1: ("InternalError", False), 3: ("ThrottlingException", False)})
-    assert outcomes(QueueEffect(work(), QUEUE, 1, queue).apply(page(keys))) == dict.fromkeys(
-        keys, "sent"
-    )
+    rows = QueueEffect(work(), QUEUE, 1, queue).apply(page(KEYS[:5]))
+    assert outcomes(rows) == dict.fromkeys(KEYS[:5], "sent")
     assert [len(entries) for entries in queue.requests] == [5, 2]
     assert len(queue.taken) == 5
 
 
 def test_a_message_that_a_queue_refuses_for_good_is_told_of_its_keys() -> None:
-    keys = [f"k{number}" for number in range(6)]
     queue = Queue({1: ("InvalidMessageContents", True)})
-    rows = QueueEffect(work(), QUEUE, 2, queue).apply(page(keys))
-    told = outcomes(rows)
-    assert [key for key, outcome in told.items() if outcome == "failed"] == ["k2", "k3"]
+    rows = QueueEffect(work(), QUEUE, 2, queue).apply(page(KEYS[:6]))
+    assert [*outcomes(rows).values()] == ["sent"] * 2 + ["failed"] * 2 + ["sent"] * 2
     assert "InvalidMessageContents" in rows[2]["error"]["S"]
     assert len(queue.requests) == 1
 
@@ -383,11 +378,10 @@ def test_messages_of_long_keys_are_shared_out_by_their_bytes() -> None:
 
 
 def test_a_fifo_queue_is_told_what_it_has_had_before_and_no_batch_waits_for_another() -> None:
-    keys = [f"k{number}" for number in range(6)]
     names = []
     for _ in range(2):
         queue = Queue()
-        QueueEffect(work(), f"{QUEUE}.fifo", 2, queue).apply(page(keys))
+        QueueEffect(work(), f"{QUEUE}.fifo", 2, queue).apply(page(KEYS[:6]))
         names.append([entry["MessageDeduplicationId"] for entry in queue.taken])
         assert len({entry["MessageGroupId"] for entry in queue.taken}) == 3
     assert names[0] == names[1]
@@ -395,12 +389,10 @@ def test_a_fifo_queue_is_told_what_it_has_had_before_and_no_batch_waits_for_anot
 
 
 def test_a_queue_that_is_gone_ends_the_run() -> None:
-    class Gone:
-        def send_message_batch(self, **_: Any) -> Any:
-            raise refused("AWS.SimpleQueueService.NonExistentQueue")
-
+    gone = refused("AWS.SimpleQueueService.NonExistentQueue")
+    queue = SimpleNamespace(send_message_batch=Mock(side_effect=gone))
     with pytest.raises(CannotStart, match=QUEUE):
-        QueueEffect(work(), QUEUE, 2, Gone()).apply(page(["a"]))
+        QueueEffect(work(), QUEUE, 2, queue).apply(page(["a"]))
 
 
 class StepFunctions:
@@ -435,27 +427,6 @@ def test_an_execution_is_started_once_for_a_batch_however_often_it_is_sent(ended
     assert sorted(sent) == sorted(KEYS)
 
 
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [
-        ("CodeArtifactUserPendingException", 409),
-        ("ResourceNotReadyException", 502),
-        ("ResourceConflictException", 409),
-    ],
-)
-def test_a_function_that_was_idle_for_weeks_is_waited_for(code: str, status: int) -> None:
-    """It gets each batch once: Lambda has not begun with what it refuses."""
-    refusals = itertools.count()
-
-    def wake(payload: dict[str, Any]) -> None:
-        if next(refusals) < 4:
-            raise refused(code, status, "It will be ready to invoke shortly.")
-
-    effect, function = invoke(wake)
-    assert outcomes(effect.apply(page(["a", "b"]))) == {"a": "sent", "b": "sent"}
-    assert len(function.payloads) == 5
-
-
 def test_an_execution_is_given_no_more_than_it_takes() -> None:
     machines = StepFunctions()
     keys = [f"{number:04d}" + "x" * 2000 for number in range(400)]
@@ -465,13 +436,8 @@ def test_an_execution_is_given_no_more_than_it_takes() -> None:
 
 
 def test_a_machine_with_too_many_open_executions_is_asked_again() -> None:
-    class Full(StepFunctions):
-        def start_execution(self, **given: Any) -> dict[str, Any]:
-            if next(self.throttles) < 3:
-                raise refused("ExecutionLimitExceeded")
-            return {}
-
-    effect = MachineEffect(work(), MACHINE, 10, Full())
+    start = Mock(side_effect=[*[refused("ExecutionLimitExceeded")] * 3, {}])
+    effect = MachineEffect(work(), MACHINE, 10, SimpleNamespace(start_execution=start))
     assert outcomes(effect.apply(page(["a"]))) == {"a": "sent"}
 
 
@@ -492,6 +458,13 @@ def test_an_effect_is_made_of_its_options(
     config = effect._requester.client.meta.config
     assert config.read_timeout == ANSWER_SECONDS
     assert config.retries["total_max_attempts"] == 1
+
+
+def at_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "local")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
 
 
 class Emulator(BaseHTTPRequestHandler):
@@ -523,10 +496,7 @@ class Emulator(BaseHTTPRequestHandler):
 def test_a_queue_that_is_not_at_aws_gets_its_messages_where_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    at_aws(monkeypatch)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Emulator)
     server.requests = []  # type: ignore[attr-defined]
     Thread(target=server.serve_forever, daemon=True).start()
@@ -562,9 +532,64 @@ def test_a_queue_that_is_not_at_aws_gets_its_messages_where_it_is(
 def test_the_address_of_a_queue(
     queue: str, environment: dict[str, str], address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    at_aws(monkeypatch)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     effect = delivery({"kind": "queue", "target": queue, "batch": 25}, work())
     assert effect._requester.client.meta.endpoint_url == address
+
+
+PAGE = "run.3.500"
+
+
+@given(st.integers(1, 40), st.integers(1, 400), st.lists(st.text(max_size=30), max_size=60))
+def test_a_page_is_cut_into_batches_that_lose_no_key_and_are_small_enough(
+    size: int, most: int, keys: list[str]
+) -> None:
+    found = list(batches_of(PAGE, keys, size, most))
+    assert [key for one in found for key in one.keys] == keys
+    for one in found:
+        assert 1 <= len(one.keys) <= size
+        assert len(json.dumps(one.keys, separators=(",", ":"))) <= most + 1 or len(one.keys) == 1
+    assert found == list(batches_of(PAGE, keys, size, most)), "as often as it is worked"
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, unique=True), st.data())
+def test_an_id_stands_for_its_keys_alone(keys: list[int], data: st.DataObject) -> None:
+    batch = KeyBatch(PAGE, keys)
+    some = data.draw(st.lists(st.sampled_from(range(len(keys))), unique=True))
+    part = batch.part(sorted(some))
+    assert batch.part(range(len(keys))).id == batch.id
+    assert (part.id == batch.id) is (len(some) == len(keys))
+    assert part.id == batch.part(sorted(some)).id
+    assert KeyBatch("run.3.600", keys).id != batch.id
+    assert batch.id.startswith(f"{PAGE}-")
+
+
+def test_failed_keys_are_named_by_themselves_or_by_their_place() -> None:
+    assert failed_of({"failed": ["c", "a"]}, ["a", "b", "c"]) == [0, 2]
+    assert failed_of({"failed": [2, 0, 0]}, ["a", "b", "c"]) == [0, 2]
+    assert failed_of({"failed": [5, 7.0]}, [7, 6, 5]) == [0, 2], "of numbers, the key itself"
+    assert failed_of({"failed": [1e21]}, [10**21]) == [0]
+    assert failed_of({"failed": [0.1]}, [0.1, 1]) == [0]
+
+
+def test_where_keys_are_numbers_a_place_is_no_name() -> None:
+    with pytest.raises(Nonsense):
+        failed_of({"failed": [0]}, [1, 2])
+
+
+def test_keys_are_sent_as_people_write_them() -> None:
+    assert sent_key({"pk": {"S": "a"}}) == "a"
+    assert sent_key({"pk": {"N": "5"}}) == 5
+    assert sent_key({"pk": {"N": "9007199254740993"}}) == "9007199254740993"
+    assert sent_key({"pk": {"B": b"\x00\xff"}}) == "AP8="
+    assert sent_key({"a": {"S": "x"}, "b": {"N": "1"}}) == {"a": {"S": "x"}, "b": {"N": "1"}}
+
+
+@given(st.text(max_size=200), st.text(max_size=50))
+def test_a_name_is_one_that_services_take_and_stands_for_its_content(id_: str, text: str) -> None:
+    name = name_of(id_, text, 80)
+    assert 17 <= len(name) <= 80
+    assert all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
+    assert name == name_of(id_, text, 80) != name_of(id_, text + "x", 80)
