@@ -1,10 +1,12 @@
 """The functions of the state machine on DynamoDB Local and the stand-in, with S3 in memory."""
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
-from keyhop.jobs.runs import Runs
+from keyhop.jobs.runs import ExecutionContext, Runs
 
 from testing.databases import Database
 from testing.s3 import MemoryS3
@@ -15,6 +17,37 @@ BUCKET = "results"
 SIZES = [1, 6, 1, 25, 2] * 60
 
 
+@dataclass
+class Fleet(Machine):
+    """The state machine of a table, which is in `database`."""
+
+    database: Database | None = None
+
+    @property
+    def table(self) -> str:
+        return self.tables[0]
+
+    def collections(self, sizes: Sequence[int], filling: int = 0) -> set[str]:
+        return self.database.collections(self.table, sizes, filling)
+
+    def create(self, *keys: Any, **more: Any) -> None:
+        self.database.create(self.table, *keys, **more)
+
+    def fill(self, items: Any) -> None:
+        self.database.fill(self.table, items)
+
+    def run(self, run_name: str | None = None, **given: Any) -> dict[str, Any]:
+        """The output of an execution of this name."""
+        return self.start({"table": self.table, **given}, run_name)
+
+    def begin(
+        self, run_name: str | None = "run", **given: Any
+    ) -> tuple[dict[str, Any], ExecutionContext]:
+        """The state after planning, and its execution."""
+        execution = self.execution(run_name)
+        return self.plan({"table": self.table, **given}, execution), execution
+
+
 @pytest.fixture
 def runs(s3: MemoryS3) -> Runs:
     return Runs(s3, BUCKET)
@@ -22,15 +55,15 @@ def runs(s3: MemoryS3) -> Runs:
 
 def machine_on(
     database: Database, runs: Runs, table: str, monkeypatch: pytest.MonkeyPatch
-) -> Machine:
+) -> Fleet:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
-    return Machine(replace(runs, tables=[table]))
+    return Fleet(replace(runs, tables=[table]), database=database)
 
 
 @pytest.fixture
 def local(
     dynamodb: Database, runs: Runs, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> Machine:
+) -> Fleet:
     """On DynamoDB Local."""
     return machine_on(dynamodb, runs, table_name, monkeypatch)
 
@@ -38,7 +71,7 @@ def local(
 @pytest.fixture
 def machine(
     strict: Database, runs: Runs, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> Machine:
+) -> Fleet:
     """On the stand-in."""
     return machine_on(strict, runs, table_name, monkeypatch)
 

@@ -16,16 +16,14 @@ from keyhop.errors import (
 from keyhop.jobs.pages import TablePages
 from keyhop.keys import verify
 
-from testing.databases import Database
-from tests.integration.fleet.conftest import SIZES, Scans, units
-from tests.machine import Machine
+from tests.integration.fleet.conftest import SIZES, Fleet, Scans, units
 
 
 def test_the_check_finds_nothing_to_complain_of_and_its_examples_stay_out_of_the_state(
-    machine: Machine, strict: Database, table_name: str
+    machine: Fleet,
 ) -> None:
-    strict.collections(table_name, SIZES, filling=200)
-    told = machine.start({"table": table_name, "segments": 128, "verifyShare": 0.2}, name="run")
+    machine.collections(SIZES, filling=200)
+    told = machine.run("run", segments=128, verifyShare=0.2)
     assert told["verify"]["segments"] == told["verify"]["drawn"] == 26
     assert told["verify"]["missing"] == 0
     assert "examples" not in told["verify"]
@@ -33,14 +31,12 @@ def test_the_check_finds_nothing_to_complain_of_and_its_examples_stay_out_of_the
 
 @pytest.mark.prove
 def test_the_check_goes_on_where_an_earlier_invocation_stopped(
-    machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
+    machine: Fleet, charged: Scans, monkeypatch
 ) -> None:
     """The time is over while a segment is read; what is not read to its end is read again."""
     monkeypatch.setattr(verify, "working_seconds", lambda remaining: remaining)
-    strict.collections(table_name, SIZES, filling=200)
-    execution = machine.execution("run")
-    given = {"table": table_name, "segments": 64, "verifyShare": 1}
-    state = machine.plan(given, execution)
+    machine.collections(SIZES, filling=200)
+    state, execution = machine.begin(segments=64, verifyShare=1)
     machine.map(state)
     state = machine.finish(state, execution)
     assert state["next"] == "verify"
@@ -64,12 +60,10 @@ def test_the_check_goes_on_where_an_earlier_invocation_stopped(
 
 @pytest.mark.prove
 def test_a_segment_takes_as_many_turns_as_it_needs_but_none_without_a_page(
-    machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+    machine: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strict.collections(table_name, SIZES, filling=2_000)
-    execution = machine.execution("run")
-    given = {"table": table_name, "segments": 1, "verifyShare": 1, "maxReadRate": 200}
-    state = machine.plan(given, execution)
+    machine.collections(SIZES, filling=2_000)
+    state, execution = machine.begin(segments=1, verifyShare=1, maxReadRate=200)
     machine.map(state)
     state = machine.finish(state, execution)
     step, calls = TablePages.step, itertools.count(1)
@@ -93,12 +87,9 @@ def test_a_segment_takes_as_many_turns_as_it_needs_but_none_without_a_page(
 
 
 @pytest.mark.prove
-def test_two_invocations_at_once_check_the_same_segments(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, SIZES, filling=200)
-    execution = machine.execution("run")
-    state = machine.plan({"table": table_name, "segments": 64, "verifyShare": 0.5}, execution)
+def test_two_invocations_at_once_check_the_same_segments(machine: Fleet) -> None:
+    machine.collections(SIZES, filling=200)
+    state, execution = machine.begin(segments=64, verifyShare=0.5)
     machine.map(state)
     state = machine.finish(state, execution)
     with ThreadPoolExecutor(2) as pool:
@@ -113,14 +104,14 @@ def test_two_invocations_at_once_check_the_same_segments(
 
 @pytest.mark.prove
 def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with_it(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
+    machine: Fleet, charged: Scans
 ) -> None:
-    strict.collections(table_name, SIZES, filling=2_000)
-    alone = machine.start({"table": table_name, "segments": 64})["read_units"]
+    machine.collections(SIZES, filling=2_000)
+    alone = machine.run(segments=64)["read_units"]
     charged.clear()
     execution = machine.execution("run")
     most = 1.15 * alone + 100
-    given = {"table": table_name, "segments": 64, "verifyShare": 1, "maxReadUnits": most}
+    given = {"table": machine.table, "segments": 64, "verifyShare": 1, "maxReadUnits": most}
     state = machine.plan(given, execution)
     machine.map(state)
     state = machine.finish(state, execution)
@@ -136,7 +127,7 @@ def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with
     with pytest.raises(RunFailed, match='"verifyShare": 1') as failed:
         machine.clean_up(state, execution)
     with pytest.raises(RunConflict, match="finished run"):
-        machine.start({"table": table_name, "resume": "run"})
+        machine.run(resume="run")
     advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))
     told = None
     while told is None:  # each start may read as much again
@@ -152,14 +143,13 @@ def test_what_a_check_has_read_counts_also_if_it_fails_and_a_resume_goes_on_with
 
 
 def test_a_key_that_is_missing_fails_the_run(
-    machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+    machine: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strict.create(table_name, sort=None)
-    strict.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(200)))
-    execution = machine.execution("run")
-    state = machine.plan({"table": table_name, "segments": 64, "verifyShare": 1}, execution)
+    machine.create(sort=None)
+    machine.fill({"pk": {"S": f"k{n}"}} for n in range(200))
+    state, execution = machine.begin(segments=64, verifyShare=1)
     machine.map(state)
-    strict.fill(table_name, [{"pk": {"S": "late"}}])
+    machine.fill([{"pk": {"S": "late"}}])
     with pytest.raises(KeysMissing, match="found 1 key that the run did not report"):
         machine.go_on(state, execution)
     assert json.loads(machine.object("runs/run/verify.json"))["verdict"]["examples"]
@@ -168,20 +158,22 @@ def test_a_key_that_is_missing_fails_the_run(
 
 @pytest.mark.prove
 def test_a_second_check_reads_again_and_an_equal_share_is_the_same_check(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
+    machine: Fleet, charged: Scans
 ) -> None:
-    strict.create(table_name, sort=None)
-    strict.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(200)))
-    first = machine.start({"table": table_name, "segments": 64, "verifyShare": 1}, name="run")
+    machine.create(sort=None)
+    machine.fill({"pk": {"S": f"k{n}"}} for n in range(200))
+    first = machine.run("run", segments=64, verifyShare=1)
     assert first["verify"]["missing"] == 0
-    strict.fill(table_name, ({"pk": {"S": f"late{n}"}} for n in range(20)))
+    machine.fill({"pk": {"S": f"late{n}"}} for n in range(20))
     charged.clear()
-    again = {"table": table_name, "resume": "run", "verifyShare": 1.0}
+    again = {"table": machine.table, "resume": "run", "verifyShare": 1.0}
     with pytest.raises(KeysMissing, match="found 20 keys"):
         machine.start(again)
     assert units(charged) >= 32
     for number in range(20):
-        strict.client.delete_item(TableName=table_name, Key={"pk": {"S": f"late{number}"}})
+        machine.database.client.delete_item(
+            TableName=machine.table, Key={"pk": {"S": f"late{number}"}}
+        )
     told = machine.start(again)
     assert (told["verify"]["missing"], told["verify"]["segments"]) == (0, 64)
     assert told["cost"]["verify"] > 2 * first["cost"]["verify"], "of all checks"

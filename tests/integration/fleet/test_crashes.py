@@ -12,14 +12,14 @@ from keyhop.jobs import worker as working
 from keyhop.jobs.fleet import clean_up, scan_segments
 from keyhop.jobs.worker import working_seconds
 
-from testing.databases import BY_DAY, Database
-from tests.integration.fleet.conftest import SIZES, names
-from tests.machine import WORKER, Machine, failed_now
+from testing.databases import BY_DAY
+from tests.integration.fleet.conftest import SIZES, Fleet, names
+from tests.machine import WORKER, failed_now
 
 
 @pytest.mark.prove
 def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
-    machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+    machine: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(working, "LEAST_MARGIN_SECONDS", 0.0)
     machine.remaining = 1.0
@@ -34,8 +34,8 @@ def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
         return scan_segments(*arguments)
 
     machine.scan = retried
-    expected = strict.collections(table_name, [2] * 300, filling=3_000)
-    machine.start({"table": table_name, "segments": 64, "maxReadRate": 40}, name="run")
+    expected = machine.collections([2] * 300, filling=3_000)
+    machine.run("run", segments=64, maxReadRate=40)
     assert names(machine, "run") == Counter(expected)
     assert machine.invocations > 4
     assert machine.manifest("run")["invocations"] > 3
@@ -48,11 +48,9 @@ def test_time_to_work_ends_well_before_the_deadline() -> None:
     assert working_seconds(2) == 0
 
 
-def test_a_killed_worker_and_a_late_twin_change_nothing(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
+def test_a_killed_worker_and_a_late_twin_change_nothing(machine: Fleet) -> None:
     """Each first attempt goes on in the background while its retry works: both may commit."""
-    expected = strict.collections(table_name, SIZES, filling=2_000)
+    expected = machine.collections(SIZES, filling=2_000)
     late: list[threading.Thread] = []
 
     def twice(*arguments):
@@ -62,7 +60,7 @@ def test_a_killed_worker_and_a_late_twin_change_nothing(
         return scan_segments(*arguments)
 
     machine.scan = twice
-    machine.start({"table": table_name, "segments": 128, "maxConcurrency": 2}, name="run")
+    machine.run("run", segments=128, maxConcurrency=2)
     assert names(machine, "run") == Counter(expected)
     for thread in late:
         thread.join()
@@ -73,10 +71,10 @@ def test_a_killed_worker_and_a_late_twin_change_nothing(
 
 @pytest.mark.prove
 def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
-    machine: Machine, strict: Database, table_name: str
+    machine: Fleet,
 ) -> None:
-    expected = strict.collections(table_name, SIZES)
-    given = {"table": table_name, "segments": 128, "maxConcurrency": 2}
+    expected = machine.collections(SIZES)
+    given = {"table": machine.table, "segments": 128, "maxConcurrency": 2}
     execution = machine.execution("poisoned")
     state = machine.plan(given, execution)
     machine.runs.store("poisoned").create("commits/g00002-s000000.json", b"{")
@@ -96,10 +94,8 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     assert names(machine, "new") == Counter(expected)
 
 
-def test_a_failed_run_goes_on_with_resume_from_its_commits(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    expected = strict.collections(table_name, SIZES, filling=1_000)
+def test_a_failed_run_goes_on_with_resume_from_its_commits(machine: Fleet) -> None:
+    expected = machine.collections(SIZES, filling=1_000)
 
     def failing(state, *rest):
         if state["item"]["group"] == 3:
@@ -107,8 +103,7 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
         return scan_segments(state, *rest)
 
     machine.scan = failing
-    execution = machine.execution("begun")
-    state = machine.plan({"table": table_name, "segments": 160}, execution)
+    state, execution = machine.begin("begun", segments=160)
     with pytest.raises(CannotStart):
         machine.go_on(state, execution)
     state["failure"] = {"Error": "CannotStart", "Cause": "poison"}
@@ -118,19 +113,16 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(
     assert not machine.progress("begun")["finished"]
     machine.scan = scan_segments
     machine.invocations = 0
-    told = machine.start({"table": table_name, "resume": "begun"})
+    told = machine.run(resume="begun")
     assert machine.invocations == 1
     assert told["run"] == "begun"
     assert names(machine, "begun") == Counter(expected)
 
 
-def test_a_redriven_execution_is_sent_back_to_the_groups(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
+def test_a_redriven_execution_is_sent_back_to_the_groups(machine: Fleet) -> None:
     """A redrive begins at the state that failed, which is CleanUp."""
-    strict.collections(table_name, SIZES)
-    execution = machine.execution("r")
-    state = machine.plan({"table": table_name, "segments": 96}, execution)
+    machine.collections(SIZES)
+    state, execution = machine.begin("r", segments=96)
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
 
     def enter(state: dict[str, Any], redrives: int) -> None:
@@ -155,47 +147,38 @@ def test_a_redriven_execution_is_sent_back_to_the_groups(
         enter(state, redrives=1)
 
 
-def test_an_error_of_aws_is_none_that_a_state_would_retry(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, SIZES)
-    execution = machine.execution("r")
-    state = machine.plan({"table": table_name, "segments": 96}, execution)
+def test_an_error_of_aws_is_none_that_a_state_would_retry(machine: Fleet) -> None:
+    machine.collections(SIZES)
+    state, execution = machine.begin("r", segments=96)
     state["failure"] = {"Error": "Lambda.TooManyRequestsException", "Cause": "Rate exceeded"}
     with pytest.raises(RunFailed, match=r"^Lambda.TooManyRequestsException: Rate exc") as failed:
         machine.clean_up(state, execution)
     assert failed.value.error == "RunFailed"
 
 
-def test_a_run_that_is_part_of_something_names_no_input_of_its_own(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
+def test_a_run_that_is_part_of_something_names_no_input_of_its_own(machine: Fleet) -> None:
     """A walk over a key index cannot be resumed: what began it is started again."""
-    strict.collections(table_name, SIZES)
-    execution = machine.execution("r")
-    state = machine.plan({"table": table_name, "segments": 96}, execution)
+    machine.collections(SIZES)
+    state, execution = machine.begin("r", segments=96)
     state |= {"failure": {"Error": "GaveUp", "Cause": "Throttled for long."}, "again": None}
     with pytest.raises(RunFailed, match=r"Throttled for long\. .* keys\.$") as failed:
         machine.clean_up(state, execution)
     assert failed.value.error == "GaveUp"
 
 
-def test_the_advised_input_goes_on_within_the_same_limits(
-    local: Machine, dynamodb: Database, table_name: str
-) -> None:
-    dynamodb.create(table_name, **BY_DAY)
-    dynamodb.fill(
-        table_name,
-        ({"pk": {"S": f"k{n}"}, "sk": {"S": "1"}, "day": {"S": f"d{n % 9}"}} for n in range(300)),
+def test_the_advised_input_goes_on_within_the_same_limits(local: Fleet) -> None:
+    local.create(**BY_DAY)
+    local.fill(
+        {"pk": {"S": f"k{n}"}, "sk": {"S": "1"}, "day": {"S": f"d{n % 9}"}} for n in range(300)
     )
-    given = {"table": table_name, "index": "by-day", "maxConcurrency": 3, "maxReadRate": 900}
+    given = {"table": local.table, "index": "by-day", "maxConcurrency": 3, "maxReadRate": 900}
     state = local.plan({**given, "maxReadUnits": 500}, local.execution("run"))
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
     with pytest.raises(RunFailed) as failed:
         local.clean_up(state, local.execution("run"))
     advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))
     assert advised == {
-        "table": table_name,
+        "table": local.table,
         "resume": "run",
         "maxConcurrency": 3,
         "maxReadRate": 900,
@@ -209,12 +192,9 @@ def test_the_advised_input_goes_on_within_the_same_limits(
         local.clean_up(state, local.execution("run"))
 
 
-def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, SIZES)
-    execution = machine.execution("r")
-    state = machine.plan({"table": table_name, "segments": 64}, execution)
+def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(machine: Fleet) -> None:
+    machine.collections(SIZES)
+    state, execution = machine.begin("r", segments=64)
     machine.map(state)
     machine.runs.store("r").replace("commits/g00001-s000000.json", b"{}")
     with pytest.raises(BrokenPromise, match="it is not a commit") as broken:

@@ -14,8 +14,7 @@ from keyhop.errors import BudgetSpent, CannotStart, RunConflict, RunFailed, Stal
 from keyhop.keys.task import KeysTask
 from keyhop.tasks import list_of
 
-from testing.databases import Database
-from tests.machine import Machine
+from tests.integration.fleet.conftest import Fleet
 
 SIZES = [1, 6, 1, 25, 2] * 60
 ITEM = {"sk": "#feature", "plan": "free"}
@@ -50,7 +49,7 @@ class Shelf(Effect):
 
 
 @pytest.fixture
-def each(machine: Machine) -> Machine:
+def each(machine: Fleet) -> Fleet:
     """The machine ForEachKey, whose effect is a shelf."""
     shelf = type("Shelf", (Shelf,), {"shelf": Counter(), "lock": threading.Lock()})
     machine.name = "ForEachKey"
@@ -61,15 +60,13 @@ def each(machine: Machine) -> Machine:
     return machine
 
 
-def outcomes(machine: Machine, run: str) -> Counter[str]:
+def outcomes(machine: Fleet, run: str) -> Counter[str]:
     return Counter(row[OUTCOME]["S"] for row in machine.keys(run))
 
 
-def test_an_execution_lists_the_keys_and_then_does_something_for_each(
-    each: Machine, strict: Database, table_name: str
-) -> None:
-    expected = strict.collections(table_name, SIZES)
-    result = each.start({"table": table_name, "put": ITEM, "maxConcurrency": 3}, "feature")
+def test_an_execution_lists_the_keys_and_then_does_something_for_each(each: Fleet) -> None:
+    expected = each.collections(SIZES)
+    result = each.run("feature", put=ITEM, maxConcurrency=3)
     assert result["run"] == "feature"
     assert result["keys"] == len(expected)
     assert result["outcomes"] == {PUT: len(expected)}
@@ -80,14 +77,12 @@ def test_an_execution_lists_the_keys_and_then_does_something_for_each(
     assert outcomes(each, "feature") == {PUT: len(expected)}
 
 
-def test_keys_of_a_finished_run_are_worked_at_once(
-    each: Machine, strict: Database, table_name: str
-) -> None:
-    expected = strict.collections(table_name, SIZES)
+def test_keys_of_a_finished_run_are_worked_at_once(each: Fleet) -> None:
+    expected = each.collections(SIZES)
     each.name = "EnumerateKeys"
-    each.start({"table": table_name}, "list")
+    each.run("list")
     each.name = "ForEachKey"
-    result = each.start({"table": table_name, "put": ITEM, "keys": "list"}, "feature")
+    result = each.run("feature", put=ITEM, keys="list")
     assert result["outcomes"] == {PUT: len(expected)}
     assert result["read_units"] == 0
     with pytest.raises(RunConflict):
@@ -95,11 +90,9 @@ def test_keys_of_a_finished_run_are_worked_at_once(
 
 
 @pytest.mark.prove
-def test_a_step_that_is_made_again_finds_its_own_runs(
-    each: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, SIZES)
-    given = {"table": table_name, "put": ITEM}
+def test_a_step_that_is_made_again_finds_its_own_runs(each: Fleet) -> None:
+    each.collections(SIZES)
+    given = {"table": each.table, "put": ITEM}
     execution = each.execution("feature")
     states = [each.plan(given, execution) for _ in range(2)]
     assert states[0] == states[1]
@@ -115,14 +108,12 @@ def test_a_step_that_is_made_again_finds_its_own_runs(
 
 
 @pytest.mark.prove
-def test_the_names_of_both_runs_are_ids_however_long_the_execution_s_is(
-    each: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, SIZES[:10])
+def test_the_names_of_both_runs_are_ids_however_long_the_execution_s_is(each: Fleet) -> None:
+    each.collections(SIZES[:10])
     names = [f"{'x' * 79}{end}" for end in "ab"]
     lists = set()
     for name in names:
-        assert each.start({"table": table_name, "put": ITEM}, name)["run"] == name
+        assert each.start({"table": each.table, "put": ITEM}, name)["run"] == name
         listed = each.runs.open_run(name)[1].options["keys"]
         assert len(listed) <= 80
         assert each.manifest(listed)["finished"]
@@ -132,9 +123,9 @@ def test_the_names_of_both_runs_are_ids_however_long_the_execution_s_is(
 
 @pytest.mark.prove
 def test_an_index_that_is_not_believed_at_the_end_is_listed_anew_and_then_worked(
-    each: Machine, strict: Database, table_name: str
+    each: Fleet,
 ) -> None:
-    expected = strict.collections(table_name, SIZES)
+    expected = each.collections(SIZES)
     is_first = [True]
 
     class Doubting(KeysTask):
@@ -145,12 +136,12 @@ def test_an_index_that_is_not_believed_at_the_end_is_listed_anew_and_then_worked
 
     keys = each.tasks["keys"]
     each.own = {**each.own, "keys": partial(Doubting, **keys.keywords)}  # type: ignore[attr-defined]
-    result = each.start({"table": table_name, "put": ITEM}, "feature")
+    result = each.run("feature", put=ITEM)
     assert result["outcomes"] == {PUT: len(expected)}
     assert each.runs.open_run("feature")[1].options["keys"] == "feature-keys-anew"
 
 
-def failed(machine: Machine, state: dict[str, Any], execution: Any) -> str:
+def failed(machine: Fleet, state: dict[str, Any], execution: Any) -> str:
     failure = {"Error": "Broken", "Cause": "It broke."}
     with pytest.raises(RunFailed) as error:
         machine.clean_up({**state, "failure": failure}, execution)
@@ -158,11 +149,9 @@ def failed(machine: Machine, state: dict[str, Any], execution: Any) -> str:
 
 
 @pytest.mark.prove
-def test_a_failure_says_what_was_done_what_resumes_and_what_takes_it_back(
-    each: Machine, strict: Database, table_name: str
-) -> None:
-    expected = strict.collections(table_name, SIZES)
-    given = {"table": table_name, "put": ITEM, "maxConcurrency": 3, "maxWriteUnits": 5000}
+def test_a_failure_says_what_was_done_what_resumes_and_what_takes_it_back(each: Fleet) -> None:
+    expected = each.collections(SIZES)
+    given = {"table": each.table, "put": ITEM, "maxConcurrency": 3, "maxWriteUnits": 5000}
     execution = each.execution("feature")
     state = each.plan(given, execution)
     says = failed(each, state, execution)
@@ -180,9 +169,9 @@ def test_a_failure_says_what_was_done_what_resumes_and_what_takes_it_back(
     assert f"({count:,} put)" in says
     assert '"resume": "feature"' in says
     assert '"maxWriteUnits": 5000' in says
-    assert f'{{"table": "{table_name}", "undo": "feature"}}' in says
+    assert f'{{"table": "{each.table}", "undo": "feature"}}' in says
     shelf.most = 1_000
-    result = each.start({"table": table_name, "resume": "feature"}, "again")
+    result = each.run("again", resume="feature")
     assert result["run"] == "feature"
     assert result["outcomes"] == {PUT: len(expected)}
     assert set(expected) == set(each.shelf)  # type: ignore[attr-defined]
@@ -190,18 +179,16 @@ def test_a_failure_says_what_was_done_what_resumes_and_what_takes_it_back(
 
 @pytest.mark.prove
 @pytest.mark.parametrize("is_listed", [False, True])
-def test_a_list_is_gone_on_with_and_then_worked(
-    each: Machine, strict: Database, table_name: str, is_listed: bool
-) -> None:
-    expected = strict.collections(table_name, SIZES)
-    given = {"table": table_name, "put": ITEM, "maxConcurrency": 3}
+def test_a_list_is_gone_on_with_and_then_worked(each: Fleet, is_listed: bool) -> None:
+    expected = each.collections(SIZES)
+    given = {"table": each.table, "put": ITEM, "maxConcurrency": 3}
     execution = each.execution("feature")
     state = each.plan(given, execution)
     if is_listed:
         each.map(state)
         each.finish(state, execution)
     with pytest.raises(CannotStart, match="give the action as well"):
-        each.start({"table": table_name, "resume": "feature-keys"}, "unsaid")
+        each.run("unsaid", resume="feature-keys")
     result = each.start({**given, "resume": "feature-keys"}, "again")
     assert result["run"] == "again"
     assert result["outcomes"] == {PUT: len(expected)}
@@ -209,26 +196,22 @@ def test_a_list_is_gone_on_with_and_then_worked(
 
 
 @pytest.mark.prove
-def test_a_run_is_not_gone_on_with_to_do_something_else(
-    each: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, SIZES)
-    given = {"table": table_name, "put": ITEM}
+def test_a_run_is_not_gone_on_with_to_do_something_else(each: Fleet) -> None:
+    each.collections(SIZES)
+    given = {"table": each.table, "put": ITEM}
     execution = each.execution("feature")
     state = each.plan(given, execution)
     each.map(state)
     each.plan(given, execution, ended=each.finish(state, execution))
     with pytest.raises(RunConflict, match="effect"):
-        each.start({"table": table_name, "put": {"sk": "other"}, "resume": "feature"}, "other")
+        each.start({"table": each.table, "put": {"sk": "other"}, "resume": "feature"}, "other")
     assert each.start({**given, "resume": "feature"}, "same")["outcomes"] == {PUT: len(SIZES)}
 
 
 @pytest.mark.prove
-def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(
-    each: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, SIZES)
-    given = {"table": table_name, "put": ITEM, "guard": "none", "maxWriteRate": 100}
+def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(each: Fleet) -> None:
+    each.collections(SIZES)
+    given = {"table": each.table, "put": ITEM, "guard": "none", "maxWriteRate": 100}
     told = each.start({**given, "dryRun": True})
     keys = told["each"]["keys"]
     assert 0.8 * len(SIZES) < keys < 1.2 * len(SIZES)
@@ -236,7 +219,7 @@ def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(
     assert told["each"]["seconds"] == pytest.approx(keys / 100, abs=0.1)
     assert not each.shelf  # type: ignore[attr-defined]
     each.name = "EnumerateKeys"
-    each.start({"table": table_name}, "list")
+    each.run("list")
     each.name = "ForEachKey"
     told = each.start({**given, "keys": "list", "dryRun": True})
     assert told["each"]["keys"] == len(SIZES)
@@ -245,12 +228,12 @@ def test_a_plan_tells_of_the_list_and_of_the_writes_and_writes_nothing(
 
 @pytest.mark.prove
 def test_units_to_write_are_shared_by_the_groups_and_what_some_leave_over_again(
-    local: Machine, dynamodb: Database, table_name: str
+    local: Fleet,
 ) -> None:
     """The real effect, on a database that writes: each put costs a unit, and no more are spent."""
-    expected = dynamodb.collections(table_name, SIZES * 10)
+    expected = local.collections(SIZES * 10)
     local.name = "ForEachKey"
-    given = {"table": table_name, "put": ITEM, "guard": "none", "maxConcurrency": 4}
+    given = {"table": local.table, "put": ITEM, "guard": "none", "maxConcurrency": 4}
     execution = local.execution("feature")
     state = local.plan({**given, "maxWriteUnits": 1000}, execution)
     assert state["readUnitsLimit"] is None, "the list reads what it needs"
@@ -264,30 +247,28 @@ def test_units_to_write_are_shared_by_the_groups_and_what_some_leave_over_again(
     written = local.runs.journal("feature").load("progress.json")
     assert written is not None
     assert 900 <= written["write_units"] <= 1000
-    again = {"table": table_name, "resume": "feature", "maxWriteUnits": 5000}
+    again = {"table": local.table, "resume": "feature", "maxWriteUnits": 5000}
     result = local.start(again, "again")
     assert result["outcomes"] == {PUT: len(expected)}
     assert result["writeUnits"] == len(expected), "none was written twice"
 
 
-def test_what_would_cost_too_much_is_refused_before_it_is_written(
-    each: Machine, strict: Database, table_name: str
-) -> None:
+def test_what_would_cost_too_much_is_refused_before_it_is_written(each: Fleet) -> None:
     """300 writes are $0.0002: the item is as large as an item can be."""
-    strict.collections(table_name, SIZES)
+    each.collections(SIZES)
     each.own["each"].keywords["effect_of"].item_bytes = 400_000.0  # type: ignore[attr-defined]
     with pytest.raises(TooExpensive, match="maxCost"):
-        each.start({"table": table_name, "put": ITEM, "maxCost": 0.01})
+        each.run(put=ITEM, maxCost=0.01)
     assert not each.shelf  # type: ignore[attr-defined]
 
 
 def test_a_resumed_run_is_refused_for_its_writes_and_not_for_a_scan_that_it_does_not_make(
-    each: Machine, strict: Database, table_name: str
+    each: Fleet,
 ) -> None:
     """A unit costs a dollar: the puts cost $300, and a scan of the table twice as much."""
-    strict.collections(table_name, SIZES, filling=3_000)
+    each.collections(SIZES, filling=3_000)
     each.deployment = replace(each.deployment, prices=A_DOLLAR)
-    given = {"table": table_name, "put": ITEM, "guard": "none", "maxConcurrency": 2}
+    given = {"table": each.table, "put": ITEM, "guard": "none", "maxConcurrency": 2}
     execution = each.execution("feature")
     state = each.plan({**given, "maxCost": 1e9}, execution)
     each.map(state)
@@ -300,10 +281,8 @@ def test_a_resumed_run_is_refused_for_its_writes_and_not_for_a_scan_that_it_does
     assert result["outcomes"] == {PUT: writes}
 
 
-def test_what_cannot_be_done_is_refused_before_a_list_is_made(
-    each: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, SIZES)
+def test_what_cannot_be_done_is_refused_before_a_list_is_made(each: Fleet) -> None:
+    each.collections(SIZES)
 
     def refuses(options: Any, work: Work) -> Effect:
         raise CannotStart("There is no such sort key.")
@@ -319,7 +298,7 @@ def test_what_cannot_be_done_is_refused_before_a_list_is_made(
         before = task.get(name)
         task[name] = value
         with pytest.raises(CannotStart, match=match):
-            each.plan({"table": table_name, "put": ITEM}, each.execution("refused"))
+            each.plan({"table": each.table, "put": ITEM}, each.execution("refused"))
         task[name] = before
     with pytest.raises(RunConflict):
         each.runs.open_run("refused-keys")

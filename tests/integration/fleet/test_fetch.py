@@ -22,9 +22,8 @@ from keyhop.storage.local import Directory
 
 from testing.databases import Database, keyhop
 from testing.marks import prove
-from tests.integration.fleet.conftest import SIZES
+from tests.integration.fleet.conftest import SIZES, Fleet
 from tests.integration.fleet.test_logical import sharded, through
-from tests.machine import Machine
 
 
 @pytest.fixture
@@ -33,9 +32,9 @@ def keys(strict: Database, table_name: str) -> set[str]:
 
 
 @pytest.fixture
-def run(machine: Machine, keys: set[str], table_name: str) -> Journal:
+def run(machine: Fleet, keys: set[str]) -> Journal:
     """A finished run of several groups."""
-    machine.start({"table": table_name, "segments": 96, "maxConcurrency": 2}, "run")
+    machine.run("run", segments=96, maxConcurrency=2)
     return machine.runs.journal("run")
 
 
@@ -53,7 +52,7 @@ def found(path: Path) -> Counter[str]:
     return Counter(key["pk"]["S"] for part in totals.parts for _, key in journal.keys(plan, part))
 
 
-def put(machine: Machine, name: str, content: bytes) -> None:
+def put(machine: Fleet, name: str, content: bytes) -> None:
     machine.runs.store("run").replace(name, content)
 
 
@@ -70,11 +69,9 @@ def test_the_directory_is_that_of_a_run_of_keyhop_keys(
     assert "finished" in keyhop("keys", table_name, *place).err
 
 
-def test_logical_keys_come_with_the_physical_ones(
-    machine: Machine, strict: Database, table_name: str, tmp_path: Path
-) -> None:
-    expected = sharded(strict, table_name)
-    through(machine, {"table": table_name, "logical": True})
+def test_logical_keys_come_with_the_physical_ones(machine: Fleet, tmp_path: Path) -> None:
+    expected = sharded(machine.database, machine.table)
+    through(machine, {"table": machine.table, "logical": True})
     remote = machine.runs.journal("run")
     manifest = take(remote, tmp_path)
     assert all((tmp_path / part["name"]).is_file() for part in manifest["parts"])
@@ -113,7 +110,7 @@ def test_what_broke_off_goes_on_and_takes_nothing_twice(
 
 @pytest.mark.prove
 def test_a_part_that_was_harmed_here_is_taken_again_and_one_that_is_harmed_there_is_told(
-    run: Journal, machine: Machine, keys: set[str], tmp_path: Path
+    run: Journal, machine: Fleet, keys: set[str], tmp_path: Path
 ) -> None:
     manifest = take(run, tmp_path)
     name = manifest["parts"][0]["name"]
@@ -131,7 +128,7 @@ def test_a_part_that_was_harmed_here_is_taken_again_and_one_that_is_harmed_there
 
 @pytest.mark.prove
 def test_a_directory_of_something_else_is_refused(
-    run: Journal, machine: Machine, table_name: str, tmp_path: Path
+    run: Journal, machine: Fleet, tmp_path: Path
 ) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
@@ -140,7 +137,7 @@ def test_a_directory_of_something_else_is_refused(
     with pytest.raises(RunConflict, match="is a file"):
         take(run, tmp_path / "photos" / "cat.jpg")
     take(run, tmp_path / "run")
-    machine.start({"table": table_name}, "other")
+    machine.run("other")
     with pytest.raises(RunConflict, match="holds other files"):
         take(machine.runs.journal("other"), tmp_path / "run")
     assert [one.name for one in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
@@ -161,7 +158,7 @@ EVIL = b"evil"
     ],
 )
 def test_a_commit_that_names_another_file_is_refused_and_nothing_is_written(
-    run: Journal, machine: Machine, tmp_path: Path, name: str
+    run: Journal, machine: Fleet, tmp_path: Path, name: str
 ) -> None:
     """Whoever can write to the bucket could name any file, with its true SHA-256."""
     commit = run.load("commits/g00000-s000000.json")
@@ -180,7 +177,7 @@ def test_a_commit_that_names_another_file_is_refused_and_nothing_is_written(
 
 
 def test_a_manifest_that_names_another_file_is_refused(
-    run: Journal, machine: Machine, tmp_path: Path
+    run: Journal, machine: Fleet, tmp_path: Path
 ) -> None:
     manifest = run.load("manifest.json")
     stray = {"name": "parts/stray", "size": 4, "sha256": "", "keys": 1}
@@ -192,7 +189,7 @@ def test_a_manifest_that_names_another_file_is_refused(
 
 @pytest.mark.prove
 def test_objects_with_other_names_among_the_commits_are_passed_over(
-    run: Journal, machine: Machine, keys: set[str], tmp_path: Path
+    run: Journal, machine: Fleet, keys: set[str], tmp_path: Path
 ) -> None:
     for name in ("../../evil", "g1.json", "/x", "g00000-s000000.js"):
         machine.runs.s3.put_object(
@@ -215,7 +212,7 @@ def options(run: str, directory: str, format_: str | None = None) -> Options:
 
 
 @pytest.fixture
-def stack(machine: Machine) -> OpenStack:
+def stack(machine: Fleet) -> OpenStack:
     outputs = {"ResultsBucketName": machine.runs.bucket, "StateMachineArn": "arn:aws:states:::x"}
     clients = {"s3": machine.runs.s3, "stepfunctions": Nobody()}
     return OpenStack("Keyhop", outputs, clients.__getitem__)
@@ -235,9 +232,9 @@ def test_keys_are_printed_and_a_result_is_told(
 
 
 def test_a_run_that_is_not_finished_or_not_there_is_told(
-    machine: Machine, stack: OpenStack, keys: set[str], table_name: str, tmp_path: Path
+    machine: Fleet, stack: OpenStack, keys: set[str], tmp_path: Path
 ) -> None:
-    machine.plan({"table": table_name}, machine.execution("begun"))
+    machine.plan({"table": machine.table}, machine.execution("begun"))
     for name in ("begun", "never", "..", "a/b"):
         with pytest.raises((CannotStart, KeyhopError), match=r"run"):
             fetch_command(options(name, str(tmp_path / "x")), lambda: stack)

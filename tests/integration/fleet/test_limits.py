@@ -9,19 +9,17 @@ from keyhop.jobs import fleet
 from keyhop.jobs.fleet import scan_segments
 from keyhop.jobs.fleet_rate import SLOT_SECONDS
 
-from testing.databases import Database
 from testing.marks import prove
 from testing.standin.server import StandIn
-from tests.integration.fleet.conftest import SIZES, Scans, names, units
-from tests.machine import Machine
+from tests.integration.fleet.conftest import SIZES, Fleet, Scans, names, units
 
 
 def test_a_budget_of_units_holds_over_all_groups_and_leftovers_are_shared_out_again(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
+    machine: Fleet, charged: Scans
 ) -> None:
     """Groups of very different cost: one share each would be too little for the dear ones."""
-    expected = strict.collections(table_name, [1] * 400, filling=3_500)
-    given = {"table": table_name, "segments": 96, "maxConcurrency": 3}
+    expected = machine.collections([1] * 400, filling=3_500)
+    given = {"table": machine.table, "segments": 96, "maxConcurrency": 3}
     whole = machine.start(given, name="whole")["read_units"]
     before = units(charged)
     told = machine.start({**given, "maxReadUnits": whole * 1.15}, name="capped")
@@ -32,10 +30,10 @@ def test_a_budget_of_units_holds_over_all_groups_and_leftovers_are_shared_out_ag
 
 @pytest.mark.prove
 def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes_it(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
+    machine: Fleet, charged: Scans
 ) -> None:
-    expected = strict.collections(table_name, [1] * 400, filling=3_500)
-    given = {"table": table_name, "segments": 96, "maxConcurrency": 3}
+    expected = machine.collections([1] * 400, filling=3_500)
+    given = {"table": machine.table, "segments": 96, "maxConcurrency": 3}
     with pytest.raises(BudgetSpent, match="does not pay for the next pages"):
         machine.start({**given, "maxReadUnits": 80}, name="run")
     assert units(charged) <= 80
@@ -44,19 +42,17 @@ def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes
     assert 60 <= manifest["read_units"] <= 80
     before = units(charged)
     with pytest.raises(BudgetSpent):
-        machine.start({"table": table_name, "resume": "run", "maxReadUnits": 50})
+        machine.run(resume="run", maxReadUnits=50)
     assert units(charged) - before <= 50
-    machine.start({"table": table_name, "resume": "run", "maxReadUnits": 5_000})
+    machine.run(resume="run", maxReadUnits=5_000)
     assert names(machine, "run") == Counter(expected)
 
 
-def test_a_rate_holds_over_all_workers_together(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
-) -> None:
+def test_a_rate_holds_over_all_workers_together(machine: Fleet, charged: Scans) -> None:
     """As the service would measure it: units of the answers that it sent, by its own clock."""
-    strict.collections(table_name, [1] * 300, filling=3_000)
+    machine.collections([1] * 300, filling=3_000)
     rate = 60.0
-    given = {"table": table_name, "segments": 96, "maxConcurrency": 3, "maxReadRate": rate}
+    given = {"table": machine.table, "segments": 96, "maxConcurrency": 3, "maxReadRate": rate}
     execution = machine.execution("run")
     state = machine.plan(given, execution)
     charged.clear()
@@ -70,10 +66,10 @@ def test_a_rate_holds_over_all_workers_together(
 
 
 def test_no_more_workers_are_asked_for_than_the_rate_or_the_deployment_can_serve(
-    machine: Machine, strict: Database, table_name: str
+    machine: Fleet,
 ) -> None:
-    strict.collections(table_name, SIZES)
-    given = {"table": table_name, "segments": 960, "maxConcurrency": 25}
+    machine.collections(SIZES)
+    given = {"table": machine.table, "segments": 960, "maxConcurrency": 25}
     assert machine.plan(given, machine.execution())["maxConcurrency"] == 25
     slow = {**given, "maxReadRate": 40}
     assert machine.plan(slow, machine.execution())["maxConcurrency"] == 10
@@ -82,21 +78,19 @@ def test_no_more_workers_are_asked_for_than_the_rate_or_the_deployment_can_serve
     assert machine.start({**given, "dryRun": True})["workers"] <= 7
 
 
-def test_a_plan_reads_a_sample_however_much_a_run_may_read(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
-) -> None:
-    strict.collections(table_name, [1] * 2_000, filling=3_000)
-    machine.start({"table": table_name, "dryRun": True, "maxReadUnits": 1e9})
+def test_a_plan_reads_a_sample_however_much_a_run_may_read(machine: Fleet, charged: Scans) -> None:
+    machine.collections([1] * 2_000, filling=3_000)
+    machine.run(dryRun=True, maxReadUnits=1e9)
     assert units(charged) <= 60
 
 
 @pytest.mark.prove
 def test_a_share_that_pays_for_no_page_is_told(
-    machine: Machine, strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+    machine: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody has raised the map's concurrency until nothing is left for each."""
-    strict.collections(table_name, [1] * 50, filling=300_000)
-    given = {"table": table_name, "segments": 32, "maxReadRate": 10}
+    machine.collections([1] * 50, filling=300_000)
+    given = {"table": machine.table, "segments": 32, "maxReadRate": 10}
     state = machine.plan(given, machine.execution())
     machine.levels.told = 1_000
     monkeypatch.setattr(fleet, "working_seconds", lambda remaining: 1.0)
@@ -106,10 +100,10 @@ def test_a_share_that_pays_for_no_page_is_told(
 
 
 def test_a_rate_holds_while_step_functions_does_not_answer(
-    machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
+    machine: Fleet, charged: Scans, monkeypatch
 ) -> None:
-    strict.collections(table_name, SIZES)
-    given = {"table": table_name, "segments": 32, "maxReadRate": 10}
+    machine.collections(SIZES)
+    given = {"table": machine.table, "segments": 32, "maxReadRate": 10}
     state = machine.plan(given, machine.execution())
     charged.clear()
     machine.levels.told = None
@@ -121,11 +115,11 @@ def test_a_rate_holds_while_step_functions_does_not_answer(
 
 
 def test_a_worker_that_must_wait_for_others_hands_back(
-    machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
+    machine: Fleet, charged: Scans, monkeypatch
 ) -> None:
-    strict.collections(table_name, SIZES)
+    machine.collections(SIZES)
     state = machine.plan(
-        {"table": table_name, "segments": 32, "maxReadRate": 10}, machine.execution()
+        {"table": machine.table, "segments": 32, "maxReadRate": 10}, machine.execution()
     )
     charged.clear()
     machine.levels.told = 8
@@ -149,41 +143,33 @@ def test_a_worker_that_must_wait_for_others_hands_back(
 @pytest.mark.prove
 @pytest.mark.parametrize("described", [True, prove(False)])
 def test_a_budget_holds_with_large_items_and_many_groups(
-    machine: Machine,
-    strict: Database,
-    stand_in: StandIn,
-    table_name: str,
-    charged: Scans,
-    described: bool,
+    machine: Fleet, stand_in: StandIn, charged: Scans, described: bool
 ) -> None:
     """Each group's first page may be one item of many blocks, which nobody has foreseen."""
-    strict.collections(table_name, [1] * 80, filling=300_000)
+    machine.collections([1] * 80, filling=300_000)
     if not described:
-        stand_in.service.tables[table_name].reported = (0, 0)
-    given = {"table": table_name, "segments": 1_600, "maxConcurrency": 4, "maxReadUnits": 900}
+        stand_in.service.tables[machine.table].reported = (0, 0)
+    given = {"table": machine.table, "segments": 1_600, "maxConcurrency": 4, "maxReadUnits": 900}
     with pytest.raises(BudgetSpent):
         machine.start(given, name="run")
     assert 600 <= units(charged) <= 940  # the last page may be larger than thought
 
 
-def test_a_run_whose_first_look_cannot_be_paid_is_not_begun(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    strict.collections(table_name, [5] * 2_000, filling=300)
+def test_a_run_whose_first_look_cannot_be_paid_is_not_begun(machine: Fleet) -> None:
+    machine.collections([5] * 2_000, filling=300)
     with pytest.raises(BudgetSpent, match="start again, under another name, with more"):
-        machine.start({"table": table_name, "maxReadUnits": 2}, name="poor")
+        machine.run("poor", maxReadUnits=2)
     with pytest.raises(RunConflict, match="There is no run 'poor'"):
-        machine.start({"table": table_name, "resume": "poor"})
+        machine.run(resume="poor")
 
 
 def test_a_first_look_does_not_outlast_the_function_under_a_low_rate(
-    machine: Machine, strict: Database, table_name: str, charged: Scans, monkeypatch
+    machine: Fleet, charged: Scans, monkeypatch
 ) -> None:
     """A table of few items is read to its end at once, but here each of them is huge."""
     monkeypatch.setattr(fleet, "LOOK_SECONDS", 0.2)
-    expected = strict.collections(table_name, [1] * 60, filling=300_000)
-    execution = machine.execution("run")
-    state = machine.plan({"table": table_name, "maxReadRate": 1_000}, execution)
+    expected = machine.collections([1] * 60, filling=300_000)
+    state, execution = machine.begin(maxReadRate=1_000)
     assert units(charged) <= 300
     machine.go_on(state, execution)
     assert names(machine, "run") == Counter(expected)

@@ -13,11 +13,9 @@ from keyhop.jobs.runs import Runs
 from keyhop.storage.s3 import s3_client
 from moto import mock_aws
 
-from testing.databases import Database
 from tests.infra.conftest import CONTEXTS, deployed, stack_of
 from tests.infra.template import BUCKET_ARN, Deployed
-from tests.integration.fleet.conftest import BUCKET, SIZES
-from tests.machine import Machine
+from tests.integration.fleet.conftest import BUCKET, SIZES, Fleet
 
 ACTIONS = {"ListObjectsV2": "ListBucket"}
 
@@ -60,18 +58,16 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
 
 
 @pytest.fixture
-def guard(machine: Machine) -> Guard:
+def guard(machine: Fleet) -> Guard:
     return Guard(machine.runs.s3, deployed(stack_of(CONTEXTS["plain"])))
 
 
-def test_no_state_asks_for_more_than_its_role_allows(
-    machine: Machine, strict: Database, table_name: str, guard: Guard
-) -> None:
-    strict.collections(table_name, SIZES)
+def test_no_state_asks_for_more_than_its_role_allows(machine: Fleet, guard: Guard) -> None:
+    machine.collections(SIZES)
     execution = machine.execution("run")
-    given = {"table": table_name, "segments": 96, "verifyShare": 1, "maxReadRate": 4_000}
+    given = {"table": machine.table, "segments": 96, "verifyShare": 1, "maxReadRate": 4_000}
     with guard.state("PlanRun"):
-        machine.start({"table": table_name, "dryRun": True})
+        machine.run(dryRun=True)
         state = machine.plan(given, execution)
     with guard.state("ScanSegments"):
         machine.map(state)
@@ -86,16 +82,14 @@ def test_no_state_asks_for_more_than_its_role_allows(
     with guard.state("CleanUp"), pytest.raises(RunFailed):
         machine.clean_up(state, execution)
     with guard.state("PlanRun"):
-        machine.plan({"table": table_name, "resume": "run", "verifyShare": 0.5}, execution)
+        machine.plan({"table": machine.table, "resume": "run", "verifyShare": 0.5}, execution)
 
 
-def test_nor_do_states_of_runs_that_fail(
-    machine: Machine, strict: Database, table_name: str, guard: Guard
-) -> None:
-    strict.create(table_name, sort=None)
-    strict.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(300)))
+def test_nor_do_states_of_runs_that_fail(machine: Fleet, guard: Guard) -> None:
+    machine.create(sort=None)
+    machine.fill({"pk": {"S": f"k{n}"}} for n in range(300))
     execution = machine.execution("run")
-    given = {"table": table_name, "segments": 64, "verifyShare": 1, "maxReadUnits": 20}
+    given = {"table": machine.table, "segments": 64, "verifyShare": 1, "maxReadUnits": 20}
     with guard.state("PlanRun"):
         state = machine.plan(given, execution)
     with guard.state("ScanSegments"):
@@ -105,10 +99,10 @@ def test_nor_do_states_of_runs_that_fail(
     state["failure"] = {"Error": "BudgetSpent", "Cause": "spent"}
     with guard.state("CleanUp"), pytest.raises(RunFailed):
         machine.clean_up(state, execution)
-    machine.start({"table": table_name, "resume": "run"})
-    strict.fill(table_name, [{"pk": {"S": "late"}}])
+    machine.run(resume="run")
+    machine.fill([{"pk": {"S": "late"}}])
     again = machine.execution("again")
-    state = machine.plan({"table": table_name, "resume": "run", "verifyShare": 1}, again)
+    state = machine.plan({"table": machine.table, "resume": "run", "verifyShare": 1}, again)
     state = machine.finish(state, again)
     with guard.state("VerifyRun"), pytest.raises(KeysMissing):
         machine.verify(state)

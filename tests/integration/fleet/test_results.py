@@ -6,16 +6,14 @@ from collections import Counter
 
 import pytest
 
-from testing.databases import BY_DAY, Database, hashable
-from tests.integration.fleet.conftest import SIZES, names
-from tests.machine import MOST_STATE_BYTES, Machine
+from testing.databases import BY_DAY, hashable
+from tests.integration.fleet.conftest import SIZES, Fleet, names
+from tests.machine import MOST_STATE_BYTES
 
 
-def test_all_keys_of_a_table_in_many_groups(
-    local: Machine, dynamodb: Database, table_name: str
-) -> None:
-    expected = dynamodb.collections(table_name, SIZES, filling=300)
-    told = local.start({"table": table_name, "segments": 200, "maxConcurrency": 4}, name="first")
+def test_all_keys_of_a_table_in_many_groups(local: Fleet) -> None:
+    expected = local.collections(SIZES, filling=300)
+    told = local.run("first", segments=200, maxConcurrency=4)
     assert names(local, "first") == Counter(expected)
     manifest = local.manifest("first")
     assert manifest["finished"]
@@ -31,31 +29,27 @@ def test_all_keys_of_a_table_in_many_groups(
 
 
 @pytest.mark.parametrize("type_", ["S", "N", "B"])
-def test_all_key_types(local: Machine, dynamodb: Database, table_name: str, type_: str) -> None:
-    dynamodb.create(table_name, ("the key", type_), ("sort", type_))
+def test_all_key_types(local: Fleet, type_: str) -> None:
+    local.create(("the key", type_), ("sort", type_))
     value = {"S": str, "N": str, "B": lambda n: b"%d" % n}[type_]
     keys = [{"the key": {type_: value(n)}} for n in range(100)]
-    dynamodb.fill(
-        table_name, ({**key, "sort": {type_: value(n)}} for key in keys for n in range(1, 4))
-    )
-    local.start({"table": table_name, "segments": 40}, name="run")
+    local.fill({**key, "sort": {type_: value(n)}} for key in keys for n in range(1, 4))
+    local.run("run", segments=40)
     assert hashable(local.keys("run")) == hashable(keys)
 
 
-def test_parts_are_gzip_files_of_typed_json_lines(
-    local: Machine, dynamodb: Database, table_name: str
-) -> None:
-    expected = dynamodb.collections(table_name, [2] * 30)
-    local.start({"table": table_name}, name="run")
+def test_parts_are_gzip_files_of_typed_json_lines(local: Fleet) -> None:
+    expected = local.collections([2] * 30)
+    local.run("run")
     (part,) = local.manifest("run")["parts"]
     assert part["name"].endswith(".jsonl.gz")
     lines = gzip.decompress(local.object(f"runs/run/{part['name']}")).decode().splitlines()
     assert {json.loads(line)["pk"]["S"] for line in lines} == expected
 
 
-def test_csv_with_a_header(local: Machine, dynamodb: Database, table_name: str) -> None:
-    expected = dynamodb.collections(table_name, [2] * 30)
-    local.start({"table": table_name, "fileFormat": "csv"}, name="run")
+def test_csv_with_a_header(local: Fleet) -> None:
+    expected = local.collections([2] * 30)
+    local.run("run", fileFormat="csv")
     (part,) = local.manifest("run")["parts"]
     assert part["name"].endswith(".csv.gz")
     lines = gzip.decompress(local.object(f"runs/run/{part['name']}")).decode().splitlines()
@@ -64,52 +58,41 @@ def test_csv_with_a_header(local: Machine, dynamodb: Database, table_name: str) 
     assert names(local, "run") == Counter(expected)
 
 
-def test_an_empty_table_and_a_table_without_a_sort_key(
-    local: Machine, dynamodb: Database, table_name: str
-) -> None:
-    dynamodb.create(table_name, sort=None)
-    assert local.start({"table": table_name}, name="empty")["keys"] == 0
-    dynamodb.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(500)))
-    told = local.start({"table": table_name, "segments": 40, "maxConcurrency": 3}, name="full")
+def test_an_empty_table_and_a_table_without_a_sort_key(local: Fleet) -> None:
+    local.create(sort=None)
+    assert local.run("empty")["keys"] == 0
+    local.fill({"pk": {"S": f"k{n}"}} for n in range(500))
+    told = local.run("full", segments=40, maxConcurrency=3)
     assert (told["keys"], told["method"]) == (500, "scan")
 
 
-def test_an_index_is_read_by_one_group_and_gives_no_key_twice(
-    local: Machine, dynamodb: Database, table_name: str
-) -> None:
-    dynamodb.create(table_name, **BY_DAY)
-    dynamodb.fill(
-        table_name,
-        ({"pk": {"S": f"k{n}"}, "sk": {"S": "1"}, "day": {"S": f"d{n % 9}"}} for n in range(300)),
+def test_an_index_is_read_by_one_group_and_gives_no_key_twice(local: Fleet) -> None:
+    local.create(**BY_DAY)
+    local.fill(
+        {"pk": {"S": f"k{n}"}, "sk": {"S": "1"}, "day": {"S": f"d{n % 9}"}} for n in range(300)
     )
-    told = local.start(
-        {"table": table_name, "index": "by-day", "segments": 50, "maxConcurrency": 9}, name="run"
-    )
+    told = local.run("run", index="by-day", segments=50, maxConcurrency=9)
     assert Counter(key["day"]["S"] for key in local.keys("run")) == Counter(
         f"d{n}" for n in range(9)
     )
     assert told["index"] == "by-day"
 
 
-def test_a_dry_run_reads_a_sample_and_begins_nothing(
-    local: Machine, dynamodb: Database, table_name: str
-) -> None:
-    dynamodb.collections(table_name, [3] * 400, filling=500)
-    told = local.start({"table": table_name, "dryRun": True, "maxReadUnits": 40}, name="plan")
+def test_a_dry_run_reads_a_sample_and_begins_nothing(local: Fleet) -> None:
+    local.collections([3] * 400, filling=500)
+    told = local.run("plan", dryRun=True, maxReadUnits=40)
     assert told["spent"]["read_units"] <= 40
     assert told["keys"]["low"] / 1.5 <= 400 <= told["keys"]["high"] * 1.5
     assert told["cost"]["total"] > 0
     assert local.runs.journal("plan").plan() is None
 
 
-def test_a_million_segments_go_through_s3_and_leave_the_state_small(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
+def test_a_million_segments_go_through_s3_and_leave_the_state_small(machine: Fleet) -> None:
     """passed_on asserts the limit of 256 KiB; as an array the groups would be beyond it."""
-    strict.collections(table_name, [1] * 10)
+    machine.collections([1] * 10)
     sizes = {}
     for segments in (64, 1_000_000):
-        state = machine.plan({"table": table_name, "segments": segments}, machine.execution())
+        state = machine.plan({"table": machine.table, "segments": segments}, machine.execution())
         content = machine.object(state["groups"]["key"])
         sizes[segments] = len(content)
         items = json.loads(content)

@@ -10,19 +10,17 @@ from keyhop.report.facts_json import from_json
 from keyhop.report.sampling import look_again
 from keyhop.report.task import SAMPLE, ReportTask
 
-from testing.databases import BY_DAY, Database
+from testing.databases import BY_DAY
 from tests.integration.conftest import Scans
-from tests.integration.fleet.conftest import units
-from tests.machine import Machine
+from tests.integration.fleet.conftest import Fleet, units
 
 SIZES = [3_000, *([5, 10, 20] * 300)]
 FEW = [600, *([1, 2, 4] * 200)]
 
 
-def fill(database: Database, table: str, sizes: list[int]) -> None:
-    database.create(table, **BY_DAY)
-    database.fill(
-        table,
+def fill(machine: Fleet, sizes: list[int]) -> None:
+    machine.create(**BY_DAY)
+    machine.fill(
         (
             {
                 "pk": {"S": f"USER#{number}"},
@@ -36,13 +34,11 @@ def fill(database: Database, table: str, sizes: list[int]) -> None:
     )
 
 
-def test_several_workers_sample_within_one_budget(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
-) -> None:
-    fill(strict, table_name, SIZES)
+def test_several_workers_sample_within_one_budget(machine: Fleet, charged: Scans) -> None:
+    fill(machine, SIZES)
     machine.name = "SampleKeys"
     machine.own = {"report": partial(ReportTask, segments_per_worker=20)}
-    result = machine.start({"table": table_name, "maxReadUnits": 200}, "sample")
+    result = machine.run("sample", maxReadUnits=200)
     journal, plan = machine.runs.open_run("sample")
     assert plan.groups > 2
     manifest = journal.manifest()
@@ -51,7 +47,7 @@ def test_several_workers_sample_within_one_budget(
     assert result["read_units"] == facts.rru <= 200 + 1
     assert facts.keys is not None
     assert 0.8 * facts.keys.low <= len(SIZES) <= 1.2 * facts.keys.high
-    connection = machine.deployment.connect(table_name, CONNECTIONS)
+    connection = machine.deployment.connect(machine.table, CONNECTIONS)
     again = look_again(connection, journal)
     assert again.biased == ("GSI by-day",)
     largest = again.top[0]
@@ -59,27 +55,25 @@ def test_several_workers_sample_within_one_budget(
     assert units(charged) <= again.rru <= 200 + 1
 
 
-def test_the_place_of_the_largest_key_is_found_if_units_remain(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    fill(strict, table_name, FEW)
+def test_the_place_of_the_largest_key_is_found_if_units_remain(machine: Fleet) -> None:
+    fill(machine, FEW)
     machine.name = "SampleKeys"
-    machine.start({"table": table_name, "maxReadUnits": 200}, "sample")
+    machine.run("sample", maxReadUnits=200)
     journal, _ = machine.runs.open_run("sample")
-    connection = machine.deployment.connect(table_name, CONNECTIONS)
+    connection = machine.deployment.connect(machine.table, CONNECTIONS)
     largest = look_again(connection, journal).top[0]
     assert (largest.items.value, largest.items.level) == (600, 1.0)
     assert largest.place is not None
 
 
 def test_a_look_at_all_keys_is_refused_if_it_may_cost_too_much(
-    machine: Machine, strict: Database, table_name: str, charged: Scans
+    machine: Fleet, charged: Scans
 ) -> None:
-    strict.collections(table_name, [2] * 400)
+    machine.collections([2] * 400)
     machine.name = "SampleKeys"
     machine.max_cost = 1e-7
     with pytest.raises(TooExpensive):
-        machine.start({"table": table_name, "exhaustive": True})
+        machine.run(exhaustive=True)
     assert units(charged) < 100
     machine.max_cost = 1.0
-    machine.start({"table": table_name, "exhaustive": True})
+    machine.run(exhaustive=True)
