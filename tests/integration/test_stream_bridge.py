@@ -4,6 +4,7 @@ import base64
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from io import BytesIO
 from threading import Event
 from typing import Any
@@ -79,8 +80,7 @@ class Followed:
 
     def __init__(self, database: Database, table: str, sort: str = "S", **mapping: Any) -> None:
         database.create(table, sort=("sk", sort), **STREAM)
-        self.client = database.client
-        self.table = table
+        self.database, self.client, self.table = database, database.client, table
         stream = self.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
         self.functions = Functions(stream, **mapping)
         self.streams = boto3.client(
@@ -94,6 +94,14 @@ class Followed:
         for sort in sort_keys:
             item = {"pk": {"S": pk}, "sk": {"S": sort}, **attributes}
             self.client.put_item(TableName=self.table, Item=item)
+
+
+Follow = Callable[..., Followed]
+
+
+@pytest.fixture
+def follow(dynamodb: Database, table_name: str) -> Follow:
+    return partial(Followed, dynamodb, table_name)
 
 
 def sort_key(record: dict[str, Any]) -> str:
@@ -113,17 +121,15 @@ def reporting(*poison: str) -> Callable[[list[dict[str, Any]]], Any]:
     }
 
 
-def test_every_change_arrives_once_in_order_in_batches_of_the_size(
-    dynamodb: Database, table_name: str
-) -> None:
-    followed = Followed(dynamodb, table_name, BatchSize=7)
+def test_every_change_arrives_once_in_order_in_batches_of_the_size(follow: Follow) -> None:
+    followed = follow(BatchSize=7)
     bridge = followed.bridge()
     for version in range(3):
         items = (
             {"pk": {"S": f"k{n % 10}"}, "sk": {"S": str(n)}, "v": {"N": str(version)}}
             for n in range(100)
         )
-        dynamodb.fill(table_name, items)
+        followed.database.fill(followed.table, items)
         bridge.deliver_all(SECONDS)
     names = defaultdict(list)
     for batch in followed.functions.batches:
@@ -135,10 +141,8 @@ def test_every_change_arrives_once_in_order_in_batches_of_the_size(
     assert bridge.counts == {"read": 300, "delivered": 300, "failed": 0}
 
 
-def test_what_a_function_writes_itself_is_delivered_too(
-    dynamodb: Database, table_name: str
-) -> None:
-    followed = Followed(dynamodb, table_name)
+def test_what_a_function_writes_itself_is_delivered_too(follow: Follow) -> None:
+    followed = follow()
 
     def write(records: list[dict[str, Any]]) -> None:
         latest = max(int(sort_key(record)) for record in records)
@@ -151,10 +155,8 @@ def test_what_a_function_writes_itself_is_delivered_too(
     assert followed.functions.batches_of_sort_keys == [[str(at)] for at in range(31)]
 
 
-def test_it_runs_by_itself_and_tells_at_the_end_what_has_failed(
-    dynamodb: Database, table_name: str
-) -> None:
-    followed = Followed(dynamodb, table_name)
+def test_it_runs_by_itself_and_tells_at_the_end_what_has_failed(follow: Follow) -> None:
+    followed = follow()
     reached = Event()
 
     def break_down(records: list[dict[str, Any]]) -> None:
@@ -171,15 +173,13 @@ def test_it_runs_by_itself_and_tells_at_the_end_what_has_failed(
         run()
 
 
-def test_the_filter_and_what_a_record_looks_like(dynamodb: Database, table_name: str) -> None:
+def test_the_filter_and_what_a_record_looks_like(follow: Follow) -> None:
     pattern = json.dumps({"eventName": ["INSERT", "REMOVE"]})
-    followed = Followed(
-        dynamodb, table_name, "B", FilterCriteria={"Filters": [{"Pattern": pattern}]}
-    )
+    followed = follow("B", FilterCriteria={"Filters": [{"Pattern": pattern}]})
     key = {"pk": {"S": "k"}, "sk": {"B": b"\xff\x00"}}
     for at in range(3):
-        dynamodb.client.put_item(TableName=table_name, Item={**key, "n": {"N": str(at)}})
-    dynamodb.client.delete_item(TableName=table_name, Key=key)
+        followed.client.put_item(TableName=followed.table, Item={**key, "n": {"N": str(at)}})
+    followed.client.delete_item(TableName=followed.table, Key=key)
     followed.bridge().deliver_all(SECONDS)
     ((inserted, removed),) = followed.functions.batches
     assert (inserted["eventName"], removed["eventName"]) == ("INSERT", "REMOVE")
@@ -191,33 +191,31 @@ def test_the_filter_and_what_a_record_looks_like(dynamodb: Database, table_name:
 
 @pytest.mark.parametrize("type_", ["S", "N", "B"])
 def test_the_keepers_filter_lets_changes_in_the_sentinels_place_pass_and_no_others(
-    dynamodb: Database, table_name: str, type_: str
+    follow: Follow, type_: str
 ) -> None:
     place = LEAST_SORT_KEY[type_]
     elsewhere = {"S": {"S": "a"}, "N": {"N": "1"}, "B": {"B": b"a"}}[type_]
     patterns = [*SETTINGS["FilterCriteria"]["Filters"], {"Pattern": modified_at("sk", place)}]
-    followed = Followed(dynamodb, table_name, type_, FilterCriteria={"Filters": patterns})
+    followed = follow(type_, FilterCriteria={"Filters": patterns})
     for sort_key in (place, elsewhere):
         for at in range(3):
             item = {"pk": {"S": "k"}, "sk": sort_key, "n": {"N": str(at)}}
-            dynamodb.client.put_item(TableName=table_name, Item=item)
+            followed.client.put_item(TableName=followed.table, Item=item)
     followed.bridge().deliver_all(SECONDS)
     events = [record["eventName"] for batch in followed.functions.batches for record in batch]
     assert events == ["INSERT", "MODIFY", "MODIFY", "INSERT"]
 
 
-def test_a_filter_by_more_than_equal_texts_is_refused(dynamodb: Database, table_name: str) -> None:
+def test_a_filter_by_more_than_equal_texts_is_refused(follow: Follow) -> None:
     pattern = json.dumps({"eventName": [{"prefix": "IN"}]})
-    followed = Followed(dynamodb, table_name, FilterCriteria={"Filters": [{"Pattern": pattern}]})
+    followed = follow(FilterCriteria={"Filters": [{"Pattern": pattern}]})
     followed.put("a")
     with pytest.raises(NotImplementedError, match="equal texts only"):
         followed.bridge().look()
 
 
-def test_from_the_first_reported_record_on_they_come_again(
-    dynamodb: Database, table_name: str
-) -> None:
-    followed = Followed(dynamodb, table_name, **REPORTS)
+def test_from_the_first_reported_record_on_they_come_again(follow: Follow) -> None:
+    followed = follow(**REPORTS)
     followed.functions.handler = reporting("e", "c")
     followed.put(*"abcdef")
     bridge = followed.bridge()
@@ -232,9 +230,9 @@ def test_from_the_first_reported_record_on_they_come_again(
 
 @pytest.mark.parametrize("reports", [{}, REPORTS])
 def test_a_batch_whose_retries_are_exhausted_is_told_to_the_queue(
-    dynamodb: Database, table_name: str, reports: dict[str, Any]
+    follow: Follow, reports: dict[str, Any]
 ) -> None:
-    followed = Followed(dynamodb, table_name, BatchSize=4, **reports)
+    followed = follow(BatchSize=4, **reports)
 
     def fail(records: list[dict[str, Any]]) -> None:
         if "b" in map(sort_key, records):
@@ -275,41 +273,35 @@ def test_a_batch_whose_retries_are_exhausted_is_told_to_the_queue(
     }
 
 
-def test_a_response_counts_for_nothing_if_the_mapping_does_not_ask_for_it(
-    dynamodb: Database, table_name: str
-) -> None:
-    followed = Followed(dynamodb, table_name)
+def test_a_response_counts_for_nothing_if_the_mapping_does_not_ask_for_it(follow: Follow) -> None:
+    followed = follow()
     followed.functions.handler = reporting("a")
     followed.put("a", "b")
     followed.bridge().deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["a", "b"]]
 
 
-def test_a_response_that_names_no_record_of_the_batch_fails_all_of_it(
-    dynamodb: Database, table_name: str
-) -> None:
-    followed = Followed(dynamodb, table_name, **REPORTS)
+def test_a_response_that_names_no_record_of_the_batch_fails_all_of_it(follow: Follow) -> None:
+    followed = follow(**REPORTS)
     followed.functions.handler = lambda records: {"batchItemFailures": [{"itemIdentifier": ""}]}
     followed.put("a", "b")
     followed.bridge().deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["a", "b"]] * 3
 
 
-def test_a_page_is_disturbed_by_an_argument(dynamodb: Database, table_name: str) -> None:
-    followed = Followed(dynamodb, table_name)
+def test_a_page_is_disturbed_by_an_argument(follow: Follow) -> None:
+    followed = follow()
     followed.put(*"abc")
     followed.bridge(disturb=lambda page: [*reversed(page), page[0]]).deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["c", "b", "a", "a"]]
 
 
-def test_a_disabled_mapping_waits_and_a_table_that_is_gone_holds_up_nobody(
-    dynamodb: Database, table_name: str
-) -> None:
-    followed = Followed(dynamodb, table_name)
+def test_a_disabled_mapping_waits_and_a_table_that_is_gone_holds_up_nobody(follow: Follow) -> None:
+    followed = follow()
     followed.put("a")
     bridge = followed.bridge()
     (mapping,) = followed.functions.mappings
-    gone = mapping["EventSourceArn"].replace(table_name, f"{table_name}-gone")
+    gone = mapping["EventSourceArn"].replace(followed.table, f"{followed.table}-gone")
     mapping["State"] = "Disabled"
     followed.functions.mappings.insert(0, {**mapping, "UUID": "two", "EventSourceArn": gone})
     bridge.deliver_all(SECONDS)
@@ -320,20 +312,16 @@ def test_a_disabled_mapping_waits_and_a_table_that_is_gone_holds_up_nobody(
     assert followed.functions.batches_of_sort_keys == [["a"]]
 
 
-def test_settle_does_not_wait_for_ever(dynamodb: Database, table_name: str) -> None:
-    followed = Followed(dynamodb, table_name)
+def test_settle_does_not_wait_for_ever(follow: Follow) -> None:
+    followed = follow()
     followed.functions.handler = lambda records: followed.put("again", n={"N": str(len(records))})
     followed.put("a")
     with pytest.raises(TimeoutError, match="Records still come after 0 seconds"):
         followed.bridge().deliver_all(0)
 
 
-def test_a_batch_without_an_end_of_retries_comes_again_as_it_was(
-    dynamodb: Database, table_name: str
-) -> None:
-    followed = Followed(
-        dynamodb, table_name, BatchSize=2, MaximumRetryAttempts=-1, FunctionResponseTypes=[]
-    )
+def test_a_batch_without_an_end_of_retries_comes_again_as_it_was(follow: Follow) -> None:
+    followed = follow(BatchSize=2, MaximumRetryAttempts=-1, FunctionResponseTypes=[])
     failures = iter([True, True, False, True, False])
 
     def fail(records: list[dict[str, Any]]) -> None:

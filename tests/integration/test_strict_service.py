@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from testing.databases import Database, hashable
+from testing.databases import Database, hashable, index_of
 from testing.standin.server import StandIn
 
 
@@ -77,21 +77,14 @@ def test_a_small_table_takes_no_more_requests_than_the_published_way(
 
 def test_an_index_with_several_partition_attributes(strict: Database, table_name: str) -> None:
     """The service has them since 2025; the local databases do not."""
+    keys = [{"AttributeName": name, "KeyType": "HASH"} for name in ("city", "year", "raw")]
     strict.create(
         table_name,
         AttributeDefinitions=[
             {"AttributeName": name, "AttributeType": type_}
             for name, type_ in (("city", "S"), ("year", "N"), ("raw", "B"))
         ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "several",
-                "KeySchema": [
-                    {"AttributeName": name, "KeyType": "HASH"} for name in ("city", "year", "raw")
-                ],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
+        GlobalSecondaryIndexes=[{**index_of("several"), "KeySchema": keys}],
     )
     rows = [(city, year, raw) for city in "abc" for year in ("1", "2") for raw in (b"x", b"y")]
     strict.fill(

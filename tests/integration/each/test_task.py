@@ -3,9 +3,9 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,36 +66,53 @@ class Shelf(Effect):
         return rows
 
 
-@pytest.fixture
-def job_of(strict: Database, table_name: str, tmp_path: Path) -> Callable[..., LocalJob]:
-    """A job over the list in `list`, in a directory of its own."""
-    connection = connect(Endpoint(region="us-east-1", url=strict.url), 8)
+@dataclass
+class Jobs:
+    """Jobs over the keys in `list`, each in a directory of its own."""
 
-    def made(effect: Effect, folder: str, resume: bool = False, **options: Any) -> LocalJob:
-        journal = opened(tmp_path / folder, resume)
-        tasks = {
-            "each": lambda connection, options: EachTask(
-                connection,
-                options,
-                lambda name: Journal(Directory(tmp_path / name)),
-                lambda options, work: effect,
-            )
-        }
-        own = {"effect": {"kind": "put", "overwrite": False}, "keys": "list", **options}
-        request = Request(table_name, "each", own, format="jsonl")
-        job = LocalJob(request, tasks, connection, journal)
-        job.prepare(look_up(connection, table_name))
+    database: Database
+    table: str
+    path: Path
+
+    def listed(self, sizes: Sequence[int], *how: str) -> set[str]:
+        """A table, and the list of its keys; returns these."""
+        keys = self.database.collections(self.table, sizes)
+        assert self.database.keys(self.table, "-o", str(self.path / "list"), *how).status == 0
+        return keys
+
+    def __call__(self, effect: Effect, folder: str, resume: bool = False, **more: Any) -> LocalJob:
+        connection = connect(Endpoint(region="us-east-1", url=self.database.url), 8)
+        journal = opened(self.path / folder, resume)
+
+        def each(connection: Any, options: Any) -> EachTask:
+            return EachTask(connection, options, self.journal, lambda options, work: effect)
+
+        own = {"effect": {"kind": "put", "overwrite": False}, "keys": "list", **more}
+        request = Request(self.table, "each", own, format="jsonl")
+        job = LocalJob(request, {"each": each}, connection, journal)
+        job.prepare(look_up(connection, self.table))
         job.begin()
         journal.store.unlock()  # type: ignore[attr-defined]
         return job
 
-    return made
+    def journal(self, folder: str) -> Journal:
+        return Journal(Directory(self.path / folder))
+
+    def rows(self, folder: str) -> list[Row]:
+        journal = self.journal(folder)
+        plan, parts = journal.plan(), [part for c in journal.commits(0) for part in c.parts]
+        return [row for part in parts for _, row in journal.keys(plan, part)]
 
 
-def rows_of(path: Path) -> list[Row]:
-    journal = Journal(Directory(path))
-    plan = journal.plan()
-    return [row for c in journal.commits(0) for p in c.parts for _, row in journal.keys(plan, p)]
+@pytest.fixture
+def jobs(strict: Database, table_name: str, tmp_path: Path) -> Jobs:
+    return Jobs(strict, table_name, tmp_path)
+
+
+def counts(job: LocalJob) -> Any:
+    """Work the whole job; returns how many rows have each outcome."""
+    assert job.work()
+    return job.finish()[1]["counts"]
 
 
 @pytest.mark.parametrize(
@@ -106,67 +123,44 @@ def rows_of(path: Path) -> list[Row]:
         *(prove("typed-json", "1"), prove("csv", "60"), prove("text", "1"), prove("text", "60")),
     ],
 )
-def test_each_key_is_worked_once(
-    strict: Database,
-    table_name: str,
-    tmp_path: Path,
-    job_of: Callable[..., LocalJob],
-    format_: str,
-    segments: str,
-) -> None:
-    expected = strict.collections(table_name, SIZES)
-    where = ("--segments", segments, "--format", format_)
-    assert strict.keys(table_name, "-o", str(tmp_path / "list"), *where).status == 0
+def test_each_key_is_worked_once(jobs: Jobs, format_: str, segments: str) -> None:
+    expected = jobs.listed(SIZES, "--segments", segments, "--format", format_)
     effect = Shelf({}, "a")
-    job = job_of(effect, "run")
+    job = jobs(effect, "run")
     assert job.work()
     _, summary = job.finish()
     assert summary["counts"] == {PUT: len(expected)}
     assert summary["method"] == "listed"
     assert summary["read_units"] == 0
-    assert Counter(row["pk"]["S"] for row in rows_of(tmp_path / "run")) == Counter(expected)
+    assert Counter(row["pk"]["S"] for row in jobs.rows("run")) == Counter(expected)
 
 
-def test_crashed_and_gone_on_with_it_comes_to_the_same(
-    strict: Database, table_name: str, tmp_path: Path, job_of: Callable[..., LocalJob]
-) -> None:
-    expected = strict.collections(table_name, SIZES)
-    assert strict.keys(table_name, "-o", str(tmp_path / "list"), "--segments", "60").status == 0
+def test_crashed_and_gone_on_with_it_comes_to_the_same(jobs: Jobs) -> None:
+    expected = jobs.listed(SIZES, "--segments", "60")
     shelf: dict[Any, str] = {}
-    listed = rows_of(tmp_path / "list")
-    shelf.update({canonical(row["pk"]): "theirs" for row in listed[:100]})
+    shelf.update({canonical(row["pk"]): "theirs" for row in jobs.rows("list")[:100]})
     for number in range(4):
         effect = Shelf(shelf, "a")
         effect.crash_at = 300 + 100 * number
         with pytest.raises(Crash):
-            job_of(effect, "run", resume=number > 0).work()
-    job = job_of(Shelf(shelf, "a"), "run", resume=True)
-    assert job.work()
-    _, summary = job.finish()
-    assert summary["counts"] == {PUT: len(expected) - 100, THERE: 100}
-    outcomes = Counter(row[OUTCOME]["S"] for row in rows_of(tmp_path / "run"))
-    assert outcomes == summary["counts"]
+            jobs(effect, "run", resume=number > 0).work()
+    job = jobs(Shelf(shelf, "a"), "run", resume=True)
+    assert counts(job) == {PUT: len(expected) - 100, THERE: 100}
+    outcomes = Counter(row[OUTCOME]["S"] for row in jobs.rows("run"))
+    assert outcomes == {PUT: len(expected) - 100, THERE: 100}
 
 
-def test_an_equal_item_of_another_run_is_no_put(
-    strict: Database, table_name: str, tmp_path: Path, job_of: Callable[..., LocalJob]
-) -> None:
-    expected = strict.collections(table_name, SIZES[:300])
-    assert strict.keys(table_name, "-o", str(tmp_path / "list")).status == 0
+def test_an_equal_item_of_another_run_is_no_put(jobs: Jobs) -> None:
+    expected = jobs.listed(SIZES[:300])
     shelf: dict[Any, str] = {}
     for run, outcome in (("one", PUT), ("two", THERE)):
-        job = job_of(Shelf(shelf, "a"), run)
-        assert job.work()
-        assert job.finish()[1]["counts"] == {outcome: len(expected)}
+        assert counts(jobs(Shelf(shelf, "a"), run)) == {outcome: len(expected)}
 
 
 @pytest.mark.prove
-def test_slices_that_are_cut_off_anywhere_claim_nothing(
-    strict: Database, table_name: str, tmp_path: Path, job_of: Callable[..., LocalJob]
-) -> None:
+def test_slices_that_are_cut_off_anywhere_claim_nothing(jobs: Jobs) -> None:
     """A slice ends with each of the first batches, in the middle of it: what it had done counts."""
-    expected = strict.collections(table_name, SIZES[:300])
-    assert strict.keys(table_name, "-o", str(tmp_path / "list"), "--segments", "20").status == 0
+    expected = jobs.listed(SIZES[:300], "--segments", "20")
     shelf: dict[Any, str] = {}
 
     class Interrupted(Shelf):
@@ -178,63 +172,46 @@ def test_slices_that_are_cut_off_anywhere_claim_nothing(
             return super().apply(batch)
 
     for run, outcome in (("one", PUT), ("two", THERE)):
-        job = job_of(Interrupted(shelf, "a"), run)
+        job = jobs(Interrupted(shelf, "a"), run)
         assert job.work()
         totals, summary = job.finish()
         assert summary["counts"] == {outcome: len(expected)}
         assert totals.commits > 20
 
 
-def test_twins_count_each_key_once(
-    strict: Database, table_name: str, tmp_path: Path, job_of: Callable[..., LocalJob]
-) -> None:
-    expected = strict.collections(table_name, SIZES)
-    assert strict.keys(table_name, "-o", str(tmp_path / "list"), "--segments", "60").status == 0
+def test_twins_count_each_key_once(jobs: Jobs) -> None:
+    expected = jobs.listed(SIZES, "--segments", "60")
     shelf: dict[Any, str] = {}
-    jobs = [job_of(Shelf(shelf, "a"), "run", resume=twin) for twin in (False, True)]
+    twins = [jobs(Shelf(shelf, "a"), "run", resume=twin) for twin in (False, True)]
     with ThreadPoolExecutor() as pool:
-        assert all(pool.map(LocalJob.work, jobs))
-    assert jobs[0].finish()[1]["counts"] == {PUT: len(expected)}
+        assert all(pool.map(LocalJob.work, twins))
+    assert twins[0].finish()[1]["counts"] == {PUT: len(expected)}
 
 
-def test_only_keys_of_which_the_condition_holds(
-    strict: Database, table_name: str, tmp_path: Path, job_of: Callable[..., LocalJob]
-) -> None:
-    expected = strict.collections(table_name, SIZES[:300])
-    assert strict.keys(table_name, "-o", str(tmp_path / "list"), "--segments", "9").status == 0
+def test_only_keys_of_which_the_condition_holds(jobs: Jobs) -> None:
+    expected = jobs.listed(SIZES[:300], "--segments", "9")
     effect = Shelf({}, "a")
     where = {"form": "begins_with", "arguments": ["k1"]}
-    job = job_of(effect, "run", where=where)
-    assert job.work()
-    wanted = {
-        canonical(row["pk"])
-        for row in rows_of(tmp_path / "list")
-        if row["pk"]["S"].startswith("k1")
-    }
+    job = jobs(effect, "run", where=where)
+    keys = [row["pk"] for row in jobs.rows("list")]
+    wanted = {canonical(key) for key in keys if key["S"].startswith("k1")}
     assert 0 < len(wanted) < len(expected)
-    assert job.finish()[1]["counts"] == {PUT: len(wanted)}
+    assert counts(job) == {PUT: len(wanted)}
     assert set(effect.shelf) == wanted
 
 
-def test_what_is_no_list_is_refused(
-    strict: Database, table_name: str, tmp_path: Path, job_of: Callable[..., LocalJob]
-) -> None:
-    strict.collections(table_name, SIZES[:30])
+def test_what_is_no_list_is_refused(jobs: Jobs) -> None:
+    jobs.database.collections(jobs.table, SIZES[:30])
     with pytest.raises(CannotStart, match="does not exist"):
-        job_of(Shelf({}, "a"), "run")
+        jobs(Shelf({}, "a"), "run")
 
 
 @pytest.mark.parametrize("was_handed_over", [False, True])
 def test_rows_that_a_slice_has_worked_and_not_counted_are_known_to_the_next(
-    strict: Database,
-    table_name: str,
-    tmp_path: Path,
-    job_of: Callable[..., LocalJob],
-    was_handed_over: bool,
+    jobs: Jobs, was_handed_over: bool
 ) -> None:
     """A slice may end between a batch and the moment in which its rows are handed over."""
-    strict.collections(table_name, [1] * 40)
-    assert strict.keys(table_name, "-o", str(tmp_path / "list")).status == 0
+    jobs.listed([1] * 40)
     tried = []
 
     class Asks(Shelf):
@@ -242,7 +219,7 @@ def test_rows_that_a_slice_has_worked_and_not_counted_are_known_to_the_next(
             tried.append(batch.was_tried())
             return super().apply(batch)
 
-    job = job_of(Asks({}, "a"), "run")
+    job = jobs(Asks({}, "a"), "run")
     pages = job.task.pages(job.journal, job.plan, job.reader)
     first = pages.step(0, BEGINNING, threading.Event()).position
     assert first is not None

@@ -17,6 +17,7 @@ from keyhop.streams.event_source import BatchResult
 from testing.databases import Database, partition_value
 from testing.key_index_tables import STREAM, Stream, collections_of, drift, scanned
 from testing.marks import prove
+from tests.integration.key_index.command import Index
 
 SORT_KEYS: dict[str, list[Any]] = {
     "S": [" before", "a", "b", "\U0010ffff"],
@@ -125,129 +126,116 @@ def test_a_sentinel_is_exactly_where_an_item_is_once_all_is_quiet(
     assert any(sentinel.is_one(item) for item in scanned(dynamodb, table))
 
 
-def kept(database: Database, table: str, stream: Stream) -> dict[str, Any]:
+def kept(index: Index, stream: Stream) -> dict[str, Any]:
     """Deliver all that waits, and what comes of it; returns what that took."""
-    collections = collections_of(database, table)
+    collections = index.keeper()
     while records := stream.new():
         assert keep(records, collections, withdraw=lambda: None).failed == ()
     return usage_json(collections.usage)
 
 
-def test_what_a_write_costs(dynamodb: Database, table_name: str) -> None:
+def test_what_a_write_costs(index: Index) -> None:
     """As docs/reference/costs.md says: a steady insert takes one read, and no write."""
-    dynamodb.create(table_name, **STREAM)
-    stream = Stream(dynamodb, table_name)
+    index.create(**STREAM)
+    stream = index.stream()
 
     def item(sort: str) -> dict[str, Any]:
         return {"pk": {"S": "one"}, "sk": {"S": sort}}
 
-    dynamodb.client.put_item(TableName=table_name, Item=item("a"))
-    first = kept(dynamodb, table_name, stream)
+    index.put(item("a"))
+    first = kept(index, stream)
     assert (first["put"], first["writes"], first["reads"]) == (1, 1, 3)
-    dynamodb.client.put_item(TableName=table_name, Item=item("b"))
-    steady = kept(dynamodb, table_name, stream)
+    index.put(item("b"))
+    steady = kept(index, stream)
     assert (steady["reads"], steady["read_units"], steady["writes"]) == (1, 1.0, 0)
-    dynamodb.client.put_item(TableName=table_name, Item=item("b") | {"x": {"S": "changed"}})
-    modified = kept(dynamodb, table_name, stream)
+    index.put(item("b") | {"x": {"S": "changed"}})
+    modified = kept(index, stream)
     assert (modified["reads"], modified["writes"]) == (0, 0)
-    dynamodb.client.delete_item(TableName=table_name, Key=item("b"))
-    removed = kept(dynamodb, table_name, stream)
+    index.delete(item("b"))
+    removed = kept(index, stream)
     assert (removed["reads"], removed["writes"]) == (1, 0)
-    dynamodb.client.delete_item(TableName=table_name, Key=item("a"))
-    last = kept(dynamodb, table_name, stream)
+    index.delete(item("a"))
+    last = kept(index, stream)
     assert (last["deleted"], last["writes"], last["reads"]) == (1, 1, 2)
-    assert list(scanned(dynamodb, table_name)) == []
+    assert index.items() == []
 
 
-def test_an_item_of_the_user_in_the_sentinels_place_is_left_alone(
-    dynamodb: Database, table_name: str
-) -> None:
-    dynamodb.create(table_name, **STREAM)
-    stream = Stream(dynamodb, table_name)
+def test_an_item_of_the_user_in_the_sentinels_place_is_left_alone(index: Index) -> None:
+    index.create(**STREAM)
+    stream = index.stream()
     mine = {"pk": {"S": "one"}, "sk": LEAST_SORT_KEY["S"], "x": {"S": "mine"}}
-    dynamodb.client.put_item(TableName=table_name, Item=mine)
-    assert kept(dynamodb, table_name, stream)["occupied"] == 1
-    dynamodb.client.put_item(TableName=table_name, Item={"pk": {"S": "one"}, "sk": {"S": "z"}})
-    assert kept(dynamodb, table_name, stream)["occupied"] == 1
-    assert mine in list(scanned(dynamodb, table_name))
+    index.put(mine)
+    assert kept(index, stream)["occupied"] == 1
+    index.put({"pk": {"S": "one"}, "sk": {"S": "z"}})
+    assert kept(index, stream)["occupied"] == 1
+    assert mine in index.items()
 
 
 ONE = {"pk": {"S": "one"}}
 SENTINEL_KEY = {**ONE, "sk": LEAST_SORT_KEY["S"]}
 
 
-def put_over_the_sentinel(database: Database, table: str) -> None:
-    database.client.put_item(TableName=table, Item=SENTINEL_KEY | {"x": {"S": "mine"}})
+def put_over_the_sentinel(index: Index) -> None:
+    index.put(SENTINEL_KEY | {"x": {"S": "mine"}})
 
 
-def remove_the_marker(database: Database, table: str) -> None:
-    database.client.update_item(
-        TableName=table, Key=SENTINEL_KEY, UpdateExpression=f"REMOVE {MARKER}"
+def remove_the_marker(index: Index) -> None:
+    index.database.client.update_item(
+        TableName=index.table, Key=SENTINEL_KEY, UpdateExpression=f"REMOVE {MARKER}"
     )
 
 
 @pytest.mark.parametrize("others", [0, 1, 3])
 @pytest.mark.parametrize("intrude", [put_over_the_sentinel, remove_the_marker])
 def test_the_keeper_withdraws_trust_when_an_item_replaces_a_sentinel(
-    dynamodb: Database, table_name: str, intrude: Callable[[Database, str], None], others: int
+    index: Index, intrude: Callable[[Index], None], others: int
 ) -> None:
-    dynamodb.create(table_name, **STREAM)
-    stream = Stream(dynamodb, table_name)
-    dynamodb.client.put_item(
-        TableName=table_name, Item=collections_of(dynamodb, table_name).sentinel.item_of(ONE)
-    )
+    index.create(**STREAM)
+    stream = index.stream()
+    index.put(index.keeper().sentinel.item_of(ONE))
     for number in range(others):
         item = {**ONE, "sk": {"S": f"{' ' if number < 2 else ''}{number}"}}
-        dynamodb.client.put_item(TableName=table_name, Item=item)
+        index.put(item)
     stream.new()
-    intrude(dynamodb, table_name)
+    intrude(index)
     (record,) = stream.new()
     assert record["eventName"] == "MODIFY"
     withdrawn: list[bool] = []
-    collections = collections_of(dynamodb, table_name)
+    collections = index.keeper()
     done = keep([record], collections, withdraw=lambda: withdrawn.append(True))
     assert (done.failed, withdrawn) == ((), [True])
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_records_fail_if_trust_cannot_be_withdrawn(
-    dynamodb: Database, table_name: str, count: int
-) -> None:
+def test_records_fail_if_trust_cannot_be_withdrawn(index: Index, count: int) -> None:
     """Also where inserts of several occupied collections are looked at together."""
-    dynamodb.create(table_name, **STREAM)
-    stream = Stream(dynamodb, table_name)
+    index.create(**STREAM)
+    stream = index.stream()
     keys = [{"pk": {"S": f"k{number}"}} for number in range(count)]
-    for key in keys:
-        dynamodb.client.put_item(TableName=table_name, Item=key | {"sk": LEAST_SORT_KEY["S"]})
+    index.put(*(key | {"sk": LEAST_SORT_KEY["S"]} for key in keys))
     stream.new()
-    for key in keys:
-        dynamodb.client.put_item(TableName=table_name, Item=key | {"sk": {"S": "a"}})
+    index.put(*(key | {"sk": {"S": "a"}} for key in keys))
 
     def withdraw() -> None:
         raise IndexBusy("others change the entry all the time")
 
     records = stream.new()
-    done = keep(records, collections_of(dynamodb, table_name), withdraw=withdraw)
+    done = keep(records, index.keeper(), withdraw=withdraw)
     assert set(done.failed) == {record["dynamodb"]["SequenceNumber"] for record in records}
     assert len(done.failed) == count
 
 
-def test_a_record_that_makes_no_sense_comes_again_and_the_others_do_not(
-    dynamodb: Database, table_name: str
-) -> None:
-    dynamodb.create(table_name, **STREAM)
-    stream = Stream(dynamodb, table_name)
-    for number in range(5):
-        dynamodb.client.put_item(
-            TableName=table_name, Item={"pk": {"S": f"k{number}"}, "sk": {"S": "a"}}
-        )
+def test_a_record_that_makes_no_sense_comes_again_and_the_others_do_not(index: Index) -> None:
+    index.create(**STREAM)
+    stream = index.stream()
+    index.put(*({"pk": {"S": f"k{number}"}, "sk": {"S": "a"}} for number in range(5)))
     records = stream.new()
     poison = records[2]["dynamodb"]["SequenceNumber"]
     del records[2]["dynamodb"]["Keys"]["pk"]
     told: list[Exception] = []
-    collections = collections_of(dynamodb, table_name)
+    collections = index.keeper()
     done = keep(records, collections, told.append, withdraw=lambda: None)
     assert done.failed == (poison,)
     assert [type(error) for error in told] == [KeyError]
     assert done.to_response() == {"batchItemFailures": [{"itemIdentifier": poison}]}
-    assert drift(dynamodb, table_name, collections.sentinel)[0] == {("S", "k2")}
+    assert index.drift()[0] == {("S", "k2")}

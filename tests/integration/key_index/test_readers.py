@@ -11,7 +11,7 @@ from keyhop.jobs.runs import Runs
 from keyhop.key_index.registry import local_registry
 from keyhop.key_index.sentinel import INDEX, LEAST_SORT_KEY, MARKER, Sentinel
 
-from testing.databases import Database
+from testing.databases import Database, index_of
 from testing.key_index_tables import table_of
 from testing.s3 import MemoryS3
 from testing.standin.server import StandIn
@@ -19,16 +19,7 @@ from tests.machine import Machine
 
 INDEXED: dict[str, Any] = {
     "AttributeDefinitions": [{"AttributeName": MARKER, "AttributeType": "N"}],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": INDEX,
-            "KeySchema": [
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": MARKER, "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        }
-    ],
+    "GlobalSecondaryIndexes": [index_of(INDEX, "pk", MARKER)],
 }
 WAYS = [
     ("--method", method, "--segments", segments)
@@ -216,9 +207,8 @@ def test_items_of_users_that_resemble_sentinels_are_keys(
 
 
 def test_a_users_index_of_the_same_name_says_nothing(database: Database, table_name: str) -> None:
-    index = INDEXED["GlobalSecondaryIndexes"][0]
-    other = {**index, "KeySchema": [{"AttributeName": MARKER, "KeyType": "HASH"}]}
-    database.create(table_name, **{**INDEXED, "GlobalSecondaryIndexes": [other]})
+    other = {"GlobalSecondaryIndexes": [index_of(INDEX, MARKER)]}
+    database.create(table_name, **INDEXED | other)
     database.fill(table_name, [sentinel_of("k")])
     assert listed(database.keys(table_name, "--method", "skip").keys) == ["k"]
 
