@@ -1,5 +1,6 @@
 """The DynamoDB in memory behind HTTP, with faults on demand."""
 
+import itertools
 import json
 import threading
 from collections import Counter
@@ -30,7 +31,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class StandIn:
-    """A running stand-in. Set `fault` or `service.has_empty_page` at any time."""
+    """A running stand-in. Set `fault` or `service.has_empty_page` at any time, or call `at`."""
 
     def __init__(self) -> None:
         self.service = Service({})
@@ -52,6 +53,37 @@ class StandIn:
             if operation in ("Scan", "Query") and "ConsumedCapacity" in body:
                 self.units += body["ConsumedCapacity"]["CapacityUnits"]
         return 200, body
+
+    def at(self, operation: str, act: Callable[[int], Exception | None]) -> list[int]:
+        """Before a request of this operation is answered, raise what `act` returns, if anything.
+
+        act: gets the request's number among them, from 1. The numbers so far are returned.
+        """
+        numbers, came = itertools.count(1), list[int]()
+
+        def fault(called: str, request: Mapping[str, Any]) -> None:
+            if called == operation:
+                came.append(number := next(numbers))
+                if (error := act(number)) is not None:
+                    raise error
+
+        self.fault = fault
+        return came
+
+    def heal(self) -> None:
+        """Answer all requests again."""
+        self.fault = lambda operation, request: None
+
+    def alter(self, change: Callable[[str, Mapping[str, Any], dict[str, Any]], None]) -> None:
+        """Have each answer changed, or looked at, before it is sent."""
+        answer = self.answer
+
+        def altered(operation: str, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+            status, body = answer(operation, request)
+            change(operation, request, body)
+            return status, body
+
+        self.answer = altered  # type: ignore[method-assign]
 
     def serve(self) -> None:
         self._http.serve_forever(poll_interval=0.01)

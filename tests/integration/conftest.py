@@ -19,15 +19,12 @@ Interrupt = Callable[[], None]
 def charged(stand_in: StandIn) -> Scans:
     """When the stand-in answered a Scan, and what it charged."""
     scans: Scans = []
-    answer = stand_in.answer
 
-    def noting(operation: str, request):
-        status, body = answer(operation, request)
+    def note(operation: str, request, body) -> None:
         if operation == "Scan":
             scans.append((time.monotonic(), body["ConsumedCapacity"]["CapacityUnits"]))
-        return status, body
 
-    stand_in.answer = noting  # type: ignore[method-assign]
+    stand_in.alter(note)
     return scans
 
 

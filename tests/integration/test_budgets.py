@@ -112,15 +112,12 @@ def test_a_lost_answer_counts_against_the_budget(
 ) -> None:
     """The service has read the items, and charges for them."""
     strict.collections(table_name, SIZES, filling=3_000)
-    answer = stand_in.answer
 
-    def lost(operation: str, request):
-        reply = answer(operation, request)
+    def lose(operation: str, request, body) -> None:
         if operation == "Scan":
             raise Hangup
-        return reply
 
-    stand_in.answer = lost  # type: ignore[method-assign]
+    stand_in.alter(lose)
     result = strict.keys(table_name, "--max-read-units", "4", "--segments", "16")
     assert result.status == 4
     assert stand_in.units <= 4

@@ -51,13 +51,8 @@ def test_items_are_put_and_deleted_and_another_number_is_a_fault(
 def test_a_failed_command_prints_what_became_of_the_keys_and_why(
     cloud: Cloud, stand_in: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    requests = itertools.count(1)
-
-    def fault(operation: str, request: Any) -> None:
-        if operation == "PutItem" and next(requests) <= 3:
-            raise failure("ValidationException", TOO_LARGE)
-
-    stand_in.fault = fault
+    too_large = failure("ValidationException", TOO_LARGE)
+    stand_in.at("PutItem", lambda number: too_large if number <= 3 else None)
     with pytest.raises(Failed, match="keyhop each has ended with status 3"):
         show_each(cloud, len(ROUTES))
     printed = capsys.readouterr().out.splitlines()

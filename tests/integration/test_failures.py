@@ -44,20 +44,12 @@ def test_every_reason_is_waited_out_and_counted(
     codes = itertools.cycle(
         ["ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"]
     )
-    count = itertools.count(1)
-    sent = [0]
-
-    def fault(operation: str, request) -> None:
-        if operation == "Scan" and next(count) % 4 == 0:
-            sent[0] += 1
-            raise throttle(reason, next(codes))
-
-    stand_in.fault = fault
+    scans = stand_in.at("Scan", lambda scan: None if scan % 4 else throttle(reason, next(codes)))
     status, report = strict.report(table_name, tmp_path, "--segments", "3")
     assert status == 0
     assert sorted(key["pk"]["S"] for key in report["out"]) == sorted(expected)
-    assert report["throttles"] == {reason: sent[0]}
-    assert sent[0] >= 3
+    assert report["throttles"] == {reason: len(scans) // 4}
+    assert len(scans) >= 3 * 4
 
 
 def test_throttles_reach_us_as_they_do_live(dynamodb: Database, table_name: str) -> None:
@@ -109,13 +101,7 @@ def test_a_throttle_without_a_reason(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
     strict.collections(table_name, [1] * 5)
-    fail = iter([True, False])
-
-    def fault(operation: str, request) -> None:
-        if operation == "Scan" and next(fail, False):
-            raise throttle(None)
-
-    stand_in.fault = fault
+    stand_in.at("Scan", lambda number: throttle(None) if number == 1 else None)
     status, report = strict.report(table_name, tmp_path)
     assert (status, report["throttles"]) == (0, {"unknown": 1})
 
@@ -131,13 +117,7 @@ def test_server_errors_and_broken_connections_are_waited_out(
             failure("ServiceUnavailable", "", 503),
         ]
     )
-    count = itertools.count(1)
-
-    def fault(operation: str, request) -> None:
-        if operation == "Scan" and next(count) % 6 == 0:
-            raise next(kinds)
-
-    stand_in.fault = fault
+    stand_in.at("Scan", lambda number: None if number % 6 else next(kinds))
     status, report = strict.report(table_name, tmp_path, "--segments", "5")
     assert status == 0
     assert sorted(key["pk"]["S"] for key in report["out"]) == sorted(expected)
@@ -147,37 +127,27 @@ def test_server_errors_and_broken_connections_are_waited_out(
 
 def test_nothing_else_is_retried(strict: Database, stand_in: StandIn, table_name: str) -> None:
     strict.collections(table_name, SIZES, filling=3_000)
-    count = itertools.count(1)
-    denied = "User: me is not authorized to perform: dynamodb:Scan on resource: arn:aws:x/Orders"
-
-    def fault(operation: str, request) -> None:
-        if operation == "Scan" and next(count) >= 10:
-            raise failure("AccessDeniedException", denied)
-
-    stand_in.fault = fault
+    why = "User: me is not authorized to perform: dynamodb:Scan on resource: arn:aws:x/Orders"
+    denied = failure("AccessDeniedException", why)
+    scans = stand_in.at("Scan", lambda number: denied if number >= 10 else None)
     result = strict.keys(table_name, "--segments", "1")
     assert result.status == 2
     assert "allow dynamodb:Scan on arn:aws:x/Orders" in result.err
-    assert next(count) == 11
+    assert len(scans) == 10
 
 
 def test_patience_ends_and_the_run_can_be_resumed(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
     expected = strict.collections(table_name, SIZES, filling=3_000)
-    count = itertools.count(1)
-
-    def fault(operation: str, request) -> None:
-        if operation == "Scan" and next(count) > 30:
-            raise throttle("TableReadProvisionedThroughputExceeded")
-
-    stand_in.fault = fault
+    slow_down = throttle("TableReadProvisionedThroughputExceeded")
+    stand_in.at("Scan", lambda number: slow_down if number > 30 else None)
     out = ("--output", str(tmp_path / "out"), "--segments", "4")
     result = strict.keys(table_name, *out, "--give-up-after", "0.3")
     assert result.status == 2
     assert "Nothing has succeeded for 0.3 seconds" in result.err
     assert f"Continue with --resume {tmp_path}/out." in result.err
-    stand_in.fault = lambda operation, request: None
+    stand_in.heal()
     assert strict.keys(table_name, *resuming(*out)).status == 0
     parts = (tmp_path / "out" / "parts").iterdir()
     found = [json.loads(line)["pk"]["S"] for part in parts for line in part.open()]
@@ -344,7 +314,7 @@ def test_a_segment_that_is_always_throttled_does_not_hold_the_others_up(
     manifest = json.loads((tmp_path / "out" / "progress.json").read_bytes())
     assert manifest["segments"]["ended"] == 15
     assert manifest["throttles"]["TableReadKeyRangeThroughputExceeded"] == manifest["retries"] > 3
-    stand_in.fault = lambda operation, request: None
+    stand_in.heal()
     assert strict.keys(table_name, *resuming(*out)).status == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert manifest["keys"] == len(expected)
@@ -354,12 +324,7 @@ def test_failures_alone_are_reported_too(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
     strict.collections(table_name, SIZES)
-
-    def fault(operation: str, request) -> None:
-        if operation == "Scan":
-            raise throttle("TableReadAccountLimitExceeded")
-
-    stand_in.fault = fault
+    stand_in.at("Scan", lambda number: throttle("TableReadAccountLimitExceeded"))
     out = ("--output", str(tmp_path / "out"), "--segments", "4", "--give-up-after", "0.4")
     status, report = strict.report(table_name, tmp_path, *out)
     assert status == 2
@@ -370,13 +335,7 @@ def test_a_throttled_first_contact_is_waited_out(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     expected = strict.collections(table_name, [1] * 5)
-    contacts = itertools.count(1)
-
-    def fault(operation: str, request) -> None:
-        if operation == "DescribeTable" and next(contacts) <= 5:
-            raise throttle(None)
-
-    stand_in.fault = fault
+    contacts = stand_in.at("DescribeTable", lambda number: throttle(None) if number <= 5 else None)
     result = strict.keys(table_name)
     assert sorted(key["pk"]["S"] for key in result.keys) == sorted(expected)
-    assert next(contacts) == 7
+    assert len(contacts) == 6

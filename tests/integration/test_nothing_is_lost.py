@@ -1,6 +1,5 @@
 """Runs that are crashed, killed, raced, resumed: the same keys, none twice, none missing."""
 
-import itertools
 import json
 import random
 import signal
@@ -203,17 +202,11 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(
 ) -> None:
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     path = tmp_path / "out"
-    scans = itertools.count(1)
     interrupt = interrupting(monkeypatch, number)
-
-    def fault(operation: str, request) -> None:
-        if operation == "Scan" and next(scans) >= 60:
-            interrupt()
-
-    stand_in.fault = fault
+    stand_in.at("Scan", lambda scan: interrupt() if scan >= 60 else None)
     arguments = ("--output", str(path), "--segments", "9")
     result = strict.keys(table_name, *arguments, "--summary", str(tmp_path / "r.json"))
-    stand_in.fault = lambda operation, request: None
+    stand_in.heal()
     assert result.status == status
     assert "Interrupted. Continue with --resume" in result.err
     assert not json.loads((path / "progress.json").read_bytes())["finished"]

@@ -109,14 +109,14 @@ def test_ctrl_c_is_for_all_and_another_number_goes_on(
 ) -> None:
     """They do not wait for answers; one that is late itself is killed, with what it had read."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
-    scans, released = itertools.count(1), threading.Event()
+    released = threading.Event()
 
-    def fault(operation: str, request) -> None:
-        if operation == "Scan" and next(scans) >= 100:
+    def stop(number: int) -> None:
+        if number >= 100:
             interrupt()
             released.wait(300)
 
-    stand_in.fault = fault
+    stand_in.at("Scan", stop)
     path = tmp_path / "out"
     where = ("--output", str(path))
     status, report = strict.report(table_name, tmp_path, *where, *TWO)
@@ -125,7 +125,7 @@ def test_ctrl_c_is_for_all_and_another_number_goes_on(
     done = json.loads((path / "progress.json").read_bytes())
     assert done["keys"] == report["keys"] < len(expected)
     assert report["read_units"] <= stand_in.units
-    stand_in.fault = lambda operation, request: None
+    stand_in.heal()
     released.set()
     status, report = strict.report(table_name, tmp_path, *resuming(*where), "--processes", "1")
     assert (status, report["processes"], report["finished"]) == (0, 1, True)
@@ -179,14 +179,13 @@ def test_who_is_left_alone_commits_and_ends(
     """
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     path = tmp_path / "out"
-    scans = itertools.count(1)
     answers = threading.Event()
 
-    def never_answer(operation: str, request) -> None:
-        if operation == "Scan" and next(scans) > 200:
+    def never_answer(number: int) -> None:
+        if number > 200:
             answers.wait(300)
 
-    stand_in.fault = never_answer
+    stand_in.at("Scan", never_answer)
     where = ("--endpoint-url", strict.url, "--output", str(path))
     command = [sys.executable, "-m", "keyhop", "keys", table_name, *where, *TWO, "-f", "typed-json"]
     parent = subprocess.Popen(command, stderr=subprocess.DEVNULL)

@@ -55,6 +55,13 @@ def each(dynamodb_local_url: str, table_name: str) -> Each:
     return Each(database, table_name)
 
 
+@pytest.fixture
+def each_of_30(strict: Database, table_name: str) -> Each:
+    """On the stand-in, and so interruptible: 30 collections."""
+    strict.collections(table_name, [1] * 30)
+    return Each(strict, table_name)
+
+
 def test_put_into_each_collection_and_taken_back(each: Each, item: str) -> None:
     before = each.items()
     keys = {partition for partition, _ in before}
@@ -165,35 +172,25 @@ def test_no_more_is_written_than_is_allowed(each: Each, item: str) -> None:
 
 
 def test_interrupted_it_goes_on(
-    strict: Database, stand_in: StandIn, table_name: str, item: str, interrupt: Interrupt
+    each_of_30: Each, stand_in: StandIn, item: str, interrupt: Interrupt
 ) -> None:
-    strict.collections(table_name, [1] * 30)
-    each = Each(strict, table_name)
-    stand_in.fault = lambda operation, request: interrupt() if operation == "Scan" else None
-    result = each("--put", item, "--yes", "-o", "run")
-    assert result.status == 130
-    assert "Continue with --resume run." in result.err
+    stand_in.at("Scan", lambda number: interrupt())
+    result = each_of_30("--put", item, "--yes", "-o", "run")
+    assert (result.status, "Continue with --resume run." in result.err) == (130, True)
 
 
 @pytest.mark.parametrize("operation", ["Scan", "PutItem"])
 def test_without_output_it_prints_the_command_that_resumes_it(
-    strict: Database,
-    stand_in: StandIn,
-    table_name: str,
-    item: str,
-    interrupt: Interrupt,
-    operation: str,
+    each_of_30: Each, stand_in: StandIn, item: str, interrupt: Interrupt, operation: str
 ) -> None:
-    strict.collections(table_name, [1] * 30)
-    each = Each(strict, table_name)
-    stand_in.fault = lambda called, request: interrupt() if called == operation else None
-    result = each("--put", item, "--yes")
+    stand_in.at(operation, lambda number: interrupt())
+    result = each_of_30("--put", item, "--yes")
     assert result.status == 130
     (line,) = (line for line in result.err.splitlines() if "continues the run" in line)
     program, *arguments = shlex.split(line.partition(": ")[2])
-    stand_in.fault = lambda called, request: None
+    stand_in.heal()
     assert (program, keyhop(*arguments).status) == ("keyhop", 0)
-    assert Counter(sort for _, sort in each.items())["#feature"] == 30
+    assert Counter(sort for _, sort in each_of_30.items())["#feature"] == 30
 
 
 @pytest.mark.parametrize(
@@ -205,27 +202,24 @@ def test_without_output_it_prints_the_command_that_resumes_it(
     ],
 )
 def test_an_unfinished_directory_is_refused_with_the_command_that_resumes_it(
-    strict: Database,
+    each_of_30: Each,
     stand_in: StandIn,
-    table_name: str,
     item: str,
     interrupt: Interrupt,
     operation: str,
     begun: list[str],
 ) -> None:
-    strict.collections(table_name, [1] * 30)
-    each = Each(strict, table_name)
     if "--undo" in begun:
-        assert each("--put", item, "--yes", "-o", "put").status == 0
-    stand_in.fault = lambda called, request: interrupt() if called == operation else None
+        assert each_of_30("--put", item, "--yes", "-o", "put").status == 0
+    stand_in.at(operation, lambda number: interrupt())
     words = [word.format(item=item) for word in begun]
-    assert each(*words, "--yes").status == 130
-    stand_in.fault = lambda called, request: None
-    result = each(*words, "--yes")
+    assert each_of_30(*words, "--yes").status == 130
+    stand_in.heal()
+    result = each_of_30(*words, "--yes")
     assert result.status == 2
     program, *arguments = shlex.split(result.err.partition("To resume it: ")[2])
     assert (program, keyhop(*arguments).status) == ("keyhop", 0)
-    remaining = Counter(sort for _, sort in each.items())["#feature"]
+    remaining = Counter(sort for _, sort in each_of_30.items())["#feature"]
     assert remaining == (0 if "--undo" in begun else 30)
 
 
