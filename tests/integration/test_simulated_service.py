@@ -774,7 +774,22 @@ def transacting(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"TransactItems": list(parts), **more}
 
 
+def getting(**keys: list[Any]) -> dict[str, Any]:
+    """Return the parameters of BatchGetItem for these keys of each table."""
+    return {"RequestItems": {table: {"Keys": wanted} for table, wanted in keys.items()}}
+
+
+def puts(*items_: Any) -> list[Any]:
+    return [{"PutRequest": {"Item": item}} for item in items_]
+
+
+def numbered(count: int) -> list[Any]:
+    """Return so many keys of the table "plain"."""
+    return [{"pk": {"S": str(number)}} for number in range(count)]
+
+
 OTHER = {"pk": {"S": "a"}, "sk": {"S": "2"}}
+IN_INDEX = {"TableName": "indexed", "IndexName": "local"}
 INVALID: list[Request] = [
     # Keys
     ("get_item", {"TableName": "sorted", "Key": {"pk": {"S": "a"}}}),
@@ -877,21 +892,11 @@ INVALID: list[Request] = [
     ("query", querying("pk = :p", {**A, "pk": {"S": "b"}}, p="a")),
     *(
         ("query", querying(f"pk = :p AND sk {operator} :s", {**A, "sk": {"S": sk}}, p="a", s="2"))
-        for operator, sk in [
-            ("<", "2"),
-            ("<=", "3"),
-            ("<=", "2"),
-            (">", "2"),
-            (">=", "1"),
-            ("=", "1"),
-        ]
+        for operator, sk in zip(["<", "<=", "<=", ">", ">=", "="], "232211", strict=True)
     ),
     ("query", {**querying("pk = :p AND sk >= :s", A, p="a", s="1"), "ScanIndexForward": False}),
     ("query", {**querying("pk = :p", p="a"), "IndexName": "other"}),
-    (
-        "query",
-        {**querying("pk = :p AND sk = :p", p="a"), "TableName": "indexed", "IndexName": "local"},
-    ),
+    ("query", {**querying("pk = :p AND sk = :p", p="a"), **IN_INDEX}),
     ("query", {**querying("b = :p", A, p="a"), "TableName": "indexed", "IndexName": "by_b_and_n"}),
     ("scan", {"TableName": "indexed", "IndexName": "other"}),
     ("scan", {"TableName": "indexed", "IndexName": "by_n", "ConsistentRead": True}),
@@ -900,70 +905,38 @@ INVALID: list[Request] = [
     ("put_item", {**putting(item={**A, "b": {"S": ""}}), "TableName": "indexed"}),
     ("put_item", {**putting(item={**A, "b": {"S": "x" * 2_049}}), "TableName": "indexed"}),
     ("scan", {"TableName": "sorted", "Limit": 0}),
-    *(
-        (
-            "scan",
-            {
-                "TableName": "sorted",
-                **dict(zip(("Segment", "TotalSegments"), numbers, strict=False)),
-            },
-        )
-        for numbers in [(0,), (1, 1), (2, 2), (-1, 2), (0, 0), (0, 1_000_001)]
-    ),
+    ("scan", {"TableName": "sorted", "Segment": 0}),
     ("scan", {"TableName": "sorted", "TotalSegments": 2}),
+    *(
+        ("scan", {"TableName": "sorted", "Segment": segment, "TotalSegments": total})
+        for segment, total in [(1, 1), (2, 2), (-1, 2), (0, 0), (0, 1_000_001)]
+    ),
     ("scan", {"TableName": "sorted", "ExclusiveStartKey": {"pk": {"S": "a"}}}),
     # Batches
-    ("batch_get_item", {"RequestItems": {"sorted": {"Keys": [A, A]}}}),
-    ("batch_get_item", {"RequestItems": {"sorted": {"Keys": []}}}),
-    ("batch_get_item", {"RequestItems": {"sorted": {"Keys": [A, {"pk": {"S": "a"}}]}}}),
-    (
-        "batch_get_item",
-        {"RequestItems": {"plain": {"Keys": [{"pk": {"S": str(n)}} for n in range(101)]}}},
-    ),
-    (
-        "batch_write_item",
-        {"RequestItems": {"sorted": [{"PutRequest": {"Item": A}}, {"DeleteRequest": {"Key": A}}]}},
-    ),
-    ("batch_write_item", {"RequestItems": {"sorted": []}}),
-    (
-        "batch_write_item",
-        {
-            "RequestItems": {
-                "plain": [{"PutRequest": {"Item": {"pk": {"S": str(n)}}}} for n in range(26)]
-            }
-        },
-    ),
-    (
-        "batch_write_item",
-        {
-            "RequestItems": {
-                "sorted": [{"PutRequest": {"Item": OTHER}}, {"PutRequest": {"Item": {"pk": ONE}}}]
-            }
-        },
+    ("batch_get_item", getting(sorted=[A, A])),
+    ("batch_get_item", getting(sorted=[])),
+    ("batch_get_item", getting(sorted=[A, {"pk": {"S": "a"}}])),
+    ("batch_get_item", getting(plain=numbered(101))),
+    *(
+        ("batch_write_item", {"RequestItems": parts})
+        for parts in [
+            {"sorted": [*puts(A), {"DeleteRequest": {"Key": A}}]},
+            {"sorted": []},
+            {"plain": puts(*numbered(26))},
+            {"sorted": puts(OTHER, {"pk": ONE})},
+        ]
     ),
     # Transactions
     ("transact_write_items", transacting()),
-    (
-        "transact_write_items",
-        transacting(
-            {"Put": putting(item=OTHER)}, {"Delete": {"TableName": "sorted", "Key": OTHER}}
-        ),
-    ),
-    (
-        "transact_write_items",
-        transacting({"Put": putting(item=OTHER)}, {"Put": putting(item={"pk": ONE})}),
-    ),
-    (
-        "transact_write_items",
-        transacting({"Put": putting(item=OTHER)}, {"Update": updating("SET n = absent")}),
-    ),
-    (
-        "transact_write_items",
-        transacting({"Put": putting(item=OTHER)}, {"Update": updating("SET absent.x = :n", n=ONE)}),
-    ),
-    (
-        "transact_write_items",
-        transacting({"Put": putting(item=OTHER)}, {"Update": updating("SET n = :m")}),
+    *(
+        ("transact_write_items", transacting({"Put": putting(item=OTHER)}, part))
+        for part in [
+            {"Delete": {"TableName": "sorted", "Key": OTHER}},
+            {"Put": putting(item={"pk": ONE})},
+            {"Update": updating("SET n = absent")},
+            {"Update": updating("SET absent.x = :n", n=ONE)},
+            {"Update": updating("SET n = :m")},
+        ]
     ),
 ]
 
@@ -1062,16 +1035,8 @@ NOT_SIMULATED: list[Request] = [
     ("update_item", updating("DELETE s :s", s={"SS": ["a"]})),
     ("update_item", {**updating("SET m.x = :n", n=ONE), "ReturnValues": "UPDATED_NEW"}),
     ("update_item", {**updating("REMOVE m.x"), "ReturnValues": "UPDATED_OLD"}),
-    (
-        "query",
-        {
-            **querying("pk = :p", p="a"),
-            "TableName": "indexed",
-            "IndexName": "local",
-            "Select": "ALL_ATTRIBUTES",
-        },
-    ),
-    ("scan", {"TableName": "indexed", "IndexName": "local", "ProjectionExpression": "m"}),
+    ("query", {**querying("pk = :p", p="a"), **IN_INDEX, "Select": "ALL_ATTRIBUTES"}),
+    ("scan", {**IN_INDEX, "ProjectionExpression": "m"}),
     ("put_item", {**putting(), "TableName": "indexed", "ReturnConsumedCapacity": "TOTAL"}),
     ("query", {**querying("pk = :p", p="a"), "FilterExpression": "n = :p"}),
     ("query", {**querying("pk = :p", p="a"), "ProjectionExpression": "m.x"}),
@@ -1080,10 +1045,7 @@ NOT_SIMULATED: list[Request] = [
     ("query", querying("(pk = :p)", p="a")),
     ("scan", {"TableName": "sorted", "FilterExpression": "attribute_exists(n)"}),
     ("transact_write_items", transacting({"Put": {**putting(), "ReturnValues": "ALL_OLD"}})),
-    (
-        "batch_get_item",
-        {"RequestItems": {"sorted": {"Keys": [A], "AttributesToGet": ["n"]}}},
-    ),
+    ("batch_get_item", {"RequestItems": {"sorted": {"Keys": [A], "AttributesToGet": ["n"]}}}),
 ]
 
 
