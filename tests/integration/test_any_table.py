@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from testing.databases import EXTREMES, Database, hashable, keyhop, partition_value
+from testing.databases import EXTREMES, Database, hashable, index_of, keyhop, partition_value
 from testing.marks import on_dynamodb_local, prove
 
 pytestmark = on_dynamodb_local
@@ -116,26 +116,10 @@ def test_the_type_of_a_key_is_looked_up_by_name(database: Database, table_name: 
         ("pk", "B"),
         ("sk", "N"),
         AttributeDefinitions=[
-            {"AttributeName": "aa", "AttributeType": "S"},
-            {"AttributeName": "bb", "AttributeType": "S"},
+            {"AttributeName": name, "AttributeType": "S"} for name in ("aa", "bb")
         ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by-aa",
-                "KeySchema": [{"AttributeName": "aa", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-        LocalSecondaryIndexes=[
-            {
-                "IndexName": "by-bb",
-                "KeySchema": [
-                    {"AttributeName": "pk", "KeyType": "HASH"},
-                    {"AttributeName": "bb", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
+        GlobalSecondaryIndexes=[index_of("by-aa", "aa")],
+        LocalSecondaryIndexes=[index_of("by-bb", "pk", "bb")],
     )
     keys = [{"pk": {"B": b"key%d" % number}} for number in range(80)]
     database.fill(

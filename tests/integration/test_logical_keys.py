@@ -160,16 +160,12 @@ def test_keys_from_the_key_index_are_folded_too(
     expected = Counter(sharded(dynamodb, table_name))
     where = ("--endpoint-url", dynamodb.url)
     assert keyhop("index", "build", table_name, *where, "--yes", "--quiet").status == 0
-    result = dynamodb.keys(table_name, "--method", "index", "--accept", "stale-index", "--logical")
+    by_index = ("--method", "index", "--accept", "stale-index", "--logical")
+    result = dynamodb.keys(table_name, *by_index)
     assert result.status == 0
     assert paths(result) == expected
     files = ("--output", str(tmp_path / "run"))
-    assert (
-        dynamodb.keys(
-            table_name, "--method", "index", "--accept", "stale-index", "--logical", *files
-        ).status
-        == 0
-    )
+    assert dynamodb.keys(table_name, *by_index, *files).status == 0
     assert in_files(tmp_path / "run") == expected
 
 
@@ -223,24 +219,35 @@ def with_shards(number: int, readable: int | None = None) -> Shards:
     )
 
 
+LOOKING_LIKE_SHARDS = ["/photo_3", "/photo_4", "/album_3", "/album", "/log", "/log_3"]
+"""What is listed of the table with metadata, of 10 physical keys."""
+
+
+def with_keys_that_look_like_shards(database: Database, table: str) -> str:
+    """A table and its metadata, whose name is returned.
+
+    /photo_3 is an ordinary key; /photo has no metadata, /album has two shards only.
+    """
+    physical = ["/album_1", "/album_2", "/log_1", "/log_2", "/log_3", "/log_3_1"]
+    database.create(table, ("path", "S"), ("at", "S"))
+    keys = [*LOOKING_LIKE_SHARDS[:4], *physical]
+    database.fill(table, ({"path": {"S": key}, "at": {"S": "1"}} for key in keys))
+    known = {"/album": with_shards(2), "/log": with_shards(1, 3), "/log_3": with_shards(1)}
+    return metadata_table(database, f"{table}-shards", known)
+
+
 @pytest.mark.parametrize("to_directory", [False, True])
 def test_with_metadata_a_key_that_only_looks_like_a_shard_stays(
     database: Database, table_name: str, tmp_path: Path, to_directory: bool
 ) -> None:
-    """/photo_3 is an ordinary key; /photo has no metadata, /album has two shards only."""
-    plain = ["/photo_3", "/photo_4", "/album_3", "/album"]
-    physical = ["/album_1", "/album_2", "/log_1", "/log_2", "/log_3", "/log_3_1"]
-    database.create(table_name, ("path", "S"), ("at", "S"))
-    database.fill(table_name, ({"path": {"S": k}, "at": {"S": "1"}} for k in [*plain, *physical]))
-    known = {"/album": with_shards(2), "/log": with_shards(1, 3), "/log_3": with_shards(1)}
-    metadata = metadata_table(database, f"{table_name}-shards", known)
+    metadata = with_keys_that_look_like_shards(database, table_name)
     options = ["--logical", "--metadata", metadata, "--segments", "5"]
     if to_directory:
         options += ["--output", str(tmp_path / "run")]
     result = database.keys(table_name, *options)
     assert result.status == 0
     found = in_files(tmp_path / "run") if to_directory else paths(result)
-    assert found == Counter(["/photo_3", "/photo_4", "/album_3", "/album", "/log", "/log_3"])
+    assert found == Counter(LOOKING_LIKE_SHARDS)
     assert "10 physical keys: those that end in _1 to _1000 and that" in result.err
     assert "  folded    6 of 10" in result.err
 

@@ -24,8 +24,13 @@ from keyhop.keys.request import KeysInput
 
 from testing.databases import Database
 from testing.marks import prove
-from tests.integration.test_logical_keys import in_small_slices, metadata_table, with_shards
-from tests.machine import Machine, passed_on
+from tests.integration.fleet.conftest import Fleet
+from tests.integration.test_logical_keys import (
+    LOOKING_LIKE_SHARDS,
+    in_small_slices,
+    with_keys_that_look_like_shards,
+)
+from tests.machine import passed_on
 
 SHARDS = [1, 2, 9, 1, 40, 1, 3, 1] * 8
 PLAIN = ["/plain.txt", "/zero_0", "/large_1001", "/f3", "/f3.txt"]
@@ -42,13 +47,7 @@ def sharded(database: Database, table: str) -> Counter[str]:
     return Counter({f"/f{n}.txt" for n in range(len(SHARDS))} | set(PLAIN))
 
 
-def finish(
-    machine: Machine, state: dict[str, Any], execution: ExecutionContext, **more: Any
-) -> Any:
-    return machine.finish(state, execution, **more)
-
-
-def through(machine: Machine, given: dict[str, Any], name: str = "run") -> dict[str, Any]:
+def through(machine: Fleet, given: dict[str, Any], name: str = "run") -> dict[str, Any]:
     """From the input to the output."""
     execution = machine.execution(name)
     state = machine.plan(given, execution)
@@ -59,11 +58,11 @@ def through(machine: Machine, given: dict[str, Any], name: str = "run") -> dict[
             continue
         if state["next"] == "scan":
             machine.map(state)
-        state = finish(machine, state, execution)
+        state = machine.finish(state, execution)
     return dict(state["result"])
 
 
-def listed(machine: Machine, run: str = "run") -> Counter[str]:
+def listed(machine: Fleet, run: str = "run") -> Counter[str]:
     """The keys in the files that the manifest, and the lists for readers, name."""
     manifest = machine.manifest(run)
     names = {f"runs/{run}/{part['name']}" for part in manifest["parts"]}
@@ -76,7 +75,7 @@ def listed(machine: Machine, run: str = "run") -> Counter[str]:
     return keys
 
 
-def parts_of(machine: Machine, run: str = "run") -> Iterator[dict[str, Any]]:
+def parts_of(machine: Fleet, run: str = "run") -> Iterator[dict[str, Any]]:
     """The keys in the parts of the manifest."""
     for part in machine.manifest(run)["parts"]:
         content = gzip.decompress(machine.object(f"runs/{run}/{part['name']}"))
@@ -84,11 +83,9 @@ def parts_of(machine: Machine, run: str = "run") -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("more", [prove({}), prove({"method": "scan"}), {"verifyShare": 0.3}])
-def test_each_logical_key_once_by_many_workers(
-    local: Machine, dynamodb: Database, table_name: str, more: dict[str, Any]
-) -> None:
-    expected = sharded(dynamodb, table_name)
-    given = {"table": table_name, "logical": True, "segments": 200, "maxConcurrency": 4, **more}
+def test_each_logical_key_once_by_many_workers(local: Fleet, more: dict[str, Any]) -> None:
+    expected = sharded(local.database, local.table)
+    given = {"table": local.table, "logical": True, "segments": 200, "maxConcurrency": 4, **more}
     told = through(local, given)
     assert listed(local) == expected
     physical = sum(SHARDS) + len(PLAIN)
@@ -102,32 +99,23 @@ def test_each_logical_key_once_by_many_workers(
         assert told["verify"]["missing"] == 0
 
 
-def test_with_metadata_a_key_that_only_looks_like_a_shard_stays(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    """As the command does it: /photo has no metadata, /album has two shards only."""
-    plain = ["/photo_3", "/photo_4", "/album_3", "/album"]
-    physical = ["/album_1", "/album_2", "/log_1", "/log_2", "/log_3", "/log_3_1"]
-    strict.create(table_name, ("path", "S"), ("at", "S"))
-    strict.fill(table_name, ({"path": {"S": k}, "at": {"S": "1"}} for k in [*plain, *physical]))
-    known = {"/album": with_shards(2), "/log": with_shards(1, 3), "/log_3": with_shards(1)}
-    metadata = metadata_table(strict, f"{table_name}-shards", known)
-    given = {"table": table_name, "logical": True, "metadata": metadata, "segments": 64}
+def test_with_metadata_a_key_that_only_looks_like_a_shard_stays(machine: Fleet) -> None:
+    """As the command does it."""
+    metadata = with_keys_that_look_like_shards(machine.database, machine.table)
+    given = {"table": machine.table, "logical": True, "metadata": metadata, "segments": 64}
     told = through(machine, given)
     keys = [key["path"]["S"] for key in parts_of(machine)]
-    assert sorted(keys) == sorted([*plain, "/log", "/log_3"])
+    assert sorted(keys) == sorted(LOOKING_LIKE_SHARDS)
     logical = {"separator": "_", "metadata": metadata, "physical_keys": 10, "folded": 6}
     assert machine.manifest("run")["logical"] == told["logical"] == logical
     with pytest.raises(TableNotFound, match="no-such-table"):
         machine.plan({**given, "metadata": "no-such-table"}, machine.execution())
     with pytest.raises(CannotStart, match="is not the shard-metadata table of this table"):
-        machine.plan({**given, "metadata": table_name}, machine.execution())
+        machine.plan({**given, "metadata": machine.table}, machine.execution())
 
 
-def test_workers_that_are_called_again_and_twice_change_nothing(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    expected = sharded(strict, table_name)
+def test_workers_that_are_called_again_and_twice_change_nothing(machine: Fleet) -> None:
+    expected = sharded(machine.database, machine.table)
     scan = machine.scan
 
     def twice(*arguments: Any, **named: Any) -> Any:
@@ -136,26 +124,22 @@ def test_workers_that_are_called_again_and_twice_change_nothing(
             return first.result() if second.result() else None
 
     machine.scan = twice
-    through(machine, {"table": table_name, "logical": True, "segments": 96})
+    through(machine, {"table": machine.table, "logical": True, "segments": 96})
     assert listed(machine) == expected
 
 
-def test_another_separator_and_binary_keys(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    strict.create(table_name, ("pk", "B"), ("sk", "S"))
+def test_another_separator_and_binary_keys(machine: Fleet) -> None:
+    machine.create(("pk", "B"), ("sk", "S"))
     keys = [b"\xff::1", b"\xff::2", b"\xff_3"]
-    strict.fill(table_name, ({"pk": {"B": key}, "sk": {"S": "1"}} for key in keys))
-    through(machine, {"table": table_name, "logical": True, "separator": "::", "segments": 64})
+    machine.fill({"pk": {"B": key}, "sk": {"S": "1"}} for key in keys)
+    through(machine, {"table": machine.table, "logical": True, "separator": "::", "segments": 64})
     assert listed(machine) == Counter(["/w==", "/18z"])
 
 
 @pytest.mark.prove
-def test_a_run_without_logical_is_as_it_was(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    sharded(strict, table_name)
-    told = machine.start({"table": table_name, "segments": 64}, name="run")
+def test_a_run_without_logical_is_as_it_was(machine: Fleet) -> None:
+    sharded(machine.database, machine.table)
+    told = machine.run("run", segments=64)
     assert told["keys"] == sum(SHARDS) + len(PLAIN)
     assert len(machine.keys("run")) == told["keys"]
     assert "logical" not in told
@@ -166,21 +150,17 @@ def test_a_run_without_logical_is_as_it_was(
 
 
 @pytest.fixture
-def read(
-    machine: Machine, strict: Database, table_name: str
-) -> tuple[dict[str, Any], ExecutionContext]:
+def read(machine: Fleet) -> tuple[dict[str, Any], ExecutionContext]:
     """A run that is read and not folded: the state for FinishRun, and its execution."""
-    sharded(strict, table_name)
-    execution = machine.execution("run")
-    given = {"table": table_name, "logical": True, "segments": 96}
-    state = machine.plan(given, execution)
+    sharded(machine.database, machine.table)
+    state, execution = machine.begin(logical=True, segments=96)
     machine.map(state)
     return state, execution
 
 
 @pytest.mark.prove
 def test_a_finish_that_is_killed_at_any_write_is_done_again(
-    machine: Machine, read: tuple[dict[str, Any], ExecutionContext], monkeypatch: pytest.MonkeyPatch
+    machine: Fleet, read: tuple[dict[str, Any], ExecutionContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_small_slices(monkeypatch)
     put = machine.runs.s3.put_object
@@ -198,7 +178,7 @@ def test_a_finish_that_is_killed_at_any_write_is_done_again(
         crash_at += 1
         left = crash_at
         try:
-            state = finish(machine, *read)
+            state = machine.finish(*read)
             break
         except StoreUnavailable:
             assert machine.runs.journal("run").manifest() is None
@@ -211,10 +191,7 @@ def test_a_finish_that_is_killed_at_any_write_is_done_again(
 
 
 def test_a_fold_takes_as_many_turns_as_it_needs(
-    machine: Machine,
-    read: tuple[dict[str, Any], ExecutionContext],
-    table_name: str,
-    monkeypatch: pytest.MonkeyPatch,
+    machine: Fleet, read: tuple[dict[str, Any], ExecutionContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keyhop.jobs.pages.KEYS_AT_ONCE", 20)
     step, calls = PartPages.step, itertools.count(1)
@@ -229,7 +206,7 @@ def test_a_fold_takes_as_many_turns_as_it_needs(
     turns = 0
     state["next"] = "finish"
     while state["next"] == "finish":
-        state = passed_on(finish(machine, state, execution))
+        state = passed_on(machine.finish(state, execution))
         turns += 1
     assert turns > 2
     assert state["next"] == "end"
@@ -238,54 +215,52 @@ def test_a_fold_takes_as_many_turns_as_it_needs(
 
 
 def test_a_finish_that_runs_twice_says_the_same(
-    machine: Machine, read: tuple[dict[str, Any], ExecutionContext]
+    machine: Fleet, read: tuple[dict[str, Any], ExecutionContext]
 ) -> None:
-    first, second = (finish(machine, *read) for _ in range(2))
+    first, second = (machine.finish(*read) for _ in range(2))
     first["result"].pop("seconds"), second["result"].pop("seconds")
     assert first == second
 
 
 @pytest.mark.prove
 def test_a_fold_that_has_no_time_says_so_and_can_be_resumed(
-    machine: Machine, read: tuple[dict[str, Any], ExecutionContext], table_name: str
+    machine: Fleet, read: tuple[dict[str, Any], ExecutionContext]
 ) -> None:
     with pytest.raises(NoProgress, match="on your machine, which has no deadline"):
-        finish(machine, *read, remaining_seconds=0.0)
+        machine.finish(*read, remaining_seconds=0.0)
     assert machine.progress("run")["finished"] is False
-    told = through(machine, {"table": table_name, "resume": "run"}, name="again")
+    told = through(machine, {"table": machine.table, "resume": "run"}, name="again")
     assert told["keys"] == sum(listed(machine).values())
 
 
 def test_a_harmed_fold_is_noticed(
-    machine: Machine, read: tuple[dict[str, Any], ExecutionContext]
+    machine: Fleet, read: tuple[dict[str, Any], ExecutionContext]
 ) -> None:
-    finish(machine, *read)
+    machine.finish(*read)
     store = machine.runs.store("run")
     store.delete(next(iter(store.sizes("logical/parts"))))
     with pytest.raises(BrokenPromise, match="was changed after its commit"):
-        finish(machine, *read)
+        machine.finish(*read)
 
 
 @pytest.mark.prove
 def test_a_resume_keeps_what_the_run_was_begun_with(
-    machine: Machine, read: tuple[dict[str, Any], ExecutionContext], table_name: str
+    machine: Fleet, read: tuple[dict[str, Any], ExecutionContext]
 ) -> None:
-    resumed = {"table": table_name, "resume": "run"}
+    resumed = {"table": machine.table, "resume": "run"}
     with pytest.raises(RunConflict, match="was begun with separator _, not -"):
         machine.plan({**resumed, "logical": True, "separator": "-"}, machine.execution())
-    machine.plan({"table": table_name, "segments": 64}, machine.execution("other"))
+    machine.plan({"table": machine.table, "segments": 64}, machine.execution("other"))
     with pytest.raises(RunConflict, match="was begun without logical"):
         machine.plan({**resumed, "resume": "other", "logical": True}, machine.execution())
     told = through(machine, {**resumed, "logical": True}, name="again")
     assert told["logical"]["folded"] == sum(SHARDS)
 
 
-def test_a_number_cannot_carry_a_suffix(
-    machine: Machine, strict: Database, table_name: str
-) -> None:
-    strict.create(table_name, ("pk", "N"))
+def test_a_number_cannot_carry_a_suffix(machine: Fleet) -> None:
+    machine.create(("pk", "N"))
     with pytest.raises(CannotStart, match="the partition key is a number"):
-        machine.plan({"table": table_name, "logical": True}, machine.execution())
+        machine.plan({"table": machine.table, "logical": True}, machine.execution())
 
 
 @pytest.mark.parametrize(
