@@ -17,46 +17,351 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from botocore.exceptions import ClientError
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.tables import Table
 from keyhop.errors import KeyhopError
 from keyhop.key_index.life_cycle import LifeCycle
-from keyhop.key_index.registry import DISCARDED, Lease, Registry
+from keyhop.key_index.registry import DISCARDED, ENTRY, Entry, Lease, Registry
 from keyhop.key_index.request import Order
-from keyhop.key_index.trust import Evidence, why_not
+from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
+from keyhop.key_index.trust import Evidence, kept_by, why_not
+from keyhop.storage.store import Version
 from keyhop.streams.dead_letters import DeadLetters
 from keyhop.streams.event_source import BatchResult, Follower
 
 from infra.followers import FAILURE_DAYS
-from testing.life_cycle_fakes import (
-    Calls,
-    Client,
-    ForgetfulStream,
-    Journal,
-    Keeper,
-    Pause,
-    Queue,
-    Store,
-)
-from testing.life_cycle_world import (
-    BEFORE,
-    COLLECTIONS,
-    IDENTITY,
-    MOMENT,
-    NOW,
-    SENTINEL,
-    TABLE,
-    Actor,
-    Operation,
-    Reader,
-    World,
-    arn_of,
-    followers_of,
-    mapped,
-    streamed,
-    told_of,
-    written,
-)
 from testing.worlds import reachable
+
+TABLE = "T"
+IDENTITY = "arn:T#1"
+COLLECTIONS = ("a", "b")
+MOMENT = "2026-11-22T12:00:00+00:00"
+
+NOW = datetime.fromisoformat(MOMENT)
+
+Operation = tuple[str, ...]
+Call = Callable[["World"], tuple["World", Any]]
+"""What a call does to a world, and its answer, as plain JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """An execution of an action. state: of the last step that ended, as JSON. step: what is under
+    way: a step, "walk" or "verify" (then `answers` are the collections that are left), "settle",
+    "over". alive: as Step Functions tells.
+    """
+
+    name: str
+    action: str
+    step: str = "prepare"
+    state: str = "{}"
+    answers: tuple[str, ...] = ()
+    alive: bool = True
+    error: str = ""
+
+    @property
+    def is_walking(self) -> bool:
+        """Its walkers go on for a while after it was stopped."""
+        return self.step in ("walk", "verify")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A run of `auto`. begun: which builds and removals had begun when it believed the index; None:
+    it did not yet. sure: collections that it has to list. left: those that it has not read yet.
+    """
+
+    begun: int | None = None
+    sure: frozenset[str] = frozenset()
+    found: frozenset[str] = frozenset()
+    left: tuple[str, ...] = COLLECTIONS
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """records: collections that the stream tells of. busy: those that the keeper has looked at and
+    will act upon. late: writes of a walker that was let pass, as (actor, call, collection). users:
+    writes that will yet be made. crashes, redrives: how many executions may yet be stopped, and
+    go on after that. mapping: the stream it is on, and how often it was changed. letters:
+    collections whose records the keeper gave up and the stream has forgotten, each with a message
+    in the failure queue. days: how long ago all that was noted is by now.
+    """
+
+    actors: tuple[Actor, ...]
+    items: frozenset[str] = frozenset("a")
+    sentinels: frozenset[str] = frozenset()
+    index: bool = False
+    stream: int = 0
+    mapping: tuple[int, int, bool] | None = None
+    listed: bool = True
+    entry: str = ""
+    records: frozenset[str] = frozenset()
+    busy: frozenset[tuple[str, bool]] = frozenset()
+    late: frozenset[tuple[str, str, str]] = frozenset()
+    users: tuple[Operation, ...] = ()
+    crashes: int = 0
+    redrives: int = 0
+    changes: int = 0
+    reader: Reader | None = None
+    letters: frozenset[str] = frozenset()
+    days: int = 0
+
+    @property
+    def is_quiet(self) -> bool:
+        """The keeper has looked at all that was written."""
+        return not self.records and not self.busy and not self.late
+
+    def make(self, call: Call) -> Any:
+        """The answer to a call that is made at once, and changes nothing."""
+        return call(self)[1]
+
+    def registry_entry(self) -> Entry:
+        """As a reader sees it."""
+        return Registry(Store(self), IDENTITY).entry()  # type: ignore[arg-type]
+
+
+def described(world: World) -> dict[str, Any]:
+    """DescribeTable's answer."""
+    key = [{"AttributeName": "pk", "KeyType": "HASH"}]
+    told: dict[str, Any] = {
+        "TableName": TABLE,
+        "TableArn": "arn:T",
+        "TableId": "1",
+        "TableStatus": "ACTIVE",
+        "KeySchema": [*key, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": type_}
+            for name, type_ in (("pk", "S"), ("sk", "S"), (MARKER, "N"))
+        ],
+        "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+    }
+    if world.stream:
+        told["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+        told["LatestStreamArn"] = arn_of(world.stream)
+    if world.index:
+        schema = [*key, {"AttributeName": MARKER, "KeyType": "RANGE"}]
+        told["GlobalSecondaryIndexes"] = [
+            {"IndexName": INDEX, "IndexStatus": "ACTIVE", "KeySchema": schema}
+        ]
+    return told
+
+
+def arn_of(stream: int) -> str:
+    return f"arn:T/stream/{stream}"
+
+
+def streamed(world: World, on: bool) -> World:
+    """The stream turned on or off: a new one has another ARN."""
+    changes = world.changes + 1
+    return replace(world, stream=changes if on else 0, changes=changes, records=frozenset())
+
+
+def mapped(world: World, on: bool) -> World:
+    changes = world.changes + 1
+    return replace(world, mapping=(world.stream, changes, True) if on else None, changes=changes)
+
+
+def followers_of(world: World, stream: str | None) -> list[dict[str, str]]:
+    if world.mapping is None or arn_of(world.mapping[0]) != stream:
+        return []
+    state = "Enabled" if world.mapping[2] else "Disabled"
+    own = {"uuid": "m", "function": "KeepIndex", "problem": "", "queue": "q"}
+    return [{**own, "state": state, "modified": str(world.mapping[1])}]
+
+
+def told_of(world: World, name: str) -> World:
+    """A write leaves a record, if the table has a stream."""
+    return replace(world, records=world.records | {name}) if world.stream else world
+
+
+def written(world: World, call: str, name: str) -> World:
+    """A sentinel is put or deleted, and leaves a record if that changed anything."""
+    sentinels = world.sentinels | {name} if call == "put" else world.sentinels - {name}
+    if sentinels == world.sentinels:
+        return world
+    return told_of(replace(world, sentinels=sentinels), name)
+
+
+BEFORE = Table(TABLE, described(World(())))
+SENTINEL = Sentinel.of(BEFORE.space)
+
+
+BATCH = "DDBStreamBatchInfo"
+
+
+class Pause(BaseException):
+    """The actor is about to make its next call, which is made on a world."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self.call = call
+
+
+@dataclass
+class Calls:
+    """The calls of one step: answered as they were; the first that was not is the next to make."""
+
+    answers: tuple[str, ...]
+    at: int = 0
+
+    def make(self, call: Call) -> Any:
+        if self.at == len(self.answers):
+            raise Pause(call)
+        self.at += 1
+        return json.loads(self.answers[self.at - 1])
+
+
+@dataclass
+class Store:
+    """The registry's store, as an actor calls it, or a reader."""
+
+    calls: Calls | World
+
+    def look(self, name: str) -> Version | None:
+        text = self.calls.make(lambda world: (world, world.entry))
+        return Version(text.encode(), text, 0.0) if name == ENTRY and text else None
+
+    def read(self, name: str) -> bytes | None:
+        return None
+
+    def swap(self, name: str, content: bytes, tag: str | None) -> bool:
+        text = content.decode()
+
+        def call(world: World) -> tuple[World, Any]:
+            if (world.entry or None) != tag:
+                return world, False
+            return replace(world, entry=text), True
+
+        return bool(self.calls.make(call))
+
+
+@dataclass
+class Client:
+    """DynamoDB, as far as an action asks it."""
+
+    calls: Calls
+
+    def describe_table(self, **_: Any) -> dict[str, Any]:
+        return {"Table": self.calls.make(lambda world: (world, described(world)))}
+
+    def scan(self, **asked: Any) -> dict[str, Any]:
+        sentinel = SENTINEL.item_of
+
+        def call(world: World) -> tuple[World, Any]:
+            return world, sorted(world.sentinels) if asked.get("IndexName") else []
+
+        names = self.calls.make(call)
+        return {"Items": [sentinel({"pk": {"S": name}}) for name in names]}
+
+    def call(self, operation: str, **asked: Any) -> dict[str, Any]:
+        if operation != "update_table":
+            return dict(getattr(self, operation)(**asked))
+
+        def call(world: World) -> tuple[World, Any]:
+            if "StreamSpecification" in asked:
+                on = asked["StreamSpecification"]["StreamEnabled"]
+                return streamed(world, on), None
+            (change,) = asked["GlobalSecondaryIndexUpdates"]
+            return replace(world, index="Create" in change), None
+
+        self.calls.make(call)
+        return {}
+
+
+@dataclass
+class Keeper:
+    """The keeper's mapping, as an action sees and changes it."""
+
+    calls: Calls
+    turns_stream_on = True
+
+    def attach(self, table: Table, sentinel: Sentinel) -> bool:
+        def call(world: World) -> tuple[World, Any]:
+            is_on = world.mapping is not None and world.mapping[2]
+            if is_on and arn_of(world.mapping[0]) == table.stream:  # type: ignore[index]
+                return world, True
+            if arn_of(world.stream) != table.stream:
+                return world, False
+            return mapped(world, True), False
+
+        return bool(self.calls.make(call))
+
+    def check_may_detach(self, table: Table) -> None: ...
+
+    def detach(self, table: Table) -> bool:
+        def call(world: World) -> tuple[World, Any]:
+            return (world, True) if world.mapping is None else (mapped(world, False), False)
+
+        return bool(self.calls.make(call))
+
+    def mappings(self, table: Table) -> int:
+        return int(self.calls.make(lambda world: (world, int(world.mapping is not None))))
+
+    def shares_stream(self, table: Table) -> bool:
+        return False
+
+    def kept_now(self, table: Table) -> dict[str, str]:
+        stream = table.stream
+        if stream is None:
+            return {}
+        found = self.calls.make(lambda world: (world, followers_of(world, stream)))
+        return kept_by(tuple(Follower(**one) for one in found))
+
+
+@dataclass
+class Queue:
+    """The keeper's failure queue, as the command calls it that works it off."""
+
+    calls: Calls
+
+    def receive_message(self, **_: Any) -> dict[str, Any]:
+        batch = {"streamArn": f"arn:x:table/{TABLE}/stream/1", "shardId": "s"}
+        body = {**batch, "startSequenceNumber": "1", "endSequenceNumber": "1"}
+        return {
+            "Messages": [
+                {"MessageId": name, "ReceiptHandle": name, "Body": json.dumps({BATCH: body})}
+                for name in self.calls.make(lambda world: (world, sorted(world.letters)))
+            ]
+        }
+
+    def delete_message(self, ReceiptHandle: str, **_: Any) -> None:  # noqa: N803
+        def call(world: World) -> tuple[World, Any]:
+            return replace(world, letters=world.letters - {ReceiptHandle}), None
+
+        self.calls.make(call)
+
+
+class ForgetfulStream:
+    """A stream that has forgotten all records that a message points to."""
+
+    def get_shard_iterator(self, **_: Any) -> None:
+        raise ClientError({"Error": {"Code": "TrimmedDataAccessException"}}, "GetShardIterator")
+
+
+class Journal:
+    """The files of a walk whose report is in the name of its run."""
+
+    def __init__(self, run: str) -> None:
+        self._counted = json.loads(run)
+        self.store = self
+
+    def manifest(self) -> dict[str, Any]:
+        figures = {"requests": 0, "items_read": 0, "read_units": 0.0, "no_progress_hops": 0}
+        counted = {"index_walk": self._counted, "seconds": 0.0, "ended": MOMENT}
+        return {**figures, **counted, "retries": 0, "throttles": {}}
+
+    def plan(self) -> None:
+        """Reports go by the list prices then."""
+
+    def keep(self, name: str, content: Any) -> None: ...
+
+    def url(self, name: str) -> str:
+        return name
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        return {}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from keyhop.sharding.key.schema import Names, Schema
 from keyhop.sharding.store.metadata import Metadata, MetadataChanged
 from keyhop.sharding.store.requests import Requests
 
-from testing.life_cycle_fakes import Calls, Pause
+from testing.life_cycle_explorer import Calls, Pause
 from testing.worlds import with_broken
 
 Call = Callable[["World"], tuple["World", Any]]

@@ -13,8 +13,7 @@ import pytest
 from keyhop.key_index.life_cycle import LifeCycle
 from keyhop.key_index.trust import VERIFICATION_COUNTS_DAYS, Evidence, why_not
 
-from testing.life_cycle_explorer import Rules
-from testing.life_cycle_world import NOW, Actor, Operation, Reader, World
+from testing.life_cycle_explorer import NOW, Actor, Operation, Reader, Rules, World
 from testing.marks import prove, prove_long
 
 pytestmark = pytest.mark.timeout(1200)
@@ -94,16 +93,8 @@ def test_a_deploy_meanwhile(action: str) -> None:
     "actions",
     [
         ("build", "verify"),
-        *(
-            pytest.param(actions, marks=pytest.mark.prove)
-            for actions in (
-                ("verify", "verify"),
-                ("remove", "verify"),
-                ("remove", "build"),
-                ("remove", "remove"),
-                ("build", "build"),
-            )
-        ),
+        *map(prove, [("verify", "verify"), ("remove", "verify"), ("remove", "build")]),
+        *map(prove, [("remove", "remove"), ("build", "build")]),
     ],
 )
 def test_a_deploy_while_two_are_at_work_of_whom_one_may_be_stopped(
@@ -193,70 +184,55 @@ def _ignoring_kept_by(seen: Evidence) -> str | None:
     return why_not(replace(seen, entry=entry), NOW)
 
 
-@pytest.mark.parametrize(
-    ("mutant", "world"),
-    [
-        pytest.param(
-            Rules(life_cycle=NotesBelatedly, why_not=_ignoring_kept_by),
-            scene("remove", "verify", users=(("forget",),), crashes=1),
-            id="a removal voids no verification, and a changed mapping is not noticed",
-            marks=pytest.mark.prove,
-        ),
-        pytest.param(
-            Rules(life_cycle=FinishesAnyway),
-            scene("verify", "remove", users=(), crashes=1, redrives=1),
-            id="an action ends without its lease",
-            marks=pytest.mark.prove,
-        ),
-        pytest.param(
-            Rules(life_cycle=DetachesOnce),
-            scene("remove", users=(("attach",),)),
-            id="a removal detaches once",
-        ),
-        pytest.param(
-            Rules(fences=False),
-            scene("build", "remove", users=(INSERT,), crashes=1),
-            id="walkers do not ask for the lease",
-            marks=pytest.mark.prove,
-        ),
-        pytest.param(
-            Rules(waits=False),
-            scene("remove", users=(INSERT,)),
-            id="nobody waits for what others still do",
-        ),
-        pytest.param(
-            Rules(checks_again=False, compares_begun=False),
-            scene("remove", users=()),
-            id="a reader believes what it saw first",
-        ),
-        pytest.param(
-            Rules(compares_begun=False),
-            scene("remove", "verify", users=(), crashes=1),
-            id="a reader does not ask what happened meanwhile",
-            marks=pytest.mark.prove,
-        ),
-        pytest.param(
-            Rules(withdraws=False),
-            scene("discard", users=GIVEN_UP),
-            id="a message is discarded without a withdrawal",
-        ),
-        pytest.param(
-            Rules(life_cycle=CountsWithdrawalsAtItsEnd),
-            scene("verify", "discard", users=GIVEN_UP),
-            id="a verification that began before a withdrawal counts",
-        ),
-        pytest.param(
-            Rules(why_not=_counting_a_verification_for_30_days),
-            scene(users=(*GIVEN_UP, ("expire",))),
-            id="a verification counts for 30 days",
-        ),
-        pytest.param(
-            Rules(why_not=_ignoring_kept_by),
-            scene(users=(("disable",), INSERT, ("enable",))),
-            id="a mapping may have been off for a while",
-        ),
-    ],
-)
-def test_mutants_die(mutant: Rules, world: World) -> None:
+MUTANTS = {
+    "a removal detaches once": (
+        Rules(life_cycle=DetachesOnce),
+        scene("remove", users=(("attach",),)),
+    ),
+    "nobody waits for what others still do": (Rules(waits=False), scene("remove")),
+    "a reader believes what it saw first": (
+        Rules(checks_again=False, compares_begun=False),
+        scene("remove", users=()),
+    ),
+    "a message is discarded without a withdrawal": (
+        Rules(withdraws=False),
+        scene("discard", users=GIVEN_UP),
+    ),
+    "a verification that began before a withdrawal counts": (
+        Rules(life_cycle=CountsWithdrawalsAtItsEnd),
+        scene("verify", "discard", users=GIVEN_UP),
+    ),
+    "a verification counts for 30 days": (
+        Rules(why_not=_counting_a_verification_for_30_days),
+        scene(users=(*GIVEN_UP, ("expire",))),
+    ),
+    "a mapping may have been off for a while": (
+        Rules(why_not=_ignoring_kept_by),
+        scene(users=(("disable",), INSERT, ("enable",))),
+    ),
+}
+SLOW_MUTANTS = {
+    "a removal voids no verification, and a changed mapping is not noticed": (
+        Rules(life_cycle=NotesBelatedly, why_not=_ignoring_kept_by),
+        scene("remove", "verify", users=(("forget",),), crashes=1),
+    ),
+    "an action ends without its lease": (
+        Rules(life_cycle=FinishesAnyway),
+        scene("verify", "remove", users=(), crashes=1, redrives=1),
+    ),
+    "walkers do not ask for the lease": (
+        Rules(fences=False),
+        scene("build", "remove", crashes=1),
+    ),
+    "a reader does not ask what happened meanwhile": (
+        Rules(compares_begun=False),
+        scene("remove", "verify", users=(), crashes=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*MUTANTS, *map(prove, SLOW_MUTANTS)])
+def test_mutants_die(name: str) -> None:
+    mutant, world = (MUTANTS | SLOW_MUTANTS)[name]
     with pytest.raises(AssertionError, match=r"partial list|left"):
         mutant.explore(world)
