@@ -1,26 +1,49 @@
-"""What a directory and a bucket both promise, and what a bucket says when S3 does not answer."""
+"""What a directory and a bucket both promise; the files of a run in them, raced and harmed."""
 
 import gzip
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
-from keyhop.errors import AwsRefused, BrokenPromise, CannotStart, NotPermitted, StoreUnavailable
-from keyhop.jobs.journal import Journal
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.usage import Usage
+from keyhop.errors import (
+    AwsRefused,
+    BrokenPromise,
+    CannotStart,
+    NotPermitted,
+    RunConflict,
+    StoreUnavailable,
+)
+from keyhop.jobs.formats import Encoder
+from keyhop.jobs.journal import (
+    Checkpoint,
+    Commit,
+    EndedSegments,
+    Journal,
+    Part,
+    RunPlan,
+    Totals,
+    manifest,
+)
 from keyhop.retries import repeat
+from keyhop.scan.segments import group_order
+from keyhop.scan.skip_scan import BEGINNING, Position
 from keyhop.storage import s3 as bucket_module
 from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
 from keyhop.storage.store import Store
 from moto import mock_aws
 
-from tests.unit.test_store import plan_of
-
 BUCKET = "results"
+SPACE = KeySpace((KeyAttribute("pk", "B"),), KeyAttribute("sk", "S"))
 
 
 @pytest.fixture
@@ -37,6 +60,44 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "directory":
         return Directory(tmp_path / "run")
     return Bucket(request.getfixturevalue("s3"), BUCKET, "runs/a run/")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(Directory(tmp_path))
+
+
+def plan_of(segments: int = 4, **more) -> RunPlan:
+    fields = {
+        "id": "run",
+        "table": "Orders",
+        "index": None,
+        "identity": "arn#1",
+        "space": SPACE,
+        "method": "skip",
+        "reason": "why",
+        "segments": segments,
+        "groups": 1,
+        "format": "jsonl",
+        "started": "2026-01-01T00:00:00+00:00",
+    }
+    return RunPlan(**{**fields, **more})
+
+
+def commit_of(attempt: str, parts: tuple[Part, ...] = (), ended: int = 0, **more) -> Commit:
+    position = Position({"pk": {"B": b"\x00"}, "sk": {"S": "x"}}, {"pk": {"B": b"\x00"}}, True)
+    fields = {
+        "group": 0,
+        "slice": 0,
+        "attempt": attempt,
+        "parts": parts,
+        "ended": ended,
+        "usage": Usage(requests=3, items=9, read_units=1.5),
+        "seconds": 1.0,
+        "checkpoint": Checkpoint(2, {1: position}, {"mean": 1.0}),
+        "finished": False,
+    }
+    return Commit(**{**fields, **more})
 
 
 def test_what_is_there_is_not_created_again(store: Store) -> None:
@@ -110,36 +171,87 @@ def test_folders_are_listed_with_more_files_than_a_page_holds(
     assert sizes["commits/32"] == 2
 
 
-def test_a_compressed_part_tells_the_segment_of_each_key(store: Store) -> None:
+def test_of_twenty_writers_one_creates_and_no_reader_sees_half(tmp_path: Path) -> None:
+    store = Directory(tmp_path)
+    for repetition in range(10):
+        name = f"commits/c{repetition}"
+        wins = []
+        gate = threading.Barrier(21)
+
+        def write(number: int, name: str = name, wins: list = wins, gate=gate) -> None:
+            gate.wait()
+            if store.create(name, b"%d" % number * 100_000):
+                wins.append(number)
+
+        seen = []
+
+        def look(name: str = name, gate=gate, seen: list = seen) -> None:
+            gate.wait()
+            for _ in range(50):
+                seen.append(store.read(name))
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(20)]
+        threads.append(threading.Thread(target=look))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(wins) == 1
+        whole = b"%d" % wins[0] * 100_000
+        assert store.read(name) == whole
+        assert set(seen) <= {None, whole}
+    assert [path.name for path in (tmp_path / "commits").iterdir() if "tmp" in path.name] == []
+
+
+def part_of(journal: Journal, plan: RunPlan, *segments: int) -> Part:
+    """A closed part with as many keys of each segment as its number says, each named after it."""
+    sink = journal.new_part(plan, 0, 0)
+    for segment in segments:
+        sink.write(segment, [{"pk": {"B": b"%d-%d" % (segment, n)}} for n in range(segment)])
+    (part,) = sink.close()
+    return part
+
+
+@pytest.mark.parametrize(
+    ("format_", "packed"),
+    [("text", False), ("jsonl", False), ("csv", False), ("jsonl", True), ("csv", True)],
+)
+def test_a_part_tells_the_segment_of_each_key(store: Store, format_: str, packed: bool) -> None:
     journal = Journal(store)
-    for format_ in ("jsonl", "csv"):
-        plan = plan_of(format=format_, gzip=True)
-        sink = journal.new_part(plan, 0, 0)
-        for segment in (3, 1, 3, 2):
-            sink.write(segment, [{"pk": {"B": b"%d-%d" % (segment, n)}} for n in range(segment)])
-        (part,) = sink.close()
-        assert part.name.endswith(f".{format_}.gz")
-        content = store.read(part.name)
-        assert content is not None
-        assert len(content) == part.size
-        assert len(gzip.decompress(content)) == part.header + sum(size for *_, size in part.blocks)
-        assert {key["pk"]["B"] for _, key in journal.keys(plan, part, {2})} == {b"2-0", b"2-1"}
-        assert len(list(journal.keys(plan, part))) == 9
+    plan = plan_of(format=format_, gzip=packed)
+    part = part_of(journal, plan, 3, 1, 3, 2)
+    assert part.keys == 9
+    assert sorted((segment, keys) for segment, keys, _ in part.blocks) == [(1, 1), (2, 2), (3, 6)]
+    assert part.name.endswith(f".{format_}.gz") is packed
+    content = store.read(part.name)
+    assert content is not None
+    assert len(content) == part.size
+    plain = gzip.decompress(content) if packed else content
+    assert plain.startswith(Encoder(format_, SPACE).header())
+    assert len(plain) == part.header + sum(size for *_, size in part.blocks)
+    assert {key["pk"]["B"] for _, key in journal.keys(plan, part, {2})} == {b"2-0", b"2-1"}
+    everything = list(journal.keys(plan, part))
+    assert len(everything) == 9
+    assert all(key["pk"]["B"].startswith(b"%d-" % segment) for segment, key in everything)
 
 
-@pytest.mark.parametrize("harm", ["cut", "longer", "other", "gone", "empty"])
+def test_no_key_no_part(journal: Journal) -> None:
+    assert journal.new_part(plan_of(), 0, 0).close() == ()
+    assert journal.store.sizes("parts") == {}
+
+
+@pytest.mark.parametrize("harm", ["cut", "one line", "longer", "other", "gone", "empty"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_harmed_part_is_told_however_it_was_harmed(store: Store, harm: str, packed: bool) -> None:
     journal = Journal(store)
     plan = plan_of(gzip=packed)
-    sink = journal.new_part(plan, 0, 0)
-    sink.write(0, [{"pk": {"B": b"%d" % n}} for n in range(1_000)])
-    (part,) = sink.close()
+    part = part_of(journal, plan, 1_000)
     content = store.read(part.name)
     assert content is not None
     middle = len(content) // 2
     harmed = {
         "cut": content[:-9],
+        "one line": content.splitlines(keepends=True)[0],
         "longer": content + content,
         "other": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
         "empty": b"",
@@ -155,13 +267,90 @@ def test_a_harmed_part_is_told_however_it_was_harmed(store: Store, harm: str, pa
 
 def test_sweeping_leaves_what_is_committed(store: Store) -> None:
     journal = Journal(store)
-    parts = []
-    for packed in (True, True, False):
-        sink = journal.new_part(plan_of(gzip=packed), 0, 0)
-        sink.write(0, [{"pk": {"B": b"a"}}])
-        parts += sink.close()
-    assert journal.sweep(parts[:1]) == 2
-    assert set(store.sizes("parts")) == {parts[0].name}
+    first, *_ = [part_of(journal, plan_of(gzip=packed), 1) for packed in (True, True, False)]
+    assert journal.sweep([first]) == 2
+    assert store.sizes("parts") == {first.name: first.size}
+
+
+def test_plan_commit_and_checkpoint_survive_json(journal: Journal) -> None:
+    plan = plan_of(planning=Usage(requests=2, read_units=1.0))
+    assert journal.begin(plan)
+    assert journal.plan() == plan
+    commit = commit_of("a")
+    assert journal.commit(commit)
+    assert journal.commit_of(0, 0) == commit
+
+
+def test_a_second_run_or_attempt_in_the_same_place_loses(journal: Journal) -> None:
+    """But not an attempt whose answer was lost: S3 creates the commit, and the SDK asks again."""
+    assert journal.begin(plan_of())
+    assert not journal.begin(plan_of(id="other"))
+    assert journal.commit(commit_of("first"))
+    assert journal.commit(commit_of("first"))
+    assert not journal.commit(commit_of("second"))
+    assert [commit.attempt for commit in journal.commits(0)] == ["first"]
+
+
+def test_a_damaged_file_is_told_by_its_name(journal: Journal) -> None:
+    journal.store.create("commits/g00000-s000000.json", b"{half")
+    with pytest.raises(BrokenPromise, match=r"s000000\.json is damaged"):
+        list(journal.commits(0))
+
+
+def test_a_run_of_another_layout_is_refused(journal: Journal) -> None:
+    journal.store.create("run.json", b'{"layout": 99, "software_version": "9.9"}')
+    with pytest.raises(BrokenPromise, match=r"run\.json .* keyhop 9\.9 with layout 99"):
+        journal.plan()
+
+
+def test_a_late_summary_does_not_take_the_manifest_back(journal: Journal) -> None:
+    journal.write_summary({"finished": False})
+    assert not journal.is_finished()
+    journal.write_summary({"finished": True})
+    journal.write_summary({"finished": False})
+    assert journal.is_finished()
+
+
+def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:
+    part = Part.from_json(
+        {"name": "p", "size": 9, "sha256": "x", "header": 0, "blocks": [[1, 2, 4], [0, 3, 5]]}
+    )
+    plan = plan_of(segments=2, planning=Usage(requests=1, read_units=0.5), planning_seconds=0.5)
+    told = manifest(plan, Totals(plan, [commit_of("a", (part,), 2)]), True, "now")
+    assert (told["keys"], told["requests"], told["read_units"]) == (5, 4, 2.0)
+    assert told["segments"] == {
+        "total": 2,
+        "ended": 2,
+        "most_keys": 3,
+        "mean_keys": 2.5,
+        "skew": 1.2,
+        "keys": [3, 2],
+    }
+    assert told["seconds"] == 1.5
+    assert "2026-08" in told["price"]
+
+
+def test_only_one_process_works_on_a_directory(tmp_path: Path) -> None:
+    first, second = Directory(tmp_path), Directory(tmp_path)
+    first.lock()
+    with pytest.raises(RunConflict, match="Another process"):
+        second.lock()
+
+
+def test_a_process_that_inherited_the_lock_does_not_keep_it(tmp_path: Path) -> None:
+    """As a fork of the caller's does, or a program between its fork and its exec."""
+    first, second = Directory(tmp_path), Directory(tmp_path)
+    first.lock()
+    program = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(program, pass_fds=first.locked_by, **pipes) as heir:
+        assert heir.stdin is not None
+        assert heir.stdout is not None
+        heir.stdout.readline()
+        first.unlock()
+        second.lock()
+        second.unlock()
+        heir.stdin.close()
 
 
 class Failing:
@@ -261,3 +450,82 @@ def test_an_upload_in_pieces_that_fails_leaves_no_pieces(s3: Any, operation: str
         part.close()
     assert "AbortMultipartUpload" in asked
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=BUCKET)
+
+
+SEGMENTS = 10
+GROUPS = 2
+"""Of a run that is checked segment by segment, by name: what sums alone would let through."""
+
+
+def commit(group: int, place: int, still: set[int], ended: int, held: tuple[int, ...] = ()):
+    blocks = tuple((segment, 1, 1) for segment in held)
+    parts = (Part("p", len(blocks), "", 0, blocks),) if blocks else ()
+    checkpoint = Checkpoint(place, dict.fromkeys(still, BEGINNING))
+    return commit_of("a", parts, ended, group=group, checkpoint=checkpoint)
+
+
+def whole_run(plan: RunPlan) -> list[Commit]:
+    """Each group in three commits; one segment stays open from each commit to the next."""
+    commits = []
+    for group in range(plan.groups):
+        order = list(group_order(group, plan.groups, plan.segments))
+        stands = [0, 2, 4, len(order)]
+        still: set[int] = set()
+        for before, place in pairwise(stands):
+            begun = set(order[before:place])
+            worked = still | begun
+            still = {order[place - 1]} if place < len(order) else set()
+            commits.append(commit(group, place, still, len(worked - still), tuple(worked)))
+    return commits
+
+
+@pytest.fixture
+def plan() -> RunPlan:
+    return plan_of(SEGMENTS, groups=GROUPS)
+
+
+def test_a_whole_run_has_each_segment_once(plan: RunPlan) -> None:
+    ended = EndedSegments(plan)
+    for commit in whole_run(plan):
+        ended.add(commit)
+    ended.check_complete()
+
+
+def test_a_missing_end_is_told_by_the_segments_name(plan: RunPlan) -> None:
+    ended = EndedSegments(plan)
+    for each in whole_run(plan)[:-1]:
+        ended.add(each)
+    last = list(group_order(1, GROUPS, SEGMENTS))[-1]
+    with pytest.raises(BrokenPromise, match=rf"{last} \(0 times\).* Do not use its result"):
+        ended.check_complete()
+
+
+def test_sums_that_are_right_do_not_hide_a_segment_that_was_ended_twice(plan: RunPlan) -> None:
+    """A segment that is dropped, and another that is ended again, leave the count as it was."""
+    order = list(group_order(0, GROUPS, SEGMENTS))
+    ended = EndedSegments(plan)
+    ended.add(commit(0, 2, set(), 2))
+    with pytest.raises(BrokenPromise, match="does not belong to it"):
+        ended.add(commit(0, 5, {order[0]}, 3))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (commit(0, 2, set(), 1), "ended 1 segment by its count, 2 by name"),
+        (commit(0, 6, set(), 6), "is at place 6"),
+        (commit(2, 0, set(), 0), "is at place 0"),
+        (commit(0, 0, {3}, 0), "has read segment 3"),
+        (commit(0, 1, set(), 1, held=(7,)), "has read segment 7"),
+    ],
+)
+def test_a_commit_that_cannot_be_is_told(plan: RunPlan, wrong: Commit, told: str) -> None:
+    with pytest.raises(BrokenPromise, match=told):
+        EndedSegments(plan).add(wrong)
+
+
+def test_places_do_not_go_back(plan: RunPlan) -> None:
+    ended = EndedSegments(plan)
+    ended.add(commit(0, 2, set(), 2))
+    with pytest.raises(BrokenPromise, match="is at place 1"):
+        ended.add(commit(0, 1, set(), 0))
