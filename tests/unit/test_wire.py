@@ -35,6 +35,7 @@ PARAMETERS = {
     "ExpressionAttributeNames": {"#k0": "日付"},
     "ReturnConsumedCapacity": "TOTAL",
 }
+KEY = {"pk": {"B": b"\x00\xff"}, "sk": {"S": "ü"}}
 STARTS = [
     None,
     {"pk": {"S": "ü \U0001f600"}, "sk": GREATEST_SORT_KEY["S"]},
@@ -69,10 +70,10 @@ class Http:
         return Answer(self.response.status_code, told, self.response.content)
 
 
-def client_of(http: Any, credentials: Credentials, region: str = "us-east-1") -> Client:
+def client_of(http: Any, *token: str, region: str = "us-east-1") -> Client:
     """Keyhop's client, above connections of a test."""
     client = Client(region, lambda: SimpleNamespace(exceptions=exceptions()))
-    client.send_by(http, credentials)
+    client.send_by(http, Credentials("AKID", "secret", *token))
     return client
 
 
@@ -81,10 +82,11 @@ def exceptions() -> Any:
     return boto3.client("dynamodb", region_name="us-east-1", **SECRETS).exceptions
 
 
-def both(body: Any, status: int = 200, **parameters: Any) -> tuple[Any, Any, Any, Any]:
+def both(
+    body: Any, status: int = 200, operation: str = "scan", **parameters: Any
+) -> tuple[Any, Any, Any, Any]:
     """What the wire and boto3's client send, and what they make of the answer."""
     ours, theirs = Http(body, status), Http(body, status)
-    wire = client_of(ours, Credentials("AKID", "secret"))
     client = boto3.client(
         "dynamodb",
         endpoint_url=URL,
@@ -92,13 +94,11 @@ def both(body: Any, status: int = 200, **parameters: Any) -> tuple[Any, Any, Any
         config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
         **SECRETS,
     )
-    client.meta.events.register(
-        "before-send.dynamodb.Scan", lambda request, **_: theirs.send(request)
-    )
+    client.meta.events.register("before-send.dynamodb", lambda request, **_: theirs.send(request))
     outcomes = []
-    for scan in (partial(wire.call, "scan"), client.scan):
+    for call in (partial(client_of(ours).call, operation), getattr(client, operation)):
         try:
-            outcomes.append(scan(**parameters))
+            outcomes.append(call(**parameters))
         except ClientError as error:
             outcomes.append(error)
     return ours.request, theirs.request, outcomes[0], outcomes[1]
@@ -125,8 +125,7 @@ def as_text(value: str | bytes) -> str:
 
 def test_a_session_token_is_sent_and_signed() -> None:
     http = Http({"Items": []})
-    wire = client_of(http, Credentials("AKID", "secret", "token"), "eu-west-1")
-    wire.call("scan", TableName="Orders")
+    client_of(http, "token", region="eu-west-1").call("scan", TableName="Orders")
     assert http.request.headers["X-Amz-Security-Token"] == "token"
     assert "x-amz-security-token" in as_text(http.request.headers["Authorization"])
 
@@ -195,23 +194,37 @@ def test_whose_clock_is_wrong_hears_the_services_time() -> None:
     assert "The clock of this machine is 80 minutes behind" in str(explained(ours, Endpoint()))
 
 
-@pytest.mark.parametrize("body", [b"", b'{"Items": [{"pk"', b"<html>", b"[]", {"Count": 0}])
-def test_an_answer_that_is_no_page_is_taken_for_a_broken_connection(body: Any) -> None:
-    wire = client_of(Http(body), Credentials("AKID", "secret"))
+@pytest.mark.parametrize(
+    ("operation", "more", "body"),
+    [
+        *(("scan", {}, body) for body in (b"", b'{"Items": [{"pk"', b"<html>", b"[]")),
+        ("scan", {}, {"Count": 0}),
+        *(("get_item", {"Key": KEY}, body) for body in (b"", b"<html>", b"[]")),
+    ],
+)
+def test_an_answer_that_is_none_is_taken_for_a_broken_connection(
+    operation: str, more: dict[str, Any], body: Any
+) -> None:
     with pytest.raises(HTTPClientError) as raised:
-        wire.call("scan", TableName="Orders")
+        client_of(Http(body)).call(operation, TableName="Orders", **more)
     assert is_transient(raised.value)
 
 
 def test_an_error_that_is_json_but_no_object() -> None:
     """boto3's own parser stumbles over it."""
-    http = Http(b'"text"', 502)
-    wire = client_of(http, Credentials("AKID", "secret"))
     with pytest.raises(ClientError) as raised:
-        wire.call("scan", TableName="Orders")
+        client_of(Http(b'"text"', 502)).call("scan", TableName="Orders")
     assert raised.value.response["Error"]["Code"] == "502"
 
 
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials of the environment."""
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name.upper(), value)
+
+
+@pytest.mark.usefixtures("secrets")
 @pytest.mark.parametrize(
     ("url", "environment", "is_short"),
     [
@@ -230,8 +243,8 @@ def test_boto3_is_used_where_botocore_alone_knows_how(
     for name in ("http_proxy", "https_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    for name, value in {**SECRETS, **environment}.items():
-        monkeypatch.setenv(name.upper() if name in SECRETS else name, value)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     client = dynamodb_client(Endpoint(region="us-east-1", url=url))
     assert (client._connections is not None) is is_short
 
@@ -244,6 +257,7 @@ def test_the_address_is_that_of_boto3s_client(partition: str) -> None:
         assert _usual_url(session, region) == made.meta.endpoint_url
 
 
+@pytest.mark.usefixtures("secrets")
 @pytest.mark.parametrize(
     "environment",
     [
@@ -261,36 +275,31 @@ def test_an_address_that_is_configured_is_boto3s_to_find(
     session = botocore.session.Session()
     assert _usual_url(session, "us-east-1") is None
     made = session.create_client("dynamodb", region_name="us-east-1", **SECRETS)
-    for name, value in SECRETS.items():
-        monkeypatch.setenv(name.upper(), value)
     connections = dynamodb_client(Endpoint(region="us-east-1"))._connections
     assert connections is not None
     assert connections.host in made.meta.endpoint_url
 
 
+@pytest.mark.usefixtures("secrets")
 def test_a_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through boto3's client; nobody listens there."""
     monkeypatch.setenv("http_proxy", URL)
     monkeypatch.setenv("no_proxy", "")
-    for name, value in SECRETS.items():
-        monkeypatch.setenv(name.upper(), value)
     client = dynamodb_client(Endpoint(region="us-east-1", url="http://example.com"))
     with pytest.raises(ProxyConnectionError):
         client.call("scan", TableName="Orders")
 
 
+@pytest.mark.usefixtures("secrets")
 def test_the_certificates_that_botocore_is_told_to_trust(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name, value in SECRETS.items():
-        monkeypatch.setenv(name.upper(), value)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
     client = dynamodb_client(Endpoint(region="us-east-1", url="https://127.0.0.1:1"))
     assert client._connections is not None
     assert client._connections.ca_bundle == str(tmp_path / "none.pem")
 
 
-KEY = {"pk": {"B": b"\x00\xff"}, "sk": {"S": "ü"}}
 CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (
         "get_item",
@@ -341,36 +350,11 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def both_calls(
-    operation: str, body: Any, status: int, parameters: dict[str, Any]
-) -> tuple[Any, Any, Any, Any]:
-    ours, theirs = Http(body, status), Http(body, status)
-    wire = client_of(ours, Credentials("AKID", "secret"))
-    client = boto3.client(
-        "dynamodb",
-        endpoint_url=URL,
-        region_name="us-east-1",
-        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
-        **SECRETS,
-    )
-    client.meta.events.register("before-send.dynamodb", lambda request, **_: theirs.send(request))
-    outcomes = []
-    for call in (
-        lambda: wire.call(operation, **parameters),
-        lambda: getattr(client, operation)(**parameters),
-    ):
-        try:
-            outcomes.append(call())
-        except ClientError as error:
-            outcomes.append(error)
-    return ours.request, theirs.request, outcomes[0], outcomes[1]
-
-
 @pytest.mark.parametrize(("operation", "parameters", "answer"), CALLS)
 def test_other_calls_are_those_of_boto3(
     operation: str, parameters: dict[str, Any], answer: dict[str, Any]
 ) -> None:
-    ours, theirs, understood, by_boto3 = both_calls(operation, answer, 200, parameters)
+    ours, theirs, understood, by_boto3 = both(answer, 200, operation, **parameters)
     assert json.loads(ours.body) == json.loads(theirs.body)
     assert ours.headers["X-Amz-Target"] == theirs.headers["X-Amz-Target"].decode()
     by_boto3["ResponseMetadata"].pop("MaxAttemptsReached")  # there, one is the most
@@ -384,25 +368,16 @@ def test_what_stands_in_the_way_of_a_write_is_told_as_by_boto3() -> None:
         "Message": "The conditional request failed",
         "Item": {"pk": {"B": "AP8="}, "x": {"SS": ["a"]}},
     }
-    _, _, ours, theirs = both_calls("put_item", body, 400, {"TableName": "T", "Item": KEY})
+    _, _, ours, theirs = both(body, 400, "put_item", TableName="T", Item=KEY)
     assert ours.response["Item"] == theirs.response["Item"]
     assert ours.response["Error"]["Code"] == theirs.response["Error"]["Code"]
     assert ours.operation_name == theirs.operation_name
     assert type(ours).__name__ == type(theirs).__name__ == "ConditionalCheckFailedException"
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"", b"[]"])
-def test_an_answer_that_is_none_may_be_asked_for_again(body: bytes) -> None:
-    wire = client_of(Http(body), Credentials("AKID", "secret"))
-    with pytest.raises(HTTPClientError) as raised:
-        wire.call("get_item", TableName="T", Key=KEY)
-    assert is_transient(raised.value)
-
-
 @pytest.mark.parametrize(
     "wrong", [{"Limit": "8"}, {"Limt": 8}, {"ExclusiveStartKey": {"pk": {"S": 1}}}, {"Limit": 0}]
 )
 def test_what_production_sends_unchecked_is_checked_in_these_tests(wrong: Any) -> None:
-    wire = client_of(Http({"Items": []}), Credentials("AKID", "secret"))
     with pytest.raises(AssertionError, match=f"parameter|range|{next(iter(wrong))}"):
-        wire.call("scan", TableName="T", **wrong)
+        client_of(Http({"Items": []})).call("scan", TableName="T", **wrong)
