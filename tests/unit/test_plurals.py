@@ -34,14 +34,10 @@ ONE = re.compile(r"(?<![\d.,:/-])1 (?!s\b|was|is|has|times|class|across|bus)([a-
 
 
 def test_one_is_one() -> None:
-    assert [counted(n, "key") for n in (0, 1, 2, 1_234)] == [
-        "0 keys",
-        "1 key",
-        "2 keys",
-        "1,234 keys",
-    ]
+    told = [counted(n, "key") for n in (0, 1, 2, 1_234)]
+    assert told == ["0 keys", "1 key", "2 keys", "1,234 keys"]
     assert [counted(n, "second") for n in (0.9, 1.2, 1.6)] == ["1 second", "1 second", "2 seconds"]
-    assert counted(1, "query", "queries") == "1 query"
+    assert [counted(n, "query", "queries") for n in (1, 2)] == ["1 query", "2 queries"]
 
 
 def told(path: Path) -> Iterator[tuple[str, str]]:

@@ -1,11 +1,23 @@
-"""Dollars: by region where the price is known, and never without saying whose they are."""
+"""Read units, and dollars: never without saying whose prices they are."""
 
 import pytest
-from keyhop.dynamodb.units import Prices, are_prices
+from keyhop.dynamodb.units import US_EAST_1, Prices, are_prices, blocks_of
 from keyhop.errors import CannotStart
 from keyhop.jobs.price import FunctionSize, run_cost
 
 OWN = '{"reads": 0.2, "writes": 1}'
+
+
+@pytest.mark.parametrize(
+    ("size", "blocks"), [(0, 1), (1, 1), (4096, 1), (4097, 2), (8192, 2), (1 << 20, 256)]
+)
+def test_blocks_are_started_4_kb_at_least_one(size: int, blocks: int) -> None:
+    assert blocks_of(size) == blocks
+
+
+def test_two_million_keys_cost_thirteen_cents() -> None:
+    """The figure of the cost model: 2 M keys of large collections, 0.5 read units each."""
+    assert US_EAST_1.dollars(1_000_000) == pytest.approx(0.125)
 
 
 @pytest.mark.parametrize("region", [None, "us-east-1", "us-east-2", "us-west-2"])
@@ -33,13 +45,8 @@ def test_prices_of_ones_own() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        "",
-        "1",
-        "[]",
-        "{",
-        '{"reads": 1}',
-        '{"reads": 1, "writes": -1}',
-        '{"reads": 1, "writes": "1"}',
+        *("", "1", "[]", "{"),
+        *('{"reads": 1}', '{"reads": 1, "writes": -1}', '{"reads": 1, "writes": "1"}'),
     ],
 )
 def test_what_are_no_prices_is_refused(given: str) -> None:

@@ -19,21 +19,10 @@ from keyhop.jobs.layout import Layout
 from keyhop.jobs.price import Cost
 from keyhop.public.runs import share_done
 from keyhop.scan.statistics import Findings, Forecast, Interval
-from keyhop.wording import counted, duration
+from keyhop.wording import duration
 
 from testing.databases import Database
 from testing.standin.server import running
-
-
-def test_one_is_singular_and_all_else_is_plural() -> None:
-    assert [counted(n, "key") for n in (0, 1, 2, 1234)] == [
-        "0 keys",
-        "1 key",
-        "2 keys",
-        "1,234 keys",
-    ]
-    assert counted(1, "collection has", "collections have") == "1 collection has"
-    assert counted(2, "collection has", "collections have") == "2 collections have"
 
 
 def test_a_time_span_is_said_in_the_unit_that_fits() -> None:
