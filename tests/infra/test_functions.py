@@ -183,7 +183,7 @@ def test_the_context_shapes_the_worker():
 @pytest.mark.parametrize("level", ["WARNING", prove("INFO"), prove("ERROR")])
 def test_lambdas_own_filter_does_not_go_by_the_log_level(level: str):
     """It takes a metric for INFO, and would drop it. What our logger prints at each level:
-    tests/unit/test_logging.py."""
+    tests/unit/test_handlers.py."""
     shaped = deployed(stack_of({"tables": "Flights", "logLevel": level}))
     for name in FUNCTIONS:
         function = shaped.function(name)

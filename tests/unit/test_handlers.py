@@ -1,18 +1,30 @@
-"""The functions' handlers: what they pass on, count and log; their work is tested elsewhere."""
+"""The functions' handlers: what they pass on, answer, count and log; the work is tested elsewhere.
+
+And what Lambda lets through of what a function prints, at each level of the deployment.
+"""
 
 import json
 import os
 from collections import Counter
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handlers import job, settings
+from handlers import job, keep_index, manage_index, settings
+from handlers.telemetry import function, make_logger, report
+from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.usage import Usage
 from keyhop.errors import GaveUp, InvalidInput, KeysMissing, RunFailed
 from keyhop.jobs.journal import Checkpoint, Commit, Part
+from keyhop.key_index.life_cycle import LifeCycle
+from keyhop.key_index.request import Verify
+from keyhop.key_index.sentinel import Sentinel
 from keyhop.keys.verify import Verdict
+from keyhop.streams.event_source import BatchResult
 
 from tests.unit.invocations import Context, metrics_in
 
@@ -27,15 +39,26 @@ GROUP_STATE = {
 }
 
 
+ENVIRONMENT = {
+    "KEYHOP_BUCKET": "results",
+    "KEYHOP_TABLES": '["Orders"]',
+    "KEYHOP_WORKER_MEMORY_MB": "1769",
+    "KEYHOP_ARCHITECTURE": "arm64",
+    "KEYHOP_KEY_INDEXES": '{"Orders": null}',
+    "KEYHOP_KEEPER": "arn:aws:lambda:us-east-1:111122223333:function:Keyhop-KeepIndex",
+    "KEYHOP_FAILURE_QUEUE": "arn:aws:sqs:us-east-1:111122223333:failures",
+    "KEYHOP_SETTLE_SECONDS": "65",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "POWERTOOLS_METRICS_NAMESPACE": "Keyhop",
+    "POWERTOOLS_SERVICE_NAME": "enumerate-keys",
+}
+
+
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEYHOP_BUCKET", "results")
-    monkeypatch.setenv("KEYHOP_TABLES", '["Orders"]')
-    monkeypatch.setenv("KEYHOP_WORKER_MEMORY_MB", "1769")
-    monkeypatch.setenv("KEYHOP_ARCHITECTURE", "arm64")
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.delenv("KEYHOP_MOST_WORKERS", raising=False)
-    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Keyhop")
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "enumerate-keys")
     monkeypatch.setattr(settings, "s3_client", lambda: "s3")
 
 
@@ -251,16 +274,133 @@ def test_a_run_takes_no_more_workers_than_the_account_serves(
 
 
 def test_settings_refuse_what_the_stack_would_not_make() -> None:
-    good = {
-        "KEYHOP_BUCKET": "b",
-        "KEYHOP_TABLES": '["Orders"]',
-        "KEYHOP_WORKER_MEMORY_MB": "512",
-        "KEYHOP_ARCHITECTURE": "x86_64",
-    }
+    good = {**ENVIRONMENT, "KEYHOP_WORKER_MEMORY_MB": "512", "KEYHOP_ARCHITECTURE": "x86_64"}
     assert settings.PlanSettings.from_env(good).worker.memory_mb == 512
     with pytest.raises(KeyError):
         settings.JobSettings.from_env({"KEYHOP_BUCKET": "b"})
+    with pytest.raises(KeyError, match="KEYHOP_FAILURE_QUEUE"):
+        settings.ManageSettings.from_env(
+            {"KEYHOP_BUCKET": "b", "KEYHOP_TABLES": "[]", "KEYHOP_KEEPER": "k"}
+        )
     with pytest.raises(ValueError, match="KEYHOP_TABLES"):
         settings.JobSettings.from_env({**good, "KEYHOP_TABLES": '"Orders"'})
     with pytest.raises(ValueError, match="invalid literal"):
         settings.WorkerSettings.from_env({**good, "KEYHOP_WORKER_MEMORY_MB": "much"})
+
+
+STREAM = "arn:aws:dynamodb:ddblocal:000000000000:table/Orders/stream/2026-11-21T11:00:27.117"
+TABLE = Table("Orders", {"TableName": "Orders"})
+SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
+
+
+def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def keeper_of(stream: str) -> tuple[str, Connection, Sentinel, float]:
+        assert stream == STREAM
+        return "Orders", Connection(None), Sentinel.of(SPACE), 100.0  # type: ignore[arg-type]
+
+    def keep(records: Any, collections: Any, on_failure: Any, withdraw: Any) -> BatchResult:
+        collections.usage.count(put=2)
+        for _ in range(3):
+            collections.usage.count_throttle(("TableWriteAccountLimitExceeded",))
+        on_failure(ValueError(SECRET))
+        return BatchResult(2, 2, ("17",))
+
+    monkeypatch.setattr(keep_index, "_keeper_of", keeper_of)
+    monkeypatch.setattr(keep_index, "keep", keep)
+    keys = {"pk": {"S": SECRET}, "sk": {"S": SECRET}}
+    record = {"eventName": "INSERT", "eventSourceARN": STREAM, "dynamodb": {"Keys": keys}}
+    answer = keep_index.handler({"Records": [record]}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "17"}]}
+    printed = capsys.readouterr().out
+    logged = [vars(record) for record in caplog.records]
+    assert SECRET not in printed + str(logged)
+    assert logged[0]["cause"] == "ValueError"
+    embedded = "\n".join(line for line in printed.splitlines() if '"_aws"' in line)
+    counted = metrics_in(embedded)
+    assert counted["SentinelsPut", ""] == 2
+    assert counted["RecordsFailed", ""] == 1
+    assert counted["Throttles", "TableWriteAccountLimitExceeded"] == 3
+
+
+@pytest.mark.parametrize("place", ["us-east-1:111122223333", "ddblocal:000000000000"])
+def test_a_streams_table_is_found_by_its_name(place: str) -> None:
+    assert keep_index.table_name_of(f"arn:aws:dynamodb:{place}:table/Orders") == "Orders"
+
+
+def test_a_step_is_passed_on_and_drift_is_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: list[Any] = []
+
+    def step(life_cycle: LifeCycle, *arguments: Any) -> dict[str, Any]:
+        given.extend((life_cycle.order, *arguments))
+        life_cycle.drift(3)
+        return {"next": "end", "result": {}}
+
+    monkeypatch.setattr(manage_index.LifeCycle, "step", step)
+    monkeypatch.setattr(manage_index, "table_with_index", lambda connection, name: TABLE)
+    event = {"action": "verify", "step": "finish", "input": {"table": "Orders"}, "state": {"a": 1}}
+    assert manage_index.handler({**event, "execution": EXECUTION}, Context())["next"] == "end"
+    assert given == [Verify(table="Orders"), "finish", {"a": 1}]
+    embedded = [line for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert metrics_in("\n".join(embedded))["KeyIndexDrift", ""] == 3
+
+
+LEVELS = ("INFO", "WARNING", "ERROR")
+OF_LAMBDA = "INFO"
+"""The filter's level in the template, whatever logLevel is (tests/infra/test_functions.py)."""
+
+
+def let_through(line: str, level: str = OF_LAMBDA) -> bool:
+    """Whether Lambda's filter for logs of format JSON hands a line on.
+
+    "If the level is invalid or missing, Lambda will assign the log output the level INFO. [...] If
+    you don't supply a valid timestamp, Lambda will assign the log the level INFO" (Log-level
+    filtering, Lambda Developer Guide).
+    """
+    record = json.loads(line)
+    shown = record.get("level")
+    if shown not in LEVELS or not is_rfc_3339(record.get("timestamp")):
+        shown = "INFO"
+    return LEVELS.index(shown) >= LEVELS.index(level)
+
+
+def is_rfc_3339(timestamp: Any) -> bool:
+    try:
+        return datetime.fromisoformat(timestamp).tzinfo is not None and "T" in timestamp
+    except (TypeError, ValueError):
+        return False
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_metrics_and_all_that_the_level_asks_for_come_through(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], level: str
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", OF_LAMBDA)  # as Lambda sets it for its filter
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", level)
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", f"test-{level}")
+    logger = make_logger()
+
+    @function
+    def handler(event: dict[str, Any], context: Any) -> None:
+        report("Orders", KeysFound=1)
+        for name in ("info", "warning", "error"):
+            getattr(logger, name)(name)
+
+    handler({}, Context())
+    printed = capsys.readouterr().out.splitlines()
+    assert all(map(let_through, printed)), "of what is printed, nothing is dropped"
+    assert metrics_in("\n".join(printed)) == {("KeysFound", ""): 1}
+    logs = [json.loads(line) for line in printed if '"_aws"' not in line]
+    assert [log["level"] for log in logs] == [*LEVELS[LEVELS.index(level) :]]
+    assert all(is_rfc_3339(log["timestamp"]) for log in logs)
+
+
+@pytest.mark.parametrize("level", ["WARNING", "ERROR"])
+def test_a_filter_of_that_level_would_drop_the_metrics(level: str) -> None:
+    """Which the template had, and the alarms were silent."""
+    assert not let_through('{"_aws": {}, "KeysFound": [1.0]}', level)
