@@ -1,7 +1,10 @@
-"""What the demo's ways cost in all, and at another size."""
+"""The demo: what its ways cost in all, and at another size; work beside a block."""
+
+from threading import Event
 
 import pytest
 
+from local.cloud import beside
 from local.demo import Way, dollars, larger
 
 HOPPED, SCANNED = Way("keyhop", 200, 210, 104.0), Way("full scan", 200, 16, 800.0)
@@ -37,3 +40,37 @@ def test_where_collections_are_small_the_totals_are_alike() -> None:
 @pytest.mark.parametrize(("amount", "told"), [(0.0000134, "$0.000013"), (1234.5, "$1,234.50")])
 def test_dollars(amount: float, told: str) -> None:
     assert dollars(amount) == told
+
+
+def test_the_block_ends_with_the_work() -> None:
+    ended = []
+
+    def work(over: Event) -> None:
+        over.wait()
+        ended.append(True)
+
+    with beside(work):
+        assert not ended
+    assert ended == [True]
+
+
+def test_what_the_work_raises_is_raised_at_the_end() -> None:
+    def work(over: Event) -> None:
+        raise ValueError("a record was refused")
+
+    with pytest.raises(ValueError, match="a record was refused"), beside(work):
+        pass
+
+
+def test_a_block_that_fails_does_not_wait_for_work_that_hangs() -> None:
+    told, goes_on = Event(), Event()
+
+    def work(over: Event) -> None:
+        over.wait()
+        told.set()
+        goes_on.wait()
+
+    with pytest.raises(KeyboardInterrupt), beside(work):
+        raise KeyboardInterrupt
+    assert told.wait(10)
+    goes_on.set()
