@@ -1,5 +1,10 @@
-"""What each failure tells the user."""
+"""What each failure tells the user: who was denied what on what, and what mends it.
 
+The texts are those of IAM's documentation ("Troubleshoot access denied error messages") and of
+public reports.
+"""
+
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,22 +19,53 @@ from botocore.exceptions import (
     ProfileNotFound,
     ReadTimeoutError,
     SSLError,
+    SSOTokenLoadError,
+    TokenRetrievalError,
 )
+from keyhop.denied import Denied, clock_text
 from keyhop.dynamodb import client
 from keyhop.dynamodb.client import dynamodb_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import explained, is_transient
 from keyhop.dynamodb.tables import Table
-from keyhop.errors import CannotStart, NoCredentials, NotPermitted, TableNotFound, Unreachable
+from keyhop.errors import (
+    AwsRefused,
+    CannotStart,
+    NoCredentials,
+    NotPermitted,
+    TableNotFound,
+    Unreachable,
+)
 from keyhop.key_index.index import check_can_have_one
+from keyhop.storage.s3 import Bucket
+
+TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
+ROLE = "arn:aws:sts::123456789012:assumed-role/Reader/ana"
+WHO = f"User: {ROLE} is not authorized to perform: dynamodb:Scan on resource: {TABLE}"
+ALLOW = {"Effect": "Allow", "Action": "dynamodb:Scan", "Resource": TABLE}
+ROLE_TO_ASSUME = "arn:aws:iam::111122223333:role/reads-orders"
 
 
-def error(code: str, message: str = "", status: int = 400) -> ClientError:
+def error(code: str, message: str = "", status: int = 400, **more: str) -> ClientError:
     response = {
-        "Error": {"Code": code, "Message": message},
-        "ResponseMetadata": {"HTTPStatusCode": status},
+        "Error": {"Code": code, "Message": message, **more},
+        "ResponseMetadata": {
+            "HTTPStatusCode": status,
+            "HTTPHeaders": {"date": "Sun, 22 Nov 2026 08:25:00 GMT"},
+        },
     }
     return ClientError(response, "Scan")
+
+
+def kms_error(message: str) -> ClientError:
+    cause = "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: "
+    return error("AccessDeniedException", cause + message)
+
+
+OF_THE_SERVICE = (
+    "(Service: AWSKMS; Status Code: 400; Error Code: AccessDeniedException; Request ID: 0e35; "
+    "Proxy: null)"
+)
 
 
 @pytest.mark.parametrize(
@@ -50,37 +86,29 @@ def error(code: str, message: str = "", status: int = 400) -> ClientError:
             "allow dynamodb:Scan on arn:aws:dynamodb:eu-west-1:1:table/Orders.",
         ),
         (
-            error(
-                "AccessDeniedException",
-                "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: "
+            kms_error(
                 "User: arn:aws:sts::1:assumed-role/R/F is not authorized to perform: kms:Decrypt "
                 "on resource: arn:aws:kms:eu-west-1:1:key/2c3d because no identity-based policy "
-                "allows the kms:Decrypt action (Service: AWSKMS; Status Code: 400; Error Code: "
-                "AccessDeniedException; Request ID: 0e35; Proxy: null)",
+                f"allows the kms:Decrypt action {OF_THE_SERVICE}"
             ),
             NotPermitted,
             "'Orders' is encrypted with a KMS key that may not be used: allow kms:Decrypt on "
             "arn:aws:kms:eu-west-1:1:key/2c3d, which",
         ),
         (
-            error(
-                "AccessDeniedException",
-                "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: "
+            kms_error(
                 "The ciphertext refers to a customer master key that does not exist, does not "
-                "exist in this region, or you are not allowed to access. (Service: AWSKMS; Status "
-                "Code: 400; Error Code: AccessDeniedException; Request ID: 0e35; Proxy: null)",
+                f"exist in this region, or you are not allowed to access. {OF_THE_SERVICE}"
             ),
             NotPermitted,
             "allow kms:Decrypt on its key, which DescribeTable names as SSEDescription",
         ),
         (
-            error(
-                "AccessDeniedException",
-                "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: "
+            kms_error(
                 "User: arn:aws:sts::1:assumed-role/R/F is not authorized to perform: "
                 "kms:DescribeKey on this resource because the resource does not exist in this "
                 "Region, no resource-based policies allow access, or a resource-based policy "
-                "explicitly denies access",
+                "explicitly denies access"
             ),
             NotPermitted,
             "'Orders' is encrypted with a KMS key that may not be used",
@@ -102,38 +130,31 @@ def test_each_failure_is_one_sentence_that_says_what_to_do(raised, kind, says) -
     assert "\n" not in str(told)
 
 
-@pytest.mark.parametrize(
-    "raised",
-    [
-        error("InternalServerError", status=500),
-        error("ServiceUnavailable", status=503),
-        error("ThrottlingException"),
-        error("ProvisionedThroughputExceededException"),
-        error("RequestLimitExceeded"),
-        ConnectionClosedError(endpoint_url="x"),
-        ConnectTimeoutError(endpoint_url="x"),
-        ReadTimeoutError(endpoint_url="x"),
-        EndpointConnectionError(endpoint_url="x"),
-    ],
-)
-def test_what_may_pass_is_retried(raised) -> None:
-    assert is_transient(raised)
+PASSING = [
+    error("InternalServerError", status=500),
+    error("ServiceUnavailable", status=503),
+    error("ThrottlingException"),
+    error("ProvisionedThroughputExceededException"),
+    error("RequestLimitExceeded"),
+    ConnectionClosedError(endpoint_url="x"),
+    ConnectTimeoutError(endpoint_url="x"),
+    ReadTimeoutError(endpoint_url="x"),
+    EndpointConnectionError(endpoint_url="x"),
+]
+LASTING = [
+    error("ValidationException"),
+    error("AccessDeniedException"),
+    error("ResourceNotFoundException"),
+    error("ExpiredTokenException"),
+    SSLError(endpoint_url="x", error="certificate"),
+    NoCredentialsError(),
+    ValueError("a bug"),
+]
 
 
-@pytest.mark.parametrize(
-    "raised",
-    [
-        error("ValidationException"),
-        error("AccessDeniedException"),
-        error("ResourceNotFoundException"),
-        error("ExpiredTokenException"),
-        SSLError(endpoint_url="x", error="certificate"),
-        NoCredentialsError(),
-        ValueError("a bug"),
-    ],
-)
-def test_nothing_else_is_retried(raised) -> None:
-    assert not is_transient(raised)
+@pytest.mark.parametrize("raised", [*PASSING, *LASTING])
+def test_what_may_pass_is_retried_and_nothing_else(raised) -> None:
+    assert is_transient(raised) is (raised in PASSING)
 
 
 @pytest.mark.parametrize(
@@ -237,26 +258,24 @@ def test_a_role_is_assumed_and_assumed_again_when_it_ends(monkeypatch) -> None:
         return {"Credentials": {**issued, "Expiration": next(moments)}}
 
     monkeypatch.setattr("botocore.client.BaseClient._make_api_call", assume_role)
-    role = "arn:aws:iam::111122223333:role/reads-orders"
-    session = client._session(Endpoint("eu-west-1", role=role))
+    session = client._session(Endpoint("eu-west-1", role=ROLE_TO_ASSUME))
     credentials = session.get_credentials()
     assert asked == [], "not before anything is sent"
     with pytest.raises(RuntimeError, match="still expired"):
         credentials.get_frozen_credentials()
     assert credentials.get_frozen_credentials().access_key == "AccessKeyId2"
     assert credentials.get_frozen_credentials().token == "SessionToken2"
-    assert asked == 2 * [{"RoleArn": role, "RoleSessionName": "keyhop"}]
+    assert asked == 2 * [{"RoleArn": ROLE_TO_ASSUME, "RoleSessionName": "keyhop"}]
     assert session.get_config_variable("region") == "eu-west-1"
 
 
 def test_a_role_that_may_not_be_assumed_is_named() -> None:
-    role = "arn:aws:iam::111122223333:role/reads-orders"
+    what = f"sts:AssumeRole on resource: {ROLE_TO_ASSUME}"
     refused = error(
-        "AccessDenied",
-        f"User: arn:aws:iam::1:user/me is not authorized to perform: sts:AssumeRole on resource: "
-        f"{role}",
+        "AccessDenied", f"User: arn:aws:iam::1:user/me is not authorized to perform: {what}"
     )
-    assert f"allow sts:AssumeRole on {role}." in str(explained(refused, Endpoint(role=role)))
+    told = str(explained(refused, Endpoint(role=ROLE_TO_ASSUME)))
+    assert f"allow sts:AssumeRole on {ROLE_TO_ASSUME}." in told
 
 
 def test_without_credentials_of_ones_own_there_is_no_role(monkeypatch, tmp_path) -> None:
@@ -266,4 +285,125 @@ def test_without_credentials_of_ones_own_there_is_no_role(monkeypatch, tmp_path)
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(NoCredentials, match="No AWS credentials"):
-        client.connect(Endpoint("eu-west-1", role="arn:aws:iam::111122223333:role/reads"))
+        client.connect(Endpoint("eu-west-1", role=ROLE_TO_ASSUME))
+
+
+def told(message: str) -> str:
+    found = explained(error("AccessDeniedException", message), Endpoint("eu-west-1"), "Orders")
+    assert isinstance(found, NotPermitted)
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        ("identity-based policy", "Add to a policy of role Reader of account 123456789012"),
+        ("permissions boundary", "Add to the permissions boundary"),
+        ("VPC endpoint policy", "Add to the VPC endpoint policy"),
+        (
+            "session policy",
+            "The caller that begins the session passes that policy: add to the session",
+        ),
+        ("service control policy", "An administrator of the organization has to allow it in the"),
+        ("resource control policy", "An administrator of the organization has to allow it in the"),
+    ],
+)
+def test_what_nothing_allows_names_the_policy_and_its_statement(kind: str, where: str) -> None:
+    says = told(f"{WHO} because no {kind} allows the dynamodb:Scan action")
+    assert f"allow dynamodb:Scan on {TABLE}." in says
+    assert f"denied to role Reader of account 123456789012, as no {kind} allows it" in says
+    assert where in says
+    assert json.loads(says[says.index("{") :]) == ALLOW
+
+
+def test_a_policy_of_the_resource_names_the_role_that_it_is_to_let_in() -> None:
+    says = told(f"{WHO} because no resource-based policy allows the dynamodb:Scan action")
+    principal = {"AWS": "arn:aws:iam::123456789012:role/Reader"}
+    assert json.loads(says[says.index("{") :]) == {**ALLOW, "Principal": principal}
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "with an explicit deny in an identity-based policy",
+        "with an explicit deny in a service control policy",
+        "with an explicit deny in a resource control policy: arn:aws:organizations::1:policy/p",
+        "with an explicit deny in a permissions boundary",
+    ],
+)
+def test_what_is_denied_by_name_is_not_mended_by_allowing_it(why: str) -> None:
+    says = told(f"{WHO} {why}")
+    assert "which outweighs whatever allows it" in says
+    assert why.partition(":")[0].split(" in a")[1].lstrip("n ") in says
+    assert "{" not in says
+
+
+def test_a_text_that_does_not_say_why_still_names_who_and_what() -> None:
+    me = "arn:aws:iam::1:user/me"
+    says = told(f"User: {me} is not authorized to perform: x:Y on resource: {TABLE}")
+    assert f"It is denied to {me}. Add to a policy of {me}" in says
+    assert Denied.read("Access Denied") is None
+
+
+def test_s3_quotes_the_resource() -> None:
+    message = (
+        f'User: {ROLE} is not authorized to perform: s3:PutObject on resource: "arn:aws:s3:::b/k" '
+        "because no identity-based policy allows the s3:PutObject action"
+    )
+    found = Bucket(None, "b", "runs/r/")._error(error("AccessDenied", message))
+    says = str(found)
+    assert isinstance(found, NotPermitted)
+    assert json.loads(says[says.index("{") :])["Resource"] == "arn:aws:s3:::b/k"
+
+
+EXPIRED = (
+    "Signature expired: 20261122T080000Z is now earlier than 20261122T081000Z "
+    "(20261122T082500Z - 15 min.)"
+)
+EARLY = (
+    "Signature not yet current: 20261122T090000Z is still later than 20261122T083000Z "
+    "(20261122T082500Z + 5 min.)"
+)
+
+
+@pytest.mark.parametrize(
+    ("raised", "says"),
+    [
+        (error("InvalidSignatureException", EXPIRED), "is 25 minutes behind"),
+        (error("SignatureDoesNotMatch", EARLY), "is 35 minutes ahead"),
+        (
+            error(
+                "RequestTimeTooSkewed",
+                "The difference between the request time and the current time is too large.",
+                RequestTime="20261122T070000Z",
+                ServerTime="2026-11-22T08:25:00Z",
+            ),
+            "is 85 minutes behind",
+        ),
+        (error("RequestTimeTooSkewed", "too large"), "is wrong"),
+    ],
+)
+def test_a_clock_that_is_wrong_is_told_as_that(raised: ClientError, says: str) -> None:
+    for found in (explained(raised, Endpoint("eu-west-1")), Bucket(None, "b", "")._error(raised)):
+        assert isinstance(found, AwsRefused)
+        assert not isinstance(found, NoCredentials)
+        assert f"The clock of this machine {says}" in str(found)
+        assert "AWS has 2026-11-22 08:25:00 UTC" in str(found)
+
+
+def test_a_signature_that_is_wrong_for_another_reason_is_none_of_the_clocks() -> None:
+    assert clock_text(error("InvalidSignatureException", "does not match").response) is None
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        error("ExpiredTokenException", "The security token included in the request is expired"),
+        SSOTokenLoadError(error_msg="no such file"),
+        TokenRetrievalError(provider="sso", error_msg="Token has expired and refresh failed"),
+    ],
+)
+def test_a_session_that_is_over_is_signed_in_to_again(raised: Exception) -> None:
+    found = explained(raised, Endpoint("eu-west-1", profile="work"))
+    assert isinstance(found, NoCredentials)
+    assert "aws sso login --profile work" in str(found)
