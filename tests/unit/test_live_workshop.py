@@ -1,8 +1,11 @@
-"""What of tests/live no laptop can show: tables told apart by tags and ids, and a redrive."""
+"""What of tests/live no laptop can show: what it removes of its own, and that it removes no other.
+
+Tables and stacks are told apart by tags and ids, and a redrive is awaited.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,12 +16,14 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from infra.network import ENDPOINTS
+from tests.live import stack as stacks
 from tests.live.catalogue import CHECKS, Check
 from tests.live.cost import WORKER, expected
 from tests.live.deployed import Deployed, deploy_command
-from tests.live.fixtures import Fixture, OfOwnStack, fixtures
+from tests.live.fixtures import Fixture, OfOwnStack, comparable, fixtures, size_of
 from tests.live.report import Differs, Refused, Report, expect, expect_keys
 from tests.live.runs import Runs
+from tests.live.stack import NAME, REVIEWED, OwnStack
 from tests.live.vpc_app import Enclosed
 from tests.live.ways import AWS, LAPTOP, ways_of
 from tests.live.workshop import TAG, Workshop
@@ -31,6 +36,16 @@ TABLE = Fixture("mine-keyhop-live-plain", "plain", sort=None)
 def dynamodb() -> Iterator[Any]:
     with mock_aws():
         yield boto3.client("dynamodb", region_name="us-east-1")
+
+
+def create(dynamodb: Any, name: str, **more: Any) -> None:
+    dynamodb.create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+        **more,
+    )
 
 
 def names(dynamodb: Any) -> list[str]:
@@ -224,8 +239,6 @@ def test_names_of_tables_follow_from_the_prefix_alone() -> None:
 
 def test_the_collection_that_is_larger_than_a_page_is_so() -> None:
     """By the service's limit of 1 MB; and each item costs half a read unit."""
-    from tests.live.fixtures import comparable, size_of
-
     for table in fixtures("x-"):
         if table.shape == "hops":
             sizes = [
@@ -273,13 +286,7 @@ def test_the_results_are_told_as_a_table_for_the_claims(capsys: pytest.CaptureFi
 def test_a_table_of_another_maker_is_removed_by_its_tag_only(dynamodb: Any) -> None:
     """As those that a re-key makes; the suite may be interrupted before they exist."""
     for name, suite in (("ours", "s"), ("theirs", "other")):
-        dynamodb.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-            Tags=[{"Key": TAG, "Value": suite}],
-        )
+        create(dynamodb, name, Tags=[{"Key": TAG, "Value": suite}])
     workshop = Workshop(dynamodb, "s", FAST)
     workshop.expect(["ours", "not-made"])
     assert workshop.remove() == []
@@ -313,3 +320,102 @@ def test_the_cost_is_told_with_all_that_is_made() -> None:
 def test_a_command_to_deploy_is_quoted() -> None:
     assert deploy_command(["a", "b"], "Keyhop") == "npx cdk deploy -c tables=a,b"
     assert deploy_command(["a b"], "Other").endswith("-c 'tables=a b' -c stackName=Other")
+
+
+@dataclass
+class Formation:
+    """Stacks, each by what it tells of itself; a deletion takes a look, and retains everything."""
+
+    stacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    resources: list[tuple[str, str]] = field(default_factory=list)
+
+    def create(self, suite: str, name: str = NAME, status: str = "CREATE_COMPLETE") -> None:
+        tags = [{"Key": TAG, "Value": suite}] if status != REVIEWED else []
+        made = {"StackName": name, "StackId": name, "StackStatus": status, "Tags": tags}
+        self.stacks[name] = {**made, "CreationTime": datetime.now(UTC)}
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
+        if StackName not in self.stacks:
+            raise ClientError({"Error": {"Code": "ValidationError"}}, "DescribeStacks")
+        told = dict(self.stacks[StackName])
+        following = {"CREATE_IN_PROGRESS": "CREATE_COMPLETE", "DELETE_IN_PROGRESS": "gone"}
+        self.stacks[StackName]["StackStatus"] = following.get(
+            told["StackStatus"], told["StackStatus"]
+        )
+        if self.stacks[StackName]["StackStatus"] == "gone":
+            del self.stacks[StackName]
+        return {"Stacks": [told]}
+
+    def get_paginator(self, _: str) -> "Formation":
+        return self
+
+    def paginate(self, StackName: str) -> list[dict[str, Any]]:  # noqa: N803
+        rows = [{"ResourceType": kind, "PhysicalResourceId": name} for kind, name in self.resources]
+        return [{"StackResourceSummaries": rows}]
+
+    def delete_stack(self, StackName: str) -> None:  # noqa: N803
+        self.stacks[StackName]["StackStatus"] = "DELETE_IN_PROGRESS"
+
+
+@pytest.fixture
+def formation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Formation]:
+    """With a bucket and a table of the stack, and a bucket of somebody."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        s3 = boto3.client("s3")
+        for name in ("a-users", "the-stacks"):
+            s3.create_bucket(Bucket=name)
+            s3.put_object(Bucket=name, Key="runs/r/manifest.json", Body=b"{}")
+        create(boto3.client("dynamodb"), "shards", DeletionProtectionEnabled=True)
+        yield Formation(resources=[(stacks.BUCKET, "the-stacks"), (stacks.TABLE, "shards")])
+
+
+def there() -> tuple[list[str], list[str]]:
+    buckets = [one["Name"] for one in boto3.client("s3").list_buckets()["Buckets"]]
+    return buckets, boto3.client("dynamodb").list_tables()["TableNames"]
+
+
+ALL = (["a-users", "the-stacks"], ["shards"])
+
+
+def begun(formation: Formation) -> OwnStack:
+    """As after a deployment that was interrupted: begun, and its resources are not known."""
+    stack = OwnStack("mine", FAST, {}, formation)
+    stack._began = 1.0
+    return stack
+
+
+@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_IN_PROGRESS", REVIEWED])
+def test_its_stack_goes_with_all_that_it_retains(formation: Formation, status: str) -> None:
+    formation.create("mine", status=status)
+    assert begun(formation).remove() == []
+    assert formation.stacks == {}
+    assert there() == (["a-users"], [])
+
+
+def test_a_stack_of_another_start_stays(formation: Formation) -> None:
+    formation.create("theirs")
+    (left,) = begun(formation).remove()
+    assert left == f"stack {NAME}: it was not made by this start of the suite"
+    assert NAME in formation.stacks
+    assert there() == ALL
+
+
+def test_what_was_not_begun_is_not_looked_for(formation: Formation) -> None:
+    formation.create("mine")
+    assert OwnStack("mine", FAST, {}, formation).remove() == []
+    assert NAME in formation.stacks
+    assert there() == ALL
+
+
+def test_a_stack_of_its_name_is_refused(formation: Formation) -> None:
+    formation.create("theirs")
+    with pytest.raises(Refused, match=f"There is a stack {NAME} already"):
+        OwnStack("mine", FAST, {}, formation).refuse_existing()
+
+
+def test_an_account_without_bootstrap_is_told_what_to_do(formation: Formation) -> None:
+    with pytest.raises(Refused, match="npx cdk bootstrap"):
+        OwnStack("mine", FAST, {}, formation).refuse_existing()
+    formation.create("the CDK's", "CDKToolkit")
+    OwnStack("mine", FAST, {}, formation).refuse_existing()
