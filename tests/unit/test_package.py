@@ -1,16 +1,27 @@
-"""The wheel, built from the source distribution: its files and its metadata."""
+"""The wheel, built from the source distribution; the versions that it asks for; what it imports.
+
+Set-up installs what the files of requirements name and resolves nothing: they have to agree, and be
+exact. The package itself asks for ranges, which hold what the files name, and begin where
+requirements-lowest.txt is.
+"""
 
 import ast
+import re
+import subprocess
 import sys
+import tomllib
 import zipfile
+from collections import defaultdict
+from collections.abc import Iterable
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from testing.package import installed_in, wheel_in
-from testing.servers import ROOT
+from testing.servers import LOCAL_CREDENTIALS, ROOT
 from testing.smoke import smoke
 
 CONTENTS = (
@@ -85,3 +96,85 @@ def test_the_installed_command_lists_keys_without_java_and_node(
 ):
     site = installed_in(tmp_path / "site", Path(str(wheel.filename)))
     smoke([sys.executable, "-m", "keyhop"], tmp_path, {"PYTHONPATH": str(site)})
+
+
+LOWEST = ROOT / "requirements-lowest.txt"
+FILES = [
+    *(path for path in ROOT.glob("requirements*.txt") if path != LOWEST),
+    ROOT / "lambdas" / "handlers" / "requirements.txt",
+]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RANGES = [
+    Requirement(line)
+    for line in (
+        *PROJECT["project"]["dependencies"],
+        *PROJECT["project"]["optional-dependencies"]["cdk"],
+        *PROJECT["build-system"]["requires"],
+    )
+]
+
+
+def pins(files: Iterable[Path]) -> dict[str, set[str]]:
+    """The versions of each package, of all files."""
+    found = defaultdict(set)
+    for line in (line for path in files for line in path.read_text().splitlines()):
+        if not line.startswith(("#", "-r ")):
+            name, _, version = line.partition("==")
+            found[name.lower()].add(version)
+    return found
+
+
+def test_every_package_has_one_exact_version():
+    assert len(FILES) == 5
+    for name, versions in {**pins(FILES), **pins([LOWEST])}.items():
+        (version,) = versions
+        assert re.fullmatch(r"\d[\w.]*", version), name
+
+
+def test_what_is_tested_lies_within_the_ranges_of_the_package():
+    tested = pins(FILES)
+    for needed in RANGES:
+        (version,) = tested[needed.name]
+        assert version in needed.specifier
+
+
+def test_the_lowest_versions_that_are_tried_are_the_lower_ends_of_the_ranges():
+    tried = pins([LOWEST])
+    for needed in (one for one in RANGES if one.name != "hatchling"):
+        (lower,) = (one.version for one in needed.specifier if one.operator == ">=")
+        (version,) = tried[needed.name]
+        assert version in Requirement(f"x=={lower}").specifier, needed.name
+
+
+def test_the_layer_of_the_functions_has_nothing_of_the_screen():
+    """Which the contract on click and rich in pyproject.toml allows."""
+    assert not {"click", "rich"} & set(pins([ROOT / "lambdas" / "handlers" / "requirements.txt"]))
+
+
+BEGIN = f"""
+import sys
+import keyhop.cli.main
+import keyhop.cli.keys_actions
+from keyhop.dynamodb.client import Endpoint, connect
+connect(Endpoint(url="http://127.0.0.1:9", region={LOCAL_CREDENTIALS["region_name"]!r}))
+print(*sys.modules)
+"""
+LATER = {
+    "asyncio": "of no use to a command",
+    "attr": "cattrs's",
+    "boto3": "S3's transfers; botocore is enough for DynamoDB",
+    "cattrs": "for what is written down",
+    "rich": "for progress in a terminal",
+    "s3transfer": "boto3's",
+}
+
+
+def test_what_the_first_request_does_not_need_is_imported_later() -> None:
+    """Imports are most of how long `keyhop keys` takes to begin."""
+    ended = subprocess.run(
+        [sys.executable, "-c", BEGIN], cwd=ROOT / "lambdas", stdout=subprocess.PIPE, text=True
+    )
+    assert ended.returncode == 0
+    imported = {name.partition(".")[0] for name in ended.stdout.split()}
+    assert "botocore" in imported
+    assert not imported & set(LATER)
