@@ -1,11 +1,9 @@
 """When the key index is believed, and who may work on it: decisions, and what they stand on."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -24,7 +22,7 @@ from keyhop.key_index.registry import (
     command_name,
     is_alive,
 )
-from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
+from keyhop.key_index.sentinel import Sentinel
 from keyhop.key_index.trust import (
     VERIFICATION_COUNTS_DAYS,
     Evidence,
@@ -32,13 +30,11 @@ from keyhop.key_index.trust import (
     kept_by,
     why_not,
 )
-from keyhop.storage.local import Directory
-from keyhop.storage.s3 import Bucket, s3_client
-from keyhop.storage.store import Memory, Store
+from keyhop.storage.store import Memory
 from keyhop.streams.event_source import Follower
-from moto import mock_aws
 
 from infra.followers import FAILURE_DAYS
+from testing.life_cycle_explorer import TABLE, World, described
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STREAM = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders/stream/2026-11-01"
@@ -140,21 +136,9 @@ def test_drift_that_was_repaired_and_looked_at_again_is_none() -> None:
     ],
 )
 def test_auto_says_what_the_verification_has_found(found: dict[str, Any], words: str) -> None:
-    key = [{"AttributeName": "pk", "KeyType": "HASH"}]
-    index = {"IndexName": INDEX, "IndexStatus": "ACTIVE"}
-    described = {
-        "TableName": "Orders",
-        "KeySchema": [*key, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": type_}
-            for name, type_ in (("pk", "S"), ("sk", "S"), (MARKER, "N"))
-        ],
-        "GlobalSecondaryIndexes": [
-            {**index, "KeySchema": [*key, {"AttributeName": MARKER, "KeyType": "RANGE"}]}
-        ],
-    }
+    table = Table(TABLE, described(World((), index=True)))
     today = with_verification(began=datetime.now(UTC).isoformat(), **found)
-    trust = choose_source(Table("Orders", described), "auto", False, lambda: today)
+    trust = choose_source(table, "auto", False, lambda: today)
     assert trust.source is not None
     assert words in trust.why
     assert ("no drift" in trust.why) is not bool(found)
@@ -173,25 +157,10 @@ def test_a_mapping_was_changed_at_one_moment_in_all_time_zones() -> None:
     assert Follower.of({**own, "LastModified": NOW + timedelta(seconds=1)}) != here
 
 
-@pytest.fixture(params=["directory", "bucket", "memory"])
-def store(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Store]:
-    if request.param == "directory":
-        yield Directory(tmp_path / "registry")
-    elif request.param == "memory":
-        yield Memory()
-    else:
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        with mock_aws():
-            client = s3_client()
-            client.create_bucket(Bucket="results")
-            yield Bucket(client, "results", "key-index/Orders-1/")
-
-
 @pytest.fixture
-def registry(store: Store) -> Registry:
-    return Registry(store, "table#1")
+def registry() -> Registry:
+    """In memory, which keeps the promises of all stores (test_stores.py)."""
+    return Registry(Memory(), "table#1")
 
 
 def alive(one: Lease, age: float) -> bool:
@@ -215,7 +184,6 @@ def test_a_lease_is_one_holders_until_it_is_given_back(registry: Registry) -> No
     with pytest.raises(IndexBusy):
         registry.check_lease("arn:one")
     second = registry.take("arn:two", "remove", alive).lease
-    assert second is not None
     assert (second.holder, second.inherited) == ("arn:two", False)
     assert registry.entry().emptied
 
@@ -223,7 +191,6 @@ def test_a_lease_is_one_holders_until_it_is_given_back(registry: Registry) -> No
 def verified_entry(registry: Registry, holder: str) -> Entry:
     """The entry after a verification that has found nothing wrong."""
     lease = registry.take(holder, "verify", alive).lease
-    assert lease is not None
     verification = {**VERIFICATION, "began": lease.since, "withdrawals": lease.withdrawals}
     return registry.change(holder, verification=verification, lease=None)
 
@@ -239,7 +206,6 @@ def test_a_withdrawal_lasts_until_a_verification_that_began_later_has_finished(
 
 def test_a_verification_that_began_before_a_withdrawal_does_not_count(registry: Registry) -> None:
     lease = registry.take("arn:one", "verify", alive).lease
-    assert lease is not None
     registry.withdraw("a reason")
     verification = {**VERIFICATION, "withdrawals": lease.withdrawals}
     assert registry.change("arn:one", verification=verification, lease=None).is_withdrawn
@@ -275,25 +241,24 @@ def test_a_verification_counts_for_less_time_than_the_failure_queue_keeps_a_mess
 def test_a_dead_holders_lease_is_inherited_and_lost_to_it(registry: Registry) -> None:
     registry.take("arn:one", "remove", alive)
     taken = registry.take("arn:two", "verify", dead).lease
-    assert taken is not None
     assert (taken.holder, taken.inherited) == ("arn:two", True)
     for attempt in (registry.change, registry.check_lease):
         with pytest.raises(IndexBusy, match="somebody else's"):
             attempt("arn:one")
 
 
-def test_of_many_who_see_a_free_lease_one_gets_it(store: Store) -> None:
+def test_of_many_who_see_a_free_lease_one_gets_it(registry: Registry) -> None:
     class Slow(Registry):
         """Between its look and its swap another one takes the lease."""
 
         def _look(self) -> Any:
             seen = super()._look()
             if seen[0].lease is None:
-                Registry(store, "table#1").take("arn:quick", "build", alive)
+                registry.take("arn:quick", "build", alive)
             return seen
 
     with pytest.raises(IndexBusy, match="arn:quick"):
-        Slow(store, "table#1").take("arn:slow", "remove", alive)
+        Slow(registry.store, "table#1").take("arn:slow", "remove", alive)
 
 
 def test_an_answer_that_was_lost_is_no_lost_race(registry: Registry) -> None:

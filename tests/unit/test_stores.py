@@ -1,4 +1,4 @@
-"""What a directory and a bucket both promise; the files of a run in them, raced and harmed."""
+"""What all stores promise; the files of a run in them, raced and harmed."""
 
 import gzip
 import subprocess
@@ -39,7 +39,7 @@ from keyhop.scan.skip_scan import BEGINNING, Position
 from keyhop.storage import s3 as bucket_module
 from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
-from keyhop.storage.store import Store
+from keyhop.storage.store import Memory, Store
 from moto import mock_aws
 
 BUCKET = "results"
@@ -55,10 +55,12 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield client
 
 
-@pytest.fixture(params=["directory", "bucket"])
+@pytest.fixture(params=["directory", "bucket", "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "directory":
         return Directory(tmp_path / "run")
+    if request.param == "memory":
+        return Memory()
     return Bucket(request.getfixturevalue("s3"), BUCKET, "runs/a run/")
 
 
@@ -114,7 +116,6 @@ def test_a_file_is_swapped_only_for_the_version_that_was_seen(store: Store) -> N
     assert store.swap("record.json", b"first", None)
     assert not store.swap("record.json", b"second", None)
     first = store.look("record.json")
-    assert first is not None
     assert (first.content, first.age < 5) == (b"first", True)
     assert store.swap("record.json", b"second", first.tag)
     assert not store.swap("record.json", b"third", first.tag)
@@ -224,7 +225,6 @@ def test_a_part_tells_the_segment_of_each_key(store: Store, format_: str, packed
     assert sorted((segment, keys) for segment, keys, _ in part.blocks) == [(1, 1), (2, 2), (3, 6)]
     assert part.name.endswith(f".{format_}.gz") is packed
     content = store.read(part.name)
-    assert content is not None
     assert len(content) == part.size
     plain = gzip.decompress(content) if packed else content
     assert plain.startswith(Encoder(format_, SPACE).header())
@@ -247,7 +247,6 @@ def test_a_harmed_part_is_told_however_it_was_harmed(store: Store, harm: str, pa
     plan = plan_of(gzip=packed)
     part = part_of(journal, plan, 1_000)
     content = store.read(part.name)
-    assert content is not None
     middle = len(content) // 2
     harmed = {
         "cut": content[:-9],
@@ -330,6 +329,15 @@ def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:
     assert "2026-08" in told["price"]
 
 
+def test_a_directory_is_empty_until_it_has_a_run(tmp_path: Path) -> None:
+    store = Directory(tmp_path / "run")
+    assert store.is_empty()
+    store.path.mkdir()
+    assert store.is_empty()
+    store.create("run.json", b"{}")
+    assert not store.is_empty()
+
+
 def test_only_one_process_works_on_a_directory(tmp_path: Path) -> None:
     first, second = Directory(tmp_path), Directory(tmp_path)
     first.lock()
@@ -344,8 +352,6 @@ def test_a_process_that_inherited_the_lock_does_not_keep_it(tmp_path: Path) -> N
     program = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(program, pass_fds=first.locked_by, **pipes) as heir:
-        assert heir.stdin is not None
-        assert heir.stdout is not None
         heir.stdout.readline()
         first.unlock()
         second.lock()
