@@ -14,6 +14,7 @@ from keyhop.key_index.registry import ENTRY, Registry, built_indexes
 from keyhop.storage.s3 import Bucket
 from moto import mock_aws
 
+from testing.keepers import FakeLambda
 from tests.unit.invocations import Context
 
 BUCKET = "results"
@@ -22,33 +23,24 @@ SENTINEL = {"space": {}, "sort": "!keyhop"}
 MADE, NOT_MADE = release_keeper.MADE, release_keeper.NOT_MADE
 
 
-class Lambda:
-    """Mappings; one that is changing is not deleted at the first call."""
+class Lambda(FakeLambda):
+    """Mappings, by their tables; one that is changing is not deleted at the first call."""
 
     def __init__(self, *tables: str, busy: int = 0) -> None:
         self.busy = busy
-        self.mappings = {
-            table: f"arn:aws:dynamodb:us-east-1:111122223333:table/{table}/stream/x"
-            for table in tables
-        }
-
-    def get_paginator(self, name: str) -> "Lambda":
-        return self
-
-    def paginate(self, **given: str) -> "Lambda":
-        return self
-
-    def search(self, path: str) -> list[Any]:
-        return [
-            {"UUID": table, "EventSourceArn": arn, "State": "Enabled"}
-            for table, arn in self.mappings.items()
-        ]
+        arn = "arn:aws:dynamodb:us-east-1:111122223333:table/{}/stream/x"
+        super().__init__(
+            {
+                table: {"UUID": table, "EventSourceArn": arn.format(table), "State": "Enabled"}
+                for table in tables
+            }
+        )
 
     def delete_event_source_mapping(self, UUID: str) -> None:  # noqa: N803
         if self.busy:
             self.busy -= 1
         else:
-            del self.mappings[UUID]
+            super().delete_event_source_mapping(UUID)
 
 
 class Patient(Context):
