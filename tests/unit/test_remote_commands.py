@@ -1,22 +1,383 @@
-"""--remote of each, report, index and shards drain: the state machine that starts, its input."""
+"""`--remote` and `keyhop runs`: flags and inputs, how a deployment is found and a run followed."""
 
 import json
-from datetime import UTC, datetime
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from keyhop.errors import CannotStart
-from keyhop.public.deployment import MACHINES, Deployment, OpenStack
+from botocore.exceptions import ClientError, EndpointConnectionError
+from keyhop.checks import names_of
+from keyhop.cli.main import command
+from keyhop.cli.options import Options
+from keyhop.cli.runs_actions import command_of, follow, input_of, run_json, run_lines
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.errors import (
+    AwsRefused,
+    CannotStart,
+    KeyhopError,
+    NoCredentials,
+    NotPermitted,
+    RunConflict,
+)
+from keyhop.keys.request import KeysInput
+from keyhop.public import deployment as stacks
+from keyhop.public.deployment import (
+    MACHINES,
+    Deployment,
+    Executions,
+    OpenStack,
+    Run,
+    RunProgress,
+    open_stack,
+    start_execution,
+)
 
 from testing.databases import keyhop
 
-ARN = "arn:aws:states:eu-west-1:123456789012:stateMachine:Keyhop-"
+MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:Keyhop-EnumerateKeys"
+MACHINES_BEGIN = MACHINE.removesuffix("EnumerateKeys")
+CUTOVER = MACHINE.replace("EnumerateKeys", "RekeyCutOver")
+ARN = MACHINE.replace(":stateMachine:", ":execution:") + ":first"
 BEGAN = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
+FULL = {
+    "table": "Orders",
+    "index": "by-day",
+    "method": "skip",
+    "segments": 9,
+    "maxConcurrency": 3,
+    "maxReadRate": 12.5,
+    "maxReadUnits": 1e6,
+    "maxCost": 2.5,
+    "fileFormat": "csv",
+}
+OTHERS: list[dict[str, Any]] = [
+    {"table": "Orders", "method": "index", "accept": ["stale-index"]},
+    {"table": "Orders", "logical": True, "separator": "#", "metadata": "shards"},
+    {"table": "Orders", "resume": "a+run", "verifyShare": 0.25},
+    {"table": "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders", "dryRun": True},
+]
+
+
+def options_of(*arguments: str) -> Options:
+    parent = command.make_context("keyhop", ["keys"])
+    keys = command.commands["keys"]
+    return Options(**keys.make_context("keys", ["--remote", *arguments], parent).params)
+
+
+def keys_input(options: Options) -> dict[str, Any]:
+    return input_of(KeysInput, options, verify_share=options.verify)
+
+
+@pytest.mark.parametrize("given", [FULL, *OTHERS])
+def test_the_command_that_is_named_for_an_input_means_that_input(given: dict[str, Any]) -> None:
+    assert keys_input(options_of(*shlex.split(command_of(given))[2:])) == given
+
+
+def test_every_field_of_an_input_has_a_flag() -> None:
+    """But that by which a schedule tells that nobody asked."""
+    given = {*FULL, *(name for other in OTHERS for name in other)}
+    assert given == {*names_of(KeysInput)} - {"scheduled"}
+    assert command_of({"table": "Orders", "scheduled": True}) == "keyhop keys Orders --remote"
 
 
 class States:
+    """Step Functions, which tells one execution by what comes next."""
+
+    def __init__(self, *told: Any, url: str = "https://states.eu-west-1.amazonaws.com") -> None:
+        self.told = iter(told)
+        self.meta = SimpleNamespace(endpoint_url=url)
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
+        told = next(self.told)
+        if isinstance(told, BaseException):
+            raise told
+        return {
+            "executionArn": executionArn,
+            "status": "RUNNING",
+            "startDate": BEGAN,
+            "input": '{"table": "Orders"}',
+            **told,
+        }
+
+    def start_execution(self, **asked: Any) -> Any:
+        raise next(self.told)
+
+    def stop_execution(self, executionArn: str) -> Any:  # noqa: N803
+        told = next(self.told)
+        if isinstance(told, Exception):
+            raise told
+        assert (executionArn, told) == (ARN, "stop")
+
+
+def refusal(code: str, operation: str = "DescribeExecution") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
+
+
+def executions(*told: Any, **more: Any) -> Executions:
+    return Executions(States(*told, **more), MACHINE)
+
+
+class Clients:
+    """The clients of a deployment: Step Functions, and S3 without a run."""
+
+    def __init__(self, *told: Any) -> None:
+        self.states = States(*told)
+
+    def __call__(self, service: str) -> Any:
+        return {"stepfunctions": self.states}.get(service) or SimpleNamespace(
+            get_object=self.refuse
+        )
+
+    def refuse(self, **asked: Any) -> Any:
+        raise refusal("NoSuchKey", "GetObject")
+
+
+def stack(*told: Any) -> OpenStack:
+    machines = {"StateMachineArn": MACHINE, "RekeyCutOverArn": CUTOVER}
+    return OpenStack("Keyhop", {"ResultsBucketName": "results", **machines}, Clients(*told))
+
+
+def running(arn: str = ARN) -> Run:
+    return executions({}).describe(arn)
+
+
+def test_ctrl_c_ends_the_showing_and_says_how_to_come_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert follow(stack({}, KeyboardInterrupt()), running(), quiet=False) is None
+    assert "The run goes on" in (err := capsys.readouterr().err)
+    assert "keyhop runs show first --follow" in err
+    assert "To stop it: keyhop runs stop first\n" in err
+
+
+def test_a_run_that_is_going_on_is_stopped() -> None:
+    told = {}, "stop", {"status": "ABORTED", "stopDate": BEGAN}
+    assert Deployment(stack(*told)).stop("first").status == "ABORTED"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [{"status": "SUCCEEDED", "stopDate": BEGAN}],
+        [{}, "stop", {"status": "SUCCEEDED", "stopDate": BEGAN}],  # it ended in the meantime
+    ],
+)
+def test_a_run_that_has_ended_is_not_stopped(told: list[Any]) -> None:
+    with pytest.raises(RunConflict, match="'first' has ended already"):
+        Deployment(stack(*told)).stop("first")
+
+
+def test_a_cutover_is_not_stopped_while_writes_may_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    cutover = running(ARN.replace("EnumerateKeys", "RekeyCutOver"))
+    with pytest.raises(RunConflict, match="Abort a cutover with a rollback"):
+        Deployment(stack({})).stop(cutover)
+    assert follow(stack({}, KeyboardInterrupt()), cutover, quiet=False) is None
+    assert "runs stop" not in capsys.readouterr().err
+
+
+def test_a_stop_that_is_not_permitted_is_refused_in_a_sentence() -> None:
+    refused = stack({}, refusal("AccessDeniedException", "StopExecution"))
+    with pytest.raises(NotPermitted):
+        Deployment(refused).stop("first")
+
+
+def test_what_ends_the_showing_says_that_the_run_goes_on() -> None:
+    gone = EndpointConnectionError(endpoint_url="https://states")
+    with pytest.raises(KeyhopError, match="The run goes on: keyhop runs show first --follow"):
+        follow(stack({}, gone), running(), quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "first"), [("https://states.aws", 5.0), ("http://127.0.0.1:80", 0.2)]
+)
+def test_a_long_run_is_looked_at_less_often(url: str, first: float) -> None:
+    pauses: list[float] = []
+    looks = [{}] * 1_000
+    executions(*looks, {"status": "SUCCEEDED"}, url=url).follow(ARN, wait=pauses.append)
+    assert pauses[0] == first
+    assert pauses[-1] == 60.0
+    assert sorted(pauses) == pauses
+    if first == 5.0:
+        passed = 0.0
+        looked = sum(1 for pause in pauses if (passed := passed + pause) <= 3_600)
+        assert 200 < looked < 220, "requests of an hour"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "says"),
+    [
+        (refusal("ExecutionAlreadyExists"), RunConflict, "named 'first' already"),
+        (refusal("AccessDeniedException", "StartExecution"), NotPermitted, "StartExecution"),
+        (
+            refusal("ExecutionLimitExceeded", "StartExecution"),
+            AwsRefused,
+            "AWS refused the request",
+        ),
+        (refusal("InvalidSignatureException", "StartExecution"), NoCredentials, "sign in again"),
+    ],
+)
+def test_a_refused_start_is_told(error: Exception, expected: type[Exception], says: str) -> None:
+    with pytest.raises(expected, match=says):
+        start_execution(States(error), MACHINE, {"table": "Orders"}, "first", Endpoint())
+
+
+class CloudFormation:
+    def __init__(self, *names: str, may_list: bool = True) -> None:
+        self.names = names
+        self.may_list = may_list
+        self.meta = SimpleNamespace(region_name="eu-west-1")
+
+    def __call__(self, service: str, endpoint: Endpoint) -> Any:
+        return self
+
+    def described(self, name: str) -> dict[str, Any]:
+        outputs = [{"OutputKey": "ResultsBucketName", "OutputValue": "results"}]
+        outputs.append({"OutputKey": "StateMachineArn", "OutputValue": MACHINE})
+        ours = {"Outputs": outputs} if name.startswith("Key") else {}
+        return {"StackName": name, "StackStatus": "CREATE_COMPLETE", **ours}
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
+        if StackName not in self.names:
+            raise refusal("ValidationError", "DescribeStacks")
+        return {"Stacks": [self.described(StackName)]}
+
+    def get_paginator(self, _operation: str) -> Any:
+        if not self.may_list:
+            raise refusal("AccessDenied", "DescribeStacks")
+        return self
+
+    def paginate(self) -> Iterable[dict[str, Any]]:
+        return [{"Stacks": [self.described(name)]} for name in self.names]
+
+
+@pytest.mark.parametrize(
+    ("there", "may_list", "says"),
+    [
+        (("Keyhops", "Other"), True, "did you mean Keyhops?"),
+        (("Key-orders-of-the-north", "Keys1", "x"), True, "is there as Key-orders-of-the-north, K"),
+        (("Other",), True, r"deploy it first \(npx cdk deploy\)"),
+        (("Keyhops",), False, r"deploy it first \(npx cdk deploy\)"),
+    ],
+)
+def test_a_stack_that_is_not_there_is_told_with_those_that_are(
+    there: tuple[str, ...], may_list: bool, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stacks, "aws_client", CloudFormation(*there, may_list=may_list))
+    with pytest.raises(CannotStart, match=rf"no stack 'Keyhop' in region eu-west-1: .*{says}"):
+        open_stack("Keyhop", Endpoint())
+
+
+def test_a_stack_of_something_else_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "aws_client", CloudFormation("Other", "Keyhop"))
+    assert open_stack("Keyhop", Endpoint()).outputs["ResultsBucketName"] == "results"
+    with pytest.raises(CannotStart, match=r"Stack 'Other' \(CREATE_COMPLETE\) has no output"):
+        open_stack("Other", Endpoint())
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "x" * 81, "", "a\x1b[2J"])
+def test_what_cannot_name_a_run_is_refused_before_a_call(name: str) -> None:
+    with pytest.raises(CannotStart, match="is not the name of a run"):
+        Deployment(stack()).show(name)
+
+
+def failed(cause: str = "", **more: Any) -> Run:
+    told = {"status": "FAILED", "stopDate": BEGAN + timedelta(minutes=5), "cause": cause, **more}
+    return executions(told).describe(ARN)
+
+
+def lines_of(run: Run) -> list[str]:
+    return [*run_lines(run_json(run))]
+
+
+def half_done(run: Run, **more: Any) -> Run:
+    progress = RunProgress(
+        keys=1,
+        expected=None,
+        share=0.5,
+        segments=2,
+        segments_done=1,
+        read_units=0.5,
+        write_units=0.0,
+        throttles=0,
+        requests=1,
+        prices="today",
+        **more,
+    )
+    return replace(run, progress=progress)
+
+
+def test_a_failed_run_is_shown_with_the_commands_that_go_on() -> None:
+    again = '{"table": "Orders", "resume": "first", "maxReadUnits": 80}'
+    cause = f"Too little. Redrive the execution, or: start again with {again}."
+    shown = lines_of(failed(cause, error="BudgetSpent", redriveStatus="REDRIVABLE"))
+    assert shown[0] == "first: EnumerateKeys of Orders, failed after 5 min"
+    assert f"  BudgetSpent: {cause}" in shown
+    assert "  go on by  keyhop keys Orders --remote --resume first --max-read-units 80" in shown
+    redrive = f"aws stepfunctions redrive-execution --execution-arn {ARN}"
+    assert f"  or        {redrive}" in shown
+
+
+def test_a_run_that_was_stopped_goes_on_by_its_name() -> None:
+    shown = lines_of(half_done(failed(status="ABORTED")))
+    assert shown[0] == "first: EnumerateKeys of Orders, stopped after 5 min"
+    assert "  done      50%: 1 of 2 segments, 1 key" in shown
+    assert "  go on by  keyhop keys Orders --remote --resume first" in shown
+
+
+@pytest.mark.parametrize(
+    "cause", ["", 'Too little: start again with {"table": "Orders", "resume": "first"}.']
+)
+def test_a_failed_execution_that_no_command_starts_goes_on_by_the_aws_cli(cause: str) -> None:
+    machine = MACHINE.replace("EnumerateKeys", "ForEachKey")
+    status = "FAILED" if cause else "ABORTED"
+    arn = ARN.replace("EnumerateKeys", "ForEachKey")
+    shown = lines_of(half_done(failed(cause, status=status, executionArn=arn)))
+    assert shown[0].startswith("first: ForEachKey of Orders, ")
+    (line,) = (one for one in shown if one.startswith("  go on by  "))
+    *start, given = shlex.split(line.removeprefix("  go on by  "))
+    assert start == [
+        *("aws", "stepfunctions", "start-execution", "--state-machine-arn", machine, "--input")
+    ]
+    assert json.loads(given) == {"table": "Orders", "resume": "first"}
+
+
+def test_text_of_others_brings_no_escape_codes_and_no_lines_of_its_own() -> None:
+    cause = 'bad\x1b[2J\nrun start again with {"table": "a\\u001b[2J; rm -rf ~"}'
+    shown = "\n".join(lines_of(failed(cause, error="Odd\x07")))
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert failed("start again with [1]").next_input is None
+    assert "'a?[2J; rm -rf ~'" in shown, "one word, for a shell"
+
+
+@pytest.mark.parametrize(
+    ("partition", "host"),
+    [
+        ("aws", "eu-west-1.console.aws.amazon.com"),
+        ("aws-cn", "console.amazonaws.cn"),
+        ("aws-us-gov", "console.amazonaws-us-gov.com"),
+    ],
+)
+def test_the_console_is_that_of_the_partition(partition: str, host: str) -> None:
+    run = running(ARN.replace("arn:aws:", f"arn:{partition}:"))
+    assert run.console.startswith(f"https://{host}/")
+
+
+def test_a_run_that_works_is_shown_with_its_rate_and_what_is_left() -> None:
+    began = datetime.now(UTC) - timedelta(minutes=10)
+    run = half_done(replace(running(), started=began), read_rate=1.0, seconds_left=600.0)
+    shown = lines_of(run)
+    assert shown[0] == "first: EnumerateKeys of Orders, running for 10 min"
+    assert "  rate      1.0 RRU/s, about 10 min left" in shown
+    assert not [line for line in shown if "go on by" in line]
+
+
+class Starts:
     """Step Functions, whose executions have this output as soon as they are started."""
 
     def __init__(self) -> None:
@@ -25,7 +386,7 @@ class States:
         self.output: Any = {"says": "done"}
 
     def start_execution(self, *, stateMachineArn: str, input: str, name: str) -> dict[str, Any]:  # noqa: N803
-        self.started.append((stateMachineArn.removeprefix(ARN), json.loads(input)))
+        self.started.append((stateMachineArn.removeprefix(MACHINES_BEGIN), json.loads(input)))
         return {
             "executionArn": f"{stateMachineArn.replace(':stateMachine:', ':execution:')}:{name}"
         }
@@ -40,18 +401,16 @@ class States:
             "output": json.dumps(self.output),
         }
 
-
-class Files:
-    """S3, as far as the address of a run's files needs it."""
+    def stack(self, *_: Any) -> OpenStack:
+        outputs = {output: f"{MACHINES_BEGIN}{name}" for name, output in MACHINES.items()}
+        clients = {"stepfunctions": self, "s3": object()}
+        return OpenStack("Keyhop", {**outputs, "ResultsBucketName": "b"}, clients.__getitem__)
 
 
 @pytest.fixture
-def states(monkeypatch: pytest.MonkeyPatch) -> States:
-    states = States()
-    outputs = {output: f"{ARN}{name}" for name, output in MACHINES.items()}
-    clients = {"stepfunctions": states, "s3": Files()}
-    stack = OpenStack("Keyhop", {**outputs, "ResultsBucketName": "b"}, clients.__getitem__)
-    monkeypatch.setattr("keyhop.cli.runs_actions.open_stack", lambda name, endpoint: stack)
+def states(monkeypatch: pytest.MonkeyPatch) -> Starts:
+    states = Starts()
+    monkeypatch.setattr("keyhop.cli.runs_actions.open_stack", states.stack)
     return states
 
 
@@ -109,7 +468,7 @@ def item(tmp_path: Path) -> str:
     ],
 )
 def test_a_command_starts_its_state_machine_with_its_flags(
-    states: States, item: str, arguments: list[str], machine: str, given: dict[str, Any]
+    states: Starts, item: str, arguments: list[str], machine: str, given: dict[str, Any]
 ) -> None:
     words = [item if word == "ITEM" else word for word in arguments]
     yes = [] if words[0] == "report" else ["--yes"]
@@ -133,7 +492,7 @@ def test_a_command_starts_its_state_machine_with_its_flags(
     ],
 )
 def test_it_asks_before_a_deployment_writes(
-    states: States, item: str, arguments: list[str], act: str
+    states: Starts, item: str, arguments: list[str], act: str
 ) -> None:
     words = [item if word == "ITEM" else word for word in arguments]
     refused = keyhop(*words, "--remote")
@@ -154,7 +513,7 @@ def test_it_asks_before_a_deployment_writes(
     ],
 )
 def test_what_writes_nothing_or_was_begun_before_does_not_ask(
-    states: States, arguments: list[str]
+    states: Starts, arguments: list[str]
 ) -> None:
     assert keyhop(*arguments, "--remote").status == 0
     assert len(states.started) == 1
@@ -163,6 +522,14 @@ def test_what_writes_nothing_or_was_begun_before_does_not_ask(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["keys", "TTT", "--accept", "stale-index"], "--accept stale-index is for --method index"),
+        (
+            ["keys", "TTT", "--resume", "x", "--dry-run"],
+            "--resume and --dry-run cannot be combined",
+        ),
+        (["keys", "TTT", "--resume", "../x"], "resume must be the id of a run"),
+        (["keys", "TTT", "--max-read-rate", "0.5"], "maxReadRate must be"),
+        (["keys", "no table!"], "table must be the name or the ARN"),
         (["each", "TTT", "--delete", "-o", "x"], "--output is for work on this machine"),
         (["report", "TTT", "--code", "src"], "--code is for work on this machine"),
         (["report", "TTT", "--format", "html"], "--format html does not work with --remote"),
@@ -173,7 +540,7 @@ def test_what_writes_nothing_or_was_begun_before_does_not_ask(
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_started(
-    states: States, arguments: list[str], says: str
+    states: Starts, arguments: list[str], says: str
 ) -> None:
     refused = keyhop(*arguments, "--remote")
     assert (refused.status, states.started) == (2, [])
@@ -190,7 +557,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_started(
     ],
 )
 def test_with_follow_the_result_and_the_status_are_those_of_the_run(
-    states: States, arguments: list[str], output: dict[str, Any], status: int
+    states: Starts, arguments: list[str], output: dict[str, Any], status: int
 ) -> None:
     states.output = output
     ended = keyhop(*arguments, "--remote", "--follow", "--format", "json")
@@ -198,7 +565,7 @@ def test_with_follow_the_result_and_the_status_are_those_of_the_run(
     assert json.loads(ended.out)["result"] == output
 
 
-def test_an_item_keeps_its_digits_or_is_refused(states: States, tmp_path: Path) -> None:
+def test_an_item_keeps_its_digits_or_is_refused(states: Starts, tmp_path: Path) -> None:
     (tmp_path / "exact.json").write_text('{"sk": "a", "n": 0.1, "whole": 12.0}')
     (tmp_path / "long.json").write_text('{"sk": "a", "n": 0.12345678901234567890123}')
     words = ("each", "TTT", "--yes", "--remote", "--put")
@@ -220,10 +587,8 @@ def test_an_item_keeps_its_digits_or_is_refused(states: States, tmp_path: Path) 
     ],
 )
 def test_python_refuses_a_wrong_input_before_it_starts_a_run(
-    states: States, machine: str, given: dict[str, Any]
+    states: Starts, machine: str, given: dict[str, Any]
 ) -> None:
-    outputs = {**{output: f"{ARN}{name}" for name, output in MACHINES.items()}}
-    stack = OpenStack("Keyhop", outputs, {"stepfunctions": states}.__getitem__)
     with pytest.raises(CannotStart, match="The input is wrong"):
-        Deployment(stack).start(given, machine=machine)
+        Deployment(states.stack()).start(given, machine=machine)
     assert states.started == []
