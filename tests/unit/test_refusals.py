@@ -28,6 +28,7 @@ from keyhop.dynamodb.client import dynamodb_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.refusals import explained, is_transient
 from keyhop.dynamodb.tables import Table
+from keyhop.dynamodb.throttling import NO_REASON, is_throttling, reason_names
 from keyhop.errors import (
     AwsRefused,
     CannotStart,
@@ -38,6 +39,8 @@ from keyhop.errors import (
 )
 from keyhop.key_index.index import check_can_have_one
 from keyhop.storage.s3 import Bucket
+
+from testing.partitions import ALL_REASONS
 
 TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 ROLE = "arn:aws:sts::123456789012:assumed-role/Reader/ana"
@@ -407,3 +410,28 @@ def test_a_session_that_is_over_is_signed_in_to_again(raised: Exception) -> None
     found = explained(raised, Endpoint("eu-west-1", profile="work"))
     assert isinstance(found, NoCredentials)
     assert "aws sso login --profile work" in str(found)
+
+
+def test_there_are_sixteen_reasons() -> None:
+    assert len(set(ALL_REASONS)) == 16
+    assert "TableReadKeyRangeThroughputExceeded" in ALL_REASONS
+    assert "IndexWriteMaxOnDemandThroughputExceeded" in ALL_REASONS
+
+
+@pytest.mark.parametrize("field", ["ThrottlingReasons", "throttlingReasons"])
+@pytest.mark.parametrize("reason", ALL_REASONS)
+def test_each_reason_is_read_in_both_casings_whatever_the_code(reason: str, field: str) -> None:
+    response = {"Error": {"Code": "Whatever"}, field: [{"reason": reason, "resource": "arn"}]}
+    assert is_throttling(response)
+    assert reason_names(response) == (reason,)
+
+
+def test_a_throttle_without_a_reason_is_counted_as_unknown() -> None:
+    response = error("ProvisionedThroughputExceededException").response
+    assert is_throttling(response)
+    assert reason_names(response) == (NO_REASON,)
+
+
+@pytest.mark.parametrize("code", ["ValidationException", "InternalServerError", ""])
+def test_other_errors_are_no_throttles(code: str) -> None:
+    assert not is_throttling(error(code).response)
