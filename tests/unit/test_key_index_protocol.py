@@ -18,57 +18,50 @@ THE_KEEPER_ITSELF_LOOKS = Rules(own_inserts=False, own_deletes=False, looks_agai
 WALKER = (WALKED, Call.PUT, True)
 """It has seen an item and no sentinel, and is about to act upon that."""
 
+
+def world(
+    writers: str,
+    items: str = "",
+    before: str = "",
+    keepers: int = 2,
+    walkers: int = 0,
+    crashes: int = 1,
+    copies: int = 0,
+) -> World:
+    """Return a world in which each writer, set off by |, will do one thing after the other.
+
+    A collection with items has its sentinel, unless walkers are about to put it.
+    """
+    return World(
+        tuple(tuple(one.split()) for one in writers.split("|")),
+        (WALKER,) * walkers + (None,) * (keepers - walkers),
+        frozenset(items),
+        sentinel=bool(items) and not walkers,
+        before=frozenset(before),
+        crashes=crashes,
+        copies=copies,
+    )
+
+
 SCENARIOS = {
-    "an item comes and goes": World((("+a", "-a"),), (None, None), crashes=2, copies=1),
-    "one goes while another comes": World(
-        (("-a",), ("+b",)), (None, None), frozenset("a"), sentinel=True, crashes=1, copies=1
+    "an item comes and goes": world("+a -a", crashes=2, copies=1),
+    "one goes while another comes": world("-a | +b", "a", copies=1),
+    "two come and go at the same time": world("+a -a | +b -b"),
+    "three keepers": world("+a -a | +b", keepers=3, copies=1),
+    "one comes, goes and comes again": world("+a -a +a", keepers=3),
+    "a user deletes the sentinel": world("-! | +b -a", "a"),
+    "a user deletes it again and again": world("-! -! | -a", "a"),
+    "items sort before the sentinel": world("+a +b -a | -b", before="ab", copies=1),
+    "a walk puts a sentinel for an item that is gone": world(
+        "-a | +b -b", "a", walkers=1, copies=1
     ),
-    "two come and go at the same time": World(
-        (("+a", "-a"), ("+b", "-b")), (None, None), crashes=1
-    ),
-    "three keepers": World((("+a", "-a"), ("+b",)), (None,) * 3, crashes=1, copies=1),
-    "one comes, goes and comes again": World((("+a", "-a", "+a"),), (None,) * 3, crashes=1),
-    "a user deletes the sentinel": World(
-        (("-!",), ("+b", "-a")), (None, None), frozenset("a"), sentinel=True, crashes=1
-    ),
-    "a user deletes it again and again": World(
-        (("-!", "-!"), ("-a",)), (None, None), frozenset("a"), sentinel=True, crashes=1
-    ),
-    "items sort before the sentinel": World(
-        (("+a", "+b", "-a"), ("-b",)), (None, None), before=frozenset("ab"), crashes=1, copies=1
-    ),
-    "a walk puts a sentinel for an item that is gone": World(
-        (("-a",), ("+b", "-b")), (WALKER, None), frozenset("a"), crashes=1, copies=1
-    ),
-    "two walks at once": World((("-a", "+b"),), (WALKER, WALKER, None), frozenset("a"), crashes=1),
-    "two before it, and a user deletes it": World(
-        (("-!",), ("-a", "-b")),
-        (None, None),
-        frozenset("ab"),
-        sentinel=True,
-        before=frozenset("ab"),
-        crashes=1,
-    ),
-    "a user's item is put over the sentinel": World(
-        (("+!",), ("+b", "-a")), (None, None), frozenset("a"), sentinel=True, crashes=1, copies=1
-    ),
-    "the marker of a sentinel is removed": World(
-        (("~!",), ("-a",)), (None, None), frozenset("a"), sentinel=True, crashes=2, copies=1
-    ),
-    "the first item of a collection is in the sentinel's place": World(
-        (("+!",), ("+a",)), (None, None), crashes=1, copies=1
-    ),
-    "an item comes to the place and goes again": World(
-        (("+!", "-!"), ("+a",)), (None, None), frozenset("b"), sentinel=True, crashes=1
-    ),
-    "an item comes to the place while two sort before it": World(
-        (("+!",), ("-a",)),
-        (None, None),
-        frozenset("ab"),
-        sentinel=True,
-        before=frozenset("ab"),
-        crashes=1,
-    ),
+    "two walks at once": world("-a +b", "a", keepers=3, walkers=2),
+    "two before it, and a user deletes it": world("-! | -a -b", "ab", before="ab"),
+    "a user's item is put over the sentinel": world("+! | +b -a", "a", copies=1),
+    "the marker of a sentinel is removed": world("~! | -a", "a", crashes=2, copies=1),
+    "the first item of a collection is in the sentinel's place": world("+! | +a", copies=1),
+    "an item comes to the place and goes again": world("+! -! | +a", "b"),
+    "an item comes to the place while two sort before it": world("+! | -a", "ab", before="ab"),
 }
 
 
@@ -93,7 +86,7 @@ def test_without_withdrawal_or_its_records_an_index_that_lacks_a_collection_is_t
 ) -> None:
     _, wrong = mutant.explore(SCENARIOS[scenario])
     assert wrong
-    assert all(world.occupied and world.trusted for world in wrong)
+    assert all(one.occupied and one.trusted for one in wrong)
 
 
 def test_a_keeper_that_looks_again_itself_as_well_does_no_harm() -> None:
@@ -104,13 +97,13 @@ def test_a_keeper_that_looks_again_itself_as_well_does_no_harm() -> None:
 def test_without_a_look_after_a_put_a_sentinel_is_left_behind() -> None:
     _, wrong = NOBODY_LOOKS_AFTER_A_PUT.explore(SCENARIOS["an item comes and goes"])
     assert wrong
-    assert all(world.sentinel and not world.items for world in wrong)
+    assert all(one.sentinel and not one.items for one in wrong)
 
 
 def test_without_a_look_after_a_delete_a_sentinel_is_missing() -> None:
     _, wrong = NOBODY_LOOKS_AFTER_A_DELETE.explore(SCENARIOS["one goes while another comes"])
     assert wrong
-    assert any(world.items and not world.sentinel for world in wrong)
+    assert any(one.items and not one.sentinel for one in wrong)
 
 
 def test_a_second_look_by_the_keeper_itself_is_lost_if_it_is_killed_before() -> None:

@@ -137,13 +137,8 @@ def nothing() -> None:
     """For a moment."""
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path
-
-
-def test_each_group_is_worked_once_and_a_few_at_a_time(path: Path) -> None:
-    run = Run(path, groups=5, at_once=2)
+def test_each_group_is_worked_once_and_a_few_at_a_time(tmp_path: Path) -> None:
+    run = Run(tmp_path, groups=5, at_once=2)
 
     def all_end() -> None:
         assert len(run.children) - len(run.committed) <= 2
@@ -157,10 +152,10 @@ def test_each_group_is_worked_once_and_a_few_at_a_time(path: Path) -> None:
     assert run.processes.ended == SEGMENTS
 
 
-def test_groups_that_are_finished_are_not_begun_again(path: Path) -> None:
-    Run(path, groups=3).commit(1, finished=False)
-    Run(path, groups=3).commit(2)
-    run = Run(path, groups=3)
+def test_groups_that_are_finished_are_not_begun_again(tmp_path: Path) -> None:
+    Run(tmp_path, groups=3).commit(1, finished=False)
+    Run(tmp_path, groups=3).commit(2)
+    run = Run(tmp_path, groups=3)
 
     def end() -> None:
         assert [child.assignment.group for child in run.children] == [0, 1]
@@ -173,8 +168,8 @@ def test_groups_that_are_finished_are_not_begun_again(path: Path) -> None:
     assert sorted(run.committed) == [(0, 0), (1, 1)]
 
 
-def test_the_rate_is_shared_and_who_is_left_gets_more_at_once(path: Path) -> None:
-    run = Run(path, groups=4, max_rate=120.0)
+def test_the_rate_is_shared_and_who_is_left_gets_more_at_once(tmp_path: Path) -> None:
+    run = Run(tmp_path, groups=4, max_rate=120.0)
 
     def rates() -> list[object]:
         return [child.rate for child in run.children if not child.link.closed]
@@ -189,8 +184,8 @@ def test_the_rate_is_shared_and_who_is_left_gets_more_at_once(path: Path) -> Non
     )
 
 
-def test_units_that_one_leaves_over_go_to_the_others_before_the_end_is_told(path: Path) -> None:
-    run = Run(path, groups=2, max_units=100.0)
+def test_units_that_one_leaves_over_go_to_the_others_before_the_end_is_told(tmp_path: Path) -> None:
+    run = Run(tmp_path, groups=2, max_units=100.0)
     spent = BudgetSpent("Of 50 read units ...")
 
     def one_is_cheap() -> None:
@@ -215,9 +210,9 @@ def test_units_that_one_leaves_over_go_to_the_others_before_the_end_is_told(path
         run.work(one_is_cheap, nothing, nothing, more, nothing, nothing, stuck)
 
 
-def test_what_is_read_counts_here_too(path: Path) -> None:
+def test_what_is_read_counts_here_too(tmp_path: Path) -> None:
     """For the progress, for the report, and for the check that comes after."""
-    run = Run(path, groups=2, max_units=1_000.0, max_rate=1e6)
+    run = Run(tmp_path, groups=2, max_units=1_000.0, max_rate=1e6)
 
     def read() -> None:
         run.children[0].news(keys=7, units=20.0)
@@ -235,8 +230,8 @@ def test_what_is_read_counts_here_too(path: Path) -> None:
     assert run.work(read, nothing, seen)
 
 
-def test_who_is_killed_has_a_successor_with_the_rest_of_the_share(path: Path) -> None:
-    run = Run(path, groups=2, max_units=100.0)
+def test_who_is_killed_has_a_successor_with_the_rest_of_the_share(tmp_path: Path) -> None:
+    run = Run(tmp_path, groups=2, max_units=100.0)
 
     def die() -> None:
         run.children[0].news(keys=5, units=20.0)
@@ -253,8 +248,8 @@ def test_who_is_killed_has_a_successor_with_the_rest_of_the_share(path: Path) ->
     assert run.said == ["A process ended (signal 9): another one goes on from its last commit."]
 
 
-def test_a_commit_whose_news_were_lost_is_seen(path: Path) -> None:
-    run = Run(path, groups=2)
+def test_a_commit_whose_news_were_lost_is_seen(tmp_path: Path) -> None:
+    run = Run(tmp_path, groups=2)
 
     def die() -> None:
         run.commit(0, finished=False)
@@ -271,9 +266,9 @@ def test_a_commit_whose_news_were_lost_is_seen(path: Path) -> None:
 
 @pytest.mark.parametrize("commits", [False, True])
 def test_one_that_is_killed_again_and_again_ends_the_run_unless_it_moves_on(
-    path: Path, commits: bool
+    tmp_path: Path, commits: bool
 ) -> None:
-    run = Run(path, groups=1)
+    run = Run(tmp_path, groups=1)
 
     def die() -> None:
         if commits:
@@ -292,8 +287,8 @@ def test_one_that_is_killed_again_and_again_ends_the_run_unless_it_moves_on(
             run.work(*deaths)
 
 
-def test_the_others_are_stopped_when_one_fails(path: Path) -> None:
-    run = Run(path, groups=3)
+def test_the_others_are_stopped_when_one_fails(tmp_path: Path) -> None:
+    run = Run(tmp_path, groups=3)
 
     def others_end() -> None:
         for child in run.children[::2]:
@@ -305,8 +300,8 @@ def test_the_others_are_stopped_when_one_fails(path: Path) -> None:
     assert len(run.children) == 3
 
 
-def test_a_stop_is_for_all_and_none_is_left(path: Path) -> None:
-    run = Run(path, groups=2)
+def test_a_stop_is_for_all_and_none_is_left(tmp_path: Path) -> None:
+    run = Run(tmp_path, groups=2)
 
     def one_ends() -> None:
         assert all(child.heard()[-1] is None for child in run.children)
@@ -318,8 +313,8 @@ def test_a_stop_is_for_all_and_none_is_left(path: Path) -> None:
     assert all(child.is_killed for child in run.children)
 
 
-def test_what_fails_here_ends_them_at_once(path: Path) -> None:
-    run = Run(path, groups=2)
+def test_what_fails_here_ends_them_at_once(tmp_path: Path) -> None:
+    run = Run(tmp_path, groups=2)
 
     def closed() -> None:
         raise BrokenPipeError(errno.EPIPE, "output is closed")
@@ -329,10 +324,10 @@ def test_what_fails_here_ends_them_at_once(path: Path) -> None:
     assert all(child.is_killed for child in run.children)
 
 
-def test_a_process_has_the_lock_too(path: Path) -> None:
-    store = Directory(path)
+def test_a_process_has_the_lock_too(tmp_path: Path) -> None:
+    store = Directory(tmp_path)
     store.lock()
-    run = Run(path, groups=1)
+    run = Run(tmp_path, groups=1)
     run.journal.store = store
     try:
         assert run.work(lambda: run.finish(run.children[0]))
