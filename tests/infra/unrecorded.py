@@ -134,7 +134,7 @@ def elsewhere() -> Iterator[tuple[Call, str]]:
 
 
 def _of_a_table_that_scales() -> Iterator[tuple[Call, str]]:
-    why = "DynamoDB Local has no auto scaling (test_key_index_capacity)"
+    why = "DynamoDB Local has no auto scaling (test_key_index_steps)"
     scaling = "application-autoscaling"
     for action in ("DescribeScalableTargets", "DescribeScalingPolicies"):
         yield Call.of("ManageIndex", f"{scaling}:{action}", "*"), why
