@@ -1,7 +1,7 @@
 """S3 in memory: the calls that runs make, answered as the service does, without the way there.
 
-tests/unit/test_s3.py holds it against moto. What the way itself may do (events, checksums, uploads
-in pieces) is tested on moto: tests/unit/test_stores.py.
+tests/unit/test_stores.py holds it against moto, on which it also tests what the way itself may do:
+events, checksums, uploads in pieces.
 """
 
 import hashlib

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ from keyhop.storage.local import Directory
 from keyhop.storage.s3 import Bucket, s3_client
 from keyhop.storage.store import Memory, Store
 from moto import mock_aws
+
+from testing.s3 import MemoryS3
 
 BUCKET = "results"
 SPACE = KeySpace((KeyAttribute("pk", "B"),), KeyAttribute("sk", "S"))
@@ -535,3 +538,77 @@ def test_places_do_not_go_back(plan: RunPlan) -> None:
     ended.add(commit(0, 2, set(), 2))
     with pytest.raises(BrokenPromise, match="is at place 1"):
         ended.add(commit(0, 1, set(), 0))
+
+
+IN = {"Bucket": BUCKET}
+AT = {**IN, "Key": "runs/a/x"}
+NOWHERE = {"Bucket": "nobodys", "Key": "x"}
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("list_objects_v2", IN),
+    ("get_object", AT),
+    ("delete_object", AT),
+    ("put_object", {**AT, "Body": b"never", "IfMatch": '"another"'}),
+    ("put_object", {**AT, "Body": b"the first", "IfNoneMatch": "*"}),
+    ("put_object", {**AT, "Body": b"never", "IfNoneMatch": "*"}),
+    ("get_object", AT),
+    ("put_object", {**AT, "Body": b"never", "IfMatch": '"another"'}),
+    ("put_object", {**AT, "Body": b"2", "IfMatch": '"7e79441b624883ef4f3216c5b1ef2e3a"'}),
+    ("put_object", {**AT, "Body": b"0123456789"}),
+    ("put_object", {**AT, "Body": b"0123456789", "IfMatch": '"781e5e245d69b566979b86e28d23f2c7"'}),
+    *(("get_object", {**AT, "Range": f"bytes={r}"}) for r in ("0-3", "2-2", "4-99", "10-12")),
+    *(("put_object", {**IN, "Key": key}) for key in ("runs/a/é", "runs/a/y", "runs/b", "runs/a0")),
+    ("list_objects_v2", {**IN, "Prefix": "runs/a/"}),
+    ("list_objects_v2", {**IN, "Prefix": "nothing/"}),
+    ("list_objects_v2", {**IN, "Prefix": "runs/", "MaxKeys": 2}),
+    ("delete_object", AT),
+    ("list_objects_v2", IN),
+    ("delete_bucket", IN),
+    ("get_object", NOWHERE),
+    ("put_object", NOWHERE),
+    ("delete_object", NOWHERE),
+    ("list_objects_v2", {"Bucket": "nobodys"}),
+    ("delete_bucket", {"Bucket": "nobodys"}),
+]
+
+
+@pytest.fixture
+def both(s3: Any) -> tuple[Any, Any]:
+    """moto's S3, and the S3 in memory of other tests, which answers as moto's does."""
+    return s3, MemoryS3(BUCKET)
+
+
+def told(client: Any, operation: str, asked: dict[str, Any]) -> Any:
+    """What is the same of an answer whenever it is given."""
+    try:
+        answer = dict(getattr(client, operation)(**asked))
+    except ClientError as error:
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        return error.operation_name, error.response["Error"]["Code"], status
+    same = ("ETag", "ContentLength", "ContentRange", "KeyCount", "IsTruncated", "Prefix")
+    found = {name: answer[name] for name in same if name in answer}
+    found["status"] = answer["ResponseMetadata"]["HTTPStatusCode"]
+    if "Body" in answer:
+        found["body"] = b"".join(answer["Body"].iter_chunks(3))
+        found["changed"] = answer["LastModified"].tzinfo is not None
+    if "Contents" in answer:
+        found["contents"] = [
+            {name: entry[name] for name in ("Key", "Size", "ETag")} for entry in answer["Contents"]
+        ]
+    return found
+
+
+def test_each_call_is_answered_alike(both: tuple[Any, Any]) -> None:
+    moto, memory = both
+    for operation, asked in CALLS:
+        assert told(memory, operation, asked) == told(moto, operation, asked), (operation, asked)
+
+
+def test_pages_and_uploads_are_alike(both: tuple[Any, Any]) -> None:
+    listed = []
+    for client in both:
+        for number in range(25):
+            client.upload_fileobj(BytesIO(b"x" * number), BUCKET, f"parts/{number}")
+        pages = client.get_paginator("list_objects_v2").paginate(**IN, MaxKeys=10)
+        listed.append([[(e["Key"], e["Size"]) for e in page["Contents"]] for page in pages])
+    assert listed[0] == listed[1]
+    assert len(listed[0]) == 3
