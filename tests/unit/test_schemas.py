@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations, product
 from typing import Any
 
@@ -21,32 +22,21 @@ from testing.schemas.watch import faults, input_of
 RUNS = (FOLDER.parent / "how-to" / "runs.md").read_text()
 """Inputs of the README, and outputs of the machines and functions, as of that commit."""
 
-CHECKS: dict[str, Callable[[Any], Any]] = {
-    "EnumerateKeys": KeysInput.parse,
-    "ForEachKey": EachInput.parse,
-    "WalkKeyIndexes": WalkInput.parse,
-    "BuildKeyIndex": lambda given: Order.parse("build", given),
-    "VerifyKeyIndex": lambda given: Order.parse("verify", given),
-    "RemoveKeyIndex": lambda given: Order.parse("remove", given),
-    "DrainShards": MoveRequest.from_event,
-    "WriteSharded": WriteRequest.from_event,
-    "QuerySharded": QueryRequest.from_event,
-    "ProposeDrains": lambda given: given,
+ORDERS = {"table": "Orders"}
+WALK = {"kind": "verify", "repair": True, "grace_seconds": 10.0, "max_write_rate": 1000.0}
+DRAINED = {"table": "Audit", "key": "/f.txt", "shards": 1}
+INPUTS: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {
+    "EnumerateKeys": (KeysInput.parse, ORDERS),
+    "ForEachKey": (EachInput.parse, {**ORDERS, "put": {"sk": "#feature"}}),
+    "WalkKeyIndexes": (WalkInput.parse, {**ORDERS, "walk": WALK}),
+    "BuildKeyIndex": (partial(Order.parse, "build"), ORDERS),
+    "VerifyKeyIndex": (partial(Order.parse, "verify"), ORDERS),
+    "RemoveKeyIndex": (partial(Order.parse, "remove"), ORDERS),
+    "DrainShards": (MoveRequest.from_event, DRAINED),
+    "WriteSharded": (WriteRequest.from_event, {"table": "Audit", "items": []}),
+    "QuerySharded": (QueryRequest.from_event, {"table": "Audit", "key": "/f.txt"}),
 }
-RIGHT: dict[str, dict[str, Any]] = {
-    "EnumerateKeys": {"table": "Orders"},
-    "ForEachKey": {"table": "Orders", "put": {"sk": "#feature"}},
-    "WalkKeyIndexes": {
-        "table": "Orders",
-        "walk": {"kind": "verify", "repair": True, "grace_seconds": 10.0, "max_write_rate": 1000.0},
-    },
-    "BuildKeyIndex": {"table": "Orders"},
-    "VerifyKeyIndex": {"table": "Orders"},
-    "RemoveKeyIndex": {"table": "Orders"},
-    "DrainShards": {"table": "Audit", "key": "/f.txt", "shards": 1},
-    "WriteSharded": {"table": "Audit", "items": []},
-    "QuerySharded": {"table": "Audit", "key": "/f.txt"},
-}
+"""What reads each input, and one that is right."""
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, 2, 0.25, 0.5, 1.0, 1.5, -1, 5000, 10_001, 1_000_001, 10**15, 10**16),
     *("", "a", "abc", "auto", "index", "skip", "csv", "jsonl", "_", "_3", "a b", "..", "\x00bc"),
@@ -69,7 +59,7 @@ def test_a_file_is_a_schema(name: str) -> None:
     Draft202012Validator.check_schema(json.loads(files()[name]))
 
 
-@pytest.mark.parametrize("name", sorted(RIGHT))
+@pytest.mark.parametrize("name", sorted(INPUTS))
 def test_a_schema_takes_and_refuses_what_the_code_does(name: str) -> None:
     """Each value in each field; and each two fields that are right by themselves."""
     differ = [
@@ -82,7 +72,7 @@ def test_a_schema_takes_and_refuses_what_the_code_does(name: str) -> None:
 
 def _takes(name: str, given: Any) -> bool:
     try:
-        CHECKS[name](given)
+        INPUTS[name][0](given)
     except InvalidInput:
         return False
     return True
@@ -93,7 +83,7 @@ def _fields(name: str) -> list[str]:
 
 
 def _one_field(name: str) -> Iterator[dict[str, Any]]:
-    right = RIGHT[name]
+    right = INPUTS[name][1]
     yield right
     for field in _fields(name):
         yield {other: value for other, value in right.items() if other != field}
@@ -103,7 +93,7 @@ def _one_field(name: str) -> Iterator[dict[str, Any]]:
 def _two_fields(name: str) -> Iterator[dict[str, Any]]:
     """Beside what makes most others wrong, or right; of each field a few values that are right."""
     for base in BESIDE.get(name, [{}]):
-        given = {**RIGHT[name], **base}
+        given = {**INPUTS[name][1], **base}
         right = {
             field: [one for one in VALUES if _takes_alone(name, field, one)][:2]
             for field in _fields(name)
@@ -114,7 +104,7 @@ def _two_fields(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _takes_alone(name: str, field: str, value: Any) -> bool:
-    given = {**RIGHT[name], field: value}
+    given = {**INPUTS[name][1], field: value}
     return any(_takes(name, {**given, **base}) for base in BESIDE.get(name, [{}]))
 
 
