@@ -14,7 +14,6 @@ from keyhop.report.facts import (
     RequestShape,
     SampleFacts,
     TableFacts,
-    Throttles,
     TtlFacts,
 )
 from keyhop.report.rules.judge import RULES, judge, not_assessed
@@ -25,6 +24,7 @@ from tests.unit.report.rules.world import (
     NOW,
     SOURCES,
     TABLE_OF_ORDERS,
+    THROTTLES,
     facts,
     gsi,
     lsi,
@@ -32,11 +32,14 @@ from tests.unit.report.rules.world import (
     share,
 )
 
-ALL = (
-    [f"A{n}" for n in range(1, 20)]
-    + [f"H{n}" for n in range(1, 8)]
-    + ["I1", "I2", "I3", "I4", "E1", "E2"]
-)
+ALL = [
+    *(
+        f"{letter}{n}"
+        for letter, count in (("A", 19), ("H", 7), ("I", 4))
+        for n in range(1, count + 1)
+    ),
+    *("E1", "E2"),
+]
 BY_CONTROL_PLANE = {
     "A6": "there is no LSI",
     "A7": "GSIs are counted",
@@ -147,11 +150,7 @@ def test_vector_indexes_are_named_as_not_assessed() -> None:
     assert "The vector indexes by-meaning:" in " ".join(not_assessed(with_vectors))
 
 
-@given(
-    rule=st.sampled_from(RULES),
-    sample=samples,
-    all_lengths=st.booleans(),
-)
+@given(rule=st.sampled_from(RULES), sample=samples, all_lengths=st.booleans())
 def test_nobody_claims_to_have_read_all_where_only_all_keys_are_known(
     rule: Rule, sample: SampleFacts, all_lengths: bool
 ) -> None:
@@ -167,12 +166,7 @@ ORDINARY = {
         "consumed": {(way, at): 1e6 for way in ("read", "write") for at in ("", "by-status")},
         "peak": {("read", ""): 50.0, ("write", ""): 50.0, ("read", "by-status"): 9.0}
         | {("write", "by-status"): 9.0},
-        "throttles": {
-            (way, cause, at): Throttles(0, None)
-            for way in ("read", "write")
-            for cause in ("key range", "provisioned", "maximum", "account")
-            for at in ("", "by-status")
-        },
+        "throttles": THROTTLES,
         "calls": {"Scan": 0.0, "PutItem": 1e6, "GetItem": 2e6, "TransactWriteItems": 0.0},
         "read_days": {"by-status": 30},
     },
@@ -217,33 +211,18 @@ ORDINARY = {
 """Sources that have seen enough, and nothing wrong: all that can be clear is."""
 WHOLE_TABLE = {"ttl": "expires", "indexes": (gsi(projection="ALL", bytes=3 * 10**9),)}
 
+BY_ONE_SOURCE = {
+    "sample": "A1 A2 A3 A9 A13 A15 A16 A18 A19 I1 I4 E1 E2",
+    "stream": "A8 A11 H2 H6 H7",
+    "metrics": "A4 A7 A12 H1 H3 H4 I2 I3",
+}
 SUFFICES = {
-    **{
-        rule: ["sample"]
-        for rule in [
-            "A1",
-            "A2",
-            "A3",
-            "A9",
-            "A13",
-            "A15",
-            "A16",
-            "A18",
-            "A19",
-            "I1",
-            "I4",
-            "E1",
-            "E2",
-        ]
-    },
-    **{rule: ["stream"] for rule in ["A8", "A11", "H2", "H6", "H7"]},
-    **{rule: ["metrics"] for rule in ["A4", "A12", "H1", "H3", "H4", "I2", "I3"]},
+    **{rule: [source] for source, rules in BY_ONE_SOURCE.items() for rule in rules.split()},
     "A5": ["requests"],
     "A10": ["requests"],
     "A14": ["code"],
     "A17": ["requests", "metrics+sample"],
     "A6": [""],
-    "A7": ["metrics"],
     "H5": [""],
 }
 """By rule the sources of which each alone (or together with +) gives a clear; "": none is needed.

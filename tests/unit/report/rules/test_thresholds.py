@@ -31,6 +31,7 @@ from tests.unit.report.rules.world import (
     facts,
     gsi,
     lsi,
+    sampled,
     says,
     share,
 )
@@ -169,6 +170,9 @@ case("A2", "low", sample=shapes("createdAt,name,type", "cents,createdAt,type"))
 IN_INDEX = {"indexes": (gsi(sort=("day",)),)}
 case("A2", "low", sample=shapes("day,pk,sk", "pk,sk,status", "a"), text="3 kinds")
 case("A2", "clear", IN_INDEX, sample=shapes("day,pk,sk", "pk,sk,status"))
+# A tag in each sort key tells the kind, too.
+for at_sort_keys, expected in ((NONE, "low"), (share(0.9), "low"), (ALL, "clear")):
+    case("A2", expected, sample={**shapes("a,pk,sk", "b,pk,sk"), "sort_tagged": at_sort_keys})
 
 
 def dated(*estimate: float) -> dict[str, Any]:
@@ -224,6 +228,15 @@ case("A3", "info", sample=DATES, metrics={"consumed": {("read", TABLE): 9.0}})
 case("A3", "info", sample=DATES, metrics={"calls": {"Query": 9.0}})
 case("A3", "low", sample=DATES, metrics={"consumed": {("write", TABLE): 9.0}})
 case("A3", "low", sample=DATES, metrics={})
+case("A3", "clear", {"sort": None}, sample=DATES)  # Dates of one item each are no hot keys.
+BY_DAY = {"indexes": (gsi("by-day", partition=("day",)),)}
+for estimate, expected in (
+    (share(0.99, 0.97, 1.0), "low"),
+    (share(0.5, 0.4, 0.6), "clear"),
+    (share(1.0, 0.84, 1.0), "unknown"),
+    (None, "unknown"),
+):
+    case("A3 by-day", expected, BY_DAY, sample={"indexes": sampled("by-day", dated=estimate)})
 
 TAGS = (Tag("ORDER", share(0.7), "ORDER#"), Tag("USER", share(0.3)))
 
@@ -261,6 +274,16 @@ case("A18", "unknown", sample=typed(tagged=share(0.0, 0.0, 0.1)))
 case("A18", "unknown", sample=typed())
 case("A18", "clear", sample=typed(shapes={"a,pk": ALL}, unrepresented=share(0.0, 0.0, 0.099)))
 case("A18", "unknown", sample=typed(shapes={"a,pk": ALL}, unrepresented=share(0.0, 0.0, 0.1)))
+WORDS = tuple(Tag(f"D{number}", share(0.16), f"D{number}#") for number in range(6))
+IN_SORT_KEYS = tuple(Tag(word, share(0.5)) for word in ("signup", "reset"))
+ONE_KIND = {"a,b,pk,sk": ALL}
+case("A18", "clear", sample=typed(shapes=ONE_KIND, tagged=NONE))
+case("A18", "low", sample=typed(*WORDS[:5], shapes=ONE_KIND))
+case("A18", "clear", sample=typed(*WORDS, shapes=ONE_KIND))
+case("A18", "clear", sample=typed(*IN_SORT_KEYS, shapes=ONE_KIND))
+case("A18", "low", sample=typed(*IN_SORT_KEYS, WORDS[0], shapes=ONE_KIND))
+case("A18", "low", sample=typed(shapes=TWO_KINDS, tagged=NONE))
+case("A18", "unknown", sample=typed(shapes={}, tagged=NONE))
 
 case("E1", "low", sample={"unpadded": share(0.1, 0.05, 0.2)}, patterns="P11")
 case("E1", "unknown", sample={"unpadded": share(0.1, 0.049, 0.2)})
@@ -269,6 +292,11 @@ case("E1", "clear", sample={"unpadded": share(0.0, 0.0, 0.049)}, evidence="sampl
 case("E1", "unknown", sample={})
 case("E1", "clear", {"sort": None})
 case("E1", "clear", {"types": {"pk": "S", "sk": "N"}})
+BY_PRICE = {"indexes": (gsi("by-price", sort=("price",)),), "types": {"price": "S"}}
+for estimate, expected in ((share(0.5, 0.4, 0.6), "low"), (NONE, "clear"), (None, "unknown")):
+    entries = sampled("by-price", unpadded=estimate)
+    case("E1 by-price", expected, BY_PRICE, sample={"indexes": entries})
+case("E1 by-price", "clear", {**BY_PRICE, "types": {"price": "N"}})
 
 case("E2", "low", sample={"orphans": share(0.03, 0.02, 0.05)}, patterns="P2")
 case("E2", "unknown", sample={"orphans": share(0.03, 0.019, 0.05)})
@@ -684,6 +712,27 @@ case(
     command="",
 )
 case("H1", "medium", stream=busy(500.0, 90000.0), text="names the keys (--insights)")
+# The stream shows a range of many keys that is written in turn, and no hot key.
+for peak, records, ago, expected in (
+    (499.0, 385, 60, "clear"),
+    (500.0, 385, 60, "high"),
+    (499.0, 384, 60, "high"),
+    (499.0, 385, HOUR, "medium"),  # The stream was read later.
+):
+    refused = {
+        way: {"throttles": throttled(way, "key range", 50, ago)} for way in ("read", "write")
+    }
+    ranged = {**busy(peak, 9e4), "records": records, "hash_rho": share(0.8, 0.7, 0.9)}
+    even = {**ranged, "hash_rho": share(0.1, 0.0, 0.2)}
+    case("H1", expected, metrics=refused["write"], stream=ranged)
+    severity = "high" if expected == "clear" else expected
+    case("H1", severity, metrics=refused["read"], stream=ranged)
+    case("H1", severity, metrics=refused["write"], stream=even)
+# A table that takes more than it is warm for is cold, and its keys may be well.
+for peak, heat, cold in ((4001.0, "unknown", "medium"), (4000.0, "medium", "unknown")):
+    metrics = {**load(peak, 9.0), "throttles": throttled("write", "key range", 50, 5 * DAY)}
+    case("H1", heat, metrics=metrics)
+    case("H5", cold, metrics=metrics)
 
 
 def log(inserts: int, newest: int, peak: float = 9.0, of: int = 0) -> dict[str, Any]:
@@ -883,6 +932,9 @@ for writes, period, expected in ((500.0, 60, "low"), (499.0, 61, "low"), (499.0,
 case("A8", "low", insights=HOT_ITEM, metrics={})
 # A status item is no counter: that no number changes is seen in the stream alone.
 case("A8", "clear", insights=HOT_ITEM, stream={"counter": NONE})
+for seconds, expected in ((1996, "clear"), (1995, "low")):
+    seldom = {"counter": share(0.9, 0.8, 1.0), "records": 399, "seconds": seconds}
+    case("A8", expected, stream=seldom)
 
 # Indexes
 

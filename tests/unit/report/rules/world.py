@@ -49,10 +49,7 @@ TABLE_OF_ORDERS = TableFacts(
 )
 NOTHING = Absent("nothing was said")
 SAMPLE = SampleFacts(
-    rru=300,
-    items_read=3000,
-    keys_read=400,
-    unrepresented=Estimate(0.0, 0.0, 0.01, 400, "test"),
+    rru=300, items_read=3000, keys_read=400, unrepresented=Estimate(0.0, 0.0, 0.01, 400, "test")
 )
 STREAM = StreamFacts(NOW - 900, 900, 10_000, 5_000, "NEW_AND_OLD_IMAGES", 500)
 METRICS = MetricFacts(NOW - 14 * DAY, NOW)
@@ -113,12 +110,6 @@ def says(id_: str, of: Facts, target: str = "") -> Finding:
     found = [finding for finding in rule(of) if finding.target == target]
     assert len(found) == 1, (id_, target, rule(of))
     return found[0]
-
-
-def verdict(id_: str, of: Facts, target: str = "") -> tuple[str, str]:
-    """Status and severity."""
-    finding = says(id_, of, target)
-    return finding.status, finding.severity
 
 
 def sampled(name: str, **fields: Any) -> dict[str, IndexSample]:
