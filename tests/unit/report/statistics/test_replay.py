@@ -11,7 +11,6 @@ from testing.partitions import Partitions
 def test_a_key_over_its_rate_is_refused_what_is_over() -> None:
     writes = [Write(at, "hot", 100) for at in range(1_000)]
     found = replay(writes, rate=50, burst=1)
-    assert found is not None
     assert found.throttled.value == pytest.approx(0.5, abs=0.01)
     assert found.peak == 100
     assert found.keys == 1
@@ -84,5 +83,4 @@ def test_the_partition_model_refuses_as_much(spread: int, rate: float, burst: fl
     writes = writes_of(spread, 1)
     stamped = [Write(int(write.time), write.key, write.units) for write in writes]
     found = replay(stamped, rate, burst)
-    assert found is not None
     assert found.throttled.value == pytest.approx(model_says(writes, rate, burst), abs=0.05)

@@ -53,11 +53,9 @@ def test_the_time_in_a_key(key, moment) -> None:
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_a_key_is_read_as_what_it_is_and_written_again(key) -> None:
     parsed = parse(key)
-    assert parsed is not None
     assert (parsed.kind, parsed.tag) == KEYS[key]
     assert tag_of(key) == parsed.tag
     form = form_of([key])
-    assert form is not None
     number = form.number(key)
     again = form.key(number)
     assert again <= key
@@ -105,7 +103,6 @@ def test_numbers_as_long_as_dynamodb_takes_have_a_start() -> None:
 def test_a_start_between_two_keys_is_the_lower_one(key, following, seconds) -> None:
     """A day, an hour, a minute and so on are the steps between two keys."""
     form = form_of([key, following])
-    assert form is not None
     first, second = form.number(key), form.number(following)
     assert second - first == round(seconds * 1e9) * FINE
     assert form.key(first) == form.key(second - 1) == key
@@ -146,3 +143,10 @@ def test_numbers_are_in_the_order_of_keys_and_starts_too(written) -> None:
         assert form.number(start) <= x + 1
         after = sum(1 for number in numbers if number >= form.number(start))
         assert after == sum(1 for key in keys if key >= start)
+
+
+def test_a_key_of_another_tag_or_of_none_has_no_number() -> None:
+    form = form_of(["ORDER#0000123"])
+    assert form.number("ORDER#0000124") is not None
+    assert form.number("ITEM#0000124") is None
+    assert form.number("hello") is None

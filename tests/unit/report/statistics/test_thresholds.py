@@ -4,7 +4,10 @@ import math
 import random
 
 import pytest
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.report.estimate import Estimate
+from keyhop.report.sample.asks import Answer, Asks
+from keyhop.report.sample.examine import place
 from keyhop.report.statistics.lengths import (
     Measured,
     beyond,
@@ -18,17 +21,18 @@ from keyhop.report.statistics.lengths import (
     unseen,
     without_noise,
 )
-from keyhop.report.statistics.order import density, kendall, spearman
+from keyhop.report.statistics.order import Reservoir, density, kendall, spearman
 from keyhop.report.statistics.shares import (
     Item,
     effective,
+    share_of,
     top,
     weighted_mean,
     weighted_quantiles,
     weighted_share,
     widened,
 )
-from keyhop.scan.statistics import Z, count_interval, proportion_limits, t_quantile
+from keyhop.scan.statistics import Z, count_interval, proportion_limits, rank_limits, t_quantile
 
 
 def exact(*lengths: float) -> list[Estimate]:
@@ -48,7 +52,6 @@ def keys(value: float, low: float | None = None, high: float | None = None) -> E
 
 
 def is_about(estimate: Estimate | None, value: float, low: float, high: float) -> None:
-    assert estimate is not None
     figures = (estimate.value, estimate.low, estimate.high)
     assert figures == pytest.approx((value, low, high), rel=1e-6, abs=1e-9)
 
@@ -58,9 +61,9 @@ def test_half_of_the_segments_leave_half_of_the_variance() -> None:
     unread = math.sqrt(0.8)
     low, high = (16 + unread * (end - 16) for end in (limits.low, limits.high))
     is_about(distinct_keys([8, 8], 10), 80, 5 * low, 5 * high)
-    is_about(distinct_keys([8, 8], 2), 16, 16, 16)
+    assert distinct_keys([3, 4], 2) == Estimate.exactly(7, 7, "complete count")
+    assert distinct_keys([], 2) is None
     found = distinct_keys([1, 0], 3)
-    assert found is not None
     assert found.low == 1  # the key that was read
 
 
@@ -107,12 +110,10 @@ def test_a_curve_has_a_hundred_points() -> None:
 def test_the_gini_coefficient_of_one_to_ten() -> None:
     """It is (n - 1) / 3n; the jump to what was not sampled raises it."""
     found = gini(exact(*range(1, 11)), keys(10), 0, random.Random(1))
-    assert found is not None
     assert found.value == pytest.approx(0.3)
     assert 0.1 < found.low < 0.25
     assert 0.3 < found.high <= 0.4
     more = gini(exact(*range(1, 11)), keys(10), 110, random.Random(1))
-    assert more is not None
     assert more.value == pytest.approx(0.65)
     assert gini(exact(*range(1, 10)), keys(9), 45, random.Random(1)) is None
 
@@ -123,7 +124,6 @@ def test_measured_lengths_that_may_all_be_equal(apart: int, may_be_equal: bool) 
     around = [Estimate(30.0 + at % 20, 20.0, 60.0, 2, "windows") for at in range(100 - apart)]
     other = [Estimate(100.0, 80.0, 120.0, 2, "windows") for _ in range(apart)]
     found = gini([*around, *other], keys(1_000), 0, random.Random(1))
-    assert found is not None
     assert (found.low == 0) is may_be_equal
     assert found.value > 0.05
 
@@ -147,13 +147,14 @@ def test_what_is_left_of_the_count_has_the_errors_of_keys_and_lengths() -> None:
 def test_no_share_where_one_collection_has_more_than_six_hundredths() -> None:
     assert unseen(exact(*[1.0] * 94, 6.0), keys(95), 200) is not None
     assert unseen(exact(*[1.0] * 94, 6.1), keys(95), 200) is None
+    beyond_it = share_beyond(exact(*[1.0] * 94, 6.1), keys(95), 200, 5)
+    assert beyond_it.value == pytest.approx((200 - 94) / 200)
     assert unseen(exact(*[0.0] * 94), keys(95), 200) is None
 
 
 def test_a_threshold_is_blurred_by_half_where_lengths_were_measured() -> None:
     def low(of: list[Estimate], threshold: float) -> float:
         found = share_beyond(of, keys(105), 1_250, threshold)
-        assert found is not None
         assert found.value == pytest.approx(0.2)
         return found.low
 
@@ -208,10 +209,7 @@ def test_the_errors_of_what_a_sample_does_not_represent() -> None:
     factor = math.exp(Z * 0.02)  # a hundred errors of a fifth
     is_about(unrepresented(tens, [0.04] * 100, keys(100), 1_000), 0, 0, 1 - 1 / factor)
     is_about(
-        unrepresented(tens, [0.04] * 100, keys(200), 4_000),
-        0.5,
-        1 - factor / 2,
-        1 - 1 / factor / 2,
+        unrepresented(tens, [0.04] * 100, keys(200), 4_000), 0.5, 1 - factor / 2, 1 - 1 / factor / 2
     )
     factor = math.exp(0.1)
     found = unrepresented(tens, none, keys(200, 180, 220), 4_000)
@@ -230,9 +228,12 @@ def test_correlations_need_five_pairs() -> None:
     for correlation in (kendall, spearman):
         assert correlation(xs[:4], ys[:4]) is None
         assert correlation(ys, [2] * 5) is None
+        assert correlation([2] * 5, ys) is None
+        assert correlation(range(40), range(40)).value == pytest.approx(1)
+        assert correlation(range(40), range(40)[::-1]).value == pytest.approx(-1)
     tied = spearman([1, 2, 2, 3, 4], [1, 2, 2, 4, 3])
-    assert tied is not None
     assert tied.value == pytest.approx(8.5 / 9.5)
+    assert kendall([1, 2, 2, 3, 4], [1, 3, 2, 2, 5]).value == pytest.approx(6 / 9)
 
 
 def test_a_density_counts_a_gap_on_each_side() -> None:
@@ -296,7 +297,86 @@ def test_a_key_is_found_by_three_hits() -> None:
     assert [*found] == ["a", "b"]
     is_about(found["b"], 3 / 9, *proportion_limits(3, 9))
     assert [*top([["a"] * 4 + ["b"] * 3], 1, "draws")] == ["a"]
+    assert top([], 9, "draws") == {}
     apart = top([["a"] * 5, ["b"] * 5], 9, "draws")
     is_about(apart["a"], 0.5, *proportion_limits(0.5, 1))
     mixed = top([["a", "b"] * 5, ["b", "a"] * 5], 9, "draws")
     is_about(mixed["a"], 0.5, *proportion_limits(10, 20))
+
+
+def test_limits_are_those_of_published_tables() -> None:
+    """Rule of three; Clopper and Pearson's 3 of 10; the median of 100 lies in ranks 40 to 61."""
+    assert proportion_limits(0, 60)[1] == pytest.approx(0.0596, abs=1e-3)
+    assert proportion_limits(3, 10) == pytest.approx((0.0667, 0.6525), abs=1e-4)
+    assert rank_limits(100, 0.5) == (40, 61)
+    assert rank_limits(5, 0.5) == (0, 6)
+    assert t_quantile(4) == pytest.approx(2.776, rel=0.01)
+    assert t_quantile(0) == math.inf
+
+
+def test_no_key_in_a_few_segments_is_not_no_key() -> None:
+    found = distinct_keys([0, 0], 1000)
+    assert found.value == found.low == 0
+    assert found.high > 1000
+
+
+def test_sixty_without_an_exception_bound_a_share_under_six_hundredths() -> None:
+    found = share_of(0, 60)
+    assert found.against(0.06) == "below"
+    assert share_of(0, 0) is None
+
+
+def test_a_quantile_among_cut_collections_has_no_upper_end() -> None:
+    cut = [Estimate.at_least(7, 7, "one page")] * 60
+    found = quantiles([*exact(*[2.0] * 40), *cut], (0.5, 0.1))
+    assert found[0.5].value == 7
+    assert math.isinf(found[0.5].high)
+    assert found[0.1].high == 2
+
+
+def test_items_count_by_their_weight_and_collections_as_one() -> None:
+    items = [Item(at, 1.0, 1.0) for at in range(50) for _ in range(20)]
+    assert effective(item.weight for item in items) == 1_000
+    found = weighted_share(items)
+    assert found.value == 1
+    assert found.low == pytest.approx(proportion_limits(50, 50)[0])
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.1, 0.3333, 0.77777, 0.99999])
+def test_a_place_is_found_in_twelve_questions(hidden: float) -> None:
+    asked = []
+
+    def source(asks: Asks[float]) -> float:
+        ask = next(asks)
+        while True:
+            asked.append((ask.parameters["Segment"], ask.parameters["TotalSegments"]))
+            segment, segments = asked[-1]
+            try:
+                ask = asks.send(Answer([], None, refused=int(hidden * segments) != segment))
+            except StopIteration as end:
+                return end.value
+
+    found = source(place(KeySpace((KeyAttribute("pk", "S"),), None), {"pk": {"S": "a"}}))
+    assert len(asked) == 12
+    assert abs(found - hidden) <= 1 / (1 << 12) / 2
+    assert asked[0] == (0, 2)
+
+
+def test_equal_collections_have_no_gini_and_a_giant_is_the_last_point() -> None:
+    assert gini(exact(*[10.0] * 50), keys(1_000), 10_000, random.Random(1)).value == pytest.approx(
+        0
+    )
+    points = lorenz(exact(*[10.0] * 50), keys(1_000), 20_000)
+    assert points[0] == (0, 0)
+    assert points[-2:] == [(1, 0.5), (1, 1)]
+    half = gini(exact(*[10.0] * 50), keys(1_000), 20_000, random.Random(1))
+    assert half.value == pytest.approx(0.5)
+
+
+def test_a_reservoir_keeps_no_more_than_its_maximum() -> None:
+    kept: Reservoir[int] = Reservoir(3)
+    for value in range(20):
+        kept.offer(value)
+        assert len(kept) == min(value + 1, 3)
+    assert {*kept} <= {*range(20)}
+    assert kept != [0, 1, 2]
