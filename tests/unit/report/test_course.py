@@ -26,7 +26,6 @@ def test_the_data_of_a_calm_table_is_read() -> None:
 
 def test_the_data_of_a_throttled_table_is_read_only_if_that_is_accepted() -> None:
     absent = course().why_no_data(THROTTLED)
-    assert absent is not None
     assert "--accept throttled" in absent.remedy
     assert course(accept=("throttled",)).why_no_data(THROTTLED) is None
 

@@ -85,13 +85,10 @@ def test_an_lsi_stays_only_if_it_stays_small() -> None:
 
 def test_money_has_the_date_and_the_place_of_its_prices() -> None:
     told = money(facts(), 2.0, 1.0)
-    assert told is not None
     assert told.priced == "on demand, us-east-1, 2026-08"
     there = money(facts({"region": "eu-west-1"}), 2.0, 1.0)
-    assert there is not None
     assert "as those of eu-west-1 are not known here" in there.priced
     own = money(facts(prices=Prices(1e-6, 2e-6, "at your own prices")), 2.0, 1.0)
-    assert own is not None
     assert own.priced == "on demand, at your own prices"
     assert money(facts({"table_class": "STANDARD_INFREQUENT_ACCESS"}), 2.0, 1.0) is None
 
@@ -110,7 +107,6 @@ def test_a_month_of_a_table() -> None:
 def test_another_key_costs_as_much_and_once_all_is_read_and_written() -> None:
     """1 GB of 1,000-byte items: 122,070 read units, and a million write units."""
     cost = with_new_key(facts(metrics={}), ("P1",), "Do.").cost
-    assert cost is not None
     assert cost.today == cost.advised == 0.25
     assert cost.one_off == pytest.approx(0.625 + 122_070 * 0.125e-6, rel=1e-3)
 

@@ -14,8 +14,9 @@ from keyhop.report.facts import (
     RequestFacts,
     RequestShape,
     SampleFacts,
-    TableFacts,
 )
+
+from tests.unit.report.rules.world import facts
 
 TEXT = "PK=DEVICE#{deviceId}#{ts:day}#{hash(id)%4}"
 NOT = Absent("not asked for")
@@ -62,37 +63,13 @@ def of(value: float) -> Estimate:
 
 def facts_of(*shapes: RequestShape) -> Facts:
     index = IndexFacts("byCity", "GSI", ("city",), (), "ALL", items=500, bytes=500 * 1_500)
-    table = TableFacts(
-        name="T",
-        arn="arn",
-        region="us-east-1",
-        partition="pk",
-        sort=None,
-        types={},
-        items=1_000,
-        bytes=2_000_000,
-        created=0.0,
-        throughput=None,
-        maximum=None,
-        table_class="STANDARD",
-        warm=None,
-        ttl=None,
-        stream=None,
-        stream_view=None,
-        indexes=(index,),
-        insights=None,
-    )
     sampled = CandidateSample(
         TEXT, of(0.5), of(0.01), of(200.0), Estimate.at_least(90, 400, "m"), 2.0
     )
-    return Facts(
-        at=0.0,
-        table=table,
+    return facts(
+        {"sort": None, "items": 1_000, "bytes": 2_000_000, "indexes": (index,)},
         metrics=MetricFacts(0.0, 730 * 3600.0, {("read", ""): 8e6, ("write", ""): 4e6}),
-        insights=NOT,
-        stream=NOT,
         sample=SampleFacts(1.0, 400, 60, candidates=(sampled,)),
-        code=NOT,
         requests=RequestFacts(60.0, 10, 1.0, shapes) if shapes else NOT,
     )
 
@@ -104,9 +81,9 @@ def test_a_migration_writes_each_item_once_and_its_indexes():
 
 
 def test_a_migration_costs_what_the_mean_item_costs_if_the_sample_has_missed_the_large_ones():
-    facts = facts_of()
-    facts = replace(facts, table=replace(facts.table, bytes=20_480_000, indexes=()))
-    (found,) = evaluated([candidate(TEXT)], [None], facts)
+    seen = facts_of()
+    seen = replace(seen, table=replace(seen.table, bytes=20_480_000, indexes=()))
+    (found,) = evaluated([candidate(TEXT)], [None], seen)
     written, read = 1_000 * 0.5 * 20, 20_480_000 / 4096 / 2
     assert found.migration == pytest.approx(written * 0.625e-6 + read * 0.125e-6)
 
@@ -129,6 +106,6 @@ def test_what_reads_would_cost_is_not_said_where_they_are_not_known(
 
 
 def test_without_a_sample_nothing_is_said():
-    facts = facts_of()
-    assert evaluated([candidate(TEXT)], [None], replace(facts, sample=NOT)) == ()
-    assert evaluated([candidate("PK={other}")], [None], facts) == ()
+    seen = facts_of()
+    assert evaluated([candidate(TEXT)], [None], replace(seen, sample=NOT)) == ()
+    assert evaluated([candidate("PK={other}")], [None], seen) == ()

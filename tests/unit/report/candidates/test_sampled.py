@@ -132,7 +132,6 @@ def test_write_units_are_of_the_items_that_can_have_it():
     tally.add("b", 3.0, 2, size=1_025)
     tally.add(None, 9.0, 3, size=90_000)
     facts = tally.facts()
-    assert facts is not None
     assert facts.write_units == 7 / 4
 
 
@@ -141,5 +140,4 @@ def test_of_nothing_nothing_is_said():
     tally = Tally("t")
     tally.add(None, 1.0, 1)
     facts = tally.facts(0.1, 1_000)
-    assert facts is not None
     assert (facts.coverage.value, facts.largest.high, facts.effective.low) == (0.0, 1.0, 0.0)

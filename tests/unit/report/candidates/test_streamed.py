@@ -86,7 +86,6 @@ def test_the_throttled_share_is_that_of_the_partition_model(
     refused, let = sum(model.refused.values()), sum(model.units.values())
     records = [record(math.floor(at), {"to": {"S": key}}) for at, key in writes]
     told = heard("PK=TO#{to}", records, units=UNITS).heat
-    assert told is not None
     assert told.throttled.value == pytest.approx(refused / (refused + let), abs=0.05)
 
 
@@ -98,8 +97,6 @@ def test_a_shard_takes_the_heat_from_a_key():
     ]
     one = heard("PK={to}", records, units=100).heat
     four = heard("PK={to}#{hash(id)%8}", records, units=100).heat
-    assert one is not None
-    assert four is not None
     assert one.peak == 4_000
     assert four.peak < 1_500
     assert one.throttled.high > 0.5
@@ -113,8 +110,6 @@ def test_a_key_that_grows_with_time_is_told():
     ]
     grows = heard("PK=T#{ts:minute}", records).monotonicity
     mixed = heard("PK={id}", records).monotonicity
-    assert grows is not None
-    assert mixed is not None
     assert grows.low > 0.7
     assert -0.2 < mixed.value < 0.2
 
@@ -124,7 +119,6 @@ def test_deletes_count_by_what_was_there_and_keys_alone_may_suffice():
     keys = {"eventName": "MODIFY", "dynamodb": {"Keys": {"to": {"S": "a"}}}}
     keys["dynamodb"]["ApproximateCreationDateTime"] = 1  # type: ignore[index]
     heat = heard("PK={to}", [*records, keys]).heat
-    assert heat is not None
     assert heat.peak == 4
 
 

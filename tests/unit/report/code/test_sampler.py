@@ -19,10 +19,7 @@ from moto import mock_aws
 from testing.servers import LOCAL_CREDENTIALS
 
 CANARY = "canary-7f3a"
-BY_CITY: dict[str, Any] = {
-    "IndexName": "byCity",
-    "KeyConditionExpression": Key("city").eq(CANARY),
-}
+BY_CITY: dict[str, Any] = {"IndexName": "byCity", "KeyConditionExpression": Key("city").eq(CANARY)}
 
 
 @pytest.fixture
@@ -128,125 +125,107 @@ def test_of_a_client_old_conditions_batches_and_transactions_too(
     assert CANARY not in path.read_text()
 
 
-class Clock:
-    def __init__(self) -> None:
+class Sampled:
+    """A table of an application that a sampler watches, the lines that it writes, and its clock."""
+
+    def __init__(self, session: boto3.Session, lines: list[str], **settings: Any) -> None:
         self.at = 1_000.0
+        self.lines = lines
+        now = {"now": lambda: self.at, "wall": lambda: self.at}
+        self.sampler = Sampler(lines.append, **{"share": 1.0, **now, **settings})
+        self.sampler.listen(session.events)
+        self.table = session.resource("dynamodb").Table("Orders")
 
-    def __call__(self) -> float:
-        return self.at
-
-
-def sampled(session: boto3.Session, lines: list[str], **settings: Any) -> tuple[Sampler, Clock]:
-    clock = Clock()
-    sampler = Sampler(lines.append, **{"share": 1.0, "now": clock, "wall": clock, **settings})
-    sampler.listen(session.events)
-    return sampler, clock
-
-
-def followed(lines: list[str]) -> list[Any]:
-    return [one for line in lines for one in json.loads(line)["followed"]]
+    def followed(self) -> list[Any]:
+        self.sampler.flush()
+        return [one for line in self.lines for one in json.loads(line)["followed"]]
 
 
 @pytest.mark.parametrize(("wait", "is_followed"), [(0.2, 1), (1.5, 0)])
 def test_a_read_by_an_index_just_after_a_write_of_the_item(
     session: boto3.Session, wait: float, is_followed: int
 ):
-    lines: list[str] = []
-    sampler, clock = sampled(session, lines)
-    table = session.resource("dynamodb").Table("Orders")
+    app = Sampled(session, [])
+    table = app.table
     table.query(**BY_CITY)  # from here on, writes are remembered
-    clock.at += 5
+    app.at += 5
     fill(table, 1)
     table.update_item(Key={"pk": CANARY, "sk": f"{CANARY}0"}, UpdateExpression="SET n = n")
-    clock.at += wait
+    app.at += wait
     table.query(**BY_CITY)
-    sampler.flush()
-    assert followed(lines) == [["Orders", "byCity", is_followed, 1]]
+    assert app.followed() == [["Orders", "byCity", is_followed, 1]]
 
 
 def test_where_it_cannot_be_said_whether_a_read_followed_it_is_not_counted(session: boto3.Session):
-    lines: list[str] = []
-    sampler, clock = sampled(session, lines)
-    table = session.resource("dynamodb").Table("Orders")
+    app = Sampled(session, [])
+    table = app.table
     fill(table, 1)  # of which the key's names are not known
-    clock.at += 5
+    app.at += 5
     table.query(**BY_CITY)
     table.get_item(Key={"pk": CANARY, "sk": CANARY})
     table.query(**BY_CITY, ProjectionExpression="city")
     table.query(**BY_CITY, Select="COUNT")
-    sampler.flush()
-    assert followed(lines) == []
-    with_keys, clock = sampled(session, lines, keys={"Orders": ("pk", "sk")})
-    later = session.resource("dynamodb").Table("Orders")
-    later.query(**BY_CITY)  # a write before it began would not have been seen
-    clock.at += 5
-    later.query(**BY_CITY)
-    with_keys.flush()
-    assert followed(lines) == [["Orders", "byCity", 0, 1]]
+    assert app.followed() == []
+    later = Sampled(session, app.lines, keys={"Orders": ("pk", "sk")})
+    later.table.query(**BY_CITY)  # a write before it began would not have been seen
+    later.at += 5
+    later.table.query(**BY_CITY)
+    assert later.followed() == [["Orders", "byCity", 0, 1]]
 
 
 def test_a_new_item_is_known_by_what_all_items_have_where_the_names_of_the_key_are_not(
     session: boto3.Session,
 ):
-    lines: list[str] = []
-    sampler, clock = sampled(session, lines)
-    table = session.resource("dynamodb").Table("Orders")
+    app = Sampled(session, [])
+    table = app.table
     fill(table, 1)
     table.query(**BY_CITY)
-    clock.at += 5
+    app.at += 5
     table.put_item(Item={"pk": CANARY, "sk": f"{CANARY}9", "city": "Oslo", "n": 9})
     table.query(**BY_CITY)  # another city
     table.query(**BY_CITY, ProjectionExpression="city")
     oslo = Key("city").eq("Oslo")
     table.query(IndexName="byCity", KeyConditionExpression=oslo)
-    clock.at += 5
+    app.at += 5
     table.query(IndexName="byCity", KeyConditionExpression=oslo)
-    sampler.flush()
-    assert followed(lines) == [["Orders", "byCity", 1, 3]]
+    assert app.followed() == [["Orders", "byCity", 1, 3]]
 
 
 def test_in_the_first_second_only_reads_that_follow_a_write_are_counted(session: boto3.Session):
-    lines: list[str] = []
-    sampler, clock = sampled(session, lines, keys={"Orders": ("pk", "sk")})
-    table = session.resource("dynamodb").Table("Orders")
+    app = Sampled(session, [], keys={"Orders": ("pk", "sk")})
+    table = app.table
     fill(table, 1)
     table.query(**BY_CITY)
-    clock.at += 0.2
+    app.at += 0.2
     table.query(**BY_CITY)
     fill(table, 1)
     table.query(**BY_CITY)
-    sampler.flush()
-    assert followed(lines) == [["Orders", "byCity", 1, 1]]
+    assert app.followed() == [["Orders", "byCity", 1, 1]]
 
 
 def test_a_share_of_the_requests_is_looked_at_and_all_writes_are_remembered(session: boto3.Session):
-    lines: list[str] = []
-    chances = iter([0.05, 0.9, 0.9, 0.05])
-    sampler, clock = sampled(
-        session, lines, share=0.1, chance=chances.__next__, keys={"Orders": ("pk", "sk")}
-    )
-    table = session.resource("dynamodb").Table("Orders")
+    chance = iter([0.05, 0.9, 0.9, 0.05]).__next__
+    app = Sampled(session, [], share=0.1, chance=chance, keys={"Orders": ("pk", "sk")})
+    table = app.table
     table.query(**BY_CITY)
-    clock.at += 5
+    app.at += 5
     fill(table, 2)
     table.query(**BY_CITY)
-    sampler.flush()
-    (line,) = map(json.loads, lines)
+    assert app.followed() == [["Orders", "byCity", 1, 1]]
+    (line,) = map(json.loads, app.lines)
     assert [one["operation"] for one in line["shapes"]] == ["Query"]
     assert line["share"] == 0.1
-    assert followed(lines) == [["Orders", "byCity", 1, 1]]
 
 
 def test_a_line_is_written_each_so_many_seconds(session: boto3.Session):
-    lines: list[str] = []
-    _, clock = sampled(session, lines, every=60.0)
-    table = session.resource("dynamodb").Table("Orders")
+    app = Sampled(session, [], every=60.0)
+    table = app.table
     fill(table, 1)
-    assert lines == []
-    clock.at += 61
+    assert app.lines == []
+    app.at += 61
     fill(table, 2)
-    assert len(lines) == 1
-    assert json.loads(lines[0])["shapes"][0]["calls"] == 2
+    assert len(app.lines) == 1
+    assert json.loads(app.lines[0])["shapes"][0]["calls"] == 2
 
 
 def test_a_file_that_is_full_says_so_and_stays_within_its_bytes(
@@ -338,11 +317,7 @@ def test_it_imports_nothing_heavy():
         "- sys.stdlib_module_names), *(one for one in sys.modules if one.startswith('keyhop')))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(ended.stdout.split()) == {
-        "keyhop",
-        "keyhop.report",
-        "keyhop.report.sampler",
-    }
+    assert set(ended.stdout.split()) == {"keyhop", "keyhop.report", "keyhop.report.sampler"}
 
 
 def test_at_the_end_of_a_process_the_rest_is_written(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,34 +18,16 @@ from keyhop.report.facts import (
     MetricFacts,
     SampleFacts,
     StreamFacts,
-    TableFacts,
     Throttles,
 )
 from keyhop.report.facts_json import source_json, source_of
 
+from tests.unit.report.rules.world import TABLE_OF_ORDERS
+
 SHARE = Estimate(0.4, 0.32, 0.48, 60, "complement against ItemCount")
 INDEX = IndexFacts("byCity", "GSI", ("city",), (), "INCLUDE", 10, 100, throughput=(1, 2))
 FACTS: list[Any] = [
-    TableFacts(
-        name="Orders",
-        arn="arn",
-        region="eu-west-1",
-        partition="pk",
-        sort="sk",
-        types={"pk": "S", "sk": "N"},
-        items=10,
-        bytes=1000,
-        created=1.5,
-        throughput=None,
-        maximum=(40, 40),
-        table_class="STANDARD",
-        warm=None,
-        ttl="expires",
-        stream=None,
-        stream_view=None,
-        indexes=(INDEX,),
-        insights=None,
-    ),
+    replace(TABLE_OF_ORDERS, maximum=(40, 40), warm=None, ttl="expires", indexes=(INDEX,)),
     MetricFacts(
         1.0,
         2.0,

@@ -24,6 +24,8 @@ from keyhop.report.facts import (
 from keyhop.report.findings import Advice, Evidence, Finding, Money, Price, Report, Spent
 from keyhop.report.pages.document import pictures
 
+from testing.report_corpus.facts_cases import TABLE
+
 AT = 1_795_460_400.0
 GB = 1024**3
 PRICED = "2026-11-01"
@@ -58,20 +60,13 @@ def heat(minutes: int = 120, keys: int = 900) -> tuple[tuple[float, int, float],
 
 
 def table() -> TableFacts:
-    return TableFacts(
-        name="Orders",
+    return replace(
+        TABLE,
         arn="arn:aws:dynamodb:eu-west-1:111122223333:table/Orders",
         region="eu-west-1",
-        partition="pk",
-        sort="sk",
-        types={"pk": "S", "sk": "S"},
         items=912_400_000,
         bytes=1_020 * GB,
         created=AT - 900 * 86_400,
-        throughput=None,
-        maximum=None,
-        table_class="STANDARD",
-        warm=(12_000, 4_000),
         ttl="expires",
         stream="arn:aws:dynamodb:eu-west-1:111122223333:table/Orders/stream/2024-01-01T00:00:00.000",
         stream_view="NEW_AND_OLD_IMAGES",
@@ -138,10 +133,7 @@ def facts() -> Facts:
                 0.9: about(610, 0.18),
                 0.99: Estimate(9_400, 5_100, 16_800, 1_530, "random segments"),
             },
-            beyond={
-                10_000.0: share(0.61, 0.52, 0.7),
-                100_000.0: share(0.47, 0.38, 0.55),
-            },
+            beyond={10_000.0: share(0.61, 0.52, 0.7), 100_000.0: share(0.47, 0.38, 0.55)},
             unseen=share(0.40, 0.32, 0.48, 1_530),
             seen_largest=220_000.0,
             mean_items=about(456, 0.2),
@@ -393,7 +385,6 @@ def report(**changes: Any) -> Report:
 def whole() -> Report:
     """Its pictures take half a second to draw."""
     seen = facts()
-    assert isinstance(seen.sample, SampleFacts)
     return Report(
         table={
             "name": seen.table.name,

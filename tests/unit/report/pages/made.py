@@ -1,5 +1,6 @@
 """Reports as hypothesis makes them: any text, any figure, also such as no source should give."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,11 +16,12 @@ from keyhop.report.facts import (
     MetricFacts,
     SampleFacts,
     StreamFacts,
-    TableFacts,
     Tag,
 )
 from keyhop.report.findings import Advice, Evidence, Finding, Money, Price, Report, Spent
 from keyhop.report.pages.document import pictures
+
+from testing.report_corpus.facts_cases import TABLE
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -167,21 +169,13 @@ absent = st.builds(Absent, texts, texts, figures)
 
 @st.composite
 def facts(draw: Any) -> Facts:
-    table = TableFacts(
+    table = replace(
+        TABLE,
         name=draw(texts),
-        arn="",
-        region="eu-west-1",
         partition=draw(texts),
         sort=draw(st.none() | texts),
-        types={},
         items=draw(counts),
         bytes=draw(counts),
-        created=0.0,
-        throughput=None,
-        maximum=None,
-        table_class="STANDARD",
-        warm=None,
-        ttl=None,
         stream=None,
         stream_view=None,
         indexes=draw(some(indexes)),

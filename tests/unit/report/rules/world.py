@@ -17,35 +17,16 @@ from keyhop.report.facts import (
     RequestFacts,
     SampleFacts,
     StreamFacts,
-    TableFacts,
     Throttles,
 )
 from keyhop.report.findings import Finding
 from keyhop.report.rules.judge import RULES
 
-NOW = 1_795_000_000.0
-DAY = 86_400.0
-GB = 2**30
+from testing.report_corpus.facts_cases import DAY, NOW, TABLE
 
-TABLE_OF_ORDERS = TableFacts(
-    name="Orders",
-    arn="arn:aws:dynamodb:us-east-1:123456789012:table/Orders",
-    region="us-east-1",
-    partition="pk",
-    sort="sk",
-    types={"pk": "S", "sk": "S"},
-    items=1_000_000,
-    bytes=1_000_000_000,
-    created=NOW - 400 * DAY,
-    throughput=None,
-    maximum=None,
-    table_class="STANDARD",
-    warm=(12_000, 4_000),
-    ttl=None,
-    stream=None,
-    stream_view=None,
-    indexes=(),
-    insights=None,
+GB = 2**30
+TABLE_OF_ORDERS = replace(
+    TABLE, items=1_000_000, bytes=1_000_000_000, stream=None, stream_view=None, insights=None
 )
 NOTHING = Absent("nothing was said")
 SAMPLE = SampleFacts(

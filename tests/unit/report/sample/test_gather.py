@@ -45,7 +45,6 @@ def test_keys_are_counted_in_all_segments_and_lengths_in_those_that_were_probed(
     cut = CollectionRow("c", KeyForm(), 2, whole=False)
     counted = SegmentRow(0, False, tuple([cut] * 8))
     facts = gather([counted, *segments([collection(n) for n in range(80)])], Population(110, 0))
-    assert facts.keys is not None
     assert facts.keys.value == 880
     assert facts.length[0.5].value == 3
     assert facts.length[0.5].high == 3
@@ -55,7 +54,6 @@ def test_all_segments_read_is_all_there_is() -> None:
     facts = facts_of([collection(n) for n in range(16)], of=2, items=48)
     assert facts.keys == Estimate.exactly(16, 16, "complete count")
     assert facts.all_items
-    assert facts.unseen is not None
     assert facts.unseen.high == 0
 
 
@@ -68,12 +66,10 @@ def test_what_is_cut_keeps_a_complete_look_from_being_called_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "share"),
-    [(["2026-01-{:02}"], 1.0), (["DATE#2026-01-{:02}"], 1.0), (["USER#{}"], 0.0)],
+    ("keys", "share"), [(["2026-01-{:02}"], 1.0), (["DATE#2026-01-{:02}"], 1.0), (["USER#{}"], 0.0)]
 )
 def test_keys_that_are_dates(keys: list[str], share: float) -> None:
     facts = facts_of([collection(1 + n % 28, key=keys[0]) for n in range(64)])
-    assert facts.dated is not None
     assert facts.dated.value == share
 
 
@@ -81,7 +77,6 @@ def test_dates_of_many_places_are_no_dates_alone() -> None:
     places = ["JFK", "LAX", "ORD", "ATL", "SFO"]
     rows = [collection(n, key=places[n % 5] + "#2026-01-01") for n in range(64)]
     facts = facts_of(rows)
-    assert facts.dated is not None
     assert facts.dated.value == 0
 
 
@@ -89,7 +84,6 @@ def test_a_word_that_one_key_has_is_no_tag_and_is_not_told() -> None:
     rows = [collection(n) for n in range(40)] + [collection(99, key="canary#{}")]
     facts = facts_of(rows)
     assert [tag.name for tag in facts.tags] == ["USER"]
-    assert facts.tagged is not None
     assert facts.tagged.value == 40 / 41
 
 
@@ -97,34 +91,32 @@ def test_sequential_numbers_are_dense_and_random_ones_are_not() -> None:
     chance = random.Random(1)
     rows = [collection(n) for n in chance.sample(range(8_000), 64)]
     facts = facts_of(rows)
-    assert facts.density is not None
     assert facts.density.low > 0.5
     sparse = facts_of([collection(chance.randrange(10**9)) for _ in range(64)])
-    assert sparse.density is not None
     assert sparse.density.high < 0.5
 
 
 def test_unpadded_numbers_are_of_several_widths() -> None:
     rows = [collection(n, widths={"": (("ITEM", 1 + n % 3),)}) for n in range(40)]
     facts = facts_of(rows)
-    assert facts.unpadded is not None
     assert facts.unpadded.value == 1
     padded = facts_of([collection(n, widths={"": (("", -3 if n % 2 else 3),)}) for n in range(40)])
-    assert padded.unpadded is not None
     assert padded.unpadded.value == 0
+
+
+@pytest.mark.parametrize(("size", "share"), [(350 * 1024, 1), (350 * 1024 - 1, 0)])
+def test_items_are_large_from_350_kilobytes_on(size: int, share: float) -> None:
+    assert facts_of([collection(n, bytes=size) for n in range(40)]).large.value == share
 
 
 def test_the_mean_size_allows_for_items_that_the_sample_does_not_represent() -> None:
     rows = [collection(n) for n in range(40)]
     whole = facts_of(rows, of=5, items=120).item_mean
-    assert whole is not None
     assert (whole.low, whole.high) == (100, 100)
     unread = facts_of(rows, of=10, items=2_400).item_mean
-    assert unread is not None
     assert unread.low < 20
     assert unread.high > 300_000
     described = facts_of(rows, of=10, items=2_400, bytes=2_400 * 400.0).item_mean
-    assert described is not None
     assert described.high == 500
 
 
@@ -136,7 +128,6 @@ def test_numbers_that_touch_many_words_are_parts_of_names() -> None:
             for n, place in enumerate(places)
         ]
         unpadded = facts_of(rows).unpadded
-        assert unpadded is not None
         return unpadded.value
 
     assert touching(5) == 1
@@ -163,8 +154,6 @@ def test_sort_keys_tell_the_kind_if_they_have_several_tags() -> None:
     rows = [collection(n, tag="ORDER" if n % 2 else "PROFILE") for n in range(40)]
     several = facts_of(rows).sort_tagged
     alone = facts_of(rows[1::2]).sort_tagged
-    assert several is not None
-    assert alone is not None
     assert (several.value, alone.value) == (1, 0)
 
 
@@ -172,7 +161,6 @@ def test_the_type_attribute_that_most_items_have() -> None:
     rows = [collection(n, names=("pk", "Type") if n % 4 else ("pk",)) for n in range(40)]
     facts = facts_of(rows)
     assert facts.type_name == "Type"
-    assert facts.typed is not None
     assert facts.typed.value == 0.75
 
 
@@ -180,7 +168,6 @@ def test_ttl() -> None:
     values = [None, 30.0, -3.0, "ms", "type"]
     rows = [collection(n, ttl=values[n % 5]) for n in range(100)]
     ttl = facts_of(rows, ttl="expires").ttl
-    assert ttl is not None
     shares = (ttl.expired, ttl.milliseconds, ttl.wrong_type, ttl.missing)
     assert [share.value for share in shares] == [0.25, 0.25, 0.25, 0.2]
 
@@ -222,7 +209,6 @@ def test_no_collection_is_larger_than_the_table() -> None:
     """The items that were read are large, and most of the others are small."""
     facts = facts_of([part_of(1_000, size=20_000)], items=2_000, bytes=2e6)
     size = facts.top[0].bytes
-    assert size is not None
     assert size.low == 0
     assert size.value == 1e6
     assert 2e6 <= size.high <= 3e6
@@ -232,7 +218,6 @@ def test_a_collection_may_hold_all_bytes_that_nobody_has_read() -> None:
     """The items that were read are small, and most of the others are large."""
     facts = facts_of([part_of(1_000, size=100)], items=2_000, bytes=2e7)
     size = facts.top[0].bytes
-    assert size is not None
     assert size.value == 1e5
     assert size.high >= 2e7
 
@@ -241,7 +226,6 @@ def test_a_collection_may_hold_all_bytes_that_nobody_has_read() -> None:
 def test_a_table_that_grew_since_it_was_described_refutes_no_size(told: tuple[int, float]) -> None:
     items, size_of_table = told
     size = facts_of([part_of(1_000, size=5_000)], items=items, bytes=size_of_table).top[0].bytes
-    assert size is not None
     assert size.value == 5e6
     assert size.high == 1_000 * 400 * 1024
 
@@ -261,7 +245,6 @@ def test_a_table_that_grew_since_it_was_described_refutes_no_size(told: tuple[in
 def test_collections_that_grow(items: int, times: tuple[float, float] | None, share: float) -> None:
     rows = [replace(collection(n, items), times=times if n % 2 else None) for n in range(8)]
     growing = facts_of(rows, of=1, items=8 * items).growing
-    assert growing is not None
     assert growing.value == share
 
 
@@ -271,11 +254,9 @@ def test_constraints_whose_primaries_are_in_another_table() -> None:
         return [replace(row, orphan=n < orphans) for n, row in enumerate(keys)]
 
     many = facts_of(rows("EMAIL", 18)).orphans
-    assert many is not None
     assert (many.value, many.n) == (0.9, 20)
     assert facts_of(rows("EMAIL", 19)).orphans is None
     both = facts_of([*rows("EMAIL", 20), *rows("PHONE", 1)]).orphans
-    assert both is not None
     assert (both.value, both.n) == (0.05, 20)
 
 

@@ -67,6 +67,14 @@ def test_an_item_is_in_an_index_with_all_of_its_key() -> None:
     assert Observation.of(item(city={"S": "Rome"}), LOOKING).entries == {}
 
 
+@pytest.mark.parametrize(
+    ("names", "dates"), [(("city",), {"by": ""}), (("at",), {}), (("city", "sk"), {})]
+)
+def test_a_date_that_is_the_whole_partition_key_of_an_index(names: tuple[str, ...], dates) -> None:
+    looking = replace(LOOKING, indexes={"by": (names, len(names))})
+    assert Observation.of(item(city={"S": "2026-11-22"}), looking).dates == dates
+
+
 def test_no_value_is_in_what_is_written_down() -> None:
     seen = Observation.of(
         item(city={"S": "canary"}, at={"N": "271828"}, data={"S": "canary"}), LOOKING, 2.5

@@ -48,9 +48,7 @@ def test_no_answer_is_told_apart_from_a_refusal():
     assert told.reason == "CloudWatch cannot be reached"
 
 
-def test_a_table_elsewhere_is_not_looked_up_in_the_callers_account(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_table_elsewhere_is_not_looked_up_in_the_callers_account(monkeypatch: pytest.MonkeyPatch):
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_CLOUDWATCH"):
         monkeypatch.delenv(name, raising=False)
     docker = Endpoint(url="http://dynamodb:8000", region="eu-central-1")
@@ -70,12 +68,7 @@ def test_a_table_elsewhere_is_not_looked_up_in_the_callers_account(
             "https://vpce-2.streams.dynamodb.eu-west-1.vpce.amazonaws.com",
             "https://vpce-2.streams.dynamodb.eu-west-1.vpce.amazonaws.com",
         ),
-        (
-            "cloudwatch",
-            IN_A_VPC,
-            None,
-            "https://monitoring.eu-west-1.amazonaws.com",
-        ),
+        ("cloudwatch", IN_A_VPC, None, "https://monitoring.eu-west-1.amazonaws.com"),
         ("cloudwatch", Endpoint(region="us-east-1"), None, "https://monitoring.us-east-1"),
         ("cloudwatch", LOCAL, "http://127.0.0.1:4566", "http://127.0.0.1:4566"),
     ],

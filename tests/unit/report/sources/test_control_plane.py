@@ -66,10 +66,7 @@ def test_provisioned_capacity_is_told_of_the_table_and_of_its_indexes():
 
 @pytest.mark.parametrize(
     ("operation", "field"),
-    [
-        ("describe_time_to_live", "ttl"),
-        ("describe_contributor_insights", "insights"),
-    ],
+    [("describe_time_to_live", "ttl"), ("describe_contributor_insights", "insights")],
 )
 def test_what_is_not_allowed_is_untold_and_does_not_read_as_off(operation: str, field: str):
     title = "".join(part.title() for part in operation.split("_"))

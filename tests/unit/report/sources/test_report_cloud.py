@@ -45,7 +45,7 @@ def test_minutes_are_kept_for_15_days_only():
     counts = {}
     for period in (60, 300):
         asked["MetricDataQueries"] = [
-            query("a", "ConsumedReadCapacityUnits", period, TableName="Orders"),
+            query("a", "ConsumedReadCapacityUnits", period, TableName="Orders")
         ]
         counts[period] = sum(cloud.get_metric_data(**asked)["MetricDataResults"][0]["Values"])
     assert counts[60] == 15 * 1440
