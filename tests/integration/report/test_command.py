@@ -3,20 +3,29 @@
 import csv
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testing.databases import CANARY_KEY, CANARY_VALUE, Database, keyhop
+from testing.databases import CANARY_KEY, CANARY_VALUE, Database, Result, keyhop
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
 
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def report(dynamodb: Database, dated: str) -> Run:
+    return partial(keyhop, "report", dated, "--endpoint-url", dynamodb.url)
+
 
 def test_a_page_and_json_are_written_and_a_screen_is_shown(
-    dynamodb: Database, dated: str, tmp_path: Path
+    report: Run, dated: str, tmp_path: Path
 ) -> None:
-    shown = keyhop("report", dated, "--endpoint-url", dynamodb.url, "-o", str(tmp_path / "out"))
+    shown = report("-o", str(tmp_path / "out"))
     assert shown.status == 0
     first, *rest = shown.lines
     assert first.startswith(f"{dated} ")
@@ -34,12 +43,10 @@ def test_a_page_and_json_are_written_and_a_screen_is_shown(
 
 
 def test_all_of_its_dollars_are_at_the_prices_that_were_given(
-    dynamodb: Database, dated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 7, "writes": 7}')
-    assert keyhop(
-        "report", dated, "--yes", "--endpoint-url", dynamodb.url, "-o", str(tmp_path / "out")
-    ).status in (0, 5)
+    assert report("--yes", "-o", str(tmp_path / "out")).status in (0, 5)
     told = json.loads((tmp_path / "out" / "report.json").read_bytes())
     assert told["spent"]["dollars"] == pytest.approx(told["spent"]["rru"] * 7e-6, rel=1e-3)
     costs = [one["advice"]["cost"] for one in told["findings"] if one["advice"]]
@@ -55,30 +62,26 @@ def test_all_of_its_dollars_are_at_the_prices_that_were_given(
         (["--fail-on", "low", "--strict"], 5),
     ],
 )
-def test_the_exit_status_tells_what_was_found(
-    dynamodb: Database, dated: str, flags: list[str], status: int
-) -> None:
-    assert keyhop("report", dated, "--endpoint-url", dynamodb.url, *flags).status == status
+def test_the_exit_status_tells_what_was_found(report: Run, flags: list[str], status: int) -> None:
+    assert report(*flags).status == status
 
 
-def test_a_baseline_tells_what_has_changed(dynamodb: Database, dated: str, tmp_path: Path) -> None:
-    flags = ["report", dated, "--endpoint-url", dynamodb.url]
-    keyhop(*flags, "-o", str(tmp_path))
-    again = keyhop(*flags, "--baseline", str(tmp_path / "report.json"), "--fail-on", "info")
+def test_a_baseline_tells_what_has_changed(report: Run, tmp_path: Path) -> None:
+    report("-o", str(tmp_path))
+    again = report("--baseline", str(tmp_path / "report.json"), "--fail-on", "info")
     assert again.status == 0
     assert "Since the baseline" in again.out.decode()
 
 
-def test_a_row_of_csv_is_a_finding(dynamodb: Database, dated: str) -> None:
-    report = ("report", dated, "--endpoint-url", dynamodb.url)
-    rows = [*csv.DictReader(keyhop(*report, "--format", "csv").out.decode().splitlines())]
-    told = json.loads(keyhop(*report, "--format", "typed-json").out)
+def test_a_row_of_csv_is_a_finding(report: Run) -> None:
+    rows = [*csv.DictReader(report("--format", "csv").out.decode().splitlines())]
+    told = json.loads(report("--format", "typed-json").out)
     assert {row["id"] for row in rows} == {one["id"] for one in told["findings"]}
     assert {row["status"] for row in rows if row["id"] == "A3"} == {"found"}
 
 
-def test_json_goes_to_standard_output_alone(dynamodb: Database, dated: str) -> None:
-    shown = keyhop("report", dated, "--endpoint-url", dynamodb.url, "--format", "json")
+def test_json_goes_to_standard_output_alone(report: Run, dated: str) -> None:
+    shown = report("--format", "json")
     assert json.loads(shown.out)["table"]["name"] == dated
 
 
@@ -97,25 +100,16 @@ def test_json_goes_to_standard_output_alone(dynamodb: Database, dated: str) -> N
         (["--fail-on", "worst"], "worst"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(
-    dynamodb: Database,
-    dated: str,
-    flags: list[str],
-    sentence: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    wrong = keyhop("report", dated, "--endpoint-url", dynamodb.url, *flags)
+def test_what_is_wrong_is_told_in_a_sentence(report: Run, flags: list[str], sentence: str) -> None:
+    wrong = report(*flags)
     assert wrong.status == 2
     assert wrong.out == b""
     assert sentence in wrong.err
     assert len(wrong.err.strip().splitlines()) == 1
 
 
-def test_nothing_of_the_data_is_read_where_that_is_asked(dynamodb: Database, dated: str) -> None:
-    shown = keyhop(
-        *("report", dated, "--endpoint-url", dynamodb.url),
-        *("--control-plane-only", "--format", "json"),
-    )
+def test_nothing_of_the_data_is_read_where_that_is_asked(report: Run) -> None:
+    shown = report("--control-plane-only", "--format", "json")
     told = json.loads(shown.out)
     assert told["spent"]["rru"] == 0
     assert told["estimates"] == {}

@@ -18,7 +18,6 @@ def test_what_a_sample_says_of_keys_and_lengths_holds_the_truth(
     dynamodb.fill(table_name, collections(sizes))
     usage = Usage()
     facts = sampled(dynamodb, table_name, 250, usage, seed="1")
-    assert facts.keys is not None
     assert facts.keys.low <= len(sizes) <= facts.keys.high
     assert facts.keys.high < 1.5 * facts.keys.value
     assert facts.length[0.5].low <= 5
@@ -36,7 +35,6 @@ def test_a_small_table_is_counted(dynamodb: Database, table_name: str) -> None:
     dynamodb.create(table_name)
     dynamodb.fill(table_name, collections(sizes))
     facts = sampled(dynamodb, table_name)
-    assert facts.keys is not None
     assert (facts.keys.low, facts.keys.value, facts.keys.high) == (21, 21, 21)
 
 
@@ -46,7 +44,6 @@ def test_a_table_without_a_sort_key_has_collections_of_one(
     dynamodb.create(table_name, sort=None)
     dynamodb.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(400)))
     facts = sampled(dynamodb, table_name)
-    assert facts.keys is not None
     assert facts.keys.low <= 400 <= facts.keys.high
     assert facts.length[0.5].high == 1
 
@@ -54,7 +51,6 @@ def test_a_table_without_a_sort_key_has_collections_of_one(
 def test_an_empty_table_has_no_keys(dynamodb: Database, table_name: str) -> None:
     dynamodb.create(table_name)
     facts = sampled(dynamodb, table_name)
-    assert facts.keys is not None
     assert facts.keys.value == 0
     assert facts.items_read == 0
 
@@ -71,7 +67,6 @@ def test_constraints_without_their_primary(strict: Database, table_name: str) ->
     strict.create(table_name)
     strict.fill(table_name, items())
     facts = sampled(strict, table_name, 800)
-    assert facts.orphans is not None
     assert facts.orphans.value == pytest.approx(1 / 3)
     assert facts.orphans.n == 120
 
@@ -83,7 +78,6 @@ def test_everything_is_looked_at_if_that_is_asked_for(strict: Database, table_na
     strict.fill(table_name, collections(sizes))
     facts = sampled(strict, table_name, exhaustive=True)
     assert facts.all_lengths
-    assert facts.keys is not None
     assert (facts.keys.low, facts.keys.high) == (60, 60)
     assert facts.seen_largest is not None
     assert 60 <= facts.seen_largest <= 240
@@ -92,14 +86,11 @@ def test_everything_is_looked_at_if_that_is_asked_for(strict: Database, table_na
 def test_ttl_in_milliseconds(dynamodb: Database, table_name: str) -> None:
     dynamodb.create(table_name)
     dynamodb.client.update_time_to_live(
-        TableName=table_name,
-        TimeToLiveSpecification={"Enabled": True, "AttributeName": "gone"},
+        TableName=table_name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "gone"}
     )
     dynamodb.fill(
-        table_name,
-        ({**item, "gone": {"N": "1900000000000"}} for item in collections([2] * 40)),
+        table_name, ({**item, "gone": {"N": "1900000000000"}} for item in collections([2] * 40))
     )
     facts = sampled(dynamodb, table_name, 100)
-    assert facts.ttl is not None
     assert facts.ttl.milliseconds.low > 0.8
     assert facts.ttl.missing.value == 0
