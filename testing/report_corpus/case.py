@@ -178,3 +178,34 @@ def case(name: str, kind: Kind, schema: Schema, **more: Any) -> Case:
         raise ValueError(f"{name} is declared twice")
     ALL[name] = Case(name, kind, schema, **more)
     return ALL[name]
+
+
+def table(
+    name: str, kind: Kind, schema: Schema, **more: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a table whose items the decorated function makes."""
+
+    def declare(items: Callable[..., Any]) -> Callable[..., Any]:
+        case(name, kind, schema, items=items, **more)
+        return items
+
+    return declare
+
+
+# Fields that are laid over DescribeTable's answer
+
+
+def provisioned(reads: int, writes: int) -> dict[str, Any]:
+    return {
+        "BillingModeSummary": {"BillingMode": "PROVISIONED"},
+        "ProvisionedThroughput": {"ReadCapacityUnits": reads, "WriteCapacityUnits": writes},
+    }
+
+
+def at_most(reads: int, writes: int) -> dict[str, Any]:
+    return {"OnDemandThroughput": {"MaxReadRequestUnits": reads, "MaxWriteRequestUnits": writes}}
+
+
+def warm(reads: int, writes: int) -> dict[str, Any]:
+    sizes = {"ReadUnitsPerSecond": reads, "WriteUnitsPerSecond": writes, "Status": "ACTIVE"}
+    return {"WarmThroughput": sizes}

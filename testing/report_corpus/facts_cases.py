@@ -207,8 +207,7 @@ def with_index(name: str, partition: str, seen: IndexSample, items: int = ITEMS)
 
 def hot(units: float) -> Facts:
     return replace(
-        ORDINARY,
-        insights=replace(INSIGHTS, accessed={"": (HotKey("hot", units, units * 30),)}),
+        ORDINARY, insights=replace(INSIGHTS, accessed={"": (HotKey("hot", units, units * 30),)})
     )
 
 
@@ -229,8 +228,7 @@ _EVERYTHING_ABSENT = replace(
 
 BY_FACTS: dict[str, Declared] = {
     "an ordinary table, seen from everywhere": Declared(
-        ORDINARY,
-        clear=_ids("A1 A2 A3 A4 A5 A6 A8 A13 A15 A16 A17 A18 H1 H2 H4 H5 H6"),
+        ORDINARY, clear=_ids("A1 A2 A3 A4 A5 A6 A8 A13 A15 A16 A17 A18 H1 H2 H4 H5 H6")
     ),
     "only the control plane": Declared(
         _EVERYTHING_ABSENT,
@@ -260,8 +258,7 @@ BY_FACTS: dict[str, Declared] = {
         with_metrics(calls={**METRICS.calls, "Scan": 14 * 1_440.0}), ("A4",)
     ),
     "a filter that drops half": Declared(
-        asked(RequestShape("Query", "", ("pk",), ("state",), 500, 5_000, 10_000, 900.0, 0)),
-        ("A5",),
+        asked(RequestShape("Query", "", ("pk",), ("state",), 500, 5_000, 10_000, 900.0, 0)), ("A5",)
     ),
     "a filter that drops 4 %": Declared(
         asked(RequestShape("Query", "", ("pk",), ("state",), 900, 9_600, 10_000, 900.0, 0)),

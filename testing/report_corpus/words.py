@@ -6,55 +6,15 @@ from random import Random
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-FIRST = [
-    "Ada",
-    "Bea",
-    "Cem",
-    "Dora",
-    "Emil",
-    "Fay",
-    "Gus",
-    "Hana",
-    "Ivo",
-    "Jule",
-    "Kofi",
-    "Lea",
-    "Mats",
-    "Nora",
-    "Omar",
-    "Pia",
-]
-LAST = [
-    "Abel",
-    "Brandt",
-    "Cruz",
-    "Diaz",
-    "Ek",
-    "Fuchs",
-    "Gray",
-    "Haas",
-    "Ito",
-    "Jung",
-    "Kaya",
-    "Lund",
-    "Moreau",
-    "Nagy",
-    "Okafor",
-]
-CITIES = [
-    "Bonn",
-    "Lyon",
-    "Oslo",
-    "Porto",
-    "Turku",
-    "Graz",
-    "Gent",
-    "Brno",
-    "Split",
-    "Cork",
-    "Pisa",
-    "Ulm",
-]
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+FIRST = _words("Ada Bea Cem Dora Emil Fay Gus Hana Ivo Jule Kofi Lea Mats Nora Omar Pia")
+LAST = _words("Abel Brandt Cruz Diaz Ek Fuchs Gray Haas Ito Jung Kaya Lund Moreau Nagy Okafor")
+CITIES = _words("Bonn Lyon Oslo Porto Turku Graz Gent Brno Split Cork Pisa Ulm")
 LETTERS = "abcdefghijklmnopqrstuvwxyz      "
 
 

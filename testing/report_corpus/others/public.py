@@ -1,36 +1,19 @@
 """Tables with schemas that others have published: Terraform's locks, design patterns."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
 from testing.report_corpus import words
-from testing.report_corpus.case import (
-    DAY,
-    Index,
-    Item,
-    Kind,
-    Metric,
-    Schema,
-    Write,
-    case,
-)
+from testing.report_corpus.case import DAY, Index, Item, Metric, Schema, Write, table
 from testing.report_corpus.words import day, iso, name, some, ulid, uuid
 
 Items = Iterator[Item]
 
 
-Maker = Callable[[Random, float], Iterable[Item]]
-
-
-def table(named: str, kind: Kind, schema: Schema, **more: Any) -> Callable[[Maker], Maker]:
-    """A case whose items the decorated function makes."""
-
-    def declare(items: Maker) -> Maker:
-        case(named, kind, schema, items=items, **more)
-        return items
-
-    return declare
+def published(named: str, schema: Schema, **more: Any) -> Callable[[Any], Any]:
+    """Declare a table with a published schema, whose items the decorated function makes."""
+    return table(named, "real", schema, **more)
 
 
 def when(c: Random, now: float, days: float = 365) -> float:
@@ -55,9 +38,8 @@ def ids(c: Random, how_many: int, make: Callable[[Random], str] = uuid) -> list[
     return [make(c) for _ in range(how_many)]
 
 
-@table(
+@published(
     "toolbox-pokemons",
-    "real",
     Schema("PK", "SK"),
     traps={"A18": "_et names the kind", "A2": "the keys begin with a tag"},
 )
@@ -83,9 +65,8 @@ def toolbox_pokemons(c: Random, now: float) -> Items:
             }
 
 
-@table(
+@published(
     "ReoccurringPayments",
-    "real",
     Schema(
         "PK",
         "SK",
@@ -136,9 +117,8 @@ def reoccurring_payments(c: Random, now: float) -> Items:
             }
 
 
-@table(
+@published(
     "Thread",
-    "real",
     Schema(
         "ForumName",
         "Subject",
@@ -165,9 +145,8 @@ def thread(c: Random, now: float) -> Items:
         }
 
 
-@table(
+@published(
     "library-electro",
-    "real",
     Schema(
         "pk",
         "sk",
@@ -226,9 +205,8 @@ def library_electro(c: Random, now: float) -> Items:
             yield item
 
 
-@table(
+@published(
     "taskr-electro",
-    "real",
     Schema("pk", "sk", indexes=(Index("gsi1pk-gsi1sk-index", "gsi1pk", "gsi1sk"),)),
     found=("I4 gsi1pk-gsi1sk-index",),
     traps={"A2": "one kind, its keys begin with $taskapp"},
@@ -285,16 +263,12 @@ def people(c: Random, now: float, how_many: int = 900) -> Items:
         }
 
 
-@table(
+@published(
     "Chat",
-    "real",
     Schema("PK", "SK", indexes=(Index("RoomID_Comment_IDX", "RoomID", "CreatedAt"),)),
     found=("A18",),
     traps={"A2": "User: and Room: are tags"},
-    allowed={
-        "A15": "a user's comments grow, slowly",
-        "A9": "a favourite room",
-    },
+    allowed={"A15": "a user's comments grow, slowly", "A9": "a favourite room"},
 )
 def chat(c: Random, now: float) -> Items:
     """aws-dynamodb-examples, schema_design/SchemaExamples/ChatSystem."""
@@ -315,9 +289,8 @@ def chat(c: Random, now: float) -> Items:
         }
 
 
-@table(
+@published(
     "session_store",
-    "real",
     Schema("PK", "SK", indexes=(Index("GSI1_inverse", "SK", "PK"),)),
     found=("A18",),
     traps={"A2": "suuid#, c# and child# are tags", "I4 GSI1_inverse": "the table's own keys"},
@@ -341,9 +314,8 @@ def session_store(c: Random, now: float) -> Items:
             }
 
 
-@table(
+@published(
     "SNS",
-    "real",
     Schema("PK", "SK"),
     found=("A18",),
     traps={"A2": "u# and p# are tags, and the part of it follows", "A1": "ids are random"},
@@ -360,9 +332,8 @@ def sns(c: Random, now: float) -> Items:
             yield {"PK": f"{user}#following", "SK": other}
 
 
-@table(
+@published(
     "onetable-overview",
-    "real",
     Schema("pk", "sk", indexes=(Index("gs1", "gs1pk", "gs1sk", False, "KEYS_ONLY"),)),
     found=("A9 gs1",),
     traps={"A18": "_type names the kind", "A2": "account#, user#, product#, invoice# are tags"},
@@ -408,9 +379,8 @@ def onetable_overview(c: Random, now: float) -> Items:
             }
 
 
-@table(
+@published(
     "Music",
-    "real",
     Schema("Artist", "SongTitle", indexes=(Index("AlbumTitle-index", "AlbumTitle"),)),
     traps={"A15": "an artist's songs", "A2": "one kind", "A18": "one kind"},
 )
@@ -428,9 +398,8 @@ def music(c: Random, now: float) -> Items:
                 }
 
 
-@table(
+@published(
     "GameScores",
-    "real",
     Schema("UserId", "GameTitle", indexes=(Index("GameTitleIndex", "GameTitle", "TopScore:N"),)),
     traps={"A9 GameTitleIndex": "forty games", "A6": "the index is global", "A15": "few games"},
 )
@@ -449,9 +418,8 @@ def game_scores(c: Random, now: float) -> Items:
             }
 
 
-@table(
+@published(
     "ProductCatalog",
-    "real",
     Schema("Id:N"),
     found=("A1",),
     traps={"A18": "ProductCategory names Book and Bicycle", "A2": "all are products"},
@@ -467,9 +435,8 @@ def product_catalog(c: Random, now: float) -> Items:
         yield item
 
 
-@table(
+@published(
     "Reply",
-    "real",
     Schema(
         "Id",
         "ReplyDateTime",
@@ -494,9 +461,8 @@ def reply(c: Random, now: float) -> Items:
             }
 
 
-@table(
+@published(
     "pynamo-threads",
-    "real",
     Schema("forum_name", "subject", indexes=(Index("view-index", "views:N"),)),
     found=("A9 view-index",),
     allowed={"I1": "what is asked for may be those with some views"},
@@ -514,9 +480,8 @@ def pynamo_threads(c: Random, now: float) -> Items:
         }
 
 
-@table(
+@published(
     "Complaint_management_system",
-    "real",
     Schema(
         "PK",
         "SK",
@@ -565,9 +530,8 @@ def complaint_management_system(c: Random, now: float) -> Items:
             }
 
 
-@table(
+@published(
     "orders-consumer-leases",
-    "real",
     Schema("leaseKey"),
     traps={
         "A1": "Kinesis gives shards their numbers, and they are few",
@@ -591,7 +555,7 @@ def orders_consumer_leases(c: Random, now: float) -> Items:
         }
 
 
-@table("terraform-locks", "real", Schema("LockID"))
+@published("terraform-locks", Schema("LockID"))
 def terraform_locks(c: Random, now: float) -> Items:
     """Terraform: the lock table of its S3 backend."""
     for _ in range(300):
@@ -601,9 +565,8 @@ def terraform_locks(c: Random, now: float) -> Items:
         }
 
 
-@table(
+@published(
     "express-sessions",
-    "real",
     Schema("id", ttl="expires"),
     traps={"A16": "seconds, of the coming day", "A2": "one kind, with the prefix sess:"},
 )
@@ -618,9 +581,8 @@ def express_sessions(c: Random, now: float) -> Items:
         }
 
 
-@table(
+@published(
     "next-auth",
-    "real",
     Schema("pk", "sk", indexes=(Index("GSI1", "GSI1PK", "GSI1SK"),), ttl="expires"),
     traps={
         "A18": "type names USER, ACCOUNT and SESSION",
@@ -663,9 +625,8 @@ def next_auth(c: Random, now: float) -> Items:
             }
 
 
-@table(
+@published(
     "Post-amplify",
-    "real",
     Schema("id", indexes=(Index("postsByDate", "type", "createdAt"), Index("byBlog", "blogID"))),
     found=("A9 postsByDate",),
     traps={"A18": "one kind", "A7": "two questions", "I1 postsByDate": "type is no state"},
@@ -686,9 +647,8 @@ def post_amplify(c: Random, now: float) -> Items:
         }
 
 
-@table(
+@published(
     "version-control-electro",
-    "real",
     Schema(
         "pk",
         "sk",

@@ -1,11 +1,12 @@
 """More tables with schemas that others have published: checkpoints, sessions and metadata."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from random import Random
 
 from testing.report_corpus import words
-from testing.report_corpus.case import DAY, Index, Item, Metric, Schema, Write, case
+from testing.report_corpus.case import DAY, Index, Item, Metric, Schema, Write
+from testing.report_corpus.others.public import Items, published, when
 
 
 @cache
@@ -26,32 +27,19 @@ def skewed(chance: Random, pool, power: float = 2.0):
     return pool[int(len(pool) * chance.random() ** power)]
 
 
-def past(chance: Random, now: float, days: float) -> float:
-    return now - chance.random() * days * DAY
-
-
 def mostly(chance: Random, first: str, share: float, *others: str) -> str:
     return first if chance.random() < share else chance.choice(others)
 
 
-def moments(chance: Random, count: int, seconds: float) -> list[float]:
-    """Seconds before now, the oldest first."""
-    return sorted((chance.random() * seconds for _ in range(count)), reverse=True)
-
-
-def updates(count, seconds, change, hot=None, share=0.0):
-    """A stream of updates of chance items; `share` of them of those that `hot` names."""
+def updates(count: int, seconds: float, change: Callable[[Item], Item]):
+    """A stream of updates of chance items, each from what the last has left."""
 
     def stream(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
         state = list(items)
-        places = [place for place, item in enumerate(items) if hot and hot(item)]
-        for ago in moments(chance, count, seconds):
-            if places and chance.random() < share:
-                place = chance.choice(places)
-            else:
-                place = chance.randrange(len(state))
+        for ago in sorted((chance.random() * seconds for _ in range(count)), reverse=True):
+            place = chance.randrange(len(state))
             old = state[place]
-            state[place] = {**old, **change(chance, now - ago, old)}
+            state[place] = {**old, **change(old)}
             yield Write(ago, old, state[place])
 
     return stream
@@ -65,7 +53,14 @@ def lsi(name: str, partition: str, sort: str, projection: str = "ALL"):
     return Index(name, partition, sort, True, projection)
 
 
-def product_catalog(chance: Random, now: float) -> Iterator[Item]:
+@published(
+    "second: product catalog of the guide",
+    Schema("Id:N"),
+    found=("A1",),
+    allowed={"A2": "products of one kind with different attributes; ProductCategory tells them"},
+    traps={"A18": "ProductCategory names the kind"},
+)
+def product_catalog(chance: Random, now: float) -> Items:
     """ProductCatalog of the DynamoDB developer guide: Id is a number that counts up."""
     for number in range(400):
         book = number % 3 > 0
@@ -79,18 +74,16 @@ def product_catalog(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: product catalog of the guide",
-    "real",
-    Schema("Id:N"),
-    items=product_catalog,
-    found=("A1",),
-    allowed={"A2": "products of one kind with different attributes; ProductCategory tells them"},
-    traps={"A18": "ProductCategory names the kind"},
+@published(
+    "second: ElectroDB customers and orders",
+    Schema("pk", "sk"),
+    traps={
+        "A2": "the keys carry $customer and $order",
+        "A18": "__edb_e__ names the entity",
+        "E1": "the _1 is the version of the model",
+    },
 )
-
-
-def electro_orders(chance: Random, now: float) -> Iterator[Item]:
+def electro_orders(chance: Random, now: float) -> Items:
     """A service of ElectroDB: keys $service#attribute_value, __edb_e__ names the entity."""
     for customer in hexes("electro", 250):
         yield {
@@ -102,7 +95,7 @@ def electro_orders(chance: Random, now: float) -> Iterator[Item]:
             "__edb_v__": "1",
         }
         for _ in range(chance.randint(0, 6)):
-            order = words.ulid(past(chance, now, 400), chance)
+            order = words.ulid(when(chance, now, 400), chance)
             yield {
                 "pk": f"$shop#customerid_{customer}",
                 "sk": f"$order_1#orderid_{order.lower()}",
@@ -114,20 +107,16 @@ def electro_orders(chance: Random, now: float) -> Iterator[Item]:
             }
 
 
-case(
-    "second: ElectroDB customers and orders",
-    "real",
-    Schema("pk", "sk"),
-    items=electro_orders,
+@published(
+    "second: event store by version",
+    Schema("aggregateId", "version:N"),
     traps={
-        "A2": "the keys carry $customer and $order",
-        "A18": "__edb_e__ names the entity",
-        "E1": "the _1 is the version of the model",
+        "E1": "the version is a number",
+        "A2": "one kind, the event",
+        "A15": "an aggregate has a handful of events",
     },
 )
-
-
-def event_store(chance: Random, now: float) -> Iterator[Item]:
+def event_store(chance: Random, now: float) -> Items:
     """An event store as published in several blogs: aggregate id and version."""
     for aggregate in uuids("aggregates", 350):
         for version in range(1, chance.randint(2, 6)):
@@ -135,28 +124,26 @@ def event_store(chance: Random, now: float) -> Iterator[Item]:
                 "aggregateId": aggregate,
                 "version": version,
                 "eventType": "Opened" if version == 1 else chance.choice(["Paid", "Shipped"]),
-                "at": words.iso(past(chance, now, 300)),
+                "at": words.iso(when(chance, now, 300)),
                 "payload": {"amount": chance.randint(1, 900)},
             }
 
 
-case(
-    "second: event store by version",
-    "real",
-    Schema("aggregateId", "version:N"),
-    items=event_store,
-    traps={
-        "E1": "the version is a number",
-        "A2": "one kind, the event",
-        "A15": "an aggregate has a handful of events",
-    },
+@published(
+    "second: Teleport audit events",
+    Schema(
+        "SessionID",
+        "EventIndex:N",
+        (gsi("timesearchV2", "CreatedAtDate", "CreatedAt:N"),),
+        "Expires",
+    ),
+    found=("A3 timesearchV2",),
+    traps={"A2": "events of one kind", "A16": "Expires is in seconds and in the future"},
 )
-
-
-def teleport_events(chance: Random, now: float) -> Iterator[Item]:
+def teleport_events(chance: Random, now: float) -> Items:
     """Audit events of Teleport: sessions and event index, index timesearchV2 by day."""
     for session in uuids("teleport", 260):
-        start = past(chance, now, 60)
+        start = when(chance, now, 60)
         for number in range(chance.randint(2, 9)):
             at = start + number * 20
             yield {
@@ -171,25 +158,20 @@ def teleport_events(chance: Random, now: float) -> Iterator[Item]:
             }
 
 
-case(
-    "second: Teleport audit events",
-    "real",
-    Schema(
-        "SessionID",
-        "EventIndex:N",
-        (gsi("timesearchV2", "CreatedAtDate", "CreatedAt:N"),),
-        "Expires",
-    ),
-    items=teleport_events,
-    found=("A3 timesearchV2",),
-    traps={"A2": "events of one kind", "A16": "Expires is in seconds and in the future"},
+@published(
+    "second: AppSync delta sync table",
+    Schema("ds_pk", "ds_sk", ttl="_ttl"),
+    found=("A3",),
+    allowed={"A19": "a handful of keys at a time follows from the day as the key"},
+    traps={
+        "E1": "the version at the end does not order anything: the time comes first",
+        "A16": "_lastChangedAt is milliseconds, but _ttl, the attribute, is seconds",
+    },
 )
-
-
-def delta_sync(chance: Random, now: float) -> Iterator[Item]:
+def delta_sync(chance: Random, now: float) -> Items:
     """AppSync's delta sync table: ds_pk is the table's name with the day."""
     for _ in range(900):
-        at = past(chance, now, 5)
+        at = when(chance, now, 5)
         yield {
             "ds_pk": f"AppSync-delta-sync-post:{words.day(at)}",
             "ds_sk": f"{words.moment(at):%H:%M:%S.%f}:{words.uuid(chance)}:{chance.randint(1, 9)}",
@@ -201,21 +183,12 @@ def delta_sync(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: AppSync delta sync table",
-    "real",
-    Schema("ds_pk", "ds_sk", ttl="_ttl"),
-    items=delta_sync,
-    found=("A3",),
-    allowed={"A19": "a handful of keys at a time follows from the day as the key"},
-    traps={
-        "E1": "the version at the end does not order anything: the time comes first",
-        "A16": "_lastChangedAt is milliseconds, but _ttl, the attribute, is seconds",
-    },
+@published(
+    "second: events with an index of time stamps",
+    Schema("event_id", None, (gsi("timestamp-index", "timestamp"),)),
+    found=("A3 timestamp-index",),
 )
-
-
-def hackathon_events(chance: Random, now: float) -> Iterator[Item]:
+def hackathon_events(chance: Random, now: float) -> Items:
     """An events table of an AWS hackathon (Terraform): index timestamp-index, only the time."""
     for number in range(700):
         yield {
@@ -226,37 +199,30 @@ def hackathon_events(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: events with an index of time stamps",
-    "real",
-    Schema("event_id", None, (gsi("timestamp-index", "timestamp"),)),
-    items=hackathon_events,
-    found=("A3 timestamp-index",),
+@published(
+    "second: forum threads of the guide",
+    Schema("ForumName", "Subject", (lsi("LastPostIndex", "ForumName", "LastPostDateTime"),)),
+    found=("A6",),
+    allowed={"A15": "the threads of a forum grow, slowly"},
 )
-
-
-def forum_threads(chance: Random, now: float) -> Iterator[Item]:
+def forum_threads(chance: Random, now: float) -> Items:
     """Thread of the developer guide: ForumName, Subject, LSI LastPostIndex."""
     for number in range(900):
         yield {
             "ForumName": f"Amazon {skewed(chance, words.CITIES)} {number % 7}",
             "Subject": words.some(chance, 12, 40).strip() + f" {chance.getrandbits(24):06x}",
-            "LastPostDateTime": words.iso(past(chance, now, 400)),
+            "LastPostDateTime": words.iso(when(chance, now, 400)),
             "Replies": chance.randint(0, 30),
         }
 
 
-case(
-    "second: forum threads of the guide",
-    "real",
-    Schema("ForumName", "Subject", (lsi("LastPostIndex", "ForumName", "LastPostDateTime"),)),
-    items=forum_threads,
+@published(
+    "second: music table with an LSI of albums",
+    Schema("Artist", "SongTitle", (lsi("AlbumTitleIndex", "Artist", "AlbumTitle", "KEYS_ONLY"),)),
     found=("A6",),
-    allowed={"A15": "the threads of a forum grow, slowly"},
+    traps={"E1": "numbers in titles are padded, and songs are not ordered by them"},
 )
-
-
-def music_table(chance: Random, now: float) -> Iterator[Item]:
+def music_table(chance: Random, now: float) -> Items:
     """Music of the guide's pages on local indexes: Artist, SongTitle, LSI AlbumTitleIndex."""
     for number in range(1200):
         yield {
@@ -267,17 +233,18 @@ def music_table(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: music table with an LSI of albums",
-    "real",
-    Schema("Artist", "SongTitle", (lsi("AlbumTitleIndex", "Artist", "AlbumTitle", "KEYS_ONLY"),)),
-    items=music_table,
-    found=("A6",),
-    traps={"E1": "numbers in titles are padded, and songs are not ordered by them"},
+@published(
+    "second: repositories with three overloaded indexes",
+    Schema("PK", "SK", tuple(gsi(f"GSI{n}", f"GSI{n}PK", f"GSI{n}SK") for n in (1, 2, 3))),
+    traps={
+        "A7": "three overloaded indexes serve all the kinds",
+        "E1": "numbers are padded to seven digits",
+        "A18": "`type` names the kind",
+        "I4 GSI1": "an overloaded index: its kinds have no attributes in common",
+        "A2": "REPO#, ISSUE# and PR# tell the kinds",
+    },
 )
-
-
-def overloaded(chance: Random, now: float) -> Iterator[Item]:
+def overloaded(chance: Random, now: float) -> Items:
     """GitHub of The DynamoDB Book: three overloaded indexes, type on each item."""
     for repo in hexes("repos", 180):
         owner = chance.choice(words.LAST).lower() + repo[:3]
@@ -287,7 +254,7 @@ def overloaded(chance: Random, now: float) -> Iterator[Item]:
             "GSI1PK": f"REPO#{owner}#{repo}",
             "GSI1SK": f"REPO#{owner}#{repo}",
             "GSI3PK": f"ACCOUNT#{owner}",
-            "GSI3SK": f"#{words.iso(past(chance, now, 600))}",
+            "GSI3SK": f"#{words.iso(when(chance, now, 600))}",
             "type": "Repo",
             "repoName": repo,
         }
@@ -299,35 +266,22 @@ def overloaded(chance: Random, now: float) -> Iterator[Item]:
                 "GSI1PK": f"REPO#{owner}#{repo}",
                 "GSI1SK": f"{'ISSUE' if issue else 'PR'}#OPEN#{9999999 - number:07d}",
                 "GSI2PK": f"USER#{words.name(chance).lower().replace(' ', '')}",
-                "GSI2SK": words.iso(past(chance, now, 600)),
+                "GSI2SK": words.iso(when(chance, now, 600)),
                 "type": "Issue" if issue else "PullRequest",
                 "title": words.some(chance, 10, 60),
             }
 
 
-case(
-    "second: repositories with three overloaded indexes",
-    "real",
-    Schema(
-        "PK",
-        "SK",
-        tuple(gsi(f"GSI{n}", f"GSI{n}PK", f"GSI{n}SK") for n in (1, 2, 3)),
-    ),
-    items=overloaded,
-    traps={
-        "A7": "three overloaded indexes serve all the kinds",
-        "E1": "numbers are padded to seven digits",
-        "A18": "`type` names the kind",
-        "I4 GSI1": "an overloaded index: its kinds have no attributes in common",
-        "A2": "REPO#, ISSUE# and PR# tell the kinds",
-    },
+@published(
+    "second: Amplify posts by date",
+    Schema("id", None, (gsi("postsByDate", "type", "createdAt"),)),
+    found=("A9 postsByDate",),
+    traps={"I1 postsByDate": "the query asks for all posts in order, so all belong in it"},
 )
-
-
-def amplify_posts(chance: Random, now: float) -> Iterator[Item]:
+def amplify_posts(chance: Random, now: float) -> Items:
     """Amplify's example of sorting all posts: type is "Post" on each, index postsByDate."""
     for _ in range(1200):
-        at = words.iso(past(chance, now, 500))
+        at = words.iso(when(chance, now, 500))
         yield {
             "id": words.uuid(chance),
             "__typename": "Post",
@@ -339,20 +293,17 @@ def amplify_posts(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: Amplify posts by date",
-    "real",
-    Schema("id", None, (gsi("postsByDate", "type", "createdAt"),)),
-    items=amplify_posts,
-    found=("A9 postsByDate",),
-    traps={"I1 postsByDate": "the query asks for all posts in order, so all belong in it"},
+@published(
+    "second: audit log with one timeline of all",
+    Schema("PK", "SK", (gsi("GSI1", "GSI1PK", "GSI1SK"),)),
+    found=("A9 GSI1",),
+    allowed={"A15": "the log of an actor grows as long as it works"},
+    traps={"I1 GSI1": "the timeline wants all items"},
 )
-
-
-def audit_timeline(chance: Random, now: float) -> Iterator[Item]:
+def audit_timeline(chance: Random, now: float) -> Items:
     """An audit log as in public single-table code: AUDIT#actor, GSI1PK is AUDITLOG on all."""
     for number in range(1600):
-        at = words.iso(past(chance, now, 300))
+        at = words.iso(when(chance, now, 300))
         yield {
             "PK": f"AUDIT#{hexes('actors', 400)[number % 400]}",
             "SK": f"{at}#{chance.getrandbits(24):06x}",
@@ -363,18 +314,8 @@ def audit_timeline(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: audit log with one timeline of all",
-    "real",
-    Schema("PK", "SK", (gsi("GSI1", "GSI1PK", "GSI1SK"),)),
-    items=audit_timeline,
-    found=("A9 GSI1",),
-    allowed={"A15": "the log of an actor grows as long as it works"},
-    traps={"I1 GSI1": "the timeline wants all items"},
-)
-
-
-def chat_histories(chance: Random, now: float) -> Iterator[Item]:
+@published("second: chat histories of a language model", Schema("SessionId"), found=("A13",))
+def chat_histories(chance: Random, now: float) -> Items:
     """Chat histories as LangChain's DynamoDBChatMessageHistory keeps them: one list an item."""
     for _ in range(320):
         turns = int(chance.random() ** 5 * 300) + 1
@@ -390,16 +331,16 @@ def chat_histories(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: chat histories of a language model",
-    "real",
-    Schema("SessionId"),
-    items=chat_histories,
-    found=("A13",),
+@published(
+    "second: states of devices over the years",
+    Schema("DeviceID", "State#Date"),
+    found=("A15",),
+    traps={
+        "I4": "the joined text is the key of the table, not of an index",
+        "E1": "WARNING1 to WARNING4 have one digit",
+    },
 )
-
-
-def telemetry(chance: Random, now: float) -> Iterator[Item]:
+def telemetry(chance: Random, now: float) -> Items:
     """Device status of the guide's design pages: DeviceID and State#Date, no time to live."""
     for number in range(3000):
         at = now - number * 0.2 * DAY - chance.random() * 9000
@@ -412,20 +353,15 @@ def telemetry(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: states of devices over the years",
-    "real",
-    Schema("DeviceID", "State#Date"),
-    items=telemetry,
-    found=("A15",),
+@published(
+    "second: idempotency records of Powertools",
+    Schema("id", None, ttl="expiration"),
     traps={
-        "I4": "the joined text is the key of the table, not of an index",
-        "E1": "WARNING1 to WARNING4 have one digit",
+        "A16": "some are past for minutes, and the milliseconds are of another attribute",
+        "A1": "hashes",
     },
 )
-
-
-def powertools(chance: Random, now: float) -> Iterator[Item]:
+def powertools(chance: Random, now: float) -> Items:
     """Idempotency records of Powertools for Lambda: id, expiration in seconds, status, data."""
     for _ in range(900):
         yield {
@@ -437,19 +373,19 @@ def powertools(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: idempotency records of Powertools",
-    "real",
-    Schema("id", None, ttl="expiration"),
-    items=powertools,
+@published(
+    "second: Auth.js users, accounts and sessions",
+    Schema("pk", "sk", (gsi("GSI1", "GSI1PK", "GSI1SK"),), "expires"),
+    allowed={"A9": "a provider's accounts have one key of the index, a third of it here"},
     traps={
-        "A16": "some are past for minutes, and the milliseconds are of another attribute",
-        "A1": "hashes",
+        "A16": "only sessions expire; the others have no such attribute",
+        "A2": "USER#, ACCOUNT# and SESSION# tell the kinds",
+        "A18": "`type` names the kind",
+        "I4 GSI1": "an overloaded index",
+        "E2": "the mail is an index key of the user itself, not a constraint item",
     },
 )
-
-
-def auth_js(chance: Random, now: float) -> Iterator[Item]:
+def auth_js(chance: Random, now: float) -> Items:
     """Auth.js's adapter: pk USER#id, sk, GSI1PK and GSI1SK, type, expires in seconds."""
     for user in uuids("authjs", 300):
         yield {
@@ -481,41 +417,9 @@ def auth_js(chance: Random, now: float) -> Iterator[Item]:
             }
 
 
-case(
-    "second: Auth.js users, accounts and sessions",
-    "real",
-    Schema("pk", "sk", (gsi("GSI1", "GSI1PK", "GSI1SK"),), "expires"),
-    items=auth_js,
-    allowed={"A9": "a provider's accounts have one key of the index, a third of it here"},
-    traps={
-        "A16": "only sessions expire; the others have no such attribute",
-        "A2": "USER#, ACCOUNT# and SESSION# tell the kinds",
-        "A18": "`type` names the kind",
-        "I4 GSI1": "an overloaded index",
-        "E2": "the mail is an index key of the user itself, not a constraint item",
-    },
-)
-
-
-def teleport_backend(chance: Random, now: float) -> Iterator[Item]:
-    """State of Teleport: HashKey is "teleport" on all items, FullPath sorts them."""
-    for _ in range(1800):
-        kind = chance.choice(["nodes/default", "tokens", "sessions/web", "roles", "locks"])
-        yield {
-            "HashKey": "teleport",
-            "FullPath": f"teleport/{kind}/{words.uuid(chance)}",
-            "Value": chance.randbytes(chance.randint(60, 700)),
-            "Timestamp": int(past(chance, now, 30)),
-            "Expires": int(now + chance.random() * 9 * DAY),
-            "ID": chance.getrandbits(40),
-        }
-
-
-case(
+@published(
     "second: Teleport state under one key",
-    "real",
     Schema("HashKey", "FullPath", ttl="Expires"),
-    items=teleport_backend,
     metrics=(
         Metric("ConsumedWriteCapacityUnits", 9000),
         Metric("ConsumedReadCapacityUnits", 30000),
@@ -527,9 +431,34 @@ case(
         "A15": "one collection is the whole table",
     },
 )
+def teleport_backend(chance: Random, now: float) -> Items:
+    """State of Teleport: HashKey is "teleport" on all items, FullPath sorts them."""
+    for _ in range(1800):
+        kind = chance.choice(["nodes/default", "tokens", "sessions/web", "roles", "locks"])
+        yield {
+            "HashKey": "teleport",
+            "FullPath": f"teleport/{kind}/{words.uuid(chance)}",
+            "Value": chance.randbytes(chance.randint(60, 700)),
+            "Timestamp": int(when(chance, now, 30)),
+            "Expires": int(now + chance.random() * 9 * DAY),
+            "ID": chance.getrandbits(40),
+        }
 
 
-def lease_table(chance: Random, now: float) -> Iterator[Item]:
+@published(
+    "second: leases of the Kinesis Client Library",
+    Schema(
+        "leaseKey", None, (gsi("LeaseOwnerToLeaseKeyIndex", "leaseOwner", "leaseKey", "KEYS_ONLY"),)
+    ),
+    stream=updates(1920, 60, lambda old: {"leaseCounter": old["leaseCounter"] + 1}),
+    metrics=(Metric("ConsumedWriteCapacityUnits", 1920),),
+    traps={
+        "A1": "Kinesis names its shards; the table has one small item for each",
+        "A8": "each lease counts its own renewals",
+        "I1 LeaseOwnerToLeaseKeyIndex": "all owners are asked for",
+    },
+)
+def lease_table(chance: Random, now: float) -> Items:
     """Leases of the Kinesis Client Library: leaseKey is the shard's name, leaseOwner an index."""
     for shard in range(320):
         yield {
@@ -542,24 +471,13 @@ def lease_table(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: leases of the Kinesis Client Library",
-    "real",
-    Schema(
-        "leaseKey", None, (gsi("LeaseOwnerToLeaseKeyIndex", "leaseOwner", "leaseKey", "KEYS_ONLY"),)
-    ),
-    items=lease_table,
-    stream=updates(1920, 60, lambda r, at, old: {"leaseCounter": old["leaseCounter"] + 1}),
-    metrics=(Metric("ConsumedWriteCapacityUnits", 1920),),
-    traps={
-        "A1": "Kinesis names its shards; the table has one small item for each",
-        "A8": "each lease counts its own renewals",
-        "I1 LeaseOwnerToLeaseKeyIndex": "all owners are asked for",
-    },
+@published(
+    "second: game scores of the guide",
+    Schema("UserId", "GameTitle", (gsi("GameTitleIndex", "GameTitle", "TopScore:N"),)),
+    found=("A9 GameTitleIndex",),
+    traps={"A19": "the few titles are keys of the index; users are the table's"},
 )
-
-
-def game_scores(chance: Random, now: float) -> Iterator[Item]:
+def game_scores(chance: Random, now: float) -> Items:
     """GameScores of the developer guide: UserId, GameTitle, index GameTitleIndex by TopScore."""
     titles = ["Galaxy Invaders", "Meteor Blasters", "Starship X", "Alien Adventure", "Attack Ships"]
     for user in hexes("game scores", 900, 8):
@@ -569,23 +487,19 @@ def game_scores(chance: Random, now: float) -> Iterator[Item]:
                     "UserId": user,
                     "GameTitle": title,
                     "TopScore": chance.randint(0, 6000),
-                    "TopScoreDateTime": words.iso(past(chance, now, 300)),
+                    "TopScoreDateTime": words.iso(when(chance, now, 300)),
                     "Wins": chance.randint(0, 90),
                     "Losses": chance.randint(0, 90),
                 }
 
 
-case(
-    "second: game scores of the guide",
-    "real",
-    Schema("UserId", "GameTitle", (gsi("GameTitleIndex", "GameTitle", "TopScore:N"),)),
-    items=game_scores,
-    found=("A9 GameTitleIndex",),
-    traps={"A19": "the few titles are keys of the index; users are the table's"},
+@published(
+    "second: sessions of Lucia",
+    Schema("sid", None, (gsi("Gs1", "uid"), gsi("Gs2", "typ", "exp:N")), "exp"),
+    found=("A9 Gs2",),
+    traps={"I1 Gs2": "all sessions are of one type", "A16": "exp is in seconds and ahead"},
 )
-
-
-def lucia(chance: Random, now: float) -> Iterator[Item]:
+def lucia(chance: Random, now: float) -> Items:
     """Lucia's adapter: sid, index Gs1 by user, index Gs2 with typ = Session and exp."""
     for _ in range(1100):
         yield {
@@ -596,17 +510,27 @@ def lucia(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: sessions of Lucia",
-    "real",
-    Schema("sid", None, (gsi("Gs1", "uid"), gsi("Gs2", "typ", "exp:N")), "exp"),
-    items=lucia,
-    found=("A9 Gs2",),
-    traps={"I1 Gs2": "all sessions are of one type", "A16": "exp is in seconds and ahead"},
+@published(
+    "second: recurring payments of the guide",
+    Schema(
+        "PK",
+        "SK",
+        (
+            gsi("GSI-1", "NextReminderDate", "LastReminderDate"),
+            gsi("GSI-2", "NextPaymentDate", "LastPaymentDate"),
+        ),
+        "TTL",
+    ),
+    found=("A18",),
+    allowed={"A3": "all that is renewed today gets the same next date: the guide does it so"},
+    traps={
+        "A2": "ACC#, SUB# and REC# tell the kinds",
+        "A16": "only receipts expire",
+        "I1 GSI-2": "receipts are not in the index",
+        "A7": "two dates that are asked for apart",
+    },
 )
-
-
-def recurring(chance: Random, now: float) -> Iterator[Item]:
+def recurring(chance: Random, now: float) -> Items:
     """Recurring payments of the guide: ACC#, SUB# and RECEIPT; indexes by the next dates."""
     for account in hexes("recurring", 300):
         for sku in chance.sample(hexes("recurring sku", 40, 6), 2):
@@ -622,7 +546,7 @@ def recurring(chance: Random, now: float) -> Iterator[Item]:
                 "NextReminderDate": words.day(now + (ahead - 7) * DAY),
                 "LastReminderDate": words.day(now + (ahead - 38) * DAY),
                 "SKU": sku,
-                "CreatedDate": words.iso(past(chance, now, 600)),
+                "CreatedDate": words.iso(when(chance, now, 600)),
             }
             for back in range(1, 4):
                 yield {
@@ -635,35 +559,31 @@ def recurring(chance: Random, now: float) -> Iterator[Item]:
                 }
 
 
-case(
-    "second: recurring payments of the guide",
-    "real",
+@published(
+    "second: complaints of the guide",
     Schema(
         "PK",
         "SK",
         (
-            gsi("GSI-1", "NextReminderDate", "LastReminderDate"),
-            gsi("GSI-2", "NextPaymentDate", "LastPaymentDate"),
+            gsi("Customer_complaint_GSI", "customer_id", "PK"),
+            gsi("Severity_GSI", "severity", "PK"),
+            gsi("Escalations_GSI", "escalated_to", "escalation_time"),
+            gsi("Agents_Comments_GSI", "agentID", "comm_date"),
         ),
-        "TTL",
     ),
-    items=recurring,
-    found=("A18",),
-    allowed={"A3": "all that is renewed today gets the same next date: the guide does it so"},
+    found=("A9 Severity_GSI", "A18"),
+    allowed={"A7": "four indexes, each of its own kind of item; two overloaded ones would do"},
     traps={
-        "A2": "ACC#, SUB# and REC# tell the kinds",
-        "A16": "only receipts expire",
-        "I1 GSI-2": "receipts are not in the index",
-        "A7": "two dates that are asked for apart",
+        "A2": "metadata and comm# tell the kinds",
+        "I1 Escalations_GSI": "only escalated complaints are in it",
+        "A9 Escalations_GSI": "eight agents of a sparse index",
     },
 )
-
-
-def complaints(chance: Random, now: float) -> Iterator[Item]:
+def complaints(chance: Random, now: float) -> Items:
     """Complaint management of the guide: metadata and communications, four indexes."""
     for number in range(400):
         complaint = f"Complaint{hexes('complaints', 400, 8)[number]}"
-        opened = past(chance, now, 300)
+        opened = when(chance, now, 300)
         yield {
             "PK": complaint,
             "SK": "metadata",
@@ -691,31 +611,13 @@ def complaints(chance: Random, now: float) -> Iterator[Item]:
             }
 
 
-case(
-    "second: complaints of the guide",
-    "real",
-    Schema(
-        "PK",
-        "SK",
-        (
-            gsi("Customer_complaint_GSI", "customer_id", "PK"),
-            gsi("Severity_GSI", "severity", "PK"),
-            gsi("Escalations_GSI", "escalated_to", "escalation_time"),
-            gsi("Agents_Comments_GSI", "agentID", "comm_date"),
-        ),
-    ),
-    items=complaints,
-    found=("A9 Severity_GSI", "A18"),
-    allowed={"A7": "four indexes, each of its own kind of item; two overloaded ones would do"},
-    traps={
-        "A2": "metadata and comm# tell the kinds",
-        "I1 Escalations_GSI": "only escalated complaints are in it",
-        "A9 Escalations_GSI": "eight agents of a sparse index",
-    },
+@published(
+    "second: game profiles of the guide",
+    Schema("PK", "SK"),
+    found=("A18",),
+    traps={"A2": "#METADATA#, FRIENDS# and ITEMS# tell the kinds", "A15": "friends are few"},
 )
-
-
-def game_profile(chance: Random, now: float) -> Iterator[Item]:
+def game_profile(chance: Random, now: float) -> Items:
     """Game profile of the guide: playerID, and sort keys #METADATA#, FRIENDS# and ITEMS#."""
     for player in hexes("profiles", 260, 10):
         yield {
@@ -736,17 +638,14 @@ def game_profile(chance: Random, now: float) -> Iterator[Item]:
             }
 
 
-case(
-    "second: game profiles of the guide",
-    "real",
+@published(
+    "second: social network of the guide",
     Schema("PK", "SK"),
-    items=game_profile,
     found=("A18",),
-    traps={"A2": "#METADATA#, FRIENDS# and ITEMS# tell the kinds", "A15": "friends are few"},
+    allowed={"A8": "a post's likes are one item each"},
+    traps={"A2": "u# and p# begin the keys, and their ends tell the rest"},
 )
-
-
-def social_network(chance: Random, now: float) -> Iterator[Item]:
+def social_network(chance: Random, now: float) -> Items:
     """Social network of the guide: u#id, u#id#follower, u#id#post, p#id#likelist, p#id#count."""
     users = hexes("social", 150, 10)
     for user in users:
@@ -760,30 +659,25 @@ def social_network(chance: Random, now: float) -> Iterator[Item]:
         for other in chance.sample(users, 4):
             yield {"PK": f"u#{user}#follower", "SK": f"u#{other}"}
         for _ in range(2):
-            post = words.ulid(past(chance, now, 300), chance)
+            post = words.ulid(when(chance, now, 300), chance)
             yield {
                 "PK": f"u#{user}#post",
                 "SK": f"p#{post}",
                 "content": words.some(chance, 10, 200),
-                "timestamp": int(past(chance, now, 300)),
+                "timestamp": int(when(chance, now, 300)),
             }
             yield {"PK": f"p#{post}#likecount", "SK": "count", "etc": chance.randint(0, 90)}
             for other in chance.sample(users, 2):
                 yield {"PK": f"p#{post}#likelist", "SK": f"u#{other}"}
 
 
-case(
-    "second: social network of the guide",
-    "real",
-    Schema("PK", "SK"),
-    items=social_network,
-    found=("A18",),
-    allowed={"A8": "a post's likes are one item each"},
-    traps={"A2": "u# and p# begin the keys, and their ends tell the rest"},
+@published(
+    "second: timeline of a scalable twitter",
+    Schema("ID", "DataType", (gsi("GSI-1", "DataValue", "DataType"),)),
+    allowed={"A15": "a timeline grows", "A18": "DataType begins with the kind, and goes on"},
+    traps={"A2": "the sort key begins with userProfile, followee_ or timeline_"},
 )
-
-
-def twitter(chance: Random, now: float) -> Iterator[Item]:
+def twitter(chance: Random, now: float) -> Items:
     """scalable-twitter on GitHub: ID and DataType, GSI-1 by DataValue and DataType."""
     users = uuids("scalable twitter", 220)
     for user in users:
@@ -795,21 +689,21 @@ def twitter(chance: Random, now: float) -> Iterator[Item]:
         for other in chance.sample(users, 3):
             yield {"ID": user, "DataType": f"followee_{other}", "DataValue": other}
         for _ in range(3):
-            tweet = words.ulid(past(chance, now, 90), chance)
+            tweet = words.ulid(when(chance, now, 90), chance)
             yield {"ID": user, "DataType": f"timeline_{tweet}", "DataValue": tweet}
 
 
-case(
-    "second: timeline of a scalable twitter",
-    "real",
-    Schema("ID", "DataType", (gsi("GSI-1", "DataValue", "DataType"),)),
-    items=twitter,
-    allowed={"A15": "a timeline grows", "A18": "DataType begins with the kind, and goes on"},
-    traps={"A2": "the sort key begins with userProfile, followee_ or timeline_"},
+@published(
+    "second: serverless shopping cart",
+    Schema("pk", "sk", ttl="expirationTime"),
+    found=("A18",),
+    traps={
+        "A8": "a total for each product, of sixty",
+        "A2": "user#, cart# and product# tell the kinds",
+        "A16": "totals do not expire, on purpose",
+    },
 )
-
-
-def shopping_cart(chance: Random, now: float) -> Iterator[Item]:
+def shopping_cart(chance: Random, now: float) -> Items:
     """aws-serverless-shopping-cart: user# and cart# with product#, expirationTime; totals."""
     products = uuids("cart products", 60)
     for product in products:
@@ -826,21 +720,23 @@ def shopping_cart(chance: Random, now: float) -> Iterator[Item]:
             }
 
 
-case(
-    "second: serverless shopping cart",
-    "real",
-    Schema("pk", "sk", ttl="expirationTime"),
-    items=shopping_cart,
-    found=("A18",),
+def words_of(seed: str, count: int, now: float) -> list[str]:
+    """ULIDs of the last year."""
+    chance = Random(seed)
+    return [words.ulid(when(chance, now, 365), chance) for _ in range(count)]
+
+
+@published(
+    "second: accounts of OneTable",
+    Schema("pk", "sk", (gsi("gs1", "gs1pk", "gs1sk"),)),
     traps={
-        "A8": "a total for each product, of sixty",
-        "A2": "user#, cart# and product# tell the kinds",
-        "A16": "totals do not expire, on purpose",
+        "A18": "`_type` names the kind",
+        "A2": "account# and user# tell the kinds",
+        "I4 gs1": "one attribute with a tag is not a join of several",
+        "A9 gs1": "each mail is its own key",
     },
 )
-
-
-def onetable(chance: Random, now: float) -> Iterator[Item]:
+def onetable(chance: Random, now: float) -> Items:
     """OneTable's sample: account and user with _type, pk account#id, gs1pk by email."""
     for account in words_of("onetable", 150, now):
         yield {
@@ -851,7 +747,7 @@ def onetable(chance: Random, now: float) -> Iterator[Item]:
             "name": words.name(chance),
         }
         for _ in range(chance.randint(1, 6)):
-            user = words.ulid(past(chance, now, 400), chance)
+            user = words.ulid(when(chance, now, 400), chance)
             mail = f"{user[-8:].lower()}@mail.example"
             yield {
                 "pk": f"account#{account}",
@@ -865,34 +761,23 @@ def onetable(chance: Random, now: float) -> Iterator[Item]:
             }
 
 
-def words_of(seed: str, count: int, now: float) -> list[str]:
-    """ULIDs of the last year."""
-    chance = Random(seed)
-    return [words.ulid(past(chance, now, 365), chance) for _ in range(count)]
-
-
-case(
-    "second: accounts of OneTable",
-    "real",
-    Schema("pk", "sk", (gsi("gs1", "gs1pk", "gs1sk"),)),
-    items=onetable,
-    traps={
-        "A18": "`_type` names the kind",
-        "A2": "account# and user# tell the kinds",
-        "I4 gs1": "one attribute with a tag is not a join of several",
-        "A9 gs1": "each mail is its own key",
+@published(
+    "second: Iceberg's catalog",
+    Schema("identifier", "namespace", (gsi("namespace-identifier", "namespace", "identifier"),)),
+    allowed={
+        "A2": "tables have no tag, but NAMESPACE has",
+        "A18": "no attribute names tables and namespaces",
     },
+    traps={"A16": "no time to live: times in milliseconds are only times"},
 )
-
-
-def iceberg(chance: Random, now: float) -> Iterator[Item]:
+def iceberg(chance: Random, now: float) -> Items:
     """Iceberg's DynamoDB catalog: identifier and namespace, index namespace-identifier."""
     for space in hexes("iceberg", 20, 5):
         yield {
             "identifier": "NAMESPACE",
             "namespace": f"db_{space}",
             "v": words.uuid(chance),
-            "created_at": int(past(chance, now, 900) * 1000),
+            "created_at": int(when(chance, now, 900) * 1000),
             "p.owner": "etl",
         }
         for _ in range(24):
@@ -900,26 +785,22 @@ def iceberg(chance: Random, now: float) -> Iterator[Item]:
                 "identifier": f"db_{space}.t_{chance.getrandbits(36):09x}",
                 "namespace": f"db_{space}",
                 "v": words.uuid(chance),
-                "updated_at": int(past(chance, now, 90) * 1000),
+                "updated_at": int(when(chance, now, 90) * 1000),
                 "p.table_type": "ICEBERG",
                 "p.metadata_location": f"s3://lake/{chance.getrandbits(64):016x}.json",
             }
 
 
-case(
-    "second: Iceberg's catalog",
-    "real",
-    Schema("identifier", "namespace", (gsi("namespace-identifier", "namespace", "identifier"),)),
-    items=iceberg,
-    allowed={
-        "A2": "tables have no tag, but NAMESPACE has",
-        "A18": "no attribute names tables and namespaces",
+@published(
+    "second: index of Loki",
+    Schema("h", "r:B"),
+    traps={
+        "A3": "the day stands between the tenant and the label",
+        "A15": "a new key for each day",
+        "E1": "sort keys are binary",
     },
-    traps={"A16": "no time to live: times in milliseconds are only times"},
 )
-
-
-def loki_index(chance: Random, now: float) -> Iterator[Item]:
+def loki_index(chance: Random, now: float) -> Items:
     """Index of Cortex and Loki: h is tenant, day and label; r and c are binary."""
     for _ in range(1500):
         day = int(now // DAY) - chance.randrange(20)
@@ -931,20 +812,16 @@ def loki_index(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: index of Loki",
-    "real",
-    Schema("h", "r:B"),
-    items=loki_index,
+@published(
+    "second: sessions of Express",
+    Schema("id", None, ttl="expires"),
     traps={
-        "A3": "the day stands between the tenant and the label",
-        "A15": "a new key for each day",
-        "E1": "sort keys are binary",
+        "A16": "`expires` is in seconds; the text inside `sess` is the cookie's",
+        "A2": "one kind",
+        "A18": "one kind, and `type` names it",
     },
 )
-
-
-def express_sessions(chance: Random, now: float) -> Iterator[Item]:
+def express_sessions(chance: Random, now: float) -> Items:
     """connect-dynamodb: id sess:…, expires in seconds, sess as JSON text."""
     for _ in range(1000):
         yield {
@@ -955,20 +832,13 @@ def express_sessions(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: sessions of Express",
-    "real",
-    Schema("id", None, ttl="expires"),
-    items=express_sessions,
-    traps={
-        "A16": "`expires` is in seconds; the text inside `sess` is the cookie's",
-        "A2": "one kind",
-        "A18": "one kind, and `type` names it",
-    },
+@published(
+    "second: readings that an IoT rule writes",
+    Schema("deviceid", "timestamp:N"),
+    found=("A15",),
+    traps={"A16": "no time to live: the time stamp is only in milliseconds"},
 )
-
-
-def iot_rule(chance: Random, now: float) -> Iterator[Item]:
+def iot_rule(chance: Random, now: float) -> Items:
     """What an AWS IoT rule writes in many tutorials: deviceid, timestamp in ms, payload."""
     for number in range(3000):
         yield {
@@ -978,36 +848,31 @@ def iot_rule(chance: Random, now: float) -> Iterator[Item]:
         }
 
 
-case(
-    "second: readings that an IoT rule writes",
-    "real",
-    Schema("deviceid", "timestamp:N"),
-    items=iot_rule,
-    found=("A15",),
-    traps={"A16": "no time to live: the time stamp is only in milliseconds"},
+@published(
+    "second: online features of Feast",
+    Schema("entity_id"),
+    traps={"A1": "hashes of entities", "A13": "items of 150 bytes"},
 )
-
-
-def feast(chance: Random, now: float) -> Iterator[Item]:
+def feast(chance: Random, now: float) -> Items:
     """Feast's online store: entity_id, event_ts and the map values."""
     for _ in range(900):
         yield {
             "entity_id": f"{chance.getrandbits(128):032x}",
-            "event_ts": words.moment(past(chance, now, 9)).isoformat(),
+            "event_ts": words.moment(when(chance, now, 9)).isoformat(),
             "values": {"conv_rate": chance.randbytes(9), "acc_rate": chance.randbytes(9)},
         }
 
 
-case(
-    "second: online features of Feast",
-    "real",
-    Schema("entity_id"),
-    items=feast,
-    traps={"A1": "hashes of entities", "A13": "items of 150 bytes"},
+@published(
+    "second: locks of Terraform",
+    Schema("LockID"),
+    allowed={
+        "A2": "locks and digests, which end with -md5, in one small table",
+        "A18": "locks and digests, which no attribute names",
+    },
+    traps={"E2": "a digest has no lock while nobody works", "A1": "paths"},
 )
-
-
-def terraform_locks(chance: Random, now: float) -> Iterator[Item]:
+def terraform_locks(chance: Random, now: float) -> Items:
     """Terraform's lock table: LockID is the path of a state, and of its digest."""
     for number in range(330):
         path = f"tf-states/{hexes('tf', 330, 6)[number]}/{chance.choice(['prod', 'dev'])}.tfstate"
@@ -1016,20 +881,17 @@ def terraform_locks(chance: Random, now: float) -> Iterator[Item]:
             yield {"LockID": path, "Info": '{"Operation":"OperationTypeApply","Who":"ci"}'}
 
 
-case(
-    "second: locks of Terraform",
-    "real",
-    Schema("LockID"),
-    items=terraform_locks,
-    allowed={
-        "A2": "locks and digests, which end with -md5, in one small table",
-        "A18": "locks and digests, which no attribute names",
+@published(
+    "second: shop of the book with mails",
+    Schema("PK", "SK", (gsi("GSI1", "GSI1PK", "GSI1SK"),)),
+    traps={
+        "E2": "each mail has its customer",
+        "A2": "CUSTOMER#, ORDER# and ITEM# tell the kinds",
+        "A18": "`Type` names the kind",
+        "A15": "a customer has a few orders",
     },
-    traps={"E2": "a digest has no lock while nobody works", "A1": "paths"},
 )
-
-
-def commerce(chance: Random, now: float) -> Iterator[Item]:
+def commerce(chance: Random, now: float) -> Items:
     """E-commerce of The DynamoDB Book: CUSTOMER#, CUSTOMEREMAIL#, ORDER# and ITEM#, Type."""
     for number, name in enumerate(hexes("commerce", 250, 8)):
         yield {
@@ -1046,7 +908,7 @@ def commerce(chance: Random, now: float) -> Iterator[Item]:
             "Username": name,
         }
         for _ in range(number % 4):
-            order = words.ksuid(past(chance, now, 300), chance)
+            order = words.ksuid(when(chance, now, 300), chance)
             yield {
                 "PK": f"CUSTOMER#{name}",
                 "SK": f"#ORDER#{order}",
@@ -1064,17 +926,3 @@ def commerce(chance: Random, now: float) -> Iterator[Item]:
                 "Type": "OrderItem",
                 "Amount": chance.randint(1, 9),
             }
-
-
-case(
-    "second: shop of the book with mails",
-    "real",
-    Schema("PK", "SK", (gsi("GSI1", "GSI1PK", "GSI1SK"),)),
-    items=commerce,
-    traps={
-        "E2": "each mail has its customer",
-        "A2": "CUSTOMER#, ORDER# and ITEM# tell the kinds",
-        "A18": "`Type` names the kind",
-        "A15": "a customer has a few orders",
-    },
-)

@@ -2,13 +2,14 @@
 
 from random import Random
 
-from testing.report_corpus.case import DAY, Contributor, Index, Metric, Schema, Write, case
+from testing.report_corpus.case import DAY, Contributor, Index, Metric, Schema, Write, case, table
 from testing.report_corpus.words import CITIES, day, iso, ksuid, name, some, text, ulid, uuid, uuid7
 
 ONE_ENTITY = {"A2": "one kind of item only: a tag is not missed; info"}
 HIGH_SHARE = {"I1": "every item is in the index: no fault where the index is meant for all"}
 
 
+@table("shop, tagged and typed", "clean", Schema(sort="sk"))
 def shop(chance: Random, now: float, customers: int = 110):
     """One table for three kinds of items, tagged and typed."""
     for _ in range(customers):
@@ -34,9 +35,7 @@ def shop(chance: Random, now: float, customers: int = 110):
                 }
 
 
-case("shop, tagged and typed", "clean", Schema(sort="sk"), items=shop)
-
-
+@table("readings by device and day", "clean", Schema(sort="sk"), allowed=ONE_ENTITY)
 def readings(chance: Random, now: float):
     for _ in range(40):
         device = uuid(chance)
@@ -50,9 +49,7 @@ def readings(chance: Random, now: float):
                 }
 
 
-case("readings by device and day", "clean", Schema(sort="sk"), items=readings, allowed=ONE_ENTITY)
-
-
+@table("sessions with a time to live", "clean", Schema("sid", ttl="expires"), allowed=ONE_ENTITY)
 def sessions(chance: Random, now: float):
     for _ in range(1_500):
         yield {
@@ -63,15 +60,12 @@ def sessions(chance: Random, now: float):
         }
 
 
-case(
-    "sessions with a time to live",
+@table(
+    "products by category",
     "clean",
-    Schema("sid", ttl="expires"),
-    items=sessions,
-    allowed=ONE_ENTITY,
+    Schema("sku", indexes=(Index("byCategory", "category", "price:N"),)),
+    allowed=ONE_ENTITY | HIGH_SHARE,
 )
-
-
 def products(chance: Random, now: float):
     for _ in range(1_200):
         yield {
@@ -82,15 +76,12 @@ def products(chance: Random, now: float):
         }
 
 
-case(
-    "products by category",
+@table(
+    "who follows whom, with the way back",
     "clean",
-    Schema("sku", indexes=(Index("byCategory", "category", "price:N"),)),
-    items=products,
-    allowed=ONE_ENTITY | HIGH_SHARE,
+    Schema(sort="sk", indexes=(Index("followers", "to", "pk", projection="KEYS_ONLY"),)),
+    allowed=HIGH_SHARE,
 )
-
-
 def follows(chance: Random, now: float):
     people = [f"USER#{uuid(chance)}" for _ in range(300)]
     for person in people:
@@ -99,15 +90,7 @@ def follows(chance: Random, now: float):
             yield {"pk": person, "sk": f"FOLLOWS#{other}", "Type": "Follows", "to": other}
 
 
-case(
-    "who follows whom, with the way back",
-    "clean",
-    Schema(sort="sk", indexes=(Index("followers", "to", "pk", projection="KEYS_ONLY"),)),
-    items=follows,
-    allowed=HIGH_SHARE,
-)
-
-
+@table("projects of tenants", "clean", Schema(sort="sk"), allowed=ONE_ENTITY)
 def tenants(chance: Random, now: float):
     for _ in range(60):
         tenant = ksuid(now - chance.random() * 900 * DAY, chance)
@@ -122,17 +105,19 @@ def tenants(chance: Random, now: float):
                 }
 
 
-case("projects of tenants", "clean", Schema(sort="sk"), items=tenants, allowed=ONE_ENTITY)
-
-
+@table("binary digests as keys", "clean", Schema("hash:B"), allowed=ONE_ENTITY)
 def blobs(chance: Random, now: float):
     for _ in range(1_200):
         yield {"hash": chance.randbytes(32), "size": chance.randint(1, 10**6), "etag": uuid(chance)}
 
 
-case("binary digests as keys", "clean", Schema("hash:B"), items=blobs, allowed=ONE_ENTITY)
-
-
+@table(
+    "keys with a shard's number at their end",
+    "clean",
+    Schema(sort="sk"),
+    allowed=ONE_ENTITY,
+    traps={"A1": "the numbers are shards, the same ten of every key"},
+)
 def sharded(chance: Random, now: float):
     for _ in range(60):
         sensor = uuid(chance)
@@ -142,16 +127,7 @@ def sharded(chance: Random, now: float):
                 yield {"pk": f"SENSOR#{sensor}.{shard}", "sk": iso(at), "v": chance.random().hex()}
 
 
-case(
-    "keys with a shard's number at their end",
-    "clean",
-    Schema(sort="sk"),
-    items=sharded,
-    allowed=ONE_ENTITY,
-    traps={"A1": "the numbers are shards, the same ten of every key"},
-)
-
-
+@table("conversations, their type in `kind`", "clean", Schema(sort="sk"))
 def messages(chance: Random, now: float):
     for _ in range(200):
         pk = f"CONVERSATION#{ulid(now - chance.random() * 99 * DAY, chance)}"
@@ -166,17 +142,13 @@ def messages(chance: Random, now: float):
             }
 
 
-case("conversations, their type in `kind`", "clean", Schema(sort="sk"), items=messages)
-
-
+@table("nine settings", "clean", Schema("scope"), allowed=ONE_ENTITY)
 def settings(chance: Random, now: float):
     for number, what in enumerate(
         ["theme", "locale", "limits", "flags", "mail", "quota", "sso", "audit", "colour"]
     ):
         yield {"scope": "SETTING#" + what, "value": text(chance, 10 * number + 5)}
 
-
-case("nine settings", "clean", Schema("scope"), items=settings, allowed=ONE_ENTITY)
 
 case("an empty table", "clean", Schema(sort="sk"), items=lambda chance, now: ())
 
@@ -248,17 +220,9 @@ def write(rows):
 )
 
 
+@table("rain by station and year", "clean", Schema("station", "year:N"), allowed=ONE_ENTITY)
 def stations(chance: Random, now: float):
     for number in range(200):
         place = f"{chance.choice(CITIES)}-{chance.choice(CITIES)}-{uuid(chance)[:6]}"
         for year in range(2015, 2026):
             yield {"station": place, "year": year, "mm": chance.randint(200, 1_500), "n": number}
-
-
-case(
-    "rain by station and year",
-    "clean",
-    Schema("station", "year:N"),
-    items=stations,
-    allowed=ONE_ENTITY,
-)

@@ -46,11 +46,7 @@ case(
     allowed=ONE_ENTITY,
 )
 case(
-    "flights by route",
-    "real",
-    Schema("route", "departure"),
-    items=by("route"),
-    allowed=ONE_ENTITY,
+    "flights by route", "real", Schema("route", "departure"), items=by("route"), allowed=ONE_ENTITY
 )
 case(
     "flights by date",

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from testing.report_corpus.case import DAY, Metric, Schema, Write, case
+from testing.report_corpus.case import DAY, Metric, Schema, Write, case, table
 from testing.report_corpus.tables.clean import ONE_ENTITY
 from testing.report_corpus.words import CITIES, day, iso, moment, name, some, ulid, uuid
 
@@ -11,12 +11,12 @@ DENSE = {"A1": "the numbers are dense, whoever gave them out; low"}
 # A1: sequential ids
 
 
+@table("invoices numbered from 1", "planted", Schema("invoice"), found=["A1"])
 def invoices(chance: Random, now: float, count: int = 1_500):
     for number in range(1, count + 1):
         yield {"invoice": f"INV-{number:07}", "cents": chance.randint(1, 10**6), "to": name(chance)}
 
 
-case("invoices numbered from 1", "planted", Schema("invoice"), items=invoices, found=["A1"])
 case(
     "invoices of three years",
     "planted",
@@ -30,6 +30,7 @@ case(
 )
 
 
+@table("tickets, a third of them deleted", "planted", Schema(sort="sk"), found=["A1"])
 def tickets(chance: Random, now: float):
     for number in range(10_000, 13_000):
         if chance.random() < 0.65:
@@ -46,9 +47,6 @@ def tickets(chance: Random, now: float):
                     "Type": "Comment",
                     "t": some(chance, 9, 200),
                 }
-
-
-case("tickets, a third of them deleted", "planted", Schema(sort="sk"), items=tickets, found=["A1"])
 
 
 def numbered_writes(chance: Random, now: float, items):
@@ -159,6 +157,7 @@ case(
 # A2: no type tag; A18: no attribute that names it
 
 
+@table("customers and orders, all by plain ids", "planted", Schema(sort="sk"), found=["A2", "A18"])
 def mixed(chance: Random, now: float):
     """Customers, orders and payments under plain ids, told apart by nothing."""
     for _ in range(300):
@@ -174,15 +173,7 @@ def mixed(chance: Random, now: float):
             }
 
 
-case(
-    "customers and orders, all by plain ids",
-    "planted",
-    Schema(sort="sk"),
-    items=mixed,
-    found=["A2", "A18"],
-)
-
-
+@table("players and matches, without a sort key", "planted", Schema("id"), found=["A2", "A18"])
 def players(chance: Random, now: float):
     for _ in range(900):
         yield {"id": uuid(chance), "nick": some(chance, 4, 12), "rank": chance.randint(1, 5_000)}
@@ -195,15 +186,7 @@ def players(chance: Random, now: float):
             }
 
 
-case(
-    "players and matches, without a sort key",
-    "planted",
-    Schema("id"),
-    items=players,
-    found=["A2", "A18"],
-)
-
-
+@table("patients and visits by numbers", "planted", Schema("p:N", "s:N"), found=["A2", "A18"])
 def hospital(chance: Random, now: float):
     for _ in range(500):
         patient = chance.getrandbits(60)
@@ -217,15 +200,13 @@ def hospital(chance: Random, now: float):
             }
 
 
-case(
-    "patients and visits by numbers",
-    "planted",
-    Schema("p:N", "s:N"),
-    items=hospital,
-    found=["A2", "A18"],
+@table(
+    "one kind of item with many optional attributes",
+    "decoy",
+    Schema("id"),
+    allowed=ONE_ENTITY,
+    traps={"A2": "64 sets of names, and yet one kind of item"},
 )
-
-
 def optional(chance: Random, now: float):
     for _ in range(1_500):
         row = {"id": uuid(chance), "name": name(chance), "since": day(now - 9 * DAY)}
@@ -233,16 +214,6 @@ def optional(chance: Random, now: float):
             if chance.random() < 0.5:
                 row[extra] = some(chance, 4, 20)
         yield row
-
-
-case(
-    "one kind of item with many optional attributes",
-    "decoy",
-    Schema("id"),
-    items=optional,
-    allowed=ONE_ENTITY,
-    traps={"A2": "64 sets of names, and yet one kind of item"},
-)
 
 
 def colons(separator: str):
@@ -277,6 +248,7 @@ for sign, called in ((":", "colons"), ("/", "slashes"), ("|", "bars"), ("_", "un
     )
 
 
+@table("accounts without a type", "planted", Schema(sort="sk"), found=["A18"])
 def untyped(chance: Random, now: float, share: float = 0.0):
     for _ in range(250):
         pk = f"ACCOUNT#{uuid(chance)}"
@@ -289,7 +261,6 @@ def untyped(chance: Random, now: float, share: float = 0.0):
             yield row | ({"Type": kind} if chance.random() < share else {})
 
 
-case("accounts without a type", "planted", Schema(sort="sk"), items=untyped, found=["A18"])
 case(
     "accounts, three quarters with a type",
     "planted",
@@ -420,6 +391,7 @@ case(
 # E: texts in keys
 
 
+@table("versions v1 to v129", "planted", Schema(sort="sk"), found=["E1"])
 def unpadded(chance: Random, now: float):
     for _ in range(80):
         pk = f"DOCUMENT#{uuid(chance)}"
@@ -427,7 +399,6 @@ def unpadded(chance: Random, now: float):
             yield {"pk": pk, "sk": f"v{version}", "Type": "Version", "by": name(chance)}
 
 
-case("versions v1 to v129", "planted", Schema(sort="sk"), items=unpadded, found=["E1"])
 case(
     "scores as plain text",
     "planted",

@@ -131,6 +131,16 @@ def owned(chance: Random, now: float):
         yield {"pk": f"CAR#{uuid(chance)}", "owner": f"o{chance.randrange(150)}", "n": name(chance)}
 
 
+def by_owner(client, table, owner: str) -> None:
+    client.query(
+        TableName=table,
+        IndexName="byOwner",
+        KeyConditionExpression="#o = :o",
+        ExpressionAttributeNames={"#o": "owner"},
+        ExpressionAttributeValues={":o": {"S": owner}},
+    )
+
+
 def read_after_write(same: bool):
     def work(client, table, chance: Random):
         client.get_item(TableName=table, Key={"pk": {"S": "CAR#any"}})
@@ -141,13 +151,7 @@ def read_after_write(same: bool):
                 TableName=table,
                 Item={"pk": {"S": f"CAR#{uuid(chance)}"}, "owner": {"S": put}, "n": {"S": "x"}},
             )
-            client.query(
-                TableName=table,
-                IndexName="byOwner",
-                KeyConditionExpression="#o = :o",
-                ExpressionAttributeNames={"#o": "owner"},
-                ExpressionAttributeValues={":o": {"S": owner}},
-            )
+            by_owner(client, table, owner)
 
     return work
 
@@ -185,13 +189,7 @@ def renamed(client, table, chance: Random):
                 ExpressionAttributeNames={"#o": "owner"},
                 ExpressionAttributeValues={":o": {"S": owner}},
             )
-        client.query(
-            TableName=table,
-            IndexName="byOwner",
-            KeyConditionExpression="#o = :o",
-            ExpressionAttributeNames={"#o": "owner"},
-            ExpressionAttributeValues={":o": {"S": owner}},
-        )
+        by_owner(client, table, owner)
 
 
 case(
@@ -210,19 +208,10 @@ case(
 def transactions(each: int):
     def work(client, table, chance: Random):
         for _ in range(400):
+            cars = [f"CAR#{uuid(chance)}{part}" for part in range(each)]
+            items = [{"pk": {"S": car}, "owner": {"S": "o1"}} for car in cars]
             client.transact_write_items(
-                TransactItems=[
-                    {
-                        "Put": {
-                            "TableName": table,
-                            "Item": {
-                                "pk": {"S": f"CAR#{uuid(chance)}{part}"},
-                                "owner": {"S": "o1"},
-                            },
-                        }
-                    }
-                    for part in range(each)
-                ]
+                TransactItems=[{"Put": {"TableName": table, "Item": item}} for item in items]
             )
 
     return work
@@ -410,18 +399,17 @@ def query(text):
     return [line for line in text.split() if line]
 '''
 
+
+def new_orders(chance: Random, now: float):
+    for n in range(500):
+        yield {"pk": f"ORDER#{uuid(chance)}", "status": "new", "at": iso(now - n)}
+
+
 for called, files in (
     ("batches whose rest is forgotten", {"save.py": FORGETS}),
     ("batches by the resource, whose rest is forgotten", {"app/store.py": FORGETS_BY_RESOURCE}),
 ):
-    case(
-        called,
-        "planted",
-        Schema(sort="sk"),
-        items=shop,
-        code=files,
-        found=["A14"],
-    )
+    case(called, "planted", Schema(sort="sk"), items=shop, code=files, found=["A14"])
 case(
     "batches whose rest is sent again",
     "decoy",
@@ -442,9 +430,7 @@ case(
     "a status set without a condition",
     "planted",
     Schema("pk"),
-    items=lambda chance, now: (
-        {"pk": f"ORDER#{uuid(chance)}", "status": "new", "at": iso(now - n)} for n in range(500)
-    ),
+    items=new_orders,
     code={"orders.py": STATUS},
     found=["A11"],
     allowed=ONE_ENTITY,
@@ -453,9 +439,7 @@ case(
     "a status set under a condition",
     "decoy",
     Schema("pk"),
-    items=lambda chance, now: (
-        {"pk": f"ORDER#{uuid(chance)}", "status": "new", "at": iso(now - n)} for n in range(500)
-    ),
+    items=new_orders,
     code={"orders.py": STATUS_SAFE},
     allowed=ONE_ENTITY,
     traps={"A11": "conditioned"},

@@ -5,8 +5,9 @@ gigabyte on; 800 read units read 6 MB of it.
 """
 
 from random import Random
+from typing import Any
 
-from testing.report_corpus.case import DAY, Item, Schema, case
+from testing.report_corpus.case import DAY, Item, Kind, Schema, case
 from testing.report_corpus.tables.clean import ONE_ENTITY
 from testing.report_corpus.virtual import Collections
 from testing.report_corpus.words import day, iso, text
@@ -15,7 +16,6 @@ KB = 1024
 YEAR = (365 * DAY, 0.0)
 BODY = text(Random(7), 220 * KB)
 START = 1_600_000_000.0
-SK = Schema(sort="sk")
 
 
 def plain(key: str, number: int, at: float) -> Item:
@@ -58,34 +58,30 @@ def tagged_sort(key: str, number: int, at: float) -> str:
     return "HEAD#" if number == 0 else f"LINE#{iso(at)}"
 
 
+def large(name: str, kind: Kind, collections: Collections, **more: Any) -> None:
+    case(name, kind, Schema(sort="sk"), options={"units": 800}, virtual=collections, **more)
+
+
 NUMBERS = sorted(f"PAGE#{one}" for one in range(1, 200))
 
-case(
+large(
     "half a million invoices by number",
     "planted",
-    SK,
-    options={"units": 800},
-    virtual=Collections(40_000, 12, plain, YEAR, key=lambda n, c: f"INV-{n + 1:07}"),
+    Collections(40_000, 12, plain, YEAR, key=lambda n, c: f"INV-{n + 1:07}"),
     found=["A1"],
     allowed=ONE_ENTITY,
 )
-case(
+large(
     "polls of ten shards each",
     "clean",
-    SK,
-    options={"units": 800},
-    virtual=Collections(
-        40_000, 12, plain, YEAR, key=lambda n, c: f"POLL#{n // 10 * 7919:x}#{n % 10}"
-    ),
+    Collections(40_000, 12, plain, YEAR, key=lambda n, c: f"POLL#{n // 10 * 7919:x}#{n % 10}"),
     allowed=ONE_ENTITY,
     traps={"A1": "ten numbers for all polls"},
 )
-case(
+large(
     "devices by day",
     "clean",
-    SK,
-    options={"units": 800},
-    virtual=Collections(
+    Collections(
         40_000,
         12,
         plain,
@@ -95,63 +91,49 @@ case(
     allowed=ONE_ENTITY,
     traps={"A1": "days of a month", "A3": "the day comes after the device"},
 )
-case(
+large(
     "four years of log lines by day",
     "planted",
-    SK,
-    options={"units": 800},
-    virtual=Collections(1_400, 900, plain, YEAR, key=lambda n, c: day(START + n * DAY)),
+    Collections(1_400, 900, plain, YEAR, key=lambda n, c: day(START + n * DAY)),
     found=["A3"],
     allowed=ONE_ENTITY,
 )
-case(
+large(
     "heads and lines without a type",
     "planted",
-    SK,
-    options={"units": 800},
-    virtual=Collections(40_000, 15, two_kinds(False), YEAR, sort=tagged_sort),
+    Collections(40_000, 15, two_kinds(False), YEAR, sort=tagged_sort),
     found=["A18"],
 )
-case(
+large(
     "heads and lines with their type",
     "clean",
-    SK,
-    options={"units": 800},
-    virtual=Collections(40_000, 15, two_kinds(True), YEAR, sort=tagged_sort),
+    Collections(40_000, 15, two_kinds(True), YEAR, sort=tagged_sort),
 )
-case(
+large(
     "one document in fifty of 150 KB",
     "planted",
-    SK,
-    options={"units": 800},
-    virtual=Collections(30_000, 8, large_share(50, 150 * KB), YEAR),
+    Collections(30_000, 8, large_share(50, 150 * KB), YEAR),
     found=["A13"],
     allowed=ONE_ENTITY,
 )
-case(
+large(
     "one document in ten of 40 KB",
     "decoy",
-    SK,
-    options={"units": 800},
-    virtual=Collections(30_000, 8, large_share(10, 40 * KB), YEAR),
+    Collections(30_000, 8, large_share(10, 40 * KB), YEAR),
     allowed=ONE_ENTITY,
     traps={"A13": "40 KB are below 100"},
 )
-case(
+large(
     "customers and orders in half a gigabyte, without tags",
     "planted",
-    SK,
-    options={"units": 800},
-    virtual=Collections(40_000, 15, untagged, YEAR, key=lambda n, c: f"{c:016x}{n:x}"),
+    Collections(40_000, 15, untagged, YEAR, key=lambda n, c: f"{c:016x}{n:x}"),
     found=["A2"],
     traps={"A1": "the ends of random texts"},
 )
-case(
+large(
     "pages of many books, without zeros",
     "planted",
-    SK,
-    options={"units": 800},
-    virtual=Collections(
+    Collections(
         9_000, 120, page, YEAR, sort=lambda k, n, at: NUMBERS[n], key=lambda n, c: f"BOOK#{c:016x}"
     ),
     found=["E1"],

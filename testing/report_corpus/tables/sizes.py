@@ -2,7 +2,7 @@
 
 from random import Random
 
-from testing.report_corpus.case import DAY, Index, Metric, Schema, Write, case
+from testing.report_corpus.case import DAY, Index, Metric, Schema, Write, case, table
 from testing.report_corpus.tables.clean import ONE_ENTITY, shop
 from testing.report_corpus.virtual import Collections, Giant, few
 from testing.report_corpus.words import CITIES, day, iso, name, some, text, ulid, uuid
@@ -38,6 +38,7 @@ case(
 )
 
 
+@table("plans of floors as binary", "planted", Schema(sort="sk"), found=["A13"])
 def drawings(chance: Random, now: float):
     for _ in range(120):
         pk = f"BUILDING#{uuid(chance)}"
@@ -51,7 +52,6 @@ def drawings(chance: Random, now: float):
             }
 
 
-case("plans of floors as binary", "planted", Schema(sort="sk"), items=drawings, found=["A13"])
 case(
     "documents of up to 60 KB",
     "decoy",
@@ -155,11 +155,7 @@ BY_NAME = Index("byName", "pk", "label", local=True, projection="KEYS_ONLY")
 
 
 def virtual_items(key: str, number: int, at: float) -> dict:
-    return {
-        "status": "open",
-        "label": f"l{number}",
-        "body": text(Random(number % 7), 2_000),
-    }
+    return {"status": "open", "label": f"l{number}", "body": text(Random(number % 7), 2_000)}
 
 
 YEAR = (365 * DAY, 0.0)
@@ -245,11 +241,7 @@ for called, sizes, more in (
         dict.fromkeys(("NEW", "PAID", "PACKED", "SENT", "DONE"), ITEMS // 5),
         {},
     ),
-    (
-        "five million items under one key, in no order",
-        {"ALL": ITEMS},
-        {"sort": unordered},
-    ),
+    ("five million items under one key, in no order", {"ALL": ITEMS}, {"sort": unordered}),
 ):
     case(
         called,
@@ -279,19 +271,21 @@ case(
     allowed=ONE_ENTITY,
     traps={"A19": "a hundred keys take what the quota of a table allows", "A15": "all alike"},
 )
+
+
+def settings(chance: Random, now: float):
+    for name_ in ("web", "mobile", "mail", "print", "export"):
+        for n in range(40):
+            text_ = some(chance, 4, 20)
+            yield {"pk": f"SETTINGS#{name_}", "sk": f"{n:03}", "Type": "Setting", "v": text_}
+
+
 case(
     "settings under five keys, with little load",
     "decoy",
     Schema(sort="sk"),
-    items=lambda chance, now: (
-        {"pk": f"SETTINGS#{name_}", "sk": f"{n:03}", "Type": "Setting", "v": some(chance, 4, 20)}
-        for name_ in ("web", "mobile", "mail", "print", "export")
-        for n in range(40)
-    ),
-    metrics=(
-        Metric("ConsumedReadCapacityUnits", 120),
-        Metric("ConsumedWriteCapacityUnits", 6),
-    ),
+    items=settings,
+    metrics=(Metric("ConsumedReadCapacityUnits", 120), Metric("ConsumedWriteCapacityUnits", 6)),
     allowed=ONE_ENTITY,
     traps={"A19": "two read units a second are no load"},
 )
@@ -299,11 +293,7 @@ case(
     "settings under five keys, written 4,000 times a second",
     "planted",
     Schema(sort="sk"),
-    items=lambda chance, now: (
-        {"pk": f"SETTINGS#{name_}", "sk": f"{n:03}", "Type": "Setting", "v": some(chance, 4, 20)}
-        for name_ in ("web", "mobile", "mail", "print", "export")
-        for n in range(40)
-    ),
+    items=settings,
     metrics=(
         Metric("ConsumedReadCapacityUnits", 120),
         Metric("ConsumedWriteCapacityUnits", 4_000 * 60),

@@ -2,7 +2,19 @@
 
 from random import Random
 
-from testing.report_corpus.case import DAY, Contributor, Metric, Schema, Write, case, shard_of
+from testing.report_corpus.case import (
+    DAY,
+    Contributor,
+    Metric,
+    Schema,
+    Write,
+    at_most,
+    case,
+    provisioned,
+    shard_of,
+    table,
+    warm,
+)
 from testing.report_corpus.tables.clean import ONE_ENTITY, shop
 from testing.report_corpus.words import CITIES, iso, some, text, uuid
 
@@ -30,11 +42,7 @@ def spread(chance: Random, now: float, items, count: int, least: float = 10.0):
     """Ordinary writes, all over the keys and the time."""
     for _ in range(count):
         old = chance.choice(items)
-        yield Write(
-            least + chance.random() * 850,
-            old,
-            old | {"title": some(chance, 5, 50)},
-        )
+        yield Write(least + chance.random() * 850, old, old | {"title": some(chance, 5, 50)})
 
 
 def in_order(writes):
@@ -337,21 +345,20 @@ def appending(at_end: float, keys: int):
     return writes
 
 
+@table(
+    "a log that is written at its end",
+    "planted",
+    Schema(sort="sk"),
+    stream=appending(1.0, 1),
+    found=["H2"],
+    allowed=ONE_ENTITY | HOT | {"A15": "one collection gets it all", "H7": "and one shard"},
+)
 def stream_rows(chance: Random, now: float):
     for number in range(600):
         at = now - chance.random() * DAY
         yield {"pk": f"STREAM#{chance.choice(CITIES)}", "sk": f"{iso(at)}#{number:05}", "v": 1}
 
 
-case(
-    "a log that is written at its end",
-    "planted",
-    Schema(sort="sk"),
-    items=stream_rows,
-    stream=appending(1.0, 1),
-    found=["H2"],
-    allowed=ONE_ENTITY | HOT | {"A15": "one collection gets it all", "H7": "and one shard"},
-)
 case(
     "a log written at its end, and some others",
     "planted",
@@ -386,16 +393,9 @@ for called, what, overlay in (
     (
         "throttled by what is provisioned",
         "WriteProvisionedThroughputThrottleEvents",
-        {
-            "ProvisionedThroughput": {"ReadCapacityUnits": 50, "WriteCapacityUnits": 20},
-            "BillingModeSummary": {"BillingMode": "PROVISIONED"},
-        },
+        provisioned(50, 20),
     ),
-    (
-        "throttled by its own maximum",
-        "WriteMaxOnDemandThroughputThrottleEvents",
-        {"OnDemandThroughput": {"MaxReadRequestUnits": 500, "MaxWriteRequestUnits": 40}},
-    ),
+    ("throttled by its own maximum", "WriteMaxOnDemandThroughputThrottleEvents", at_most(500, 40)),
     ("throttled by the account's limit", "ReadAccountLimitThrottleEvents", {}),
 ):
     case(
@@ -411,7 +411,7 @@ for called, what, overlay in (
 
 # H5: cold
 
-for called, warm, peak in (
+for called, writes, peak in (
     ("cold for a launch", 4_000, 20_000),
     ("cold for twice its warm throughput", 4_000, 8_000),
 ):
@@ -420,13 +420,7 @@ for called, warm, peak in (
         "planted",
         Schema(sort="sk"),
         items=shop,
-        overlay={
-            "WarmThroughput": {
-                "ReadUnitsPerSecond": 12_000,
-                "WriteUnitsPerSecond": warm,
-                "Status": "ACTIVE",
-            }
-        },
+        overlay=warm(12_000, writes),
         options={"peak_writes": peak},
         found=["H5"],
     )
@@ -435,13 +429,7 @@ case(
     "decoy",
     Schema(sort="sk"),
     items=shop,
-    overlay={
-        "WarmThroughput": {
-            "ReadUnitsPerSecond": 40_000,
-            "WriteUnitsPerSecond": 30_000,
-            "Status": "ACTIVE",
-        }
-    },
+    overlay=warm(40_000, 30_000),
     options={"peak_writes": 20_000},
     traps={"H5": "30,000 are warm"},
 )
