@@ -15,6 +15,7 @@ from testing.report_corpus.others.fifth_rows import (
     known_key,
     queries,
     requests,
+    rows_of,
     series,
     single,
     units,
@@ -35,41 +36,25 @@ def plain(tag: str, spec: str = "label at:time") -> Rows:
 
 # A4: Scan in production
 
-for title, tag, busy, per_minute in (
-    (
-        "a dashboard that scans all orders each minute",
-        "ORDER",
-        (0, 1440),
-        {"Scan": 4, "PutItem": 60},
-    ),
-    ("an API that lists users by Scan", "USER", (0, 1440), {"Scan": 90, "GetItem": 300}),
-    ("a poller that scans for due jobs", "JOB", (0, 1440), {"Scan": 12, "UpdateItem": 30}),
-    (
-        "a back office that scans from eight to six",
-        "CLAIM",
-        (480, 1080),
-        {"Scan": 25, "GetItem": 80},
-    ),
-    ("a search box that scans products", "PRODUCT", (0, 1440), {"Scan": 200, "Query": 20}),
-    ("a cache that is filled by Scan all day", "RATE", (0, 1440), {"Scan": 2, "GetItem": 5}),
-    ("a game that scans for open rooms", "ROOM", (600, 1430), {"Scan": 40, "UpdateItem": 400}),
-    (
-        "a report for shops that scans in office hours",
-        "SALE",
-        (420, 1140),
-        {"Scan": 6, "PutItem": 700},
-    ),
-):
+for title, tag, busy, per_minute in rows_of("""
+    a dashboard that scans all orders each minute | ORDER | (0, 1440) | \
+        {"Scan": 4, "PutItem": 60}
+    an API that lists users by Scan | USER | (0, 1440) | {"Scan": 90, "GetItem": 300}
+    a poller that scans for due jobs | JOB | (0, 1440) | {"Scan": 12, "UpdateItem": 30}
+    a back office that scans from eight to six | CLAIM | (480, 1080) | \
+        {"Scan": 25, "GetItem": 80}
+    a search box that scans products | PRODUCT | (0, 1440) | {"Scan": 200, "Query": 20}
+    a cache that is filled by Scan all day | RATE | (0, 1440) | {"Scan": 2, "GetItem": 5}
+    a game that scans for open rooms | ROOM | (600, 1430) | {"Scan": 40, "UpdateItem": 400}
+    a report for shops that scans in office hours | SALE | (420, 1140) | \
+        {"Scan": 6, "PutItem": 700}
+"""):
     declare(
         title,
         PK,
         plain(tag),
         "A4",
-        {
-            "A2": "all items are of one kind",
-            "A1": "the ids are random",
-            "H4": "nothing is throttled",
-        },
+        "A2: all items are of one kind; A1: the ids are random; H4: nothing is throttled",
         metrics=(*units(9_000, 1_200), *requests(busy, **per_minute)),
     )
 for title, tag, metrics, why in (
@@ -105,12 +90,7 @@ for title, tag, metrics, why in (
         PK,
         plain(tag),
         "",
-        {
-            "A4": why,
-            "A5": "no filter is seen",
-            "A12": "no transaction is seen",
-            "H1": "nothing is throttled",
-        },
+        f"A4: {why}; A5: no filter is seen; A12: no transaction is seen; H1: nothing is throttled",
         metrics=(*units(9_000, 1_200), *metrics),
     )
 declare(
@@ -118,7 +98,7 @@ declare(
     PK,
     plain("KEY"),
     "",
-    {"A4": "the metrics show no Scan, and the only code that scans is a test"},
+    "A4: the metrics show no Scan, and the only code that scans is a test",
     metrics=(*units(900, 200), *requests(GetItem=500, PutItem=100)),
     code={
         "tests/test_rows.py": """import boto3
@@ -147,157 +127,55 @@ def states(tag: str, attribute: str, usual: str, share: float, rare: str, spec: 
     )
 
 
-for title, tag, attribute, usual, share, rare, asked, spec in (
-    (
-        "open tasks of a project, of which most are done",
-        "PROJECT",
-        "state",
-        "done",
-        0.985,
-        "open",
-        "open",
-        "title",
-    ),
-    ("unread mails of a mailbox", "BOX", "isRead", "yes", 0.985, "no", "no", "subject"),
-    (
-        "failed payments of a shop",
-        "SHOP",
-        "outcome",
-        "paid",
-        0.985,
-        "failed",
-        "failed",
-        "amount:cents",
-    ),
-    (
-        "alarms of a machine among its readings",
-        "MACHINE",
-        "level",
-        "fine",
-        0.985,
-        "alarm",
-        "alarm",
-        "celsius:float",
-    ),
-    ("deleted pages of a site", "SITE", "removed", "no", 0.985, "yes", "yes", "path"),
-    ("admins of a tenant", "TENANT", "role", "user", 0.985, "admin", "admin", "who:name"),
-    ("winning tickets of a draw", "DRAW", "prize", "none", 0.99, "car", "car", "owner:name"),
-    ("late trains of a line", "LINE", "delay", "none", 0.985, "late", "late", "train:hex"),
-):
+for title, tag, attribute, usual, share, rare, asked, spec in rows_of("""
+    open tasks of a project, of which most are done | PROJECT | state | done | 0.985 | open | \
+        open | title
+    unread mails of a mailbox | BOX | isRead | yes | 0.985 | no | no | subject
+    failed payments of a shop | SHOP | outcome | paid | 0.985 | failed | failed | amount:cents
+    alarms of a machine among its readings | MACHINE | level | fine | 0.985 | alarm | alarm | \
+        celsius:float
+    deleted pages of a site | SITE | removed | no | 0.985 | yes | yes | path
+    admins of a tenant | TENANT | role | user | 0.985 | admin | admin | who:name
+    winning tickets of a draw | DRAW | prize | none | 0.99 | car | car | owner:name
+    late trains of a line | LINE | delay | none | 0.985 | late | late | train:hex
+"""):
     declare(
         title,
         BOTH,
         states(tag, attribute, usual, share, rare, spec),
         "A5",
-        {
-            "A4": "the application queries",
-            "A17": "it reads with eventual consistency",
-            "A15": "evenly",
-        },
+        "A4: the application queries; A17: it reads with eventual consistency; A15: evenly",
         application=queries(tag, "#a = :v", {":v": {"S": asked}}, {"#a": attribute}),
     )
-for title, tag, attribute, usual, share, rare, more, spec, why in (
-    (
-        "tasks without those that are hidden",
-        "PROJECT",
-        "state",
-        "shown",
-        0.96,
-        "hidden",
-        {"condition": "#a = :v", "values": {":v": {"S": "shown"}}, "names": {"#a": "state"}},
-        "title",
-        "the filter keeps nearly all",
-    ),
-    (
-        "mails that are no spam",
-        "BOX",
-        "folder",
-        "inbox",
-        0.93,
-        "spam",
-        {"condition": "#a <> :v", "values": {":v": {"S": "spam"}}, "names": {"#a": "folder"}},
-        "subject",
-        "the filter keeps nearly all",
-    ),
-    (
-        "payments of a shop without a filter",
-        "SHOP",
-        "outcome",
-        "paid",
-        0.98,
-        "failed",
-        {},
-        "amount:cents",
-        "no filter",
-    ),
-    (
-        "readings of a machine by their prefix",
-        "MACHINE",
-        "level",
-        "fine",
-        0.98,
-        "alarm",
-        {"begins": "01M"},
-        "celsius:float",
-        "the condition is of the sort key",
-    ),
-    (
-        "pages of a site with a title",
-        "SITE",
-        "removed",
-        "no",
-        0.97,
-        "yes",
-        {"condition": "attribute_exists(title)"},
-        "title",
-        "all items have a title",
-    ),
-    (
-        "the newest five of a tenant",
-        "TENANT",
-        "role",
-        "user",
-        0.97,
-        "admin",
-        {"Limit": 5},
-        "who:name",
-        "a limit is no filter",
-    ),
-    (
-        "prices of a draw, projected",
-        "DRAW",
-        "prize",
-        "none",
-        0.9,
-        "car",
-        {"ProjectionExpression": "prize"},
-        "owner:name",
-        "a projection drops attributes and not items",
-    ),
-    (
-        "tokens that did not expire yet",
-        "LINE",
-        "kind2",
-        "a",
-        0.9,
-        "b",
-        {"condition": "expires > :now", "values": {":now": {"N": "1700000000"}}},
-        "expires:epoch",
-        "it drops none",
-    ),
-):
+for title, tag, attribute, usual, share, rare, more, spec, why in rows_of("""
+    tasks without those that are hidden | PROJECT | state | shown | 0.96 | hidden | \
+        {"condition": "#a = :v", "values": {":v": {"S": "shown"}}, "names": {"#a": "state"}} | \
+        title | the filter keeps nearly all
+    mails that are no spam | BOX | folder | inbox | 0.93 | spam | \
+        {"condition": "#a <> :v", "values": {":v": {"S": "spam"}}, "names": {"#a": "folder"}} | \
+        subject | the filter keeps nearly all
+    payments of a shop without a filter | SHOP | outcome | paid | 0.98 | failed | {} | \
+        amount:cents | no filter
+    readings of a machine by their prefix | MACHINE | level | fine | 0.98 | alarm | \
+        {"begins": "01M"} | celsius:float | the condition is of the sort key
+    pages of a site with a title | SITE | removed | no | 0.97 | yes | \
+        {"condition": "attribute_exists(title)"} | title | all items have a title
+    the newest five of a tenant | TENANT | role | user | 0.97 | admin | {"Limit": 5} | who:name | \
+        a limit is no filter
+    prices of a draw, projected | DRAW | prize | none | 0.9 | car | \
+        {"ProjectionExpression": "prize"} | owner:name | \
+        a projection drops attributes and not items
+    tokens that did not expire yet | LINE | kind2 | a | 0.9 | b | \
+        {"condition": "expires > :now", "values": {":now": {"N": "1700000000"}}} | \
+        expires:epoch | it drops none
+"""):
     declare(
         title,
         BOTH,
         states(tag, attribute, usual, share, rare, spec),
         "",
-        {
-            "A5": why,
-            "A4": "the application queries",
-            "A17": "eventual consistency",
-            "A10": "no index is read",
-            "A12": "it does not write",
-        },
+        f"A5: {why}; A4: the application queries; A17: eventual consistency; "
+        "A10: no index is read; A12: it does not write",
         application=queries(tag, **more),
     )
 
@@ -366,79 +244,29 @@ def with_fixed(tag: str, attribute: str) -> Rows:
     )
 
 
-for title, tag, attribute, way, then, why in (
-    ("a user who is looked up by mail right after sign-up", "USER", "mail", "put", "index", ""),
-    ("an order that is listed by its number at once", "ORDER", "number", "put", "index", ""),
-    ("a task that is shown under its new owner at once", "TASK", "owner", "update", "index", ""),
-    ("a parcel that is searched by its new van", "PARCEL", "van", "update", "index", ""),
-    ("a booking that is confirmed through an index", "BOOKING", "code", "put", "mostly", ""),
-    ("a room whose new name is resolved at once", "ROOM", "alias", "update", "mostly", ""),
-    ("an upload whose checksum is looked up at once", "UPLOAD", "checksum", "put", "index", ""),
-    (
-        "a device that is found by its new address at once",
-        "DEVICE",
-        "address",
-        "update",
-        "index",
-        "",
-    ),
-    (
-        "a user who is read by the key after sign-up",
-        "USER",
-        "mail",
-        "put",
-        "item",
-        "the table is read and not the index",
-    ),
-    (
-        "an order that is read by the key",
-        "ORDER",
-        "number",
-        "update",
-        "item",
-        "the table is read and not the index",
-    ),
-    (
-        "a task list that is read while other tasks change",
-        "TASK",
-        "owner",
-        "update",
-        "others",
-        "others' items are read",
-    ),
-    (
-        "parcels of other vans while parcels move",
-        "PARCEL",
-        "van",
-        "update",
-        "others",
-        "others' items are read",
-    ),
-    (
-        "a booking whose code is checked before",
-        "BOOKING",
-        "code",
-        "put",
-        "before",
-        "it is not written yet",
-    ),
-    (
-        "a room whose alias is checked before",
-        "ROOM",
-        "alias",
-        "update",
-        "before",
-        "it is not written yet",
-    ),
-    (
-        "uploads that are listed when all are done",
-        "UPLOAD",
-        "checksum",
-        "put",
-        "later",
-        "some seconds lie between",
-    ),
-):
+for title, tag, attribute, way, then, why in rows_of("""
+    a user who is looked up by mail right after sign-up | USER | mail | put | index |
+    an order that is listed by its number at once | ORDER | number | put | index |
+    a task that is shown under its new owner at once | TASK | owner | update | index |
+    a parcel that is searched by its new van | PARCEL | van | update | index |
+    a booking that is confirmed through an index | BOOKING | code | put | mostly |
+    a room whose new name is resolved at once | ROOM | alias | update | mostly |
+    an upload whose checksum is looked up at once | UPLOAD | checksum | put | index |
+    a device that is found by its new address at once | DEVICE | address | update | index |
+    a user who is read by the key after sign-up | USER | mail | put | item | \
+        the table is read and not the index
+    an order that is read by the key | ORDER | number | update | item | \
+        the table is read and not the index
+    a task list that is read while other tasks change | TASK | owner | update | others | \
+        others' items are read
+    parcels of other vans while parcels move | PARCEL | van | update | others | \
+        others' items are read
+    a booking whose code is checked before | BOOKING | code | put | before | \
+        it is not written yet
+    a room whose alias is checked before | ROOM | alias | update | before | it is not written yet
+    uploads that are listed when all are done | UPLOAD | checksum | put | later | \
+        some seconds lie between
+"""):
     declare(
         title,
         Schema("pk", indexes=(Index(f"by-{attribute}", attribute),)),
@@ -495,28 +323,22 @@ for title, tag, share, size in (
         PK,
         plain(tag),
         "A12",
-        {"A17": "it does not read", "A4": "it does not scan"},
+        "A17: it does not read; A4: it does not scan",
         application=transacts(tag, share, size),
     )
-for title, tag, share, size, otherwise, why in (
-    (
-        "carts, of which one in fifty is ordered in a transaction",
-        "CART",
-        0.02,
-        3,
-        "put",
-        "one write in fifty",
-    ),
-    ("wallets with a rare transfer", "WALLET", 0.03, 2, "put", "one write in thirty"),
-    ("readings in batches", "READING", 0.0, 10, "batch", "a batch is no transaction"),
-    ("notes that are simply put", "NOTE", 0.0, 1, "put", "there is no transaction"),
-):
+for title, tag, share, size, otherwise, why in rows_of("""
+    carts, of which one in fifty is ordered in a transaction | CART | 0.02 | 3 | put | \
+        one write in fifty
+    wallets with a rare transfer | WALLET | 0.03 | 2 | put | one write in thirty
+    readings in batches | READING | 0.0 | 10 | batch | a batch is no transaction
+    notes that are simply put | NOTE | 0.0 | 1 | put | there is no transaction
+"""):
     declare(
         title,
         PK,
         plain(tag),
         "",
-        {"A12": why, "A17": "it does not read", "A10": "no index"},
+        f"A12: {why}; A17: it does not read; A10: no index",
         application=transacts(tag, share, size, otherwise),
     )
 
@@ -540,7 +362,7 @@ for title, tag, share, way in (
         if way == "get"
         else series(known_key(tag), keyed("{}", "ulid"), "label", 120, (3, 6)),
         "A17",
-        {"A5": "there is no filter", "A4": "it does not scan", "A12": "it does not write"},
+        "A5: there is no filter; A4: it does not scan; A12: it does not write",
         application=gets(tag, share) if way == "get" else queries(tag, consistent=share),
     )
 for title, tag, share in (
@@ -554,11 +376,7 @@ for title, tag, share in (
         PK,
         plain(tag),
         "",
-        {
-            "A17": "hardly any read is consistent",
-            "A5": "there is no filter",
-            "A4": "it does not scan",
-        },
+        "A17: hardly any read is consistent; A5: there is no filter; A4: it does not scan",
         application=gets(tag, share),
     )
 
@@ -578,37 +396,42 @@ client = boto3.client("dynamodb")
 
 
 """
-for title, code, why in (
-    (
-        "code: an order is paid",
-        RESOURCE
-        + """def pay(order_id):
+
+
+def programs(text: str) -> list[tuple[str, str, str]]:
+    """Return the title, the code and the reason of each program.
+
+    The first line of a program is "## title | beginning | reason", of which the beginning is
+    "resource", "client" or nothing.
+    """
+    beginnings = {"resource": RESOURCE, "client": CLIENT, "": ""}
+    found = []
+    for program in text.strip().removeprefix("## ").split("\n## "):
+        head, _, code = program.partition("\n")
+        ((title, beginning, why),) = rows_of(head)
+        found.append((f"code: {title}", beginnings[beginning] + code.rstrip() + "\n", why))
+    return found
+
+
+for title, code, why in programs("""
+## an order is paid | resource |
+def pay(order_id):
     table.update_item(
         Key={"pk": order_id},
         UpdateExpression="SET #s = :s",
         ExpressionAttributeNames={"#s": "status"},
         ExpressionAttributeValues={":s": "PAID"},
     )
-""",
-        "",
-    ),
-    (
-        "code: a job is started by any worker",
-        RESOURCE
-        + """def start(job, worker):
+## a job is started by any worker | resource |
+def start(job, worker):
     table.update_item(
         Key={"pk": job["pk"]},
         UpdateExpression="SET #status = :running, worker = :worker",
         ExpressionAttributeNames={"#status": "status"},
         ExpressionAttributeValues={":running": "RUNNING", ":worker": worker},
     )
-""",
-        "",
-    ),
-    (
-        "code: a ticket is closed through the client",
-        CLIENT
-        + """def close(ticket):
+## a ticket is closed through the client | client |
+def close(ticket):
     client.update_item(
         TableName="TABLE",
         Key={"pk": {"S": ticket}},
@@ -616,13 +439,8 @@ for title, code, why in (
         ExpressionAttributeNames={"#status": "status"},
         ExpressionAttributeValues={":closed": {"S": "closed"}},
     )
-""",
-        "",
-    ),
-    (
-        "code: a shipment moves on by what was read",
-        RESOURCE
-        + """NEXT = {"new": "packed", "packed": "sent"}
+## a shipment moves on by what was read | resource |
+NEXT = {"new": "packed", "packed": "sent"}
 
 
 def advance(key):
@@ -633,13 +451,8 @@ def advance(key):
         ExpressionAttributeNames={"#s": "status"},
         ExpressionAttributeValues={":next": NEXT[item["status"]]},
     )
-""",
-        "",
-    ),
-    (
-        "code: a loan is approved, with time",
-        RESOURCE
-        + """import time
+## a loan is approved, with time | resource |
+import time
 
 
 class Loans:
@@ -651,13 +464,8 @@ class Loans:
             ExpressionAttributeValues={":st": "approved", ":at": int(time.time())},
             ReturnValues="ALL_NEW",
         )["Attributes"]
-""",
-        "",
-    ),
-    (
-        "code: subscriptions are cancelled by a webhook",
-        RESOURCE
-        + """def handler(event, context):
+## subscriptions are cancelled by a webhook | resource |
+def handler(event, context):
     for record in event["Records"]:
         table.update_item(
             Key={"pk": record["subscription"]},
@@ -665,26 +473,16 @@ class Loans:
             ExpressionAttributeNames={"#status": "status"},
             ExpressionAttributeValues={":status": "cancelled"},
         )
-""",
-        "",
-    ),
-    (
-        "code: rides are accepted, last driver wins",
-        RESOURCE
-        + """def accept(ride, driver):
+## rides are accepted, last driver wins | resource |
+def accept(ride, driver):
     table.update_item(
         Key={"pk": f"RIDE#{ride}"},
         UpdateExpression="SET #status = :status, driver = :driver",
         ExpressionAttributeNames={"#status": "status"},
         ExpressionAttributeValues={":status": "accepted", ":driver": driver},
     )
-""",
-        "",
-    ),
-    (
-        "code: an invoice is refunded",
-        CLIENT
-        + """def refund(invoice, reason):
+## an invoice is refunded | client |
+def refund(invoice, reason):
     client.update_item(
         TableName="TABLE",
         Key={"pk": {"S": invoice}},
@@ -692,13 +490,8 @@ class Loans:
         ExpressionAttributeNames={"#s": "status"},
         ExpressionAttributeValues={":refunded": {"S": "refunded"}, ":reason": {"S": reason}},
     )
-""",
-        "",
-    ),
-    (
-        "code: an order is paid if it is new",
-        RESOURCE
-        + """def pay(order_id):
+## an order is paid if it is new | resource | a condition names the state before
+def pay(order_id):
     table.update_item(
         Key={"pk": order_id},
         UpdateExpression="SET #s = :paid",
@@ -706,13 +499,8 @@ class Loans:
         ExpressionAttributeNames={"#s": "status"},
         ExpressionAttributeValues={":paid": "PAID", ":new": "NEW"},
     )
-""",
-        "a condition names the state before",
-    ),
-    (
-        "code: a job is started with a condition of boto3",
-        RESOURCE
-        + """from boto3.dynamodb.conditions import Attr
+## a job is started with a condition of boto3 | resource | a condition names the state before
+from boto3.dynamodb.conditions import Attr
 
 
 def start(job):
@@ -723,58 +511,33 @@ def start(job):
         ExpressionAttributeNames={"#s": "status"},
         ExpressionAttributeValues={":s": "running"},
     )
-""",
-        "a condition names the state before",
-    ),
-    (
-        "code: a ticket gets its first status",
-        RESOURCE
-        + """def first(ticket):
+## a ticket gets its first status | resource | if_not_exists keeps a status that is there
+def first(ticket):
     table.update_item(
         Key={"pk": ticket},
         UpdateExpression="SET #s = if_not_exists(#s, :open)",
         ExpressionAttributeNames={"#s": "status"},
         ExpressionAttributeValues={":open": "open"},
     )
-""",
-        "if_not_exists keeps a status that is there",
-    ),
-    (
-        "code: a title changes",
-        RESOURCE
-        + """def rename(page, title):
+## a title changes | resource | a title is no status
+def rename(page, title):
     table.update_item(
         Key={"pk": page},
         UpdateExpression="SET title = :title, editedAt = :at",
         ExpressionAttributeValues={":title": title, ":at": 0},
     )
-""",
-        "a title is no status",
-    ),
-    (
-        "code: an order is created with its status",
-        RESOURCE
-        + """def create(order):
+## an order is created with its status | resource | a new item has a condition, too
+def create(order):
     table.put_item(
         Item={"pk": order, "status": "NEW"},
         ConditionExpression="attribute_not_exists(pk)",
     )
-""",
-        "a new item has a condition, too",
-    ),
-    (
-        "code: a status is read and never written",
-        RESOURCE
-        + """def status(order):
+## a status is read and never written | resource | it is read
+def status(order):
     return table.get_item(Key={"pk": order}, ProjectionExpression="#s",
                           ExpressionAttributeNames={"#s": "status"})["Item"]["status"]
-""",
-        "it is read",
-    ),
-    (
-        "code: a lease is taken with a version",
-        CLIENT
-        + """def take(lease, version):
+## a lease is taken with a version | client | a condition on the version
+def take(lease, version):
     client.update_item(
         TableName="TABLE",
         Key={"pk": {"S": lease}},
@@ -787,23 +550,15 @@ def start(job):
             ":next": {"N": str(version + 1)},
         },
     )
-""",
-        "a condition on the version",
-    ),
-    (
-        "code: views are counted",
-        RESOURCE
-        + """def view(page):
+## views are counted | resource | a counter is no status
+def view(page):
     table.update_item(
         Key={"pk": page},
         UpdateExpression="ADD #v :one",
         ExpressionAttributeNames={"#v": "views"},
         ExpressionAttributeValues={":one": 1},
     )
-""",
-        "a counter is no status",
-    ),
-):
+"""):
     declare(
         title,
         PK,
@@ -813,40 +568,24 @@ def start(job):
         | {"A14": "there is no batch", "A4": "the code does not scan", "A12": "no transaction"},
         code={"app.py": code},
     )
-for title, code, why in (
-    (
-        "code: rows are loaded in batches",
-        CLIENT
-        + """def load(rows):
+for title, code, why in programs("""
+## rows are loaded in batches | client |
+def load(rows):
     puts = [{"PutRequest": {"Item": row}} for row in rows]
     for first in range(0, len(puts), 25):
         client.batch_write_item(RequestItems={"TABLE": puts[first : first + 25]})
-""",
-        "",
-    ),
-    (
-        "code: users are read in a batch",
-        CLIENT
-        + """def users(keys):
+## users are read in a batch | client |
+def users(keys):
     response = client.batch_get_item(RequestItems={"TABLE": {"Keys": keys}})
     return response["Responses"]["TABLE"]
-""",
-        "",
-    ),
-    (
-        "code: rows are deleted in batches",
-        CLIENT
-        + """def purge(keys):
+## rows are deleted in batches | client |
+def purge(keys):
     client.batch_write_item(
         RequestItems={"TABLE": [{"DeleteRequest": {"Key": key}} for key in keys[:25]]}
     )
     return len(keys)
-""",
-        "",
-    ),
-    (
-        "code: the resource writes a batch",
-        """import boto3
+## the resource writes a batch |  |
+import boto3
 
 dynamodb = boto3.resource("dynamodb")
 
@@ -855,12 +594,8 @@ def save(items):
     dynamodb.batch_write_item(
         RequestItems={"TABLE": [{"PutRequest": {"Item": item}} for item in items]}
     )
-""",
-        "",
-    ),
-    (
-        "code: a dashboard reads a batch of keys",
-        """import boto3
+## a dashboard reads a batch of keys |  |
+import boto3
 
 dynamodb = boto3.resource("dynamodb")
 
@@ -868,105 +603,60 @@ dynamodb = boto3.resource("dynamodb")
 def tiles(keys):
     found = dynamodb.batch_get_item(RequestItems={"TABLE": {"Keys": keys}})["Responses"]
     return {item["pk"]: item for item in found["TABLE"]}
-""",
-        "",
-    ),
-    (
-        "code: a handler writes a batch from SQS",
-        CLIENT
-        + """import json
+## a handler writes a batch from SQS | client |
+import json
 
 
 def handler(event, context):
     puts = [{"PutRequest": {"Item": json.loads(one["body"])}} for one in event["Records"]]
     client.batch_write_item(RequestItems={"TABLE": puts})
     return {"batchItemFailures": []}
-""",
-        "",
-    ),
-    (
-        "code: a batch whose status code alone is checked",
-        CLIENT
-        + """def save(puts):
+## a batch whose status code alone is checked | client |
+def save(puts):
     response = client.batch_write_item(RequestItems={"TABLE": puts})
     if response["ResponseMetadata"]["HTTPStatusCode"] != 200:
         raise RuntimeError("the batch failed")
-""",
-        "",
-    ),
-    (
-        "code: members are read in batches of a hundred",
-        CLIENT
-        + """def members(keys):
+## members are read in batches of a hundred | client |
+def members(keys):
     rows = []
     while keys:
         part, keys = keys[:100], keys[100:]
         page = client.batch_get_item(RequestItems={"TABLE": {"Keys": part}})
         rows += page["Responses"].get("TABLE", [])
     return rows
-""",
-        "",
-    ),
-    (
-        "code: a batch until nothing is left",
-        CLIENT
-        + """def load(puts):
+## a batch until nothing is left | client | it sends what is left again
+def load(puts):
     asked = {"TABLE": puts}
     while asked:
         asked = client.batch_write_item(RequestItems=asked).get("UnprocessedItems", {})
-""",
-        "it sends what is left again",
-    ),
-    (
-        "code: batch_writer of boto3",
-        RESOURCE
-        + """def load(rows):
+## batch_writer of boto3 | resource | batch_writer sends what is left again
+def load(rows):
     with table.batch_writer() as batch:
         for row in rows:
             batch.put_item(Item=row)
-""",
-        "batch_writer sends what is left again",
-    ),
-    (
-        "code: keys are read until none is left",
-        CLIENT
-        + """def read(keys):
+## keys are read until none is left | client | it reads what is left again
+def read(keys):
     asked, rows = {"TABLE": {"Keys": keys}}, []
     while asked:
         page = client.batch_get_item(RequestItems=asked)
         rows += page["Responses"].get("TABLE", [])
         asked = page["UnprocessedKeys"]
     return rows
-""",
-        "it reads what is left again",
-    ),
-    (
-        "code: what is left is an error",
-        CLIENT
-        + """def save(puts):
+## what is left is an error | client | the caller is told
+def save(puts):
     response = client.batch_write_item(RequestItems={"TABLE": puts})
     if response.get("UnprocessedItems"):
         raise RuntimeError("some items were not written")
-""",
-        "the caller is told",
-    ),
-    (
-        "code: what is left goes to a queue",
-        CLIENT
-        + """sqs = boto3.client("sqs")
+## what is left goes to a queue | client | a queue takes what is left
+sqs = boto3.client("sqs")
 
 
 def save(puts, queue):
     left = client.batch_write_item(RequestItems={"TABLE": puts})["UnprocessedItems"]
     for one in left.get("TABLE", []):
         sqs.send_message(QueueUrl=queue, MessageBody=str(one))
-""",
-        "a queue takes what is left",
-    ),
-    (
-        "code: messages are deleted in a batch of SQS",
-        CLIENT
-        + """sqs = boto3.client("sqs")
+## messages are deleted in a batch of SQS | client | it is a batch of SQS
+sqs = boto3.client("sqs")
 
 
 def done(queue, entries):
@@ -975,29 +665,16 @@ def done(queue, entries):
 
 def save(item):
     client.put_item(TableName="TABLE", Item=item)
-""",
-        "it is a batch of SQS",
-    ),
-    (
-        "code: a transaction of several items",
-        CLIENT
-        + """def save(items):
+## a transaction of several items | client | a transaction leaves nothing undone
+def save(items):
     client.transact_write_items(
         TransactItems=[{"Put": {"TableName": "TABLE", "Item": item}} for item in items]
     )
-""",
-        "a transaction leaves nothing undone",
-    ),
-    (
-        "code: rows are written one by one",
-        RESOURCE
-        + """def load(rows):
+## rows are written one by one | resource | there is no batch
+def load(rows):
     for row in rows:
         table.put_item(Item=row)
-""",
-        "there is no batch",
-    ),
-):
+"""):
     declare(
         title,
         PK,

@@ -1,27 +1,16 @@
 """Tables of the fifth part that have, or only seem to have, faults in their keys and items."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 from testing.report_corpus.case import DAY, Index, Item, Schema
 from testing.report_corpus.others.fifth_rows import (
-    APPSYNC,
-    BARE,
     BOOK,
-    DYNAMOOSE,
-    ELECTRO,
     KB,
-    NOTHING,
     ONETABLE,
-    PYNAMO,
-    TOOLBOX,
-    TYPEDORM,
-    UNLABELED,
     Key,
     Rows,
-    Style,
     bodies,
     changed,
     declare,
@@ -30,8 +19,10 @@ from testing.report_corpus.others.fifth_rows import (
     joined,
     keyed,
     past,
+    rows_of,
     series,
     single,
+    style_of,
     unique_value,
 )
 from testing.report_corpus.virtual import Collections, few
@@ -59,21 +50,21 @@ declare(
     PK,
     single(running("ORDER#{}", 10_248), "employee:name shipCity:city freight:cents", 830),
     "A1",
-    {"A2": ONE_KIND, "A18": ONE_KIND, "A3": "the key is a number and not a date"},
+    f"A2: {ONE_KIND}; A18: {ONE_KIND}; A3: the key is a number and not a date",
 )
 declare(
     "Sakila rentals by their numeric id",
     Schema("rental_id:N"),
     single(lambda n, c, a: 1 + n, "inventory:hex rented:time staff:name", 900, "rental_id"),
     "A1",
-    {"A2": "numeric keys have no tag, but there is one kind"},
+    "A2: numeric keys have no tag, but there is one kind",
 )
 declare(
     "Chinook customers and invoices, with customers counted from 1",
     BOOK.schema(),
     entities(BOOK, "Customer {:} who:name city:city", "Invoice 1-4 ulid total:cents", owners=320),
     "A1",
-    {"A2": "each key has a tag", "A18": "EntityType names the kind"},
+    "A2: each key has a tag; A18: EntityType names the kind",
 )
 declare(
     "ElectroDB help desk with ticket numbers",
@@ -87,14 +78,14 @@ declare(
         __edb_e__=lambda n, c, a: "message",
     ),
     "A1",
-    {"E1": "the sort keys are ULIDs", "A15": "each ticket has a few messages"},
+    "E1: the sort keys are ULIDs; A15: each ticket has a few messages",
 )
 declare(
     "OneTable accounts with an increasing number",
     ONETABLE.schema(),
     entities(ONETABLE, "Account {:06} title owner:mail", "User 1-3 ulid who:name", owners=350),
     "A1",
-    {"A18": "_type names the kind", "E1": "the numbers are padded, and are not in sort keys"},
+    "A18: _type names the kind; E1: the numbers are padded, and are not in sort keys",
 )
 declare(
     "PynamoDB posts imported from a forum",
@@ -109,28 +100,28 @@ declare(
         "revision",
     ),
     "A1",
-    {"E1": "revisions are numbers and not text"},
+    "E1: revisions are numbers and not text",
 )
 declare(
     "thermometers of a warehouse by number",
     BOTH,
     series(running("sensor-{:04}"), lambda n, c, a: iso(a), "celsius:float", 400, (2, 4)),
     "A1",
-    {"A3": "the date is in the sort key", "A19": "400 keys with few readings"},
+    "A3: the date is in the sort key; A19: 400 keys with few readings",
 )
 declare(
     "policies of an insurer in the order of signing",
     PK,
     single(running("DE-POL-{:08}", 4_410_000), "holder:name premium:cents begins:day", 700),
     "A1",
-    {"A13": "an item has less than 200 bytes"},
+    "A13: an item has less than 200 bytes",
 )
 declare(
     "lottery tickets counted per draw",
     PK,
     single(running("draw-2026w48/ticket/{}", 1), "owner:mail bought:time stake:cents", 900),
     "A1",
-    {"A3": "the week of the draw is in the key, and each ticket has its own"},
+    "A3: the week of the draw is in the key, and each ticket has its own",
 )
 for title, key, spec, why in (
     (
@@ -170,7 +161,7 @@ for title, key, spec, why in (
         "milliseconds over ten months, of which few are taken",
     ),
 ):
-    declare(title, PK, single(key, spec, 650), "", {"A1": why, "A2": ONE_KIND, "A18": ONE_KIND})
+    declare(title, PK, single(key, spec, 650), "", f"A1: {why}; A2: {ONE_KIND}; A18: {ONE_KIND}")
 declare(
     "shopping carts with a random shard number in the key",
     BOTH,
@@ -180,210 +171,92 @@ declare(
         "quantity:int price:cents",
     ),
     "",
-    {"A1": "the number is that of a shard", "A15": "each cart has a few lines", "A18": ONE_KIND},
+    f"A1: the number is that of a shard; A15: each cart has a few lines; A18: {ONE_KIND}",
 )
 
 
 # A2: keys without a type tag. A18: no attribute names the kind
 
-for title, style, root, children, found, tempts in (
-    (
-        "Amplify models in one table by uuid",
-        replace(BARE, pk="id", sk="ref", label="__typename"),
-        "Blog uuid title",
-        ["Post 1-4 uuid words likes:int"],
-        "A2",
-        {"A18": "__typename names it"},
-    ),
-    (
-        "a clinic with bare ids and the attribute kind",
-        replace(BARE, label="kind"),
-        "Patient nano who:name born:day",
-        ["Visit 1-4 nano ward:city notes"],
-        "A2",
-        {"A18": "the attribute kind names it"},
-    ),
-    (
-        "Mongo documents moved with their object ids",
-        replace(BARE, label="collection"),
-        "customers hex who:name mail:mail",
-        ["orders 1-5 hex total:cents items:list"],
-        "A2",
-        {"A18": "collection names it", "A1": "object ids are not counted"},
-    ),
-    (
-        "CRM leads and calls by KSUID",
-        replace(BARE, pk="hk", sk="rk", label="object"),
-        "lead ksuid who:name source:web|fair",
-        ["call 1-4 ksuid minutes:int words"],
-        "A2",
-        {"A18": "the attribute object names it, as in Stripe's API"},
-    ),
-    (
-        "fleet, vehicles and trips by uuid",
-        replace(BARE, label="$type"),
-        "Vehicle uuid7 plate:hex maker",
-        ["Trip 1-4 uuid7 km:int began:time"],
-        "A2",
-        {"A18": "$type names it"},
-    ),
-    (
-        "library of books and copies without tags or types",
-        NOTHING,
-        "Book uuid title author:name isbn:hex",
-        ["Copy 1-5 uuid shelf:city bought:day"],
-        "A2, A18",
-        {"A15": "a book has few copies"},
-    ),
-    (
-        "courses and enrolments by nano id",
-        replace(NOTHING, pk="PK", sk="SK"),
-        "Course nano title credits:int",
-        ["Enrolment 1-6 nano student:name grade:a|b|c"],
-        "A2, A18",
-        {"E1": "nano ids are no numbers"},
-    ),
-    (
-        "albums and tracks by hexadecimal id",
-        replace(NOTHING, pk="partition", sk="sort"),
-        "Album hex title artist:name",
-        ["Track 2-6 hex seconds:int title"],
-        "A2, A18",
-        {},
-    ),
-    (
-        "gym members, bookings and payments by ULID",
-        NOTHING,
-        "Member ulid who:name since:day",
-        ["Booking 1-3 ulid course room:city", "Payment 1-3 ulid amount:cents method:card|cash"],
-        "A2, A18",
-        {"H2": "there is one collection for each member"},
-    ),
-    (
-        "DeBrie's GitHub: repositories and issues, untyped",
-        UNLABELED,
-        "Repo nano owner:name stars:int",
-        ["Issue 1-4 ulid title state:open|closed"],
-        "A18",
-        {"A2": "REPO# and ISSUE# are tags"},
-    ),
-    (
-        "Workbench's discussion forum, untyped",
-        replace(UNLABELED, child="{KIND}|{id}"),
-        "Thread uuid subject views:int",
-        ["Reply 1-5 iso author:name words"],
-        "A18",
-        {"A2": "tags in front of # and |", "A3": "dates are in the sort key"},
-    ),
-    (
-        "hotel and rooms in the style of a URL, untyped",
-        Style("pk", "sk", "/{low}s/{id}", "/", "/{low}s/{id}", ""),
-        "Hotel hex title city:city stars:int",
-        ["Room 2-5 hex beds:int rate:cents"],
-        "A18",
-        {"A2": "the segment of the path is a tag"},
-    ),
-    (
-        "donors and donations with short tags, untyped",
-        Style("p", "s", "{low}.{id}", "{low}", "{low}.{id}", ""),
-        "Donor nano who:name",
-        ["Gift 1-5 ulid amount:cents thanks"],
-        "A18",
-        {"A2": "donor. and gift. are tags"},
-    ),
-    (
-        "Stripe-like customers and charges, untyped",
-        Style("pk", "sk", "cus_{id}", "cus", "ch_{id}", ""),
-        "Customer nano mail:mail",
-        ["Charge 1-5 nano amount:cents currency:eur|chf"],
-        "A18",
-        {"A2": "cus_ and ch_ are tags", "A1": "nano ids may end in a digit, and are not counted"},
-    ),
-    (
-        "AWS accounts and findings by ARN, untyped",
-        Style("pk", "sk", "arn:aws:account::{id}", "arn:aws:account", "arn:aws:finding::{id}", ""),
-        "Account hex owner:mail",
-        ["Finding 1-4 uuid severity:low|high words"],
-        "A18",
-        {"A2": "ARNs tell the kind"},
-    ),
-    (
-        "a game's guilds and members, untyped",
-        replace(UNLABELED, pk="gpk", sk="gsk"),
-        "Guild uuid title motto",
-        ["Member 1-6 uuid rank:a|b joined:day"],
-        "A18",
-        {"A2": "tagged"},
-    ),
-    (
-        "vendors and purchase orders in URNs, untyped",
-        Style("urn", "sub", "urn:erp:{low}:{id}", "root", "urn:erp:{low}:{id}", ""),
-        "Vendor uuid title country:de|fr",
-        ["Purchase 1-4 ulid total:cents due:day"],
-        "A18",
-        {"A2": "URNs tell the kind"},
-    ),
-):
+for title, style, root, children, found, tempts in rows_of("""
+    Amplify models in one table by uuid | BARE pk=id sk=ref label=__typename | Blog uuid title | \
+        ["Post 1-4 uuid words likes:int"] | A2 | {"A18": "__typename names it"}
+    a clinic with bare ids and the attribute kind | BARE label=kind | \
+        Patient nano who:name born:day | ["Visit 1-4 nano ward:city notes"] | A2 | \
+        {"A18": "the attribute kind names it"}
+    Mongo documents moved with their object ids | BARE label=collection | \
+        customers hex who:name mail:mail | ["orders 1-5 hex total:cents items:list"] | A2 | \
+        {"A18": "collection names it", "A1": "object ids are not counted"}
+    CRM leads and calls by KSUID | BARE pk=hk sk=rk label=object | \
+        lead ksuid who:name source:web|fair | ["call 1-4 ksuid minutes:int words"] | A2 | \
+        {"A18": "the attribute object names it, as in Stripe's API"}
+    fleet, vehicles and trips by uuid | BARE label=$type | Vehicle uuid7 plate:hex maker | \
+        ["Trip 1-4 uuid7 km:int began:time"] | A2 | {"A18": "$type names it"}
+    library of books and copies without tags or types | NOTHING | \
+        Book uuid title author:name isbn:hex | ["Copy 1-5 uuid shelf:city bought:day"] | \
+        A2, A18 | {"A15": "a book has few copies"}
+    courses and enrolments by nano id | NOTHING pk=PK sk=SK | Course nano title credits:int | \
+        ["Enrolment 1-6 nano student:name grade:a|b|c"] | A2, A18 | \
+        {"E1": "nano ids are no numbers"}
+    albums and tracks by hexadecimal id | NOTHING pk=partition sk=sort | \
+        Album hex title artist:name | ["Track 2-6 hex seconds:int title"] | A2, A18 | {}
+    gym members, bookings and payments by ULID | NOTHING | Member ulid who:name since:day | \
+        ["Booking 1-3 ulid course room:city", "Payment 1-3 ulid amount:cents method:card|cash"] | \
+        A2, A18 | {"H2": "there is one collection for each member"}
+    DeBrie's GitHub: repositories and issues, untyped | UNLABELED | \
+        Repo nano owner:name stars:int | ["Issue 1-4 ulid title state:open|closed"] | A18 | \
+        {"A2": "REPO# and ISSUE# are tags"}
+    Workbench's discussion forum, untyped | UNLABELED child={KIND}|{id} | \
+        Thread uuid subject views:int | ["Reply 1-5 iso author:name words"] | A18 | \
+        {"A2": "tags in front of # and |", "A3": "dates are in the sort key"}
+    hotel and rooms in the style of a URL, untyped | \
+        NOTHING owner=/{low}s/{id} root=/ child=/{low}s/{id} | \
+        Hotel hex title city:city stars:int | ["Room 2-5 hex beds:int rate:cents"] | A18 | \
+        {"A2": "the segment of the path is a tag"}
+    donors and donations with short tags, untyped | \
+        PYNAMO pk=p sk=s owner={low}.{id} child={low}.{id} label= | Donor nano who:name | \
+        ["Gift 1-5 ulid amount:cents thanks"] | A18 | {"A2": "donor. and gift. are tags"}
+    Stripe-like customers and charges, untyped | NOTHING owner=cus_{id} root=cus child=ch_{id} | \
+        Customer nano mail:mail | ["Charge 1-5 nano amount:cents currency:eur|chf"] | A18 | \
+        {"A2": "cus_ and ch_ are tags", "A1": "nano ids may end in a digit, and are not counted"}
+    AWS accounts and findings by ARN, untyped | \
+        NOTHING owner=arn:aws:account::{id} root=arn:aws:account child=arn:aws:finding::{id} | \
+        Account hex owner:mail | ["Finding 1-4 uuid severity:low|high words"] | A18 | \
+        {"A2": "ARNs tell the kind"}
+    a game's guilds and members, untyped | UNLABELED pk=gpk sk=gsk | Guild uuid title motto | \
+        ["Member 1-6 uuid rank:a|b joined:day"] | A18 | {"A2": "tagged"}
+    vendors and purchase orders in URNs, untyped | \
+        NOTHING pk=urn sk=sub owner=urn:erp:{low}:{id} root=root child=urn:erp:{low}:{id} | \
+        Vendor uuid title country:de|fr | ["Purchase 1-4 ulid total:cents due:day"] | A18 | \
+        {"A2": "URNs tell the kind"}
+"""):
+    style = style_of(style)
     declare(title, style.schema(), entities(style, root, *children), found, tempts)
 
-for title, style, root, children, why in (
-    (
-        "ElectroDB tasks of employees",
-        ELECTRO,
-        "Employee nano who:name team:city",
-        ["Task 1-5 ulid title due:day", "Office 0-1 nano address:city"],
-        "__edb_e__",
-    ),
-    (
-        "dynamodb-toolbox shop",
-        TOOLBOX,
-        "Customer uuid who:name mail:mail",
-        ["Order 1-4 ulid total:cents", "Address 1-2 hex street city:city"],
-        "_et",
-    ),
-    (
-        "OneTable tenants and users",
-        ONETABLE,
-        "Tenant ulid title plan:free|pro",
-        ["User 2-6 ulid mail:mail role:admin|user"],
-        "_type",
-    ),
-    ("TypeDORM courses", TYPEDORM, "Teacher uuid who:name", ["Course 1-4 uuid title"], "__en"),
-    (
-        "PynamoDB polymorphic media",
-        PYNAMO,
-        "Artist uuid who:name",
-        ["Song 1-4 uuid seconds:int", "Video 1-2 uuid width:int"],
-        "cls",
-    ),
-    ("Dynamoose documents", DYNAMOOSE, "Project nano title", ["Ticket 2-5 nano words"], "docType"),
-    (
-        "AppSync rooms and messages",
-        APPSYNC,
-        "Room uuid title",
-        ["Message 2-6 ulid author:name words"],
-        "__typename",
-    ),
-    (
-        "music library of the NoSQL Workbench",
-        BOOK,
-        "Song uuid title artist:name",
-        ["Download 1-5 uuid at:time bytes:int"],
-        "EntityType",
-    ),
-):
+for title, style, root, children, why in rows_of("""
+    ElectroDB tasks of employees | ELECTRO | Employee nano who:name team:city | \
+        ["Task 1-5 ulid title due:day", "Office 0-1 nano address:city"] | __edb_e__
+    dynamodb-toolbox shop | TOOLBOX | Customer uuid who:name mail:mail | \
+        ["Order 1-4 ulid total:cents", "Address 1-2 hex street city:city"] | _et
+    OneTable tenants and users | ONETABLE | Tenant ulid title plan:free|pro | \
+        ["User 2-6 ulid mail:mail role:admin|user"] | _type
+    TypeDORM courses | TYPEDORM | Teacher uuid who:name | ["Course 1-4 uuid title"] | __en
+    PynamoDB polymorphic media | PYNAMO | Artist uuid who:name | \
+        ["Song 1-4 uuid seconds:int", "Video 1-2 uuid width:int"] | cls
+    Dynamoose documents | DYNAMOOSE | Project nano title | ["Ticket 2-5 nano words"] | docType
+    AppSync rooms and messages | APPSYNC | Room uuid title | \
+        ["Message 2-6 ulid author:name words"] | __typename
+    music library of the NoSQL Workbench | BOOK | Song uuid title artist:name | \
+        ["Download 1-5 uuid at:time bytes:int"] | EntityType
+"""):
+    style = style_of(style)
     declare(
         title,
         style.schema(),
         entities(style, root, *children),
         "",
-        {
-            "A2": "each key has a tag in the library's manner",
-            "A18": f"{why} names the kind",
-            "A15": "no owner has many children",
-            "E2": "no item reserves a unique value",
-            "A19": "130 keys with a few items each",
-        },
+        f"A2: each key has a tag in the library's manner; A18: {why} names the kind; "
+        "A15: no owner has many children; E2: no item reserves a unique value; "
+        "A19: 130 keys with a few items each",
     )
 
 
@@ -409,25 +282,20 @@ def daily(template: str, form: str, spec: str, days: int = 100, each: int = 9, *
     return rows
 
 
-for title, template, form, spec in (
-    ("CloudTrail events by day", "{}", "%Y-%m-%d", "caller:name action source"),
-    ("access log of a shop by day", "LOG#{}", "%Y%m%d", "path status:200|404 agent"),
-    ("meter readings of a town by day", "readings/{}", "%Y/%m/%d", "meter:hex kwh:float"),
-    (
-        "trades of a stock exchange by day",
-        "TRADES#{}",
-        "%d.%m.%Y",
-        "symbol:hex price:cents size:int",
-    ),
-    ("webhook deliveries by day", "delivery_{}", "%Y_%m_%d", "url status:ok|late attempts:int"),
-    ("outbox of domain events by day", "$outbox#date_{}", "%Y-%m-%d", "aggregate:uuid event body"),
-):
+for title, template, form, spec in rows_of("""
+    CloudTrail events by day | "{}" | %Y-%m-%d | caller:name action source
+    access log of a shop by day | LOG#{} | %Y%m%d | path status:200|404 agent
+    meter readings of a town by day | readings/{} | %Y/%m/%d | meter:hex kwh:float
+    trades of a stock exchange by day | TRADES#{} | %d.%m.%Y | symbol:hex price:cents size:int
+    webhook deliveries by day | delivery_{} | %Y_%m_%d | url status:ok|late attempts:int
+    outbox of domain events by day | $outbox#date_{} | %Y-%m-%d | aggregate:uuid event body
+"""):
     declare(
         title,
         BOTH,
         daily(template, form, spec),
         "A3",
-        {"A2": ONE_KIND, "A1": "days are no running numbers", "E1": "sort keys have one width"},
+        f"A2: {ONE_KIND}; A1: days are no running numbers; E1: sort keys have one width",
     )
 
 
@@ -456,7 +324,7 @@ for title, attribute, form in (
         Schema("pk", indexes=(Index("byDay", attribute, "at"),)),
         with_day(attribute, form),
         "A3 byDay",
-        {"A3": "the table's own key is a uuid", "A9 byDay": "a day has about one in a hundred"},
+        "A3: the table's own key is a uuid; A9 byDay: a day has about one in a hundred",
     )
 
 
@@ -474,63 +342,21 @@ def ahead(template: str, form: str, spec: str, first: int, last: int) -> Rows:
     return rows
 
 
-for title, template, form, spec, first, last, why in (
-    (
-        "room nights by the night booked",
-        "NIGHT#{}",
-        "%Y-%m-%d",
-        "guest:name rate:cents",
-        2,
-        330,
-        "guests book nights of the whole year ahead",
-    ),
-    (
-        "flight seats by day of departure",
-        "{}",
-        "%Y%m%d",
-        "seat:hex flight:hex",
-        1,
-        240,
-        "flights are sold months ahead",
-    ),
-    (
-        "birthdays of members by month and day",
-        "BDAY#{}",
-        "%m-%d",
-        "who:name mail:mail",
-        -360,
-        0,
-        "members are born on all days of a year",
-    ),
-    (
-        "delivery windows by day",
-        "slot/{}",
-        "%Y-%m-%d",
-        "van:hex zone:city",
-        3,
-        200,
-        "customers choose a day of the next half-year",
-    ),
-    (
-        "concerts by evening",
-        "CONCERT#{}",
-        "%Y-%m-%d",
-        "act:name hall:city",
-        10,
-        400,
-        "concerts are planned for a year ahead",
-    ),
-    (
-        "history of exchange rates, loaded once",
-        "fx:{}",
-        "%Y-%m-%d",
-        "pair:hex rate:float",
-        -4000,
-        -3200,
-        "the days are years ago, and nobody adds any",
-    ),
-):
-    declare(title, BOTH, ahead(template, form, spec, first, last), "", {"A3": why, "A15": "evenly"})
+for title, template, form, spec, first, last, why in rows_of("""
+    room nights by the night booked | NIGHT#{} | %Y-%m-%d | guest:name rate:cents | 2 | 330 | \
+        guests book nights of the whole year ahead
+    flight seats by day of departure | "{}" | %Y%m%d | seat:hex flight:hex | 1 | 240 | \
+        flights are sold months ahead
+    birthdays of members by month and day | BDAY#{} | %m-%d | who:name mail:mail | -360 | 0 | \
+        members are born on all days of a year
+    delivery windows by day | slot/{} | %Y-%m-%d | van:hex zone:city | 3 | 200 | \
+        customers choose a day of the next half-year
+    concerts by evening | CONCERT#{} | %Y-%m-%d | act:name hall:city | 10 | 400 | \
+        concerts are planned for a year ahead
+    history of exchange rates, loaded once | fx:{} | %Y-%m-%d | pair:hex rate:float | -4_000 | \
+        -3_200 | the days are years ago, and nobody adds any
+"""):
+    declare(title, BOTH, ahead(template, form, spec, first, last), "", f"A3: {why}; A15: evenly")
 declare(
     "steps of users by user and month",
     BOTH,
@@ -543,7 +369,7 @@ declare(
         days=25,
     ),
     "",
-    {"A3": "each user has a key of their own for the month", "A2": ONE_KIND},
+    f"A3: each user has a key of their own for the month; A2: {ONE_KIND}",
 )
 declare(
     "log lines by host and day",
@@ -557,84 +383,53 @@ declare(
         days=1,
     ),
     "",
-    {"A3": "160 hosts have one key each today", "A1": "the key ends with a date", "A15": "evenly"},
+    "A3: 160 hosts have one key each today; A1: the key ends with a date; A15: evenly",
 )
 
 
 # E1: numbers in sort keys without padding
 
-for title, key, sort, spec, each in (
-    (
-        "order lines counted from 1",
-        keyed("ORDER#{}"),
-        positions("LINE#{}"),
-        "sku:hex price:cents",
-        (14, 26),
-    ),
-    (
-        "chapters of audiobooks",
-        keyed("BOOK#{}", "hex"),
-        positions("chapter-{}"),
-        "title seconds:int",
-        (15, 30),
-    ),
-    (
-        "versions of documents, counted",
-        keyed("doc:{}", "ulid"),
-        positions("v{}"),
-        "author:name words",
-        (12, 24),
-    ),
-    (
-        "frames of a chess game",
-        keyed("GAME#{}"),
-        positions("MOVE#{}"),
-        "san:hex clock:int",
-        (30, 60),
-    ),
-    (
-        "levels of a player",
-        keyed("PLAYER#{}"),
-        positions("LEVEL#{}"),
-        "stars:int best:int",
-        (14, 40),
-    ),
-    (
-        "pages of scanned files",
-        keyed("$scan#fileid_{}", "nano"),
-        positions("$page_1#page_{}"),
-        "ocr bytes:int",
-        (11, 30),
-    ),
-    (
-        "scores as text in the sort key",
-        keyed("BOARD#{}"),
-        lambda n, c, a: f"{int(10 ** c.uniform(1, 6))}",
-        "player:name",
-        (9, 20),
-    ),
-    (
-        "bids by amount in cents",
-        keyed("AUCTION#{}"),
-        lambda n, c, a: f"BID#{int(10 ** c.uniform(2, 6))}#{c.getrandbits(40):010x}",
-        "bidder:name",
-        (9, 16),
-    ),
-    (
-        "releases of packages by semantic version",
-        keyed("pkg/{}", "hex"),
-        lambda n, c, a: f"{n // 12 + 1}.{n % 12 + 1}.{c.randrange(30)}",
-        "checksum:hex published:time",
-        (18, 24),
-    ),
-):
+
+def unpadded(title: str, key: Key, sort: Key, spec: str, each: tuple[int, int]) -> None:
     declare(
         title,
         BOTH,
         series(key, sort, spec, 70, each),
         "E1",
-        {"A15": "all collections have about as many", "A1": "only the sort keys are counted"},
+        "A15: all collections have about as many; A1: only the sort keys are counted",
     )
+
+
+for title, key, kind, sort, spec, each in rows_of("""
+    order lines counted from 1 | ORDER#{} | uuid | LINE#{} | sku:hex price:cents | (14, 26)
+    chapters of audiobooks | BOOK#{} | hex | chapter-{} | title seconds:int | (15, 30)
+    versions of documents, counted | doc:{} | ulid | v{} | author:name words | (12, 24)
+    frames of a chess game | GAME#{} | uuid | MOVE#{} | san:hex clock:int | (30, 60)
+    levels of a player | PLAYER#{} | uuid | LEVEL#{} | stars:int best:int | (14, 40)
+    pages of scanned files | $scan#fileid_{} | nano | $page_1#page_{} | ocr bytes:int | (11, 30)
+"""):
+    unpadded(title, keyed(key, kind), positions(sort), spec, each)
+unpadded(
+    "scores as text in the sort key",
+    keyed("BOARD#{}"),
+    lambda n, c, a: f"{int(10 ** c.uniform(1, 6))}",
+    "player:name",
+    (9, 20),
+)
+unpadded(
+    "bids by amount in cents",
+    keyed("AUCTION#{}"),
+    lambda n, c, a: f"BID#{int(10 ** c.uniform(2, 6))}#{c.getrandbits(40):010x}",
+    "bidder:name",
+    (9, 16),
+)
+unpadded(
+    "releases of packages by semantic version",
+    keyed("pkg/{}", "hex"),
+    lambda n, c, a: f"{n // 12 + 1}.{n % 12 + 1}.{c.randrange(30)}",
+    "checksum:hex published:time",
+    (18, 24),
+)
 for title, schema, key, sort, spec, why in (
     (
         "order lines with three digits",
@@ -709,7 +504,7 @@ for title, schema, key, sort, spec, why in (
         "there are seven days, with one digit each",
     ),
 ):
-    declare(title, schema, series(key, sort, spec, 140, (4, 7)), "", {"E1": why, "A2": ONE_KIND})
+    declare(title, schema, series(key, sort, spec, 140, (4, 7)), "", f"E1: {why}; A2: {ONE_KIND}")
 
 
 # E2: constraint items without their primary
@@ -755,151 +550,54 @@ def guarded(
     return rows
 
 
-for title, kind, spec, unique, reference, share in (
-    (
-        "users whose addresses outlived them",
-        "User",
-        "who:name joined:day",
-        {"email": "EMAIL"},
-        "userId",
-        0.45,
-    ),
-    (
-        "DeBrie's unique e-mail and name, with leftovers",
-        "Customer",
-        "who:name",
-        {"email": "CUSTOMEREMAIL"},
-        "",
-        0.4,
-    ),
-    (
-        "players with a reserved nick, of whom many left",
-        "Player",
-        "level:int",
-        {"nick": "NICK"},
-        "playerId",
-        0.5,
-    ),
-    (
-        "shops with reserved domains, some deleted",
-        "Shop",
-        "title owner:name",
-        {"domain": "DOMAIN"},
-        "shopId",
-        0.35,
-    ),
-    (
-        "tenants with a reserved slug, half of them gone",
-        "Tenant",
-        "plan:free|pro",
-        {"slug": "SLUG"},
-        "tenantId",
-        0.5,
-    ),
-    (
-        "accounts with two unique attributes, badly cleaned",
-        "Account",
-        "who:name",
-        {"email": "MAIL", "phone": "PHONE"},
-        "accountId",
-        0.4,
-    ),
-    (
-        "devices with reserved serials after a purge",
-        "Device",
-        "model:a|b",
-        {"serial": "SERIAL"},
-        "deviceId",
-        0.6,
-    ),
-    (
-        "drivers with reserved plates after a purge",
-        "Driver",
-        "who:name city:city",
-        {"plate": "PLATE"},
-        "driverId",
-        0.45,
-    ),
-):
+for title, kind, spec, unique, reference, share in rows_of("""
+    users whose addresses outlived them | User | who:name joined:day | {"email": "EMAIL"} | \
+        userId | 0.45
+    DeBrie's unique e-mail and name, with leftovers | Customer | who:name | \
+        {"email": "CUSTOMEREMAIL"} | | 0.4
+    players with a reserved nick, of whom many left | Player | level:int | {"nick": "NICK"} | \
+        playerId | 0.5
+    shops with reserved domains, some deleted | Shop | title owner:name | {"domain": "DOMAIN"} | \
+        shopId | 0.35
+    tenants with a reserved slug, half of them gone | Tenant | plan:free|pro | {"slug": "SLUG"} | \
+        tenantId | 0.5
+    accounts with two unique attributes, badly cleaned | Account | who:name | \
+        {"email": "MAIL", "phone": "PHONE"} | accountId | 0.4
+    devices with reserved serials after a purge | Device | model:a|b | {"serial": "SERIAL"} | \
+        deviceId | 0.6
+    drivers with reserved plates after a purge | Driver | who:name city:city | \
+        {"plate": "PLATE"} | driverId | 0.45
+"""):
     declare(
         title,
         BOTH,
         guarded(kind, spec, unique, share, reference=reference),
         "E2",
-        {"A2": "USER# and the like are tags", "A18": "entity names the kind"},
+        "A2: USER# and the like are tags; A18: entity names the kind",
     )
-for title, kind, spec, unique, reference, template in (
-    (
-        "users with unique addresses",
-        "User",
-        "who:name joined:day",
-        {"email": "EMAIL"},
-        "userId",
-        "{tag}#{value}",
-    ),
-    (
-        "customers with unique addresses and no reference",
-        "Customer",
-        "who:name",
-        {"email": "CUSTOMEREMAIL"},
-        "",
-        "{tag}#{value}",
-    ),
-    (
-        "players with unique nicks",
-        "Player",
-        "level:int",
-        {"nick": "NICK"},
-        "playerId",
-        "{tag}|{value}",
-    ),
-    (
-        "shops with unique domains",
-        "Shop",
-        "title owner:name",
-        {"domain": "DOMAIN"},
-        "shopId",
-        "UNIQUE#{tag}#{value}",
-    ),
-    (
-        "tenants with unique slugs",
-        "Tenant",
-        "plan:free|pro",
-        {"slug": "SLUG"},
-        "tenantId",
-        "{tag}:{value}",
-    ),
-    (
-        "OneTable's _unique items",
-        "Account",
-        "who:name",
-        {"email": "email"},
-        "accountId",
-        "_unique#Account#{tag}#{value}",
-    ),
-    (
-        "ElectroDB users with a constraint entity",
-        "User",
-        "who:name",
-        {"email": "email"},
-        "userId",
-        "$auth#{tag}_{value}",
-    ),
-    (
-        "drivers with unique plates and phones",
-        "Driver",
-        "who:name",
-        {"plate": "PLATE", "phone": "PHONE"},
-        "driverId",
-        "{tag}#{value}",
-    ),
-):
+for title, kind, spec, unique, reference, template in rows_of("""
+    users with unique addresses | User | who:name joined:day | {"email": "EMAIL"} | userId | \
+        {tag}#{value}
+    customers with unique addresses and no reference | Customer | who:name | \
+        {"email": "CUSTOMEREMAIL"} | | {tag}#{value}
+    players with unique nicks | Player | level:int | {"nick": "NICK"} | playerId | {tag}|{value}
+    shops with unique domains | Shop | title owner:name | {"domain": "DOMAIN"} | shopId | \
+        UNIQUE#{tag}#{value}
+    tenants with unique slugs | Tenant | plan:free|pro | {"slug": "SLUG"} | tenantId | \
+        {tag}:{value}
+    OneTable's _unique items | Account | who:name | {"email": "email"} | accountId | \
+        _unique#Account#{tag}#{value}
+    ElectroDB users with a constraint entity | User | who:name | {"email": "email"} | userId | \
+        $auth#{tag}_{value}
+    drivers with unique plates and phones | Driver | who:name | \
+        {"plate": "PLATE", "phone": "PHONE"} | driverId | {tag}#{value}
+"""):
     declare(
         f"{title}, each with its primary",
         BOTH,
         guarded(kind, spec, unique, 0, template, reference),
         "",
-        {"E2": "each constraint item has its primary", "A2": "tagged", "A18": "entity names it"},
+        "E2: each constraint item has its primary; A2: tagged; A18: entity names it",
     )
 
 
@@ -910,70 +608,42 @@ def local(name: str, sort: str, projection: str = "ALL", partition: str = "pk") 
     return Index(name, partition, sort, local=True, projection=projection)
 
 
-for title, sort, spec, projection in (
-    (
-        "threads with the guide's LastPostIndex",
-        "lastPost",
-        "lastPost:time author:name",
-        "KEYS_ONLY",
-    ),
-    ("music with the guide's AlbumTitleIndex", "albumTitle", "albumTitle year:int", "ALL"),
-    ("tasks of a project by due day", "due", "due:day title who:name", "ALL"),
-    ("mails of a mailbox by sender", "sender", "sender:mail subject size:int", "KEYS_ONLY"),
-    ("cells of a sheet by value", "shown", "shown formula", "ALL"),
-    ("matches of a player by opponent", "opponent", "opponent:name result:won|lost", "ALL"),
-    ("bookings of a doctor by patient", "patient", "patient:name minutes:int", "ALL"),
-    ("photos of an album by size", "size:N", "size:int camera", "KEYS_ONLY"),
-    ("notes of a user by title", "title", "title words tags:list", "ALL"),
-):
+for title, sort, spec, projection in rows_of("""
+    threads with the guide's LastPostIndex | lastPost | lastPost:time author:name | KEYS_ONLY
+    music with the guide's AlbumTitleIndex | albumTitle | albumTitle year:int | ALL
+    tasks of a project by due day | due | due:day title who:name | ALL
+    mails of a mailbox by sender | sender | sender:mail subject size:int | KEYS_ONLY
+    cells of a sheet by value | shown | shown formula | ALL
+    matches of a player by opponent | opponent | opponent:name result:won|lost | ALL
+    bookings of a doctor by patient | patient | patient:name minutes:int | ALL
+    photos of an album by size | size:N | size:int camera | KEYS_ONLY
+    notes of a user by title | title | title words tags:list | ALL
+"""):
     attribute = sort.partition(":")[0]
     declare(
         title,
         Schema("pk", "sk", (local(f"by-{attribute}", sort, projection),)),
         series(keyed("OWNER#{}"), keyed("R#{}", "ulid"), spec),
         "A6",
-        {"A7": "there is one index", "A15": "each owner has a few items"},
+        "A7: there is one index; A15: each owner has a few items",
     )
-for title, index, spec in (
-    (
-        "threads with a global index of the same partition",
-        Index("LSI1", "pk", "lastPost"),
-        "lastPost:time who:name",
-    ),
-    ("tasks with a global index named local", Index("local-by-due", "pk", "due"), "due:day title"),
-    (
-        "mails with a global index by sender",
-        Index("bySender", "pk", "sender"),
-        "sender:mail subject",
-    ),
-    (
-        "Amplify's global index on the owner",
-        Index("lsi2", "pk", "createdAt"),
-        "createdAt:time title",
-    ),
-    ("photos by size, in a global index", Index("bySize", "pk", "size:N"), "size:int camera"),
-    (
-        "notes by title, in a global index of keys",
-        Index("byTitle", "pk", "title", projection="KEYS_ONLY"),
-        "title words",
-    ),
-    (
-        "visits by patient, in a global index",
-        Index("perPatient", "pk", "patient"),
-        "patient:name ward:city",
-    ),
-    (
-        "bids by time, in a global index",
-        Index("LSI-bids", "pk", "placed"),
-        "placed:time amount:cents",
-    ),
-):
+for title, name, sort, projection, spec in rows_of("""
+    threads with a global index of the same partition | LSI1 | lastPost | ALL | \
+        lastPost:time who:name
+    tasks with a global index named local | local-by-due | due | ALL | due:day title
+    mails with a global index by sender | bySender | sender | ALL | sender:mail subject
+    Amplify's global index on the owner | lsi2 | createdAt | ALL | createdAt:time title
+    photos by size, in a global index | bySize | size:N | ALL | size:int camera
+    notes by title, in a global index of keys | byTitle | title | KEYS_ONLY | title words
+    visits by patient, in a global index | perPatient | patient | ALL | patient:name ward:city
+    bids by time, in a global index | LSI-bids | placed | ALL | placed:time amount:cents
+"""):
     declare(
         title,
-        Schema("pk", "sk", (index,)),
+        Schema("pk", "sk", (Index(name, "pk", sort, projection=projection),)),
         series(keyed("OWNER#{}", "nano"), keyed("R#{}", "uuid"), spec),
         "",
-        {"A6": "it is a global index with the table's partition key", "A7": "it is the only one"},
+        "A6: it is a global index with the table's partition key; A7: it is the only one",
     )
 
 
@@ -984,70 +654,40 @@ def blob(attribute: str, size: int, share: float, spec: str, tag: str, count: in
     return bodies(single(keyed(f"{tag}#{{}}"), spec, count), attribute, size, share)
 
 
-for title, tag, attribute, size, share, spec in (
-    ("contracts with their PDF as text", "CONTRACT", "pdf", 180 * KB, 1.0, "party:name signed:day"),
-    ("sessions with a whole basket of HTML", "SESSION", "html", 90 * KB, 0.8, "user:hex"),
-    (
-        "CMS pages with all revisions in one item",
-        "PAGE",
-        "revisions",
-        220 * KB,
-        0.4,
-        "title author:name",
-    ),
-    ("chat rooms with their messages in a list", "ROOM", "messages", 300 * KB, 0.3, "topic"),
-    ("ML features with an embedding as text", "FEATURE", "vector", 60 * KB, 1.0, "model:a|b"),
-    ("e-mails with attachments in base 64", "MAIL", "attachment", 250 * KB, 0.25, "sender:mail"),
-    ("game saves with the whole world", "SAVE", "world", 310 * KB, 0.6, "player:name"),
-    ("maps with polygons as GeoJSON", "REGION", "polygon", 130 * KB, 0.5, "city:city"),
-):
+for title, tag, attribute, kilobytes, share, spec in rows_of("""
+    contracts with their PDF as text | CONTRACT | pdf | 180 | 1.0 | party:name signed:day
+    sessions with a whole basket of HTML | SESSION | html | 90 | 0.8 | user:hex
+    CMS pages with all revisions in one item | PAGE | revisions | 220 | 0.4 | title author:name
+    chat rooms with their messages in a list | ROOM | messages | 300 | 0.3 | topic
+    ML features with an embedding as text | FEATURE | vector | 60 | 1.0 | model:a|b
+    e-mails with attachments in base 64 | MAIL | attachment | 250 | 0.25 | sender:mail
+    game saves with the whole world | SAVE | world | 310 | 0.6 | player:name
+    maps with polygons as GeoJSON | REGION | polygon | 130 | 0.5 | city:city
+"""):
     declare(
         title,
         PK,
-        blob(attribute, size, share, spec, tag),
+        blob(attribute, kilobytes * KB, share, spec, tag),
         "A13",
-        {"A2": ONE_KIND, "A1": "uuids are not counted"},
+        f"A2: {ONE_KIND}; A1: uuids are not counted",
     )
-for title, tag, attribute, size, share, spec, why in (
-    (
-        "contracts with their PDF in S3",
-        "CONTRACT",
-        "abstract",
-        600,
-        1.0,
-        "s3:hex bytes:int",
-        "the item has a pointer",
-    ),
-    ("sessions with a token", "SESSION", "token", 900, 1.0, "user:hex", "an item has one KB"),
-    (
-        "comments under articles",
-        "COMMENT",
-        "words",
-        500,
-        1.0,
-        "author:name",
-        "an item has half a KB",
-    ),
-    (
-        "product texts",
-        "PRODUCT",
-        "description",
-        1_200,
-        0.6,
-        "price:cents",
-        "an item has about one KB",
-    ),
-    ("push tokens of phones", "PUSH", "endpoint", 300, 1.0, "os:ios|android", "small"),
-    ("compressed settings", "SETTINGS", "gzip", 700, 1.0, "who:name", "compressed to 0.7 KB"),
-    ("audit entries with a diff", "AUDIT", "diff", 800, 0.5, "who:name action", "a diff is short"),
-    ("profiles with a short biography", "PROFILE", "biography", 400, 0.7, "who:name", "short"),
-):
+for title, tag, attribute, size, share, spec, why in rows_of("""
+    contracts with their PDF in S3 | CONTRACT | abstract | 600 | 1.0 | s3:hex bytes:int | \
+        the item has a pointer
+    sessions with a token | SESSION | token | 900 | 1.0 | user:hex | an item has one KB
+    comments under articles | COMMENT | words | 500 | 1.0 | author:name | an item has half a KB
+    product texts | PRODUCT | description | 1_200 | 0.6 | price:cents | an item has about one KB
+    push tokens of phones | PUSH | endpoint | 300 | 1.0 | os:ios|android | small
+    compressed settings | SETTINGS | gzip | 700 | 1.0 | who:name | compressed to 0.7 KB
+    audit entries with a diff | AUDIT | diff | 800 | 0.5 | who:name action | a diff is short
+    profiles with a short biography | PROFILE | biography | 400 | 0.7 | who:name | short
+"""):
     declare(
         title,
         PK,
         blob(attribute, size, share, spec, tag, 500),
         "",
-        {"A13": why, "A2": ONE_KIND, "A18": ONE_KIND},
+        f"A13: {why}; A2: {ONE_KIND}; A18: {ONE_KIND}",
     )
 
 
@@ -1077,28 +717,23 @@ for title, tag, giant, spec, sort in (
         BOTH,
         lopsided(tag, giant, spec, sort),
         "A15",
-        {"A19": "there are 121 keys", "A13": "small items", "E1": "ids are no numbers"},
+        "A19: there are 121 keys; A13: small items; E1: ids are no numbers",
     )
-for title, tag, spec, each, why in (
-    (
-        "lines of invoices",
-        "INVOICE",
-        "sku:hex price:cents",
-        (1, 12),
-        "an invoice has up to twelve lines",
-    ),
-    ("steps of recipes", "RECIPE", "words minutes:int", (4, 9), "a recipe has a few steps"),
-    ("seats of cinemas", "CINEMA", "row:int state:free|sold", (20, 30), "a hall has some 25 seats"),
-    ("tags of articles", "ARTICLE", "weight:int", (1, 5), "an article has up to five"),
-    ("months of a meter", "METER", "kwh:float", (10, 12), "a year has twelve"),
-    ("cards of boards", "BOARD", "title who:name", (8, 30), "the largest has four times the least"),
-):
+for title, tag, spec, each, why in rows_of("""
+    lines of invoices | INVOICE | sku:hex price:cents | (1, 12) | \
+        an invoice has up to twelve lines
+    steps of recipes | RECIPE | words minutes:int | (4, 9) | a recipe has a few steps
+    seats of cinemas | CINEMA | row:int state:free|sold | (20, 30) | a hall has some 25 seats
+    tags of articles | ARTICLE | weight:int | (1, 5) | an article has up to five
+    months of a meter | METER | kwh:float | (10, 12) | a year has twelve
+    cards of boards | BOARD | title who:name | (8, 30) | the largest has four times the least
+"""):
     declare(
         title,
         BOTH,
         series(keyed(f"{tag}#{{}}", "hex"), keyed("{}", "ulid"), spec, 130, each),
         "",
-        {"A15": why, "A2": ONE_KIND},
+        f"A15: {why}; A2: {ONE_KIND}",
     )
 
 
@@ -1124,136 +759,49 @@ def expiring(
     return changed(single(keyed(f"{tag}#{{}}"), spec, 500, days=30), expiry)
 
 
-for title, tag, spec, attribute, form, first, last in (
-    ("sessions that expire in ISO format", "SESSION", "user:hex agent", "expiresAt", "iso", 1, 20),
-    ("password resets with an ISO date", "RESET", "mail:mail", "validUntil", "iso", 1, 3),
-    ("tokens that expire in milliseconds", "TOKEN", "scope:read|write", "exp", "ms", 1, 30),
-    ("carts with Date.now() as their end", "CART", "total:cents", "ttl", "ms", 2, 40),
-    ("locks that expire in milliseconds", "LOCK", "holder:name", "lease", "ms", 1, 4),
-    ("coupons with seconds as text", "COUPON", "percent:int", "expires", "text", 3, 90),
-    ("invitations that expired a year ago", "INVITE", "mail:mail role:a|b", "ttl", "s", -500, -300),
-    ("cached answers of two years ago", "CACHE", "body etag:hex", "expireAt", "s", -800, -500),
-    (
-        "idempotency keys that nothing deletes",
-        "IDEMPOTENT",
-        "status:done|failed",
-        "expiration",
-        "s",
-        -400,
-        -200,
-    ),
-):
+for title, tag, spec, attribute, form, first, last in rows_of("""
+    sessions that expire in ISO format | SESSION | user:hex agent | expiresAt | iso | 1 | 20
+    password resets with an ISO date | RESET | mail:mail | validUntil | iso | 1 | 3
+    tokens that expire in milliseconds | TOKEN | scope:read|write | exp | ms | 1 | 30
+    carts with Date.now() as their end | CART | total:cents | ttl | ms | 2 | 40
+    locks that expire in milliseconds | LOCK | holder:name | lease | ms | 1 | 4
+    coupons with seconds as text | COUPON | percent:int | expires | text | 3 | 90
+    invitations that expired a year ago | INVITE | mail:mail role:a|b | ttl | s | -500 | -300
+    cached answers of two years ago | CACHE | body etag:hex | expireAt | s | -800 | -500
+    idempotency keys that nothing deletes | IDEMPOTENT | status:done|failed | expiration | s | \
+        -400 | -200
+"""):
     declare(
         title,
         Schema("pk", ttl=attribute),
         expiring(tag, spec, attribute, form, first, last),
         "A16",
-        {"A2": ONE_KIND, "A18": ONE_KIND},
+        f"A2: {ONE_KIND}; A18: {ONE_KIND}",
     )
-for title, tag, spec, attribute, form, first, last, share, ttl, why in (
-    (
-        "sessions that expire in seconds",
-        "SESSION",
-        "user:hex",
-        "expiresAt",
-        "s",
-        1,
-        20,
-        1.0,
-        True,
-        "seconds, in the future",
-    ),
-    (
-        "tokens of whom a fifth expires",
-        "TOKEN",
-        "scope",
-        "exp",
-        "s",
-        1,
-        60,
-        0.2,
-        True,
-        "others are to stay",
-    ),
-    (
-        "rows that expire in ten years",
-        "ARCHIVE",
-        "words",
-        "ttl",
-        "s",
-        3_500,
-        3_700,
-        1.0,
-        True,
-        "they are meant to stay so long",
-    ),
-    (
-        "coupons with an ISO end and no TTL",
-        "COUPON",
-        "percent:int",
-        "expires",
-        "iso",
-        -30,
-        90,
-        1.0,
-        False,
-        "TTL is not enabled",
-    ),
-    (
-        "leases in milliseconds without TTL",
-        "LEASE",
-        "holder:name",
-        "leaseUntil",
-        "ms",
-        -1,
-        1,
-        1.0,
-        False,
-        "TTL is not enabled",
-    ),
-    (
-        "carts that expired within the last hours",
-        "CART",
-        "total:cents",
-        "ttl",
-        "s",
-        -0.4,
-        10,
-        1.0,
-        True,
-        "TTL deletes within days",
-    ),
-    (
-        "Powertools' idempotency records",
-        "IDEMPOTENCY",
-        "data status:COMPLETED|INPROGRESS",
-        "expiration",
-        "s",
-        0.01,
-        0.05,
-        1.0,
-        True,
-        "an hour ahead",
-    ),
-    (
-        "one-time codes",
-        "CODE",
-        "digits:hex",
-        "expires_at",
-        "s",
-        0.001,
-        0.01,
-        1.0,
-        True,
-        "some minutes ahead",
-    ),
-):
+for title, tag, spec, attribute, form, first, last, share, ttl, why in rows_of("""
+    sessions that expire in seconds | SESSION | user:hex | expiresAt | s | 1 | 20 | 1.0 | True | \
+        seconds, in the future
+    tokens of whom a fifth expires | TOKEN | scope | exp | s | 1 | 60 | 0.2 | True | \
+        others are to stay
+    rows that expire in ten years | ARCHIVE | words | ttl | s | 3_500 | 3_700 | 1.0 | True | \
+        they are meant to stay so long
+    coupons with an ISO end and no TTL | COUPON | percent:int | expires | iso | -30 | 90 | 1.0 | \
+        False | TTL is not enabled
+    leases in milliseconds without TTL | LEASE | holder:name | leaseUntil | ms | -1 | 1 | 1.0 | \
+        False | TTL is not enabled
+    carts that expired within the last hours | CART | total:cents | ttl | s | -0.4 | 10 | 1.0 | \
+        True | TTL deletes within days
+    Powertools' idempotency records | IDEMPOTENCY | data status:COMPLETED|INPROGRESS | \
+        expiration | s | 0.01 | 0.05 | 1.0 | True | an hour ahead
+    one-time codes | CODE | digits:hex | expires_at | s | 0.001 | 0.01 | 1.0 | True | \
+        some minutes ahead
+"""):
     declare(
         title,
         Schema("pk", ttl=attribute if ttl else None),
         expiring(tag, spec, attribute, form, first, last, share),
         "",
-        {"A16": why, "A2": ONE_KIND},
+        f"A16: {why}; A2: {ONE_KIND}",
     )
 
 
@@ -1265,66 +813,37 @@ def filled(spec: str, seed: str) -> Callable[[str, int, float], Item]:
     return lambda key, number, at: row | {"serial": f"{number * 2_654_435_761 % 2**32:08x}"}
 
 
-for title, keys, each, spec in (
-    ("orders by country", "DE FR IT ES NL", 6_000_000, "customer:name total:cents address:long"),
-    ("log lines by level", "INFO WARN ERROR", 20_000_000, "host:hex words:long"),
-    (
-        "events by region of AWS",
-        "us-east-1 us-west-2 eu-west-1 eu-central-1",
-        9_000_000,
-        "source event:long",
-    ),
-    ("devices by their model", "model-a model-b model-x", 5_000_000, "owner:name firmware:hex"),
-    ("tickets by state", "OPEN WAITING CLOSED", 8_000_000, "subject agent:name words:long"),
-    (
-        "items by category",
-        "BOOKS MUSIC FOOD TOYS GARDEN",
-        4_000_000,
-        "label price:cents words:long",
-    ),
-    (
-        "messages of an e-mail service by provider",
-        "gmail outlook yahoo other",
-        10_000_000,
-        "to:mail subject words:long",
-    ),
-    (
-        "players by platform",
-        "pc xbox playstation switch",
-        7_000_000,
-        "nick level:int inventory:list",
-    ),
-):
+for title, keys, each, spec in rows_of("""
+    orders by country | DE FR IT ES NL | 6_000_000 | customer:name total:cents address:long
+    log lines by level | INFO WARN ERROR | 20_000_000 | host:hex words:long
+    events by region of AWS | us-east-1 us-west-2 eu-west-1 eu-central-1 | 9_000_000 | \
+        source event:long
+    devices by their model | model-a model-b model-x | 5_000_000 | owner:name firmware:hex
+    tickets by state | OPEN WAITING CLOSED | 8_000_000 | subject agent:name words:long
+    items by category | BOOKS MUSIC FOOD TOYS GARDEN | 4_000_000 | label price:cents words:long
+    messages of an e-mail service by provider | gmail outlook yahoo other | 10_000_000 | \
+        to:mail subject words:long
+    players by platform | pc xbox playstation switch | 7_000_000 | nick level:int inventory:list
+"""):
     sizes = {key: int(each * (0.92 + 0.03 * place)) for place, key in enumerate(keys.split())}
     declare(
         title,
         BOTH,
         None,
         "A19",
-        {"A15": "the collections are about as large", "A2": ONE_KIND, "A13": "small items"},
+        f"A15: the collections are about as large; A2: {ONE_KIND}; A13: small items",
         virtual=few(sizes, filled(spec, title), (365 * DAY, 0.0)),
     )
-for title, keys, each, spec, why in (
-    (
-        "feature flags by environment",
-        "dev test stage prod",
-        60,
-        "on:flag share:int",
-        "a few hundred items",
-    ),
-    ("exchange rates by base currency", "EUR USD CHF GBP JPY", 30, "rate:float", "150 small items"),
-    ("holidays by country", "DE FR IT ES NL BE", 25, "title day:day", "a reference table"),
-    ("settings of the application", "ui mail billing search", 15, "value", "60 settings"),
-    ("tariffs by product line", "home mobile cloud", 40, "price:cents", "120 tariffs"),
-    (
-        "menus of restaurants in one town",
-        "north south centre",
-        50,
-        "dish price:cents",
-        "150 dishes",
-    ),
-    ("translations by language", "de fr it en es pl", 120, "words", "700 short texts"),
-):
+for title, keys, each, spec, why in rows_of("""
+    feature flags by environment | dev test stage prod | 60 | on:flag share:int | \
+        a few hundred items
+    exchange rates by base currency | EUR USD CHF GBP JPY | 30 | rate:float | 150 small items
+    holidays by country | DE FR IT ES NL BE | 25 | title day:day | a reference table
+    settings of the application | ui mail billing search | 15 | value | 60 settings
+    tariffs by product line | home mobile cloud | 40 | price:cents | 120 tariffs
+    menus of restaurants in one town | north south centre | 50 | dish price:cents | 150 dishes
+    translations by language | de fr it en es pl | 120 | words | 700 short texts
+"""):
     names = keys.split()
     declare(
         title,
@@ -1337,13 +856,13 @@ for title, keys, each, spec, why in (
             (each, each),
         ),
         "",
-        {"A19": f"{why}, which one partition holds without strain", "A15": "evenly"},
+        f"A19: {why}, which one partition holds without strain; A15: evenly",
     )
 declare(
     "tenants with many items each, in ten thousand collections",
     BOTH,
     None,
     "",
-    {"A19": "there are 10,000 keys", "A15": "evenly", "A13": "small items"},
+    "A19: there are 10,000 keys; A15: evenly; A13: small items",
     virtual=Collections(10_000, 4_000, filled("who:name words", "tenants"), (365 * DAY, 0.0)),
 )

@@ -4,9 +4,11 @@ A field is written as "total:cents placed:time", a name and a kind of value. Key
 templates or functions, so that each table can follow the conventions of its library.
 """
 
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
+from re import split
 from typing import Any
 
 from testing.report_corpus.case import DAY, Contributor, Index, Item, Metric, Schema, Write, case
@@ -35,7 +37,7 @@ def declare(
     schema: Schema,
     items: Rows | None,
     found: str = "",
-    tempts: Mapping[str, str] | None = None,
+    tempts: str | Mapping[str, str] = "",
     **more: Any,
 ) -> None:
     """Declare a table.
@@ -45,13 +47,32 @@ def declare(
         schema: Its keys and indexes.
         items: A function that yields its items.
         found: The rules that must fire, separated by commas, for example "A1, A9 byStatus".
-        tempts: Rules that must not fire although the table resembles their fault, with reasons.
+        tempts: Rules that must not fire although the table resembles their fault, with reasons; as
+            text for example "A1: random ids; A9 byStatus: a hundred values".
         more: Other fields of the case.
     """
     planted = tuple(rule.strip() for rule in found.split(",") if rule.strip())
     kind = "planted" if planted else "decoy" if tempts else "clean"
-    more.setdefault("traps", tempts or {})
+    if isinstance(tempts, str):
+        tempts = dict(one.split(": ") for one in tempts.split("; ") if one)
+    more.setdefault("traps", tempts)
     case(f"fifth: {title}", kind, schema, items=items, found=planted, **more)  # type: ignore[arg-type]
+
+
+def rows_of(text: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a table, a line each, whose cells have bars between them.
+
+    A cell that is a literal of Python becomes its value; every other cell is a text.
+    """
+    lines = text.strip().splitlines()
+    return [tuple(cell(part.strip()) for part in split(r" \|(?= |$)", line)) for line in lines]
+
+
+def cell(text: str) -> Any:
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 # Values and ids
@@ -171,12 +192,7 @@ def weighted(usual: Any, share: float, rare: str) -> Key:
 
 
 def single(
-    key: Key,
-    spec: str,
-    count: int = 600,
-    pk: str = "pk",
-    days: float = 300,
-    **more: Key,
+    key: Key, spec: str, count: int = 600, pk: str = "pk", days: float = 300, **more: Key
 ) -> Rows:
     """Return rows of one kind without a sort key. `more` makes further attributes."""
 
@@ -255,6 +271,15 @@ UNLABELED = Style("PK", "SK", "{KIND}#{id}", "#{KIND}", "{KIND}#{id}", "")
 BARE = Style("pk", "sk", "{id}", "{id}", "{id}", "recordType")
 NOTHING = Style("pk", "sk", "{id}", "{id}", "{id}", "")
 """Keys without a tag, and no attribute that names the kind."""
+
+STYLES = {name: value for name, value in vars().items() if isinstance(value, Style)}
+
+
+def style_of(text: str) -> Style:
+    """Return a style by its name, with other fields if any, as in "BARE pk=id label=kind"."""
+    named, *others = text.split()
+    return replace(STYLES[named], **dict(one.split("=") for one in others))
+
 
 Extra = Callable[[str, Random, float], Item]
 
@@ -397,18 +422,6 @@ def accessed(keys: Mapping[str, float], index: str = "") -> tuple[Contributor, .
 def refused(key: str, events: float, index: str = "") -> Contributor:
     """Return a partition key that is throttled."""
     return Contributor("PKT", (key,), events, minutes=240, index=index)
-
-
-def provisioned(reads: int, writes: int) -> dict[str, Any]:
-    return {
-        "BillingModeSummary": {"BillingMode": "PROVISIONED"},
-        "ProvisionedThroughput": {"ReadCapacityUnits": reads, "WriteCapacityUnits": writes},
-    }
-
-
-def warm(reads: int, writes: int) -> dict[str, Any]:
-    sizes = {"ReadUnitsPerSecond": reads, "WriteUnitsPerSecond": writes, "Status": "ACTIVE"}
-    return {"WarmThroughput": sizes}
 
 
 # What the stream shows

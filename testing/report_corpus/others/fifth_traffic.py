@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from testing.report_corpus.case import Index, Item, Schema, Write
+from testing.report_corpus.case import Index, Item, Schema, Write, at_most, provisioned, warm
 from testing.report_corpus.others.fifth_rows import (
     Key,
     Writes,
@@ -20,16 +20,15 @@ from testing.report_corpus.others.fifth_rows import (
     mostly,
     of_index,
     one_after_the_other,
-    provisioned,
     raised,
     refused,
     renamed,
+    rows_of,
     series,
     single,
     throttled,
     units,
     updates,
-    warm,
 )
 from testing.report_corpus.words import iso, some, ulid, uuid, uuid7
 
@@ -39,89 +38,25 @@ FEW_SHARDS = {"H7": "the shard of the key that is written most has most of the r
 
 # A8: one counter item
 
-for title, key, numbers, tag, spec, step, share in (
-    (
-        "views of all pages in one item",
-        "STATS#views",
-        {"views": 10},
-        "PAGE",
-        "path",
-        {"views": 1},
-        0.8,
-    ),
-    (
-        "likes of a site in one item",
-        "TOTAL#likes",
-        {"likes": 99},
-        "POST",
-        "words",
-        {"likes": 1},
-        0.7,
-    ),
-    (
-        "the next order number in one item",
-        "SEQUENCE#order",
-        {"next": 5_000},
-        "ORDER",
-        "total:cents",
-        {"next": 1},
-        0.75,
-    ),
-    (
-        "revenue of the day in one item",
-        "SUM#revenue",
-        {"cents": 1, "orders": 1},
-        "SALE",
-        "sku:hex",
-        {"cents": 900, "orders": 1},
-        0.6,
-    ),
-    (
-        "votes of a referendum in one item",
-        "TALLY#yes",
-        {"votes": 4},
-        "VOTER",
-        "city:city",
-        {"votes": 1},
-        0.9,
-    ),
-    (
-        "stock of the one product on sale",
-        "STOCK#console",
-        {"left": 90_000, "sold": 1},
-        "CART",
-        "who:name",
-        {"sold": 1, "left": 1},
-        0.7,
-    ),
-    (
-        "requests of all tenants in one quota item",
-        "QUOTA#all",
-        {"used": 7},
-        "TENANT",
-        "title",
-        {"used": 3},
-        0.65,
-    ),
-    (
-        "points of a guild in one item",
-        "GUILD#points",
-        {"points": 100},
-        "MEMBER",
-        "nick",
-        {"points": 40},
-        0.8,
-    ),
-    (
-        "atomic counter of a music library",
-        "SONG#top:plays",
-        {"plays": 1_000},
-        "SONG",
-        "title artist:name",
-        {"plays": 1},
-        0.85,
-    ),
-):
+for title, key, numbers, tag, spec, step, share in rows_of("""
+    views of all pages in one item | STATS#views | {"views": 10} | PAGE | path | {"views": 1} | \
+        0.8
+    likes of a site in one item | TOTAL#likes | {"likes": 99} | POST | words | {"likes": 1} | 0.7
+    the next order number in one item | SEQUENCE#order | {"next": 5_000} | ORDER | total:cents | \
+        {"next": 1} | 0.75
+    revenue of the day in one item | SUM#revenue | {"cents": 1, "orders": 1} | SALE | sku:hex | \
+        {"cents": 900, "orders": 1} | 0.6
+    votes of a referendum in one item | TALLY#yes | {"votes": 4} | VOTER | city:city | \
+        {"votes": 1} | 0.9
+    stock of the one product on sale | STOCK#console | {"left": 90_000, "sold": 1} | CART | \
+        who:name | {"sold": 1, "left": 1} | 0.7
+    requests of all tenants in one quota item | QUOTA#all | {"used": 7} | TENANT | title | \
+        {"used": 3} | 0.65
+    points of a guild in one item | GUILD#points | {"points": 100} | MEMBER | nick | \
+        {"points": 40} | 0.8
+    atomic counter of a music library | SONG#top:plays | {"plays": 1_000} | SONG | \
+        title artist:name | {"plays": 1} | 0.85
+"""):
 
     def count_up(
         chance: Random, old: Item, at: float, key: str = key, step: dict[str, int] = step
@@ -143,7 +78,7 @@ for title, key, numbers, tag, spec, step, share in (
             single(keyed(f"{tag}#{{}}"), spec, 500),
         ),
         "A8",
-        {"H2": "the writes are updates", "H6": "the others are written in no order"},
+        "H2: the writes are updates; H6: the others are written in no order",
         stream=updates(mostly("pk", key, share), count_up),
         allowed=FEW_SHARDS,
     )
@@ -214,12 +149,8 @@ for title, rows, stream, why in (
         PK,
         rows,
         "",
-        {
-            "A8": why,
-            "H7": "the writes are spread over all items",
-            "H6": "in no order",
-            "H2": "updates, not inserts",
-        },
+        f"A8: {why}; H7: the writes are spread over all items; H6: in no order; "
+        "H2: updates, not inserts",
         stream=stream,
     )
 
@@ -275,39 +206,26 @@ for title, tag, sort, share in (
         BOTH,
         series(known_key(tag), STORED[sort], "note at:time", 130, (3, 6)),
         "H2",
-        {
-            "A8": "the writes are inserts",
-            "H6": "one key has no order",
-            "A15": "few items are stored yet",
-        },
+        "A8: the writes are inserts; H6: one key has no order; A15: few items are stored yet",
         stream=born(tag, sort, share),
         allowed=FEW_SHARDS,
     )
-for title, tag, sort, why in (
-    ("audit trails of all tenants", "TENANT", "iso", "the inserts go to 130 collections"),
-    ("messages of many chats", "CHAT", "ulid", "the inserts go to 130 collections"),
-    ("events of many carts", "CART", "tagged", "the inserts go to 130 collections"),
-    ("readings of all gateways", "GATEWAY", "ms", "the inserts go to 130 collections"),
-    ("notes of all users by random id", "USER", "random", "random sort keys of many users"),
-    (
-        "feeds that have the newest first",
-        "FEED",
-        "backwards",
-        "they go to the front of many collections",
-    ),
-):
+for title, tag, sort, why in rows_of("""
+    audit trails of all tenants | TENANT | iso | the inserts go to 130 collections
+    messages of many chats | CHAT | ulid | the inserts go to 130 collections
+    events of many carts | CART | tagged | the inserts go to 130 collections
+    readings of all gateways | GATEWAY | ms | the inserts go to 130 collections
+    notes of all users by random id | USER | random | random sort keys of many users
+    feeds that have the newest first | FEED | backwards | \
+        they go to the front of many collections
+"""):
     declare(
         title,
         BOTH,
         series(known_key(tag), STORED[sort], "note at:time", 130, (3, 6)),
         "",
-        {
-            "H2": why,
-            "H7": "the owners are written evenly",
-            "A15": "the collections are about as large",
-            "A8": "inserts",
-            "H6": "in no order",
-        },
+        f"H2: {why}; H7: the owners are written evenly; A15: the collections are about as large; "
+        "A8: inserts; H6: in no order",
         stream=born(tag, sort, 0),
     )
 
@@ -327,12 +245,8 @@ for title, tag, share in (
         BOTH,
         series(known_key(tag), keyed("{}", "uuid"), "note updatedAt:time", 130, (3, 6)),
         "H7",
-        {
-            "A8": "texts change and not numbers",
-            "H2": "the writes are updates",
-            "H6": "in no order",
-            "A15": "the collections are about as large",
-        },
+        "A8: texts change and not numbers; H2: the writes are updates; H6: in no order; "
+        "A15: the collections are about as large",
         stream=updates(mostly("pk", known(tag, 0), share)),
     )
 for title, tag, sort, share in (
@@ -344,7 +258,7 @@ for title, tag, sort, share in (
         BOTH,
         series(known_key(tag), STORED[sort], "note at:time", 130, (3, 6)),
         "H7",
-        {"H2": "the sort keys are not greater than all before", "A8": "inserts"},
+        "H2: the sort keys are not greater than all before; A8: inserts",
         stream=born(tag, sort, share),
     )
 
@@ -385,83 +299,45 @@ def purged(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
         yield Write(870 - 855 * number / len(items), row, None)
 
 
-for title, tag, stream in (
-    ("copy of a table from a scan", "USER", one_after_the_other(as_scanned)),
-    (
-        "copy of a table from an export, file by file",
-        "ORDER",
-        one_after_the_other(nearly_as_scanned),
-    ),
-    ("backfill of an attribute by a scan", "POST", one_after_the_other(as_scanned, renamed)),
-    (
-        "backfill by BatchWriteItem, page by page",
-        "PHOTO",
-        one_after_the_other(nearly_as_scanned, renamed),
-    ),
-    ("purge of a table by a scan", "OLD", purged),
-    (
-        "migration to new keys' attributes in one loop",
-        "LEAD",
-        one_after_the_other(as_scanned, renamed),
-    ),
-    (
-        "restore from a dump in the order of the dump",
-        "ASSET",
-        one_after_the_other(nearly_as_scanned),
-    ),
-    ("ML features written as they were scanned", "FEATURE", one_after_the_other(as_scanned)),
-):
+ORDERS = {
+    order.__name__: order
+    for order in (as_scanned, nearly_as_scanned, shuffled, by_name, by_key, in_segments)
+}
+for title, tag, order, change in rows_of("""
+    copy of a table from a scan | USER | as_scanned | None
+    copy of a table from an export, file by file | ORDER | nearly_as_scanned | None
+    backfill of an attribute by a scan | POST | as_scanned | renamed
+    backfill by BatchWriteItem, page by page | PHOTO | nearly_as_scanned | renamed
+    purge of a table by a scan | OLD | purged | None
+    migration to new keys' attributes in one loop | LEAD | as_scanned | renamed
+    restore from a dump in the order of the dump | ASSET | nearly_as_scanned | None
+    ML features written as they were scanned | FEATURE | as_scanned | None
+"""):
     declare(
         title,
         PK,
         single(keyed(f"{tag}#{{}}"), "label note", 800),
         "H6",
-        {
-            "H2": "there is no sort key",
-            "A8": "each item is written once",
-            "H7": "over the whole time all are even",
-        },
-        stream=stream,
+        "H2: there is no sort key; A8: each item is written once; "
+        "H7: over the whole time all are even",
+        stream=purged
+        if order == "purged"
+        else one_after_the_other(ORDERS[order], change and renamed),
     )
-for title, tag, stream, why in (
-    (
-        "copy of a table in a shuffled order",
-        "USER",
-        one_after_the_other(shuffled),
-        "the order is random",
-    ),
-    (
-        "copy of a table by a sorted list of keys",
-        "ORDER",
-        one_after_the_other(by_key),
-        "hashes do not follow keys",
-    ),
-    ("import sorted by name", "CLIENT", one_after_the_other(by_name), "hashes do not follow names"),
-    (
-        "copy by twelve segments at once",
-        "PHOTO",
-        one_after_the_other(in_segments),
-        "twelve places at once",
-    ),
-    (
-        "backfill in a shuffled order",
-        "POST",
-        one_after_the_other(shuffled, renamed),
-        "the order is random",
-    ),
-):
+for title, tag, order, change, why in rows_of("""
+    copy of a table in a shuffled order | USER | shuffled | None | the order is random
+    copy of a table by a sorted list of keys | ORDER | by_key | None | hashes do not follow keys
+    import sorted by name | CLIENT | by_name | None | hashes do not follow names
+    copy by twelve segments at once | PHOTO | in_segments | None | twelve places at once
+    backfill in a shuffled order | POST | shuffled | renamed | the order is random
+"""):
     declare(
         title,
         PK,
         single(keyed(f"{tag}#{{}}"), "label note", 800),
         "",
-        {
-            "H6": why,
-            "H7": "each item is written once",
-            "H2": "there is no sort key",
-            "A8": "once each",
-        },
-        stream=stream,
+        f"H6: {why}; H7: each item is written once; H2: there is no sort key; A8: once each",
+        stream=one_after_the_other(ORDERS[order], change and renamed),
     )
 
 
@@ -491,7 +367,7 @@ for title, tag, kind, events, reads, writes in (
         OWNED,
         owned(tag),
         "H1",
-        {"H4": "a key range is the reason", "H3 byOwner": "the table throttles and not its index"},
+        "H4: a key range is the reason; H3 byOwner: the table throttles and not its index",
         metrics=(
             *units(reads, writes),
             *of_index("byOwner", 900, 600),
@@ -508,7 +384,7 @@ for title, tag, events in (
         OWNED,
         owned(tag),
         "H1",
-        {"H4": "a key range is the reason", "H3 byOwner": "its writes are not throttled"},
+        "H4: a key range is the reason; H3 byOwner: its writes are not throttled",
         metrics=(
             *units(60_000, 120_000),
             *of_index("byOwner", 900, 600),
@@ -530,128 +406,54 @@ for title, tag, events, writes in (
         OWNED,
         owned(tag),
         "H3 byOwner, H1 byOwner",
-        {
-            "H4": "a key range of the index is the reason",
-            "H1": "the table's own keys are not hot",
-            "A7": "there is one index",
-        },
+        "H4: a key range of the index is the reason; H1: the table's own keys are not hot; "
+        "A7: there is one index",
         metrics=(
             *units(9_000, writes),
             *of_index("byOwner", 4_000, writes * 0.9),
             *throttled("Write", "KeyRange", events, "byOwner"),
         ),
     )
-for title, tag, kind, reason, events, capacity, reads, writes in (
-    (
-        "invoices with 50 write units",
-        "INVOICE",
-        "Write",
-        "Provisioned",
-        1_500,
-        provisioned(100, 50),
-        2_000,
-        3_000,
-    ),
-    (
-        "reports with 100 read units",
-        "REPORT",
-        "Read",
-        "Provisioned",
-        2_500,
-        provisioned(100, 50),
-        6_000,
-        600,
-    ),
-    (
-        "telemetry with 400 write units",
-        "TELEMETRY",
-        "Write",
-        "Provisioned",
-        6_000,
-        provisioned(50, 400),
-        900,
-        24_000,
-    ),
-    (
-        "catalogue with 20 read units",
-        "CATALOGUE",
-        "Read",
-        "Provisioned",
-        900,
-        provisioned(20, 5),
-        1_200,
-        60,
-    ),
-    (
-        "events with a maximum of 500 on demand",
-        "EVENT",
-        "Write",
-        "MaxOnDemand",
-        3_000,
-        {"OnDemandThroughput": {"MaxReadRequestUnits": 900, "MaxWriteRequestUnits": 500}},
-        9_000,
-        30_000,
-    ),
-    (
-        "searches with a maximum of 300 on demand",
-        "SEARCH",
-        "Read",
-        "MaxOnDemand",
-        2_000,
-        {"OnDemandThroughput": {"MaxReadRequestUnits": 300, "MaxWriteRequestUnits": 300}},
-        18_000,
-        900,
-    ),
-    (
-        "clicks at the account's limit",
-        "CLICK",
-        "Write",
-        "AccountLimit",
-        9_000,
-        {},
-        60_000,
-        2_400_000,
-    ),
-    (
-        "pages at the account's limit of reads",
-        "PAGE",
-        "Read",
-        "AccountLimit",
-        9_000,
-        {},
-        2_400_000,
-        60_000,
-    ),
-):
+CAPACITIES = {"Provisioned": provisioned, "MaxOnDemand": at_most, "AccountLimit": lambda: {}}
+for title, tag, kind, reason, events, capacity, reads, writes in rows_of("""
+    invoices with 50 write units | INVOICE | Write | Provisioned | 1_500 | (100, 50) | \
+        2_000 | 3_000
+    reports with 100 read units | REPORT | Read | Provisioned | 2_500 | (100, 50) | 6_000 | 600
+    telemetry with 400 write units | TELEMETRY | Write | Provisioned | 6_000 | (50, 400) | \
+        900 | 24_000
+    catalogue with 20 read units | CATALOGUE | Read | Provisioned | 900 | (20, 5) | 1_200 | 60
+    events with a maximum of 500 on demand | EVENT | Write | MaxOnDemand | 3_000 | (900, 500) | \
+        9_000 | 30_000
+    searches with a maximum of 300 on demand | SEARCH | Read | MaxOnDemand | 2_000 | \
+        (300, 300) | 18_000 | 900
+    clicks at the account's limit | CLICK | Write | AccountLimit | 9_000 | () | \
+        60_000 | 2_400_000
+    pages at the account's limit of reads | PAGE | Read | AccountLimit | 9_000 | () | \
+        2_400_000 | 60_000
+"""):
     declare(
         title,
         PK,
         single(known_key(tag), "label at:time", 600),
         "H4",
-        {"H1": "the limit of the table is the reason, and no key", "H2": "it has no sort key"},
+        "H1: the limit of the table is the reason, and no key; H2: it has no sort key",
         metrics=(*units(reads, writes), *throttled(kind, reason, events)),
-        overlay=capacity,
+        overlay=CAPACITIES[reason](*capacity),
     )
-for title, tag, first, reads, writes, why in (
-    ("catalogue with one popular product", "PRODUCT", 30_000, 90_000, 900, "nothing is throttled"),
-    ("sessions, evenly used", "SESSION", 1_000, 60_000, 60_000, "all keys are even"),
-    (
-        "rooms, of which one is full",
-        "ROOM",
-        20_000,
-        40_000,
-        50_000,
-        "a partition takes it with ease",
-    ),
-    ("a table at rest", "REST", 2, 40, 10, "hardly any load"),
-    ("feature flags read through a cache", "FLAG", 300, 6_000, 1, "the cache takes the load"),
-):
+for title, tag, first, reads, writes, why in rows_of("""
+    catalogue with one popular product | PRODUCT | 30_000 | 90_000 | 900 | nothing is throttled
+    sessions, evenly used | SESSION | 1_000 | 60_000 | 60_000 | all keys are even
+    rooms, of which one is full | ROOM | 20_000 | 40_000 | 50_000 | \
+        a partition takes it with ease
+    a table at rest | REST | 2 | 40 | 10 | hardly any load
+    feature flags read through a cache | FLAG | 300 | 6_000 | 1 | the cache takes the load
+"""):
     declare(
         title,
         OWNED,
         owned(tag),
         "",
-        {"H1": why, "H4": "nothing is throttled", "H3 byOwner": "nothing is throttled"},
+        f"H1: {why}; H4: nothing is throttled; H3 byOwner: nothing is throttled",
         metrics=(*units(reads, writes), *of_index("byOwner", 900, writes * 0.5)),
         insights=hottest(tag, first, 800 if first > 800 else first),
     )
@@ -659,7 +461,6 @@ for title, tag, first, reads, writes, why in (
 
 # H5: a table that is cold
 
-MAXIMUM = {"OnDemandThroughput": {"MaxReadRequestUnits": 4_000, "MaxWriteRequestUnits": 1_000}}
 for title, tag, capacity, peak in (
     ("tickets before a sale of 25,000 writes a second", "TICKET", warm(12_000, 4_000), 25_000),
     (
@@ -671,7 +472,12 @@ for title, tag, capacity, peak in (
     ("votes of a show with 15,000 writes a second", "VOTE", warm(14_000, 6_000), 15_000),
     ("coupons with 300 write units for 3,000", "COUPON", provisioned(900, 300), 3_000),
     ("polls with 50 write units for 2,500", "POLL", provisioned(100, 50), 2_500),
-    ("bets with a maximum of 1,000 for 8,000", "BET", warm(12_000, 4_000) | MAXIMUM, 8_000),
+    (
+        "bets with a maximum of 1,000 for 8,000",
+        "BET",
+        warm(12_000, 4_000) | at_most(4_000, 1_000),
+        8_000,
+    ),
     ("a migration of 30,000 writes a second into a new table", "ROW", warm(12_000, 4_000), 30_000),
     (
         "Black Friday orders with 1,000 write units for 12,000",
@@ -685,7 +491,7 @@ for title, tag, capacity, peak in (
         PK,
         single(known_key(tag), "label at:time", 500),
         "H5",
-        {"H1": "nothing is throttled yet", "H4": "nothing is throttled yet"},
+        "H1: nothing is throttled yet; H4: nothing is throttled yet",
         overlay=capacity,
         options={"peak_writes": peak},
         metrics=units(600, 300),
@@ -713,8 +519,7 @@ for title, tag, capacity, peak, why in (
     (
         "orders with a large maximum",
         "ORDER",
-        warm(50_000, 40_000)
-        | {"OnDemandThroughput": {"MaxReadRequestUnits": 60_000, "MaxWriteRequestUnits": 50_000}},
+        warm(50_000, 40_000) | at_most(60_000, 50_000),
         12_000,
         "40,000 are warm",
     ),
@@ -724,7 +529,7 @@ for title, tag, capacity, peak, why in (
         PK,
         single(known_key(tag), "label at:time", 500),
         "",
-        {"H5": why, "H1": "nothing is throttled", "H4": "nothing is throttled"},
+        f"H5: {why}; H1: nothing is throttled; H4: nothing is throttled",
         overlay=capacity,
         options={"peak_writes": peak} if peak else {},
         metrics=units(600, 300),
