@@ -1,5 +1,6 @@
 """Jobs of a re-key, each in a directory of its own."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -9,20 +10,22 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.values import Item
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened
-from keyhop.public import rekey
 from keyhop.public.deployment import BUCKET, OpenStack
 from keyhop.rekey.request import VERIFY, BackfillInput, VerifyInput, digests_of, with_digests
+from keyhop.rekey.worker.replicate import Replicator
 from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import tasks_of
 
 from testing.databases import Database
 from testing.keepers import QUEUE, Elsewhere, FakeLambda
-from testing.rekey_pairs import RekeyTables, transform_of
+from testing.rekey_pairs import ByTenant, RekeyTables, create, transform_of
 from testing.rekey_tasks import verifying
 from testing.s3 import MemoryS3
 from tests.integration.rekey.pairs import BY_DAY, MACHINES, Pairs, States
+from tests.integration.rekey.worlds import World
 
 Begin = Callable[..., LocalJob]
 
@@ -30,6 +33,22 @@ Begin = Callable[..., LocalJob]
 @pytest.fixture
 def connection(dynamodb: Database) -> Connection:
     return connect(Endpoint(region="us-east-1", url=dynamodb.url), 16)
+
+
+@pytest.fixture
+def rekey(dynamodb: Database, connection: Connection, table_name: str) -> RekeyTables:
+    return create(dynamodb, connection, table_name)
+
+
+@pytest.fixture
+def contended(dynamodb: Database, connection: Connection, table_name: str) -> RekeyTables:
+    """A re-key whose transform may map two items to one place."""
+    return create(dynamodb, connection, table_name, by="order")
+
+
+@pytest.fixture
+def world(dynamodb: Database, table_name: str) -> World:
+    return World(dynamodb, table_name)
 
 
 @pytest.fixture
@@ -75,14 +94,36 @@ def verify(digests: Begin) -> Begin:
 
     def begun(rekey: RekeyTables, **more: Any) -> LocalJob:
         first = digests(rekey, **more)
-        assert first.work()
-        first.finish()
+        finished(first)
         path = first.journal.store.path  # type: ignore[attr-defined]
         request = with_digests(replace(first.request, task=VERIFY), str(path))
         journal = opened(path.parent, False)
         return _begun(LocalJob(request, first.tasks, first.connection, journal))
 
     return begun
+
+
+def finished(job: Any) -> dict[str, Any]:
+    """Work a job to its end, and return its summary."""
+    assert job.work()
+    return dict(job.finish()[1])
+
+
+def worker_of(rekey: RekeyTables, connection: Connection) -> Replicator:
+    return Replicator(rekey.pair, "forward", ByTenant(), lambda name: connection)
+
+
+def change(rekey: RekeyTables, worker: Replicator, before: Item, after: Item | None) -> None:
+    """Put the source item, or delete it, and let the worker work the stream's record at once."""
+    client, key = rekey.database.client, {name: before[name] for name in ("pk", "sk")}
+    told: dict[str, Any] = {"Keys": key, "OldImage": before, "SequenceNumber": "1"}
+    if after is None:
+        client.delete_item(TableName=rekey.pair.source, Key=key)
+    else:
+        client.put_item(TableName=rekey.pair.source, Item=after)
+        told["NewImage"] = after
+    told["ApproximateCreationDateTime"] = time.time()
+    worker.work([{"eventID": "1", "dynamodb": told}])
 
 
 def journal_in(path: str) -> Journal:
@@ -118,7 +159,9 @@ def states(monkeypatch: pytest.MonkeyPatch, s3: MemoryS3) -> States:
     outputs = {f"{name}Arn": f"{MACHINES}{name}" for name in names}
     outputs |= {"ReplicateArn": "Replicate", "RekeyFailureQueueArn": QUEUE, BUCKET: "results"}
     stack = OpenStack("Keyhop", outputs, clients.__getitem__)
-    monkeypatch.setattr(rekey, "open_stack", lambda name, endpoint: stack._replace(name=name))
+    monkeypatch.setattr(
+        "keyhop.public.rekey.open_stack", lambda name, endpoint: stack._replace(name=name)
+    )
     return states
 
 

@@ -1,4 +1,4 @@
-"""A client whose requests meet what happens to requests; each test says which, and when."""
+"""What happens to requests and to the processes that send them; each test says what, and when."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +14,36 @@ answer; killed: this process is dead, and sends nothing more. None: it is served
 WRITES = {"put_item", "delete_item", "transact_write_items", "update_item"}
 
 
+CHANGES = ("put", "update", "create", "delete", "transact", "batch_write")
+
+
 class Killed(BaseException):
     """The process is gone."""
+
+
+@dataclass
+class Doom:
+    """Ends a process before, or after, its step number `at`; 0: never."""
+
+    at: int = 0
+    after: bool = False
+    steps: int = 0
+    is_over: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    def step(self, act: Callable[[], Any], counts: bool = True) -> Any:
+        with self._lock:
+            if self.is_over:
+                raise Killed
+            self.steps += counts
+            is_last = counts and self.steps == self.at
+            self.is_over = is_last
+        if is_last and not self.after:
+            raise Killed
+        answer = act()
+        if is_last:
+            raise Killed
+        return answer
 
 
 @dataclass

@@ -15,33 +15,24 @@ from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable
 
 from testing.databases import Database
+from tests.integration.rekey.faults import CHANGES, Doom
 
 KEYS = KeySpace((KeyAttribute("tenant", "S"),), KeyAttribute("order", "N"))
-CHANGES = ("put", "update", "create", "delete")
 DAY = 86_400.0
 SETS_TTL = {"Enabled": True, "AttributeName": "expires"}
-
-
-class Killed(Exception):
-    """The process ends here."""
 
 
 class Dying:
     """A client whose process ends before, or after, its nth request that changes something."""
 
     def __init__(self, client: Any, dies_at: int, after: bool) -> None:
-        self.client, self.dies_at, self.after = client, dies_at, after
-        self.changes = 0
+        self.client, self.doom = client, Doom(dies_at, after)
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        changes = operation.startswith(CHANGES)
-        if changes and not self.after and self.changes + 1 == self.dies_at:
-            raise Killed
-        answer: dict[str, Any] = self.client.call(operation, **parameters)
-        self.changes += changes  # what is refused changes nothing
-        if changes and self.after and self.changes == self.dies_at:
-            raise Killed
-        return answer
+        def act() -> Any:
+            return self.client.call(operation, **parameters)
+
+        return dict(self.doom.step(act, operation.startswith(CHANGES)))
 
 
 @cache

@@ -1,10 +1,13 @@
 """The backfill on a local database: all is copied, once, and nothing is written over."""
 
+import math
 from threading import Event
 from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.units import BLOCK_BYTES, US_EAST_1
+from keyhop.dynamodb.values import size_of
 from keyhop.errors import CannotStart, RunConflict
 from keyhop.rekey.backfill import CLAIMED, COPIED, LEFT_OUT, OURS, THERE, UNMAPPED, Valve
 from keyhop.rekey.side.layout import BACKFILL, MARKER_ATTRIBUTE
@@ -12,13 +15,10 @@ from keyhop.scan.reader import PageReader
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order
-from tests.integration.rekey.conftest import Begin
+from tests.integration.rekey.conftest import Begin, finished
 
 
-def test_every_item_is_copied_and_none_is_written_over(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_every_item_is_copied_and_none_is_written_over(rekey: RekeyTables, backfill: Begin) -> None:
     orders = [order(number) for number in range(400)]
     no_tenant = {"pk": {"S": "user"}, "sk": {"S": "none"}}
     skipped = {**order(1), "pk": {"S": "left"}, "tenant": {"S": "skip"}}
@@ -27,16 +27,14 @@ def test_every_item_is_copied_and_none_is_written_over(
     rekey.put([*orders, no_tenant, skipped, marker])
     newer = {**order(5), "pk": {"S": "t5"}, "sk": {"S": "user1#order5"}, "total": {"N": "9"}}
     del newer["tenant"]
-    dynamodb.client.put_item(TableName=rekey.pair.destination, Item=newer)
+    rekey.database.client.put_item(TableName=rekey.pair.destination, Item=newer)
     ours = {"sk": sentinel["sk"], "keyhop": sentinel["keyhop"]}
-    dynamodb.client.put_item(TableName=rekey.pair.source, Item=sentinel)
+    rekey.database.client.put_item(TableName=rekey.pair.source, Item=sentinel)
 
     class Sentinels:
         item = ours
 
-    job = backfill(rekey, tasks={"sentinels_of": lambda table: Sentinels})
-    assert job.work()
-    _, summary = job.finish()
+    summary = finished(backfill(rekey, tasks={"sentinels_of": lambda table: Sentinels}))
     assert summary["counts"] == {COPIED: 399, THERE: 1, LEFT_OUT: 1, OURS: 2, UNMAPPED: 1}
     there = rekey.copied()
     assert len(there) == 400
@@ -53,24 +51,22 @@ def test_every_item_is_copied_and_none_is_written_over(
 
 
 def test_a_place_that_another_owner_has_is_claimed_before_the_page_counts(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+    contended: RekeyTables, backfill: Begin
 ) -> None:
-    rekey = create(dynamodb, connection, table_name, by="order")
-    rekey.put({"pk": {"S": f"u{n}"}, "sk": {"S": "same" if n < 3 else f"o{n}"}} for n in range(10))
-    job = backfill(rekey)
-    job.work()
-    _, summary = job.finish()
+    contended.put(
+        {"pk": {"S": f"u{n}"}, "sk": {"S": "same" if n < 3 else f"o{n}"}} for n in range(10)
+    )
+    summary = finished(backfill(contended))
     assert summary["counts"] == {COPIED: 8, CLAIMED: 2}
-    claims = rekey.side.claims("forward")
+    claims = contended.side.claims("forward")
     assert [claim.place for claim in claims] == [{"pk": {"S": "same"}, "sk": {"S": "-"}}] * 2
-    has_it = rekey.copied()[("same", "-")]["user"]["S"]
+    has_it = contended.copied()[("same", "-")]["user"]["S"]
     assert {claim.owner["pk"]["S"] for claim in claims} == {"u0", "u1", "u2"} - {has_it}
 
 
 def test_a_run_that_is_stopped_goes_on_at_the_next_item(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+    rekey: RekeyTables, backfill: Begin
 ) -> None:
-    rekey = create(dynamodb, connection, table_name)
     rekey.put(order(number) for number in range(400))
     job = backfill(rekey)
     put = job.task._copier._copied
@@ -85,21 +81,14 @@ def test_a_run_that_is_stopped_goes_on_at_the_next_item(
     job.task._copier._copied = stopping
     assert not job.work()
     assert 0 < len(rekey.copied()) < 400
-    again = backfill(rekey, resume=True)
-    assert again.work()
-    _, summary = again.finish()
+    summary = finished(backfill(rekey, resume=True))
     assert summary["counts"] == {COPIED: 400}, "no write was made twice"
     assert len(rekey.copied()) == 400
 
 
 def test_second_looks_are_counted_and_held_under_the_read_rate(
-    dynamodb: Database,
-    connection: Connection,
-    table_name: str,
-    backfill: Begin,
-    monkeypatch: pytest.MonkeyPatch,
+    rekey: RekeyTables, backfill: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rekey = create(dynamodb, connection, table_name)
     rekey.put(order(number) for number in range(300))
     booked: list[float] = []
     book = PageReader.book
@@ -109,17 +98,12 @@ def test_second_looks_are_counted_and_held_under_the_read_rate(
         book(reader, units)
 
     monkeypatch.setattr(PageReader, "book", booking)
-    job = backfill(rekey, maxReadRate=1e6)
-    assert job.work()
-    _, summary = job.finish()
+    summary = finished(backfill(rekey, maxReadRate=1e6))
     assert 0 < sum(booked) < 100, "less than a read unit for each of the small items"
     assert summary["read_units"] > sum(booked)
 
 
-def test_who_is_late_writes_nothing_after_the_end(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_who_is_late_writes_nothing_after_the_end(rekey: RekeyTables, backfill: Begin) -> None:
     rekey.put(order(number) for number in range(10))
     job = backfill(rekey)
     rekey.side.tell(BACKFILL, {**rekey.side.told(BACKFILL), "ended": 1.0})
@@ -128,11 +112,8 @@ def test_who_is_late_writes_nothing_after_the_end(
     assert rekey.copied() == {}
 
 
-def test_a_copy_puts_nothing_into_a_table_that_serves(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
-) -> None:
+def test_a_copy_puts_nothing_into_a_table_that_serves(rekey: RekeyTables, backfill: Begin) -> None:
     """What the application has deleted there since would come back."""
-    rekey = create(dynamodb, connection, table_name)
     rekey.put(order(number) for number in range(10))
     job = backfill(rekey)
     control = rekey.side.control()
@@ -143,9 +124,8 @@ def test_a_copy_puts_nothing_into_a_table_that_serves(
 
 
 def test_a_copy_stands_still_while_the_serving_table_changes(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
+    rekey: RekeyTables, backfill: Begin
 ) -> None:
-    rekey = create(dynamodb, connection, table_name)
     valve = Valve(rekey.side, "r", lambda pace: None, Event())
     rekey.side.tell(BACKFILL, {"run": "r", "ended": None})
     assert not valve._look().is_paused
@@ -169,10 +149,7 @@ def test_what_cannot_be_backfilled_is_refused_by_name(
         backfill(RekeyTables(dynamodb, rekey.pair.__class__("x", table_name, {}), rekey.side))
 
 
-def test_the_limit_of_the_copy_can_be_removed(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_the_limit_of_the_copy_can_be_removed(rekey: RekeyTables, backfill: Begin) -> None:
     rekey.put(order(number) for number in range(10))
     rekey.side.tell("throttle", {"rate": "none", "paused": False})
     job = backfill(rekey)
@@ -180,10 +157,7 @@ def test_the_limit_of_the_copy_can_be_removed(
     assert job.task._destination._writes.budget.max_rate == float("inf")
 
 
-def test_a_pause_is_kept_until_it_is_over(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_a_pause_is_kept_until_it_is_over(rekey: RekeyTables, backfill: Begin) -> None:
     rekey.put(order(number) for number in range(10))
     rekey.side.tell("throttle", {"rate": 5000, "paused": True})
     job = backfill(rekey)
@@ -204,3 +178,32 @@ def test_a_pause_is_kept_until_it_is_over(
     assert job.work()
     assert len(rekey.copied()) == 10
     assert job.task._destination._writes.budget.max_rate == 5000
+
+
+@pytest.mark.prove
+def test_a_backfill_costs_a_scan_and_the_puts_and_their_looks_and_a_verify_a_tenth_of_that(
+    rekey: RekeyTables, backfill: Begin, verify: Begin
+) -> None:
+    """By DynamoDB Local's own units, beside what they cannot do without: a scan, a put of each
+    item, and a second look at the items that were put, a strongly consistent scan.
+    """
+    items = [order(number, size=915) for number in range(3_000)]  # a little under 1 KB
+    sizes = [*map(size_of, items)]
+    assert 950 < min(sizes) < max(sizes) < 1_024
+    rekey.put(items)
+    scan = 0.5 * math.ceil(sum(sizes) / BLOCK_BYTES)
+    least = US_EAST_1.dollars(3 * scan, len(items))
+    copied = finished(backfill(rekey))
+    assert copied["write_units"] < 1.001 * len(items)
+    dollars = US_EAST_1.dollars(copied["read_units"], copied["write_units"])
+    print(f"backfill {dollars / least:.4f} x ({copied['read_units']} RRU, {least=})")
+    assert dollars <= 1.01 * least
+    compared = finished(verify(rekey))
+    assert compared["verify"]["is_clean"]
+    assert (compared["read_units"], compared.get("write_units", 0)) == (0, 0), (
+        "nothing can be confirmed"
+    )
+    read = compared["digests"]["read_units"]
+    whole = dollars + US_EAST_1.dollars(read, 0)
+    print(f"with verify {whole / least:.4f} x ({read} RRU)")
+    assert whole <= 1.12 * least

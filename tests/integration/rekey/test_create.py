@@ -16,8 +16,9 @@ from keyhop.rekey.side.layout import TURNED
 
 from testing.databases import Database
 from testing.marks import prove
+from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.learned import TABLE_SETTING, TTL_SETTING, Learned
-from tests.integration.rekey.lives import SETS_TTL, Dying, Killed, Life, client_at, until_done
+from tests.integration.rekey.lives import SETS_TTL, Dying, Life, client_at, until_done
 
 INDEX = {
     "IndexName": "by-day",

@@ -30,11 +30,6 @@ from tests.unit.rekey.chaos_world import ChaosWorld
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
-@pytest.fixture
-def world(dynamodb: Database, table_name: str) -> World:
-    return World(dynamodb, table_name)
-
-
 def markers_of(world: World, table: str, side: SideTable | None = None) -> Markers:
     return Markers(
         world.connection, table, "source", side or world.side, world.streams, VirtualClock()

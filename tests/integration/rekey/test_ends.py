@@ -14,7 +14,8 @@ from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 
 from testing.databases import Database
 from testing.marks import prove
-from tests.integration.rekey.lives import DAY, SETS_TTL, Dying, Killed, Life, client_at, until_done
+from tests.integration.rekey.faults import Killed
+from tests.integration.rekey.lives import DAY, SETS_TTL, Dying, Life, client_at, until_done
 
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 

@@ -1,17 +1,15 @@
 """What other tools lose, tried here (rekey-protocol.md names the tool and the failure)."""
 
-import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import same_item
-from keyhop.rekey.worker.replicate import Replicator
 
 from testing.databases import Database
-from testing.rekey_pairs import ByTenant, RekeyTables, create, order
-from tests.integration.rekey.conftest import Begin
+from testing.rekey_pairs import ByTenant, RekeyTables, order
+from tests.integration.rekey.conftest import Begin, change, finished, worker_of
 from tests.integration.rekey.faults import Faulty, Killed
 from tests.integration.rekey.lives import client_at, until_done
 from tests.integration.rekey.test_ends import new_life
@@ -28,11 +26,6 @@ TYPES = {
     "empty": {"S": ""},
     "map": {"M": {"l": {"L": [{"N": "1"}, {"S": "1"}, {"M": {}}]}}},
 }
-
-
-@pytest.fixture
-def world(dynamodb: Database, table_name: str) -> World:
-    return World(dynamodb, table_name)
 
 
 def test_of_two_updates_in_one_second_the_later_one_stays(world: World) -> None:
@@ -80,15 +73,6 @@ def test_an_update_of_what_is_not_copied_yet_brings_the_whole_item(world: World)
     assert world.there[0]["more"] == {"S": "kept"}
 
 
-def removed(rekey: RekeyTables, item: dict[str, Any], worker: Replicator) -> None:
-    """Deletes it in the source; its record is worked."""
-    key = {name: item[name] for name in ("pk", "sk")}
-    rekey.database.client.delete_item(TableName=rekey.pair.source, Key=key)
-    told = {"Keys": key, "OldImage": item, "SequenceNumber": "1"}
-    told["ApproximateCreationDateTime"] = time.time()
-    worker.work([{"eventID": "1", "eventName": "REMOVE", "dynamodb": told}])
-
-
 def faulty(connection: Connection, rekey: RekeyTables, begun: Any, fate: Any) -> Any:
     """A backfill whose puts meet that fate, which is told the item's number."""
 
@@ -101,10 +85,6 @@ def faulty(connection: Connection, rekey: RekeyTables, begun: Any, fate: Any) ->
     return begun(rekey, on=replace(connection, client=client))
 
 
-def worker_of(rekey: RekeyTables, connection: Connection) -> Replicator:
-    return Replicator(rekey.pair, "forward", ByTenant(), lambda name: connection)
-
-
 def places(rekey: RekeyTables) -> set[str]:
     return {sort for _, sort in rekey.copied()}
 
@@ -114,16 +94,13 @@ def place_of(item: dict[str, Any]) -> str:
 
 
 def repaired(verify: Begin, rekey: RekeyTables) -> dict[str, Any]:
-    job = verify(rekey, repair=True)
-    assert job.work()
-    return dict(job.finish()[1])["verify"]
+    return finished(verify(rekey, repair=True))["verify"]
 
 
 def test_what_is_deleted_while_a_copy_is_killed_is_gone_when_it_is_resumed(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin, verify: Begin
+    rekey: RekeyTables, connection: Connection, backfill: Begin, verify: Begin
 ) -> None:
     """Of items that are copied and in no commit, one's record is worked, another's is lost."""
-    rekey = create(dynamodb, connection, table_name)
     orders = [order(number) for number in range(30)]
     rekey.put(orders)
     copied: list[int] = []
@@ -135,12 +112,10 @@ def test_what_is_deleted_while_a_copy_is_killed_is_gone_when_it_is_resumed(
     with pytest.raises(Killed):
         faulty(connection, rekey, backfill, fate).work()
     worked, lost = (orders[number] for number in copied[:2])
-    removed(rekey, worked, worker_of(rekey, connection))
+    change(rekey, worker_of(rekey, connection), worked, None)
     key = {name: lost[name] for name in ("pk", "sk")}
-    dynamodb.client.delete_item(TableName=rekey.pair.source, Key=key)
-    again = backfill(rekey, resume=True)
-    assert again.work()
-    again.finish()
+    rekey.database.client.delete_item(TableName=rekey.pair.source, Key=key)
+    finished(backfill(rekey, resume=True))
     assert place_of(worked) not in places(rekey)
     told = repaired(verify, rekey)
     assert (told["surplus"], told["missing"], told["is_clean"]) == (1, 0, True)
@@ -148,38 +123,30 @@ def test_what_is_deleted_while_a_copy_is_killed_is_gone_when_it_is_resumed(
 
 
 def test_what_is_deleted_before_its_copy_is_written_does_not_stay(
-    dynamodb: Database, connection: Connection, table_name: str, backfill: Begin, verify: Begin
+    rekey: RekeyTables, connection: Connection, backfill: Begin, verify: Begin
 ) -> None:
     """The record finds nothing to remove, and then the backfill puts what it has read before."""
-    rekey = create(dynamodb, connection, table_name)
     orders = [order(number) for number in range(10)]
     rekey.put(orders)
     worker = worker_of(rekey, connection)
 
     def fate(number: int) -> None:
         if number == 7:
-            removed(rekey, orders[7], worker)
+            change(rekey, worker, orders[7], None)
 
-    job = faulty(connection, rekey, backfill, fate)
-    assert job.work()
-    job.finish()
+    finished(faulty(connection, rekey, backfill, fate))
     assert place_of(orders[7]) in places(rekey)
     assert repaired(verify, rekey)["surplus"] == 1
     assert place_of(orders[7]) not in places(rekey)
 
 
-def test_as_many_items_are_no_equal_tables(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
-) -> None:
+def test_as_many_items_are_no_equal_tables(rekey: RekeyTables, verify: Begin) -> None:
     """One is missing, and one is there that should not be: who counts finds nothing."""
-    rekey = create(dynamodb, connection, table_name)
     orders = [order(number) for number in range(100)]
     rekey.put(orders)
     there = [ByTenant().forward(one) for one in [*orders[:-1], order(1_000)]]
-    dynamodb.fill(rekey.pair.destination, there)  # type: ignore[arg-type]
-    job = verify(rekey)
-    assert job.work()
-    told = dict(job.finish()[1])["verify"]
+    rekey.database.fill(rekey.pair.destination, there)  # type: ignore[arg-type]
+    told = finished(verify(rekey))["verify"]
     assert told["items"] == told["destination_items"] == 100
     assert (told["missing"], told["surplus"], told["is_clean"]) == (1, 1, False)
 

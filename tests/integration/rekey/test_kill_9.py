@@ -6,29 +6,39 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.jobs.local import LocalJob, opened
 from keyhop.rekey.backfill import COPIED, THERE
+from keyhop.rekey.request import BackfillInput
+from keyhop.tasks import tasks_of
 
-from testing.databases import Database
-from testing.rekey_pairs import create, order
-from tests.integration.rekey.copying import copy
+from testing.rekey_pairs import RekeyTables, order, transform_of
+from tests.integration.rekey.conftest import finished
 
 ITEMS = 600
 SLOW = "25"
 """So slow that a run that is to be killed does not come to its end on any machine before that."""
 
 
+def copy(url: str, destination: str, path: str, rate: float) -> LocalJob:
+    """Begins, or goes on."""
+    request = BackfillInput.parse({"rekey": destination, "maxWriteRate": rate})
+    connection = connect(Endpoint(region="us-east-1", url=url), 16)
+    tasks = tasks_of(transform_of=transform_of)
+    job = LocalJob(request, tasks, connection, opened(Path(path), resume=True))
+    job.prepare()
+    job.begin()
+    return job
+
+
 @pytest.mark.prove
-def test_kill_9_and_resume(
-    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_kill_9_and_resume(rekey: RekeyTables, tmp_path: Path) -> None:
     rekey.put(order(number) for number in range(ITEMS))
-    where = (dynamodb.url, rekey.pair.destination, str(tmp_path / "run"))
-    module = "tests.integration.rekey.copying"
+    where = (rekey.database.url, rekey.pair.destination, str(tmp_path / "run"))
     before = 0
     for kill in range(2):
-        process = subprocess.Popen([sys.executable, "-m", module, *where, SLOW])
+        process = subprocess.Popen([sys.executable, "-m", __name__, *where, SLOW])
         try:
             while len(rekey.copied()) < before + 20:
                 assert process.poll() is None, f"it ended before kill {kill}"
@@ -37,9 +47,11 @@ def test_kill_9_and_resume(
             process.kill()
             process.wait()
         before = len(rekey.copied())
-    job = copy(dynamodb.url, rekey.pair.destination, tmp_path / "run", 1e6)
-    assert job.work()
-    _, summary = job.finish()
+    summary = finished(copy(*where, 1e6))
     assert summary["counts"][COPIED] + summary["counts"][THERE] == ITEMS
     assert summary["counts"][THERE] == before, "what was written and not committed, and no more"
     assert len(rekey.copied()) == ITEMS
+
+
+if __name__ == "__main__":
+    copy(*sys.argv[1:-1], float(sys.argv[-1])).work()

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import pytest
@@ -21,13 +20,12 @@ from keyhop.rekey.request import BackfillInput, VerifyInput, digests_of, with_di
 from keyhop.storage.local import DIGESTS, Directory
 from keyhop.tasks import tasks_of
 
-from testing.databases import Database
 from testing.marks import prove, prove_long
-from testing.rekey_pairs import ByTenant, RekeyTables, create, order, transform_of
+from testing.rekey_pairs import ByTenant, RekeyTables, order, transform_of
 from testing.rekey_tasks import verifying as tasks_of_a_verify
 from tests.integration.crashing import CrashingStore
-from tests.integration.rekey.faults import Killed
-from tests.integration.rekey.test_failures_of_others import worker_of
+from tests.integration.rekey.conftest import worker_of
+from tests.integration.rekey.faults import Doom, Killed
 from tests.integration.rekey.test_verify import plant
 
 pytestmark = pytest.mark.timeout(1800)
@@ -38,32 +36,10 @@ EVERY = pytest.mark.parametrize("every", [19, prove(3), prove_long(1)])
 
 
 @dataclass
-class Doom:
-    """at: before which step the process ends, or after it; 0: never.
+class Slices(Doom):
+    """sent: what was asked, by slices: those that are committed, and the one under way."""
 
-    sent: what was asked, by slices: those that are committed, and the one under way.
-    """
-
-    at: int = 0
-    after: bool = False
-    steps: int = 0
-    is_over: bool = False
     sent: list[Counter[str]] = field(default_factory=lambda: [Counter()])
-    _lock: Lock = field(default_factory=Lock)
-
-    def step(self, act: Callable[[], Any]) -> Any:
-        with self._lock:
-            if self.is_over:
-                raise Killed
-            self.steps += 1
-            is_last = self.steps == self.at
-            self.is_over = is_last
-        if is_last and not self.after:
-            raise Killed
-        answer = act()
-        if is_last:
-            raise Killed
-        return answer
 
 
 @dataclass
@@ -71,7 +47,7 @@ class DoomedClient:
     """Keyhop's own. writes_of: the table whose writes are counted; reads are counted of all."""
 
     client: Any
-    doom: Doom
+    doom: Slices
     writes_of: str
 
     def call(self, operation: str, **parameters: Any) -> Any:
@@ -87,7 +63,7 @@ class DoomedClient:
 class DoomedStore(CrashingStore):
     """The files of a run."""
 
-    def __init__(self, path: Path, doom: Doom) -> None:
+    def __init__(self, path: Path, doom: Slices) -> None:
         super().__init__(path)
         self.doom = doom
         self._step = doom.step  # type: ignore[method-assign]
@@ -127,7 +103,7 @@ class Runs:
     rekey: RekeyTables
     path: Path
 
-    def run(self, doom: Doom) -> Mapping[str, Any]:
+    def run(self, doom: Slices) -> Mapping[str, Any]:
         """A new run, or on with it: its summary."""
         client = DoomedClient(self.connection.client, doom, self.rekey.pair.destination)
         connection = replace(self.connection, client=client)
@@ -160,7 +136,7 @@ class Runs:
             looks: The slices whose reads of items are committed together.
         """
         before()
-        whole = Doom()
+        whole = Slices()
         self.run(whole)
         slices = whole.sent
         assert len(slices) > 3
@@ -171,7 +147,7 @@ class Runs:
         for at, after in itertools.product(range(1, whole.steps, every), (False, True)):
             shutil.rmtree(self.path)
             before()
-            first, second = Doom(at, after), Doom()
+            first, second = Slices(at, after), Slices()
             with pytest.raises(Killed):
                 self.run(first)
             told = Journal(Directory(self.path)).manifest() or self.run(second)
@@ -187,27 +163,26 @@ LOOKS = 3
 
 @EVERY
 def test_a_backfill_repeats_one_slice_at_most(
-    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path, every: int
+    contended: RekeyTables, connection: Connection, tmp_path: Path, every: int
 ) -> None:
-    rekey = create(dynamodb, connection, table_name, by="order")
-    rekey.put(order(number) for number in range(ITEMS - 1))
-    rekey.put([{**order(1), "pk": {"S": "another"}}])  # wants a place that is taken
-    asked = BackfillInput.parse({"rekey": rekey.pair.destination, "maxWriteRate": 1e6})
+    contended.put(order(number) for number in range(ITEMS - 1))
+    contended.put([{**order(1), "pk": {"S": "another"}}])  # wants a place that is taken
+    asked = BackfillInput.parse({"rekey": contended.pair.destination, "maxWriteRate": 1e6})
     request = replace(asked, segments=SEGMENTS)
     tasks = tasks_of(transform_of=transform_of)
-    runs = Runs({"": request}, lambda journal_of: tasks, connection, rekey, tmp_path / "run")
+    runs = Runs({"": request}, lambda journal_of: tasks, connection, contended, tmp_path / "run")
 
     def before() -> None:
-        for partition, sort in rekey.copied():
+        for partition, sort in contended.copied():
             key = {"pk": {"S": partition}, "sk": {"S": sort}}
-            dynamodb.client.delete_item(TableName=rekey.pair.destination, Key=key)
+            contended.database.client.delete_item(TableName=contended.pair.destination, Key=key)
 
     for summary in runs.killed(every, before):
         counts = summary["counts"]
         assert counts[COPIED] + counts.get(THERE, 0) == ITEMS - 1
         assert counts[CLAIMED] == 1
-        assert len(rekey.copied()) == ITEMS - 1
-    assert len(rekey.side.claims("forward")) in (1, 2)
+        assert len(contended.copied()) == ITEMS - 1
+    assert len(contended.side.claims("forward")) in (1, 2)
 
 
 def verifying(rekey: RekeyTables, connection: Connection, path: Path, **given: Any) -> Runs:
@@ -224,15 +199,14 @@ def verifying(rekey: RekeyTables, connection: Connection, path: Path, **given: A
 
 @EVERY
 def test_a_verify_repeats_the_looks_of_a_wave_at_most(
-    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path, every: int
+    rekey: RekeyTables, connection: Connection, tmp_path: Path, every: int
 ) -> None:
     """Both its parts: what reads the tables, page by page, and what compares the buckets."""
-    rekey = create(dynamodb, connection, table_name)
     orders = [order(number, size=250_000) for number in range(9)]
     rekey.put(orders[1:])
     changed = {**orders[-1], "total": {"N": "0"}}
     there = map(ByTenant().forward, [*orders[:-1], changed])
-    dynamodb.fill(rekey.pair.destination, there)  # type: ignore[arg-type]
+    rekey.database.fill(rekey.pair.destination, there)  # type: ignore[arg-type]
     runs = verifying(rekey, connection, tmp_path / "run")
     for summary in runs.killed(every, lambda: None, looks=LOOKS):
         told = summary["verify"]
@@ -242,12 +216,11 @@ def test_a_verify_repeats_the_looks_of_a_wave_at_most(
 
 @EVERY
 def test_a_verify_that_repairs_repeats_the_looks_of_a_wave_at_most(
-    dynamodb: Database, connection: Connection, table_name: str, tmp_path: Path, every: int
+    rekey: RekeyTables, connection: Connection, tmp_path: Path, every: int
 ) -> None:
-    rekey = create(dynamodb, connection, table_name)
     orders = [order(number) for number in range(ITEMS)]
     rekey.put(orders)
-    dynamodb.fill(rekey.pair.destination, map(ByTenant().forward, orders))  # type: ignore[arg-type]
+    rekey.database.fill(rekey.pair.destination, map(ByTenant().forward, orders))  # type: ignore[arg-type]
     runs = verifying(rekey, connection, tmp_path / "run", repair=True)
     right = rekey.copied()
     for _ in runs.killed(every, lambda: plant(rekey, orders, 6), looks=LOOKS):

@@ -3,15 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
-import pytest
-
-from testing.databases import Database
 from tests.integration.rekey.worlds import World, batches
-
-
-@pytest.fixture
-def world(dynamodb: Database, table_name: str) -> World:
-    return World(dynamodb, table_name)
 
 
 def test_what_changes_in_the_source_changes_in_the_destination(world: World) -> None:

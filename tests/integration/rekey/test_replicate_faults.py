@@ -14,18 +14,12 @@ from keyhop.rekey.standing import RekeyStatus
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.rekey.worker.replicate import KILLED_TIMES, GiveUp, Replicator
 
-from testing.databases import Database
 from testing.marks import prove
 from testing.rekey_owned import Owned
 from tests.integration.rekey.faults import WRITES, Fate, Faulty, Killed
 from tests.integration.rekey.worlds import World, batches
 
 GivenUp = tuple[Key, Sequence[Key]]
-
-
-@pytest.fixture
-def world(dynamodb: Database, table_name: str) -> World:
-    return World(dynamodb, table_name)
 
 
 def faulty(

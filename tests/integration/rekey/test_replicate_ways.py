@@ -7,13 +7,7 @@ from keyhop.dynamodb.values import Key
 from keyhop.errors import GaveUp
 from keyhop.rekey.control import Control
 
-from testing.databases import Database
 from tests.integration.rekey.worlds import World
-
-
-@pytest.fixture
-def world(dynamodb: Database, table_name: str) -> World:
-    return World(dynamodb, table_name)
 
 
 def cut_over(world: World) -> None:

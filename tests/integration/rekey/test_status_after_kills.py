@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import pytest
@@ -23,11 +22,11 @@ from keyhop.rekey.side.layout import TURNED
 
 from testing.marks import prove, prove_long
 from testing.rekey_tasks import at_once
+from tests.integration.rekey.faults import CHANGES, Doom, Killed
 from tests.integration.rekey.pairs import Pairs, items_of, made, orders
 
 pytestmark = pytest.mark.timeout(1800)
 
-CHANGES = ("put", "update", "create", "delete", "transact", "batch_write")
 EVERY = pytest.mark.parametrize("every", [29, prove(9), prove_long(1)])
 """Of so many moments, one is tried."""
 
@@ -35,43 +34,14 @@ MOST_COMMANDS = 8
 WAITS_SECONDS = 400.0
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
-@dataclass
-class Doom:
-    """Ends a process before, or after, its request number `at` that changes something; 0: never."""
-
-    at: int = 0
-    after: bool = False
-    changes: int = 0
-    is_over: bool = False
-    _lock: Lock = field(default_factory=Lock)
-
-    def step(self, is_change: bool, act: Callable[[], Any]) -> Any:
-        with self._lock:
-            if self.is_over:
-                raise Killed
-            self.changes += is_change
-            is_last = is_change and self.changes == self.at
-            self.is_over = is_last
-        if is_last and not self.after:
-            raise Killed
-        answer = act()
-        if is_last:
-            raise Killed
-        return answer
-
-
 @contextmanager
 def doomed(doom: Doom) -> Iterator[None]:
-    """Let this process end as `doom` says."""
+    """Let this process end as `doom` says; what changes something is a step."""
     call = Client.call
 
     def counted(self: Client, operation: str, **parameters: Any) -> Any:
         changes = operation.startswith(CHANGES)
-        return doom.step(changes, lambda: call(self, operation, **parameters))
+        return doom.step(lambda: call(self, operation, **parameters), changes)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Client, "call", counted)
@@ -137,7 +107,7 @@ def moments(pairs: Pairs, every: int, prepare: Callable[[], None], *command: Any
     prepare()
     whole = Doom()
     run(pairs, whole, *command)
-    for at, after in itertools.product(range(1, whole.changes + 1, every), (False, True)):
+    for at, after in itertools.product(range(1, whole.steps + 1, every), (False, True)):
         prepare()
         doom = Doom(at, after)
         run(pairs, doom, *command)

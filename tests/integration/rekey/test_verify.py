@@ -17,14 +17,9 @@ from keyhop.rekey.task import SETTLED_SECONDS, Rekey
 
 from testing.databases import Database
 from testing.rekey_pairs import RekeyTables, create, order, transform_of
-from tests.integration.rekey.conftest import Begin
+from tests.integration.rekey.conftest import Begin, finished
 
 KINDS = ("missing", "surplus", "changed", "type")
-
-
-def finished(job: Any) -> dict[str, Any]:
-    assert job.work()
-    return dict(job.finish()[1])
 
 
 class Orders(Sequence[dict[str, Any]]):
@@ -73,16 +68,15 @@ def plant(rekey: RekeyTables, orders: Sequence[dict[str, Any]], faults: int) -> 
 
 
 def test_a_marker_of_a_drain_is_no_difference_and_is_not_copied(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+    contended: RekeyTables, verify: Begin
 ) -> None:
     """One may stand there, as a killed cutover has left it."""
-    rekey = create(dynamodb, connection, table_name, by="order")
     marker = {"pk": {"S": "m"}, "sk": {"S": "m"}, MARKER_ATTRIBUTE: {"S": "of a drain"}}
-    for table in (rekey.pair.source, rekey.pair.destination):
-        dynamodb.client.put_item(TableName=table, Item=marker)
-    counts = finished(verify(rekey, repair=True))["counts"]
+    for table in (contended.pair.source, contended.pair.destination):
+        contended.database.client.put_item(TableName=table, Item=marker)
+    counts = finished(verify(contended, repair=True))["counts"]
     assert counts == {"ours": 2}
-    assert rekey.copied() == rekey.originals()
+    assert contended.copied() == contended.originals()
 
 
 @pytest.mark.parametrize(
@@ -94,14 +88,8 @@ def test_a_marker_of_a_drain_is_no_difference_and_is_not_copied(
     ],
 )
 def test_every_planted_fault_is_found_and_repaired(
-    dynamodb: Database,
-    connection: Connection,
-    table_name: str,
-    verify: Begin,
-    items: int,
-    faults: int,
+    rekey: RekeyTables, verify: Begin, items: int, faults: int
 ) -> None:
-    rekey = create(dynamodb, connection, table_name)
     orders = fill(rekey, items)
     assert finished(verify(rekey))["verify"]["is_clean"]
     planted = plant(rekey, orders, faults)
@@ -120,10 +108,7 @@ def test_every_planted_fault_is_found_and_repaired(
     assert len(rekey.copied()) == items
 
 
-def test_forms_of_one_value_are_no_difference(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_forms_of_one_value_are_no_difference(rekey: RekeyTables, verify: Begin) -> None:
     mine = {**order(1), "n": {"N": "1.50"}, "s": {"NS": ["1", "2.0"]}, "b": {"B": b"\x00"}}
     mine["m"] = {"M": {"x": {"L": [{"N": "1E1"}, {"NULL": True}]}, "y": {"BOOL": False}}}
     rekey.put([mine])
@@ -131,7 +116,7 @@ def test_forms_of_one_value_are_no_difference(
     del there["tenant"]
     there |= {"s": {"NS": ["2", "1.0"]}, "tags": {"SS": ["b", "a1"]}}
     there["m"] = {"M": {"y": {"BOOL": False}, "x": {"L": [{"N": "10"}, {"NULL": True}]}}}
-    dynamodb.client.put_item(TableName=rekey.pair.destination, Item=there)
+    rekey.database.client.put_item(TableName=rekey.pair.destination, Item=there)
     told = finished(verify(rekey))["verify"]
     assert told["is_clean"]
     assert told["in_flight"] == 0, "by their digests already"
@@ -145,22 +130,16 @@ def test_forms_of_one_value_are_no_difference(
     ],
 )
 def test_what_is_in_flight_is_no_difference(
-    dynamodb: Database,
-    connection: Connection,
-    table_name: str,
-    verify: Begin,
-    repair: bool,
-    expected: dict[str, int],
+    rekey: RekeyTables, verify: Begin, repair: bool, expected: dict[str, int]
 ) -> None:
     """The stream brings one item between the looks; one item is written before every look.
 
     Only a verification that repairs can tell that the second one is no difference: it settles it.
     """
-    rekey = create(dynamodb, connection, table_name)
     orders = fill(rekey, 100)
     transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
     late, busy, faulty = orders[5], orders[6], orders[7]
-    client = dynamodb.client
+    client = rekey.database.client
     for one in (late, busy, faulty):
         client.put_item(TableName=rekey.pair.source, Item={**one, "total": {"N": "7"}})
     job = verify(rekey, repair=repair, task={"pauses": (0.001, 0.001)})
@@ -183,72 +162,66 @@ def test_what_is_in_flight_is_no_difference(
 
 
 def test_what_two_want_is_contended_and_what_is_nobodys_is_foreign(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+    contended: RekeyTables, verify: Begin
 ) -> None:
-    rekey = create(dynamodb, connection, table_name, by="order")
-    rekey.put({"pk": {"S": f"u{n}"}, "sk": {"S": "same" if n < 2 else f"o{n}"}} for n in range(9))
+    contended.put(
+        {"pk": {"S": f"u{n}"}, "sk": {"S": "same" if n < 2 else f"o{n}"}} for n in range(9)
+    )
     for n in range(1, 9):
         sort = "same" if n < 2 else f"o{n}"
         item = {"pk": {"S": sort}, "sk": {"S": "-"}, "user": {"S": f"u{n}"}}
-        client = dynamodb.client
-        client.put_item(TableName=rekey.pair.destination, Item=item)
+        client = contended.database.client
+        client.put_item(TableName=contended.pair.destination, Item=item)
     nobodys = {"pk": {"S": "x"}, "sk": {"S": "-"}}
-    client.put_item(TableName=rekey.pair.destination, Item=nobodys)
-    told = finished(verify(rekey))["verify"]
+    client.put_item(TableName=contended.pair.destination, Item=nobodys)
+    told = finished(verify(contended))["verify"]
     assert (told["contended"], told["surplus"], told["foreign"]) == (1, 1, 1)
     assert told["left"] == 2
 
 
 def test_a_repair_leaves_the_items_of_unsettled_stragglers_alone_and_names_them(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
+    contended: RekeyTables, verify: Begin
 ) -> None:
     """It leaves a place alone for the straggler at it, of its owner, or of another item of it."""
-    rekey = create(dynamodb, connection, table_name, by="order")
     here = [{"pk": {"S": f"u{n}"}, "sk": {"S": f"o{n}"}} for n in range(6)]
     there = [{"pk": {"S": f"o{n}"}, "sk": {"S": "-"}} for n in range(6)]
-    rekey.put(here)
+    contended.put(here)
     for n, key in enumerate(there):
         item = {**key, "user": {"S": f"u{n}"}, "wrong": {"BOOL": True}}
-        dynamodb.client.put_item(TableName=rekey.pair.destination, Item=item)
-    before = rekey.copied()
+        contended.database.client.put_item(TableName=contended.pair.destination, Item=item)
+    before = contended.copied()
     elsewhere = {"pk": {"S": "elsewhere"}, "sk": {"S": "-"}}
-    rekey.side.straggler("destination", there[0], [here[0]])
-    rekey.side.straggler("source", here[1], [there[1]])
-    rekey.side.straggler("source", elsewhere, [there[2]])
-    rekey.side.straggler("destination", elsewhere, [here[3]])
-    rekey.side.straggler("source", here[4], [there[4]])
-    (settled,) = [one for one in rekey.side.unsettled() if one.key == here[4]]
-    rekey.side.resolve(settled)
-    summary = finished(verify(rekey, repair=True))
+    contended.side.straggler("destination", there[0], [here[0]])
+    contended.side.straggler("source", here[1], [there[1]])
+    contended.side.straggler("source", elsewhere, [there[2]])
+    contended.side.straggler("destination", elsewhere, [here[3]])
+    contended.side.straggler("source", here[4], [there[4]])
+    (settled,) = [one for one in contended.side.unsettled() if one.key == here[4]]
+    contended.side.resolve(settled)
+    summary = finished(verify(contended, repair=True))
     told = summary["verify"]
     counts = (told["changed"], told["bypassed"], told["repaired"], told["left"], told["is_clean"])
     assert counts == (6, 4, 2, 4, False)
     assert summary["keys"] == 6, "each is named in a part"
-    assert {key for key, item in rekey.copied().items() if item == before[key]} == {
+    assert {key for key, item in contended.copied().items() if item == before[key]} == {
         (f"o{n}", "-") for n in range(4)
     }
-    assert rekey.side.claims("forward") == []
+    assert contended.side.claims("forward") == []
 
 
-def test_what_has_no_form_and_no_way_back_is_counted(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_what_has_no_form_and_no_way_back_is_counted(rekey: RekeyTables, verify: Begin) -> None:
     lost = {**order(3), "pk": {"S": "a#b"}}  # its separator is in its key
     there = {**lost, "pk": {"S": "t3"}, "sk": {"S": "a#b#order3"}}
     del there["tenant"]
     rekey.put([order(1), {"pk": {"S": "x"}, "sk": {"S": "y"}}, lost])
-    dynamodb.client.put_item(TableName=rekey.pair.destination, Item=there)
+    rekey.database.client.put_item(TableName=rekey.pair.destination, Item=there)
     summary = finished(verify(rekey))
     told = summary["verify"]
     assert (told["unmappable"], told["irreversible"]) == (1, 1)
     assert summary["examples"]["irreversible"][0]["why"] == "the way back changes pk, sk"
 
 
-def test_a_sample_compares_a_share_of_both_sides(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_a_sample_compares_a_share_of_both_sides(rekey: RekeyTables, verify: Begin) -> None:
     orders = fill(rekey, 200)
     plant(rekey, orders, 8)
     told = finished(verify(rekey, share=1))["verify"]
@@ -257,10 +230,7 @@ def test_a_sample_compares_a_share_of_both_sides(
     assert told["in_flight"] == 0
 
 
-def test_a_verify_waits_for_a_backfill(
-    dynamodb: Database, connection: Connection, table_name: str, verify: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_a_verify_waits_for_a_backfill(rekey: RekeyTables, verify: Begin) -> None:
     rekey.side.tell(BACKFILL, {"run": "r1", "started": "", "ended": None})
     with pytest.raises(CannotStart, match="'r1' has not ended"):
         verify(rekey)
@@ -281,10 +251,7 @@ def test_nothing_is_repaired_while_nothing_replicates(
     assert finished(verify(rekey))["verify"]["is_clean"]
 
 
-def test_rows_that_were_lost_are_no_clean_result(
-    dynamodb: Database, connection: Connection, table_name: str, digests: Begin
-) -> None:
-    rekey = create(dynamodb, connection, table_name)
+def test_rows_that_were_lost_are_no_clean_result(rekey: RekeyTables, digests: Begin) -> None:
     fill(rekey, 10)
     job = digests(rekey)
     assert job.work(output=Dropped())
@@ -304,16 +271,9 @@ def test_rows_that_were_lost_are_no_clean_result(
     ],
 )
 def test_under_writes_it_finds_what_is_planted_and_nothing_else(
-    dynamodb: Database,
-    connection: Connection,
-    table_name: str,
-    verify: Begin,
-    items: int,
-    faults: int,
-    rounds: int,
+    rekey: RekeyTables, connection: Connection, verify: Begin, items: int, faults: int, rounds: int
 ) -> None:
     """Writers change items, and bring each change over a moment later, as the stream does."""
-    rekey = create(dynamodb, connection, table_name)
     orders = fill(rekey, items)
     quiet, busy = orders[::2], orders[1::2]
     planted = plant(rekey, quiet, faults)
@@ -331,9 +291,9 @@ def test_under_writes_it_finds_what_is_planted_and_nothing_else(
             changed = {**one, "total": {"N": str(steps[writer])}}
             key = {name: one[name] for name in ("pk", "sk")}
             if chance.random() < 0.2:
-                dynamodb.client.delete_item(TableName=rekey.pair.source, Key=key)
+                rekey.database.client.delete_item(TableName=rekey.pair.source, Key=key)
             else:
-                dynamodb.client.put_item(TableName=rekey.pair.source, Item=changed)
+                rekey.database.client.put_item(TableName=rekey.pair.source, Item=changed)
             settle([(key, transform.destination.of(transform.forward(one)))])
             steps[writer] += 1
 
