@@ -14,6 +14,7 @@ from keyhop.dynamodb.values import Item
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import LocalJob, opened
 from keyhop.public.deployment import BUCKET, OpenStack
+from keyhop.public.rekey import Rekey
 from keyhop.rekey.request import VERIFY, BackfillInput, VerifyInput, digests_of, with_digests
 from keyhop.rekey.worker.replicate import Replicator
 from keyhop.storage.local import DIGESTS, Directory
@@ -22,7 +23,7 @@ from keyhop.tasks import tasks_of
 from testing.databases import Database
 from testing.keepers import QUEUE, Elsewhere, FakeLambda
 from testing.rekey_pairs import ByTenant, RekeyTables, create, transform_of
-from testing.rekey_tasks import verifying
+from testing.rekey_tasks import at_once, verifying
 from testing.s3 import MemoryS3
 from tests.integration.rekey.pairs import BY_DAY, MACHINES, Pairs, States
 from tests.integration.rekey.worlds import World
@@ -163,6 +164,12 @@ def states(monkeypatch: pytest.MonkeyPatch, s3: MemoryS3) -> States:
         "keyhop.public.rekey.open_stack", lambda name, endpoint: stack._replace(name=name)
     )
     return states
+
+
+@pytest.fixture
+def nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no verification of a command wait."""
+    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
 
 
 @pytest.fixture

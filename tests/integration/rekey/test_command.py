@@ -2,12 +2,9 @@
 
 import json
 
-import boto3
-from keyhop.rekey import Router
 from keyhop.rekey.control import Control
 from keyhop.rekey.side.layout import COPIED
 
-from testing.servers import LOCAL_CREDENTIALS
 from tests.integration.rekey.pairs import Pairs
 
 
@@ -88,19 +85,6 @@ def test_a_real_difference_forbids_a_larger_share(pairs: Pairs) -> None:
     assert pairs.status()["troubles"] == ["shadow reads have found real differences: run verify"]
     assert pairs.rekey("shadow", 5).status == 0
     assert pairs.side.control().shadow == 0.05
-
-
-def test_status_counts_the_routers_without_a_guard(pairs: Pairs) -> None:
-    pairs.begun()
-    guarded = boto3.client("dynamodb", **LOCAL_CREDENTIALS)
-    for clients in ((), [guarded], ()):
-        assert Router(pairs.side, clients=clients).serving == "source"
-    status = pairs.status()
-    assert (status["clients"], status["unguarded_clients"]) == (3, 2)
-    (trouble,) = status["troubles"]
-    assert trouble.startswith("2 routers have no guard: ")
-    shown = pairs.rekey("status").out.decode()
-    assert "  clients      3, 2 without a guard\n" in shown
 
 
 def test_a_quiet_command_prints_its_result_for_programs_only(pairs: Pairs) -> None:

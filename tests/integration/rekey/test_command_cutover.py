@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from keyhop.public.rekey import Rekey
 from keyhop.rekey.control import Control
 from keyhop.rekey.side.layout import TTL, TURNED
 
-from testing.rekey_tasks import at_once
 from tests.integration.rekey.pairs import Pairs, made
 
 
@@ -54,9 +52,8 @@ def test_a_cutover_looks_at_its_gates_and_is_refused_at_a_shut_one(
 
 
 def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
-    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: Pairs, template: Path, nothing_waits: None
 ) -> None:
-    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     made(pairs, template)
     for action in ("start", "verify"):
         assert pairs.rekey(action).status == 0

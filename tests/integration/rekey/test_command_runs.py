@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from keyhop.public.rekey import Rekey
 
-from testing.rekey_tasks import at_once
 from tests.integration.rekey.pairs import Pairs, in_order, items_of, made, orders
+
+pytestmark = pytest.mark.usefixtures("nothing_waits")
 
 FUNCTIONS = """
 def forward(item):
@@ -86,9 +86,8 @@ def test_an_item_that_cannot_be_mapped_is_counted_and_stays(pairs: Pairs, templa
 
 
 def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
-    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: Pairs, template: Path
 ) -> None:
-    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     made(pairs, template)
     assert pairs.rekey("start").status == 0
     client = pairs.database.client
@@ -125,10 +124,9 @@ def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     ids=["bijective", "recoverable"],
 )
 def test_verify_repairs_whatever_the_keys_names_and_types_are(
-    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+    pairs: Pairs, template: Path, rule: str
 ) -> None:
     """The partition key's name comes after the sort key's, and of a number 1E+1 is a form."""
-    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     template.write_text(f"items:\n{rule}\n")
     client, new = pairs.database.client, pairs.destination
     pairs.database.create(pairs.source, ("number", "N"), None)
@@ -210,7 +208,6 @@ def test_functions_run_if_their_file_is_given_and_the_same(pairs: Pairs, templat
 def test_a_copy_and_a_comparison_are_not_begun_if_they_cost_more_for_sure(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     items = made(pairs, template)
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
     refused = pairs.rekey("start", "--max-cost", "0.01")
@@ -228,7 +225,6 @@ def test_a_copy_and_a_comparison_are_not_begun_if_they_cost_more_for_sure(
 def test_a_comparison_ends_when_its_dollars_are_spent(
     pairs: Pairs, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     made(pairs, template)
     assert pairs.rekey("start").status == 0
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
@@ -242,7 +238,6 @@ def test_a_comparison_ends_when_its_dollars_are_spent(
 def test_a_comparison_that_only_looks_asks_if_it_costs_more_than_a_little(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
     made(pairs, template)
     assert pairs.rekey("start").status == 0
     assert pairs.rekey("verify", "--no-repair", yes=False).status == 0

@@ -199,17 +199,6 @@ def test_another_plan_is_refused(life: Life) -> None:
         replace(life, pair=other).creation().step()
 
 
-def test_a_stream_with_keys_only_is_told_and_not_changed(
-    dynamodb: Database, table_name: str
-) -> None:
-    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
-    dynamodb.create(table_name, StreamSpecification=stream)
-    life = Life(dynamodb, Pair(table_name, f"{table_name}-new", {}))
-    with pytest.raises(CannotStart, match="on with KEYS_ONLY"):
-        life.creation().step()
-    assert life.described(table_name)["StreamSpecification"] == stream
-
-
 def test_a_side_table_of_somebody_else_s_is_left_alone(life: Life) -> None:
     life.database.create(life.pair.side)
     life.database.fill(life.pair.side, [{"pk": {"S": "plan"}, "sk": {"S": "mine"}}])

@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import GaveUp
 from keyhop.rekey.cutover.deployed import Probe
 from keyhop.rekey.cutover.markers import LATE_SECONDS, Markers
-from keyhop.rekey.routing.router import Router
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE, MARKER_KEYS
 from keyhop.rekey.side.table import SideTable, table_request
 
 from testing.databases import Database, load
 from testing.marks import prove
-from testing.servers import LOCAL_CREDENTIALS
 from testing.simulation.network import Fate
 from testing.simulation.turns import Turns
 from testing.virtual_time import VirtualClock
@@ -121,48 +117,6 @@ def test_a_write_that_must_be_refused_proves_the_way_back(world: World) -> None:
 
 def test_a_table_that_is_not_there_is_no_way_back(world: World) -> None:
     assert "no table" in Probe(world.connection, "nowhere").why_not({"id": {"S": "a"}})
-
-
-# --- boto3's own client, guarded ---
-
-
-@pytest.mark.parametrize("kind", ["client", "resource"])
-def test_boto3_sends_nothing_by_a_view_that_has_ended(world: World, kind: str) -> None:
-    """As a function that was frozen between the choice and the request, while a cutover was made.
-    With boto3's own retries on.
-    """
-    clock = VirtualClock()
-    config = Config(retries={"mode": "standard", "total_max_attempts": 3})
-    given = {"endpoint_url": world.database.url, "config": config, **LOCAL_CREDENTIALS}
-    boto = getattr(boto3, kind)("dynamodb", **given)
-    router = Router(world.side, clients=[boto], clock=clock)
-    client = boto if kind == "client" else boto.meta.client
-
-    def old() -> str:
-        clock.sleep(3_600)
-        control = world.side.control()
-        for change in ("closed", "froze", "fenced", "turned", "opened"):
-            after = getattr(control, change)()
-            assert world.side.swap(control, after)
-            control = after
-        client.put_item(TableName=world.pair.source, Item={"id": {"S": "late"}})
-        return "old"
-
-    assert router.write(old=old, new=lambda: "new") == "new"
-    assert world.items(world.pair.source) == []
-
-
-def test_boto3_sends_as_ever_while_nothing_has_changed(world: World) -> None:
-    client = boto3.client("dynamodb", endpoint_url=world.database.url, **LOCAL_CREDENTIALS)
-    clock = VirtualClock()
-    router = Router(world.side, clients=[client], clock=clock)
-
-    def old() -> None:
-        clock.sleep(3_600)
-        client.put_item(TableName=world.pair.source, Item={"id": {"S": "late"}})
-
-    router.write(old=old, new=lambda: None)
-    assert len(world.items(world.pair.source)) == 1
 
 
 # --- all together ---

@@ -45,12 +45,6 @@ def test_cancelled_all_is_as_it_was(life: Life) -> None:
     assert life.followers.streams == {}
 
 
-def test_cancelled_without_a_name_the_destination_is_kept(life: Life) -> None:
-    life.begin()
-    until_done(life.ending("cancel").step)
-    assert tables_of(life) == [life.pair.source, life.pair.destination]
-
-
 def test_a_stream_that_was_on_stays_on(dynamodb: Database, table_name: str) -> None:
     life = new_life(dynamodb, table_name, StreamSpecification=STREAM)
     before = life.described(table_name)["LatestStreamArn"]

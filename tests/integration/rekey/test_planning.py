@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,18 +36,13 @@ INDEX = {
     "Projection": {"ProjectionType": "ALL"},
 }
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+Planned = Callable[..., RekeyPlan]
 STATE = {"AttributeName": "state", "AttributeType": "S"}
 
 
 def order(user: int, number: int, **more: str) -> Key:
     own = {"pk": f"USER#{user}", "sk": f"ORDER#{number:04}", "tenantId": f"t{user % 40}", **more}
     return {name: {"S": value} for name, value in own.items()}
-
-
-@pytest.fixture
-def orders(dynamodb: Database, table_name: str) -> Database:
-    dynamodb.create(table_name, AttributeDefinitions=[STATE], GlobalSecondaryIndexes=[INDEX])
-    return dynamodb
 
 
 def planning(
@@ -69,13 +65,20 @@ def planning(
     )
 
 
+@pytest.fixture
+def planned(dynamodb: Database, table_name: str) -> Planned:
+    """Plans a re-key of a table with these items."""
+    dynamodb.create(table_name, AttributeDefinitions=[STATE], GlobalSecondaryIndexes=[INDEX])
+    return partial(planning, dynamodb, table_name)
+
+
 def test_of_a_small_table_all_is_known_and_nothing_is_changed(
-    orders: Database, table_name: str
+    planned: Planned, dynamodb: Database
 ) -> None:
     items = [order(user, user * 10 + n) for user in range(40) for n in range(5)]
-    before = orders.tables()
-    plan = planning(orders, table_name, items)
-    assert orders.tables() == before
+    before = dynamodb.tables()
+    plan = planned(items)
+    assert dynamodb.tables() == before
     content = plan.to_json()
     sample = content["sample"]
     assert (content["items"], sample["items"], sample["whole"]) == (200, 200, True)
@@ -87,71 +90,57 @@ def test_of_a_small_table_all_is_known_and_nothing_is_changed(
 
 
 def test_what_keyhop_does_not_know_of_the_source_stands_in_the_way_by_its_name(
-    orders: Database, table_name: str
+    planned: Planned, dynamodb: Database, table_name: str
 ) -> None:
-    client = Learned(orders.client, table_name)
-    plan = planning(orders, table_name, [order(1, 1)], client=client)
+    client = Learned(dynamodb.client, table_name)
+    plan = planned([order(1, 1)], client=client)
     names = ("drop-vector-indexes", TABLE_SETTING, TTL_SETTING)
     assert len(plan.blocks) == 3
     for name in names:
         assert any(f"accept it by {name}" in why for why in plan.blocks)
-    accepting = planning(orders, table_name, [], client=client, accepted=names)
+    accepting = planned([], client=client, accepted=names)
     assert not accepting.blocks
 
 
-def test_unmappable_items_are_counted_by_reason_and_stand_in_the_way(
-    orders: Database, table_name: str
-) -> None:
+def test_unmappable_items_are_counted_by_reason_and_stand_in_the_way(planned: Planned) -> None:
     lacking = [{n: v for n, v in order(1, n_).items() if n != "tenantId"} for n_ in range(3)]
-    plan = planning(orders, table_name, [*lacking, *(order(2, n) for n in range(9))])
+    plan = planned([*lacking, *(order(2, n) for n in range(9))])
     unmappable = plan.to_json()["unmappable"]
     assert sum(unmappable["reasons"].values()) == 3
     assert unmappable["share"] == unmappable["from"] == 0.25
     assert any("3 items cannot be mapped" in why for why in plan.blocks)
 
 
-def test_collisions_are_counted_where_the_sample_is_the_whole(
-    orders: Database, table_name: str
-) -> None:
+def test_collisions_are_counted_where_the_sample_is_the_whole(planned: Planned) -> None:
     items = [order(user, number) for user in (1, 41, 81) for number in range(2)]
-    plan = planning(orders, table_name, items)
+    plan = planned(items)
     assert plan.to_json()["collisions"] == {"how": "counted", "pairs": 6, "at_most": 6}
     assert any("want the same place" in why for why in plan.blocks)
 
 
-def test_a_full_count_finds_every_pair_that_a_sample_may_miss(
-    orders: Database, table_name: str
-) -> None:
+def test_a_full_count_finds_every_pair_that_a_sample_may_miss(planned: Planned) -> None:
     items = [order(user, number) for user in range(60) for number in range(5)]
-    plan = planning(orders, table_name, items, sample=50, full=True)
+    plan = planned(items, sample=50, full=True)
     content = plan.to_json()
     assert content["collisions"] == {"how": "counted", "pairs": 100, "at_most": 100}
     assert content["sample"]["items"] < content["items"] == 300
 
 
-def test_a_hot_new_key_is_told_with_what_spreads_it(orders: Database, table_name: str) -> None:
-    items = [order(user, user, tenantId="big" if user % 2 else f"t{user}") for user in range(80)]
-    (hot,) = planning(orders, table_name, items).to_json()["hot"]
-    assert hot == {"share": 0.5, "shards": 20, "most_write_units": 2_000}
-
-
-def test_sentinels_are_no_items(orders: Database, table_name: str) -> None:
+def test_sentinels_are_no_items(planned: Planned) -> None:
     sentinel: Key = {"pk": {"S": "USER#1"}, "sk": {"S": " "}, "keyhop": {"N": "1"}}
-    plan = planning(orders, table_name, [sentinel, order(1, 1)], ours={"keyhop": {"N": "1"}})
+    plan = planned([sentinel, order(1, 1)], ours={"keyhop": {"N": "1"}})
     content = plan.to_json()
     assert (content["items"], content["unmappable"]["share"]) == (1, 0)
 
 
-def test_of_an_index_it_is_told_how_many_items_are_in_it_before_and_after(
-    orders: Database, table_name: str
-) -> None:
+def test_of_an_index_it_is_told_how_many_items_are_in_it_before_and_after(planned: Planned) -> None:
     items = [order(1, 1, state="new"), *(order(1, n) for n in range(2, 5))]
-    indexes = planning(orders, table_name, items).to_json()["indexes"]
+    indexes = planned(items).to_json()["indexes"]
     assert indexes == {"by-state": {"before": 0.25, "after": 0.25}}
 
 
-def test_the_first_question_is_whether_an_index_would_do(orders: Database, table_name: str) -> None:
-    plan = planning(orders, table_name, [order(1, n) for n in range(30)])
+def test_the_first_question_is_whether_an_index_would_do(planned: Planned) -> None:
+    plan = planned([order(1, n) for n in range(30)])
     told = plan.to_text().splitlines()
     assert told[0].startswith("Would a global index do?")
     assert plan.question.missing == ["tenant", "order"]
@@ -159,17 +148,15 @@ def test_the_first_question_is_whether_an_index_would_do(orders: Database, table
     assert any("would not cool its writes" in line for line in told)
 
 
-def test_what_is_told_by_default_holds_no_value_of_an_item(
-    orders: Database, table_name: str
-) -> None:
-    plan = planning(orders, table_name, [order(777, n) for n in range(30)])
+def test_what_is_told_by_default_holds_no_value_of_an_item(planned: Planned) -> None:
+    plan = planned([order(777, n) for n in range(30)])
     assert "777" not in json.dumps(plan.to_json()) + plan.to_text()
     assert "TENANT#t17" in plan.to_text(show_keys=True)
 
 
-def test_a_budget_ends_the_sample(orders: Database, table_name: str) -> None:
+def test_a_budget_ends_the_sample(planned: Planned) -> None:
     with pytest.raises(BudgetSpent):
-        planning(orders, table_name, [order(1, 1)], max_read_units=0.1)
+        planned([order(1, 1)], max_read_units=0.1)
 
 
 @pytest.mark.parametrize(

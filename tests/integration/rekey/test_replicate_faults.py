@@ -117,12 +117,16 @@ def test_a_killed_batch_of_the_passive_direction_removes_its_note_after_the_wait
     assert world.side.open_batches("reverse") == []
 
 
+def throttled(world: World) -> Callable[..., Fate]:
+    """The fate of each request to the destination."""
+    table = world.pair.destination
+    return lambda _, parameters: "throttled" if parameters.get("TableName") == table else None
+
+
 def test_throttled_writes_are_sent_again_until_there_is_no_time_left(world: World) -> None:
     world.put("s", "d")
     records = world.records()
-    replicator, client = faulty(
-        world, lambda operation, parameters: _throttled_there(world, parameters)
-    )
+    replicator, client = faulty(world, throttled(world))
     replicator.end_at(world.moments.now + 30)
     with pytest.raises(GaveUp):
         replicator.work(records)
@@ -131,10 +135,6 @@ def test_throttled_writes_are_sent_again_until_there_is_no_time_left(world: Worl
     assert len(world.side.open_batches("forward")) == 1, "so it comes again, and knows it"
     world.replicator().work(records)
     assert world.there == world.here
-
-
-def _throttled_there(world: World, parameters: Mapping[str, Any]) -> Fate:
-    return "throttled" if parameters.get("TableName") == world.pair.destination else None
 
 
 def test_an_item_that_the_other_table_does_not_take_is_left_as_a_claim(world: World) -> None:
@@ -256,7 +256,7 @@ def test_what_fails_for_the_moment_is_not_taken_for_what_kills(world: World) -> 
     for _ in range(10):
         replicator, _ = faulty(
             world,
-            lambda operation, parameters: _throttled_there(world, parameters),
+            throttled(world),
             give_up=_noting(given_up),
         )
         replicator.end_at(world.moments.now + 20)
@@ -292,14 +292,7 @@ def test_whatever_happens_the_destination_ends_as_the_source_is(world: World, se
         world.replicator().work(waiting.pop())
     for _ in range(5):
         world.replicator().sweep()
-    wanted: dict[str, list[Any]] = {}
-    for item in world.here:
-        wanted.setdefault(item["pk"]["S"], []).append(item)
-    there = {item["pk"]["S"]: item for item in world.there}
-    assert there.keys() == wanted.keys()
-    assert all(item in wanted[place] for place, item in there.items())
-    contended = {place for place, items in wanted.items() if len(items) > 1}
-    assert {claim.place["pk"]["S"] for claim in world.side.claims("forward")} == contended
+    world.check()
 
 
 def _some_write(world: World, chance: Random) -> None:

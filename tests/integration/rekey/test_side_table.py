@@ -4,8 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
-from keyhop.dynamodb.client import Connection, connect
-from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.values import Key
 from keyhop.errors import CannotStart
 from keyhop.rekey.control import Control, Side
@@ -20,15 +19,21 @@ PLACE, OWNER = {"PK": {"S": "p"}, "SK": {"N": "1"}}, {"id": {"B": b"\x00\xff"}}
 
 
 @pytest.fixture
-def connection(dynamodb: Database) -> Connection:
-    return connect(Endpoint(url=dynamodb.url))
+def moments() -> list[float]:
+    """The present moment, and the next ones, if there are any."""
+    return [float(moment) for moment in range(1_000)]
 
 
 @pytest.fixture
-def side(dynamodb: Database, connection: Connection, table_name: str) -> SideTable:
+def side(
+    dynamodb: Database, connection: Connection, table_name: str, moments: list[float]
+) -> SideTable:
     dynamodb.client.create_table(**table_request(table_name))
-    moments = iter(range(1_000))
-    return SideTable(connection, table_name, now=lambda: float(next(moments)))
+
+    def now() -> float:
+        return moments.pop(0) if len(moments) > 1 else moments[0]
+
+    return SideTable(connection, table_name, now=now)
 
 
 def test_without_control_and_plan_it_says_so(side: SideTable) -> None:
@@ -249,31 +254,26 @@ def test_a_straggler_is_not_settled_once_the_control_item_has_changed(
 
 
 def test_a_lag_is_the_largest_of_the_last_seconds_and_no_older_one(
-    connection: Connection, dynamodb: Database, table_name: str
+    side: SideTable, moments: list[float]
 ) -> None:
     """Each telling is a write; what came between two of them is told with the next one, if soon."""
-    dynamodb.client.create_table(**table_request(table_name))
-    moments = [1_000.0]
-    side = SideTable(connection, table_name, now=lambda: moments[-1])
     told = []
     for at, seconds in [(0, 0.5), (4, 7.0), (11, 0.1), (15, 9.0), (100, 0.2)]:
-        moments.append(1_000.0 + at)
+        moments[:] = [1_000.0 + at]
         side.tell_lag("forward", seconds)
         told.append(side.told("lag.forward")["seconds"])
     assert told == [0.5, 0.5, 7.0, 7.0, 0.2]
 
 
 def test_a_note_that_is_older_than_a_batch_can_live_is_of_none_that_is_under_way(
-    connection: Connection, dynamodb: Database, table_name: str
+    side: SideTable, moments: list[float]
 ) -> None:
     """As one whose request had no answer, and came when whoever sent it had been killed."""
-    dynamodb.client.create_table(**table_request(table_name))
-    moments = [1_000.0]
-    side = SideTable(connection, table_name, now=lambda: moments[-1])
+    moments[:] = [1_000.0]
     side.begin("forward", "shard", "1")
-    moments.append(1_000.0 + LONGEST_BATCH_SECONDS - 1)
+    moments[:] = [1_000.0 + LONGEST_BATCH_SECONDS - 1]
     assert len(side.open_batches("forward")) == 1
-    moments.append(1_000.0 + LONGEST_BATCH_SECONDS)
+    moments[:] = [1_000.0 + LONGEST_BATCH_SECONDS]
     assert side.open_batches("forward") == []
     assert side.begin("forward", "shard", "1") == 1
     assert len(side.open_batches("forward")) == 1

@@ -17,15 +17,13 @@ from typing import Any
 import pytest
 from keyhop.dynamodb.transport import Client
 from keyhop.public import rekey
-from keyhop.public.rekey import Rekey
 from keyhop.rekey.side.layout import TURNED
 
 from testing.marks import prove, prove_long
-from testing.rekey_tasks import at_once
 from tests.integration.rekey.faults import CHANGES, Doom, Killed
 from tests.integration.rekey.pairs import Pairs, items_of, made, orders
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("nothing_waits")]
 
 EVERY = pytest.mark.parametrize("every", [29, prove(9), prove_long(1)])
 """Of so many moments, one is tried."""
@@ -95,11 +93,6 @@ class Person:
             flags.remove("--dry-run")
         result = self.pairs.rekey(action, *flags)
         assert result.status in (0, 3), (command, result.err)
-
-
-@pytest.fixture(autouse=True)
-def nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
 
 
 def moments(pairs: Pairs, every: int, prepare: Callable[[], None], *command: Any) -> Iterator[Doom]:

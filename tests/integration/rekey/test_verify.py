@@ -108,20 +108,6 @@ def test_every_planted_fault_is_found_and_repaired(
     assert len(rekey.copied()) == items
 
 
-def test_forms_of_one_value_are_no_difference(rekey: RekeyTables, verify: Begin) -> None:
-    mine = {**order(1), "n": {"N": "1.50"}, "s": {"NS": ["1", "2.0"]}, "b": {"B": b"\x00"}}
-    mine["m"] = {"M": {"x": {"L": [{"N": "1E1"}, {"NULL": True}]}, "y": {"BOOL": False}}}
-    rekey.put([mine])
-    there = {**mine, "pk": mine["tenant"], "sk": {"S": "user0#order1"}, "n": {"N": "1.5"}}
-    del there["tenant"]
-    there |= {"s": {"NS": ["2", "1.0"]}, "tags": {"SS": ["b", "a1"]}}
-    there["m"] = {"M": {"y": {"BOOL": False}, "x": {"L": [{"N": "10"}, {"NULL": True}]}}}
-    rekey.database.client.put_item(TableName=rekey.pair.destination, Item=there)
-    told = finished(verify(rekey))["verify"]
-    assert told["is_clean"]
-    assert told["in_flight"] == 0, "by their digests already"
-
-
 @pytest.mark.parametrize(
     ("repair", "expected"),
     [

@@ -134,6 +134,17 @@ class World:
     def there(self) -> list[dict[str, Any]]:
         return self.items(self.pair.destination)
 
+    def check(self) -> None:
+        """Each place has one of the items that want it, and the others have claims."""
+        wanted: dict[str, list[dict[str, Any]]] = {}
+        for item in self.here:
+            wanted.setdefault(item["pk"]["S"], []).append(item)
+        there = {item["pk"]["S"]: item for item in self.there}
+        assert there.keys() == wanted.keys()
+        assert all(item in wanted[place] for place, item in there.items())
+        contended = {place for place, items in wanted.items() if len(items) > 1}
+        assert {claim.place["pk"]["S"] for claim in self.side.claims("forward")} == contended
+
 
 def batches(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:
     for at in range(0, len(records), size):
