@@ -4,7 +4,7 @@ Each is a subclass of the protocol, of the control item or of an explorer, or an
 request. `MUTANTS` has of each a scenario whose exploration finds a world that is wrong.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,9 +22,10 @@ from keyhop.rekey.worker.protocol import Call, Kind, Protocol, Work
 from testing import rekey_cutover_explorer as cutover
 from testing.rekey_cutover_explorer import CutoverExplorer
 from testing.rekey_explored import Scenario, effect, place_of
-from testing.rekey_explorer import Explorer
+from testing.rekey_explorer import Explorer, World
 from testing.rekey_joint_explorer import JointExplorer
 from testing.rekey_scenarios import ONE
+from testing.worlds import with_more
 
 # --- the worker ---
 
@@ -133,33 +134,11 @@ def unfenced_rows(step: Any, source: Any, there: Any, claims: Any) -> Any:
     return (unfenced if is_of_a_row else effect)(step, source, there, claims)
 
 
-class DropsWhenOneIsDone(JointExplorer):
-    drops_when_all_are_done = False
-
-
-class DropsWhatIsLeft(JointExplorer):
-    claims_what_is_left = False
-
-
-class DropsBeforeItClaims(JointExplorer):
-    claims_before_the_drop = False
-
-
-class SettlesWhatIsShared(JointExplorer):
-    drops_before_settling = False
-
-
 class VerifiesAtOnce(Explorer):
     """While a write of the backfill may still take effect."""
 
     def may_verify(self, late: tuple[int, ...]) -> bool:
         return True
-
-
-class CopiesOnce(Explorer):
-    """The backfill does not look again at what it has put."""
-
-    looks_again = False
 
 
 class LooksWithoutAWait(Explorer):
@@ -192,6 +171,34 @@ class LooksElsewhere(Explorer):
 
 class LeavesOutWhatChangesElsewhere(LooksElsewhere, LeavesOutWhatChanges):
     pass
+
+
+class StaleLooks(Explorer):
+    """A look shows an item as it was before its last change: what if assumption A1 does not hold.
+
+    Each costs one of the scenario's `crashes`. By default only where it differs from what was
+    written, so that it would be noticed by a further look.
+    """
+
+    agreeing = False
+    """Whether also where it is what was written."""
+
+    def _worked(self, world: World, slot: int, others: Any) -> Iterator[World]:
+        yield from super()._worked(world, slot, others)
+        source, there, at, records, _, late, claims, copies, crashes, fill, verify = world
+        number, work, sweeps = self.slots.values[slot]
+        step = self._step(work)
+        if not crashes or step is None or step[0] not in (Kind.LOOK, Kind.LOOK_AT_OWNER):
+            return
+        key = step[1] if step[0] is Kind.LOOK else step[4]
+        past = [self.scenario.before[key]]
+        past += [image for changed, image in self.scenario.script[:at] if changed == key]
+        noticed = step[0] is Kind.LOOK_AT_OWNER or past[-2:-1] != [self.works.values[work].image]
+        if past[-2:-1] and past[-2] != past[-1] and (noticed or self.agreeing):
+            then = self._answered(work, past[-2])
+            busy = with_more(others, self.slots((number, then, sweeps)))
+            rest = (copies, crashes - 1, fill, verify)
+            yield (source, there, at, records, busy, late, claims, *rest)
 
 
 # --- a change of the table that serves ---
@@ -262,26 +269,6 @@ class NoNotes(CutoverExplorer):
         return (*super().standing(world)[:2], 0)
 
 
-class ReadsThenNotes(CutoverExplorer):
-    note_first = False
-
-
-class BeginsWithStragglers(CutoverExplorer):
-    """A change begins though a straggler is not settled."""
-
-    gate = False
-
-
-class ExaminesNothing(CutoverExplorer):
-    """A change begins though nobody has examined what was written to the other table."""
-
-    examines = False
-
-
-class ForgetsItsNote(CutoverExplorer):
-    keeps_note = False
-
-
 class AbortsTheTurned(CutoverExplorer):
     """Goes back to where the change began, though readers have turned."""
 
@@ -341,20 +328,27 @@ PAUSED = replace(CHANGED, turns=2, clients=1, pauses=1)
 BYPASSED = replace(CHANGED, clients=0, aborts=1, bypassed=True)
 
 
+def but(explorer: type, **rules: bool) -> Any:
+    """Return this explorer with other rules."""
+    return type("Mutant", (explorer,), rules)
+
+
 def worker(scenario: Scenario, protocol: type[Protocol] = Protocol, of: Any = effect) -> Wrong:
     return lambda: Explorer(scenario, protocol(place_of), of).explore()
 
 
-def copy(scenario: Scenario, explorer: type[Explorer], of: Any = effect) -> Wrong:
-    return lambda: explorer(scenario, effect=of).explore()
+def copy(scenario: Scenario, explorer: type[Explorer], of: Any = effect, **rules: bool) -> Wrong:
+    return lambda: but(explorer, **rules)(scenario, effect=of).explore()
 
 
 def change(
     scenario: cutover.Scenario,
     control: type[Control] = Control,
     explorer: type[CutoverExplorer] = CutoverExplorer,
+    **rules: bool,
 ) -> Wrong:
-    return lambda: explorer(replace(scenario, control=control(replicating=True))).explore()
+    begun = replace(scenario, control=control(replicating=True))
+    return lambda: but(explorer, **rules)(begun).explore()
 
 
 MUTANTS: dict[str, Wrong] = {
@@ -374,7 +368,7 @@ MUTANTS: dict[str, Wrong] = {
     "a wait before the look only": worker(LATE, WaitsForTheLook),
     "no verification": worker(replace(FILLED, verify=False)),
     "a verification too early": copy(FILLED_LATE, VerifiesAtOnce),
-    "a copy that does not look again": copy(MOVED, CopiesOnce),
+    "a copy that does not look again": copy(MOVED, Explorer, looks_again=False),
     "a copy that looks without a wait": copy(MOVED_LATE, LooksWithoutAWait),
     "a verification that leaves out what changes": copy(VISITED, LeavesOutWhatChanges),
     "a verification that leaves out what changes elsewhere": copy(
@@ -384,10 +378,18 @@ MUTANTS: dict[str, Wrong] = {
         replace(VISITED, repairs=False), LeavesOutWhatChanges
     ),
     "a shared row that no write checks": copy(SHARED_LATE, JointExplorer, unfenced_rows),
-    "a shared row dropped when one is done": copy(SHARED, DropsWhenOneIsDone),
-    "a shared row dropped with what is left": copy(SHARED, DropsWhatIsLeft),
-    "a shared row dropped before its claims have others": copy(SHARED, DropsBeforeItClaims),
-    "a shared row that is settled and not dropped": copy(SHARED_LATE, SettlesWhatIsShared),
+    "a shared row dropped when one is done": copy(
+        SHARED, JointExplorer, drops_when_all_are_done=False
+    ),
+    "a shared row dropped with what is left": copy(
+        SHARED, JointExplorer, claims_what_is_left=False
+    ),
+    "a shared row dropped before its claims have others": copy(
+        SHARED, JointExplorer, claims_before_the_drop=False
+    ),
+    "a shared row that is settled and not dropped": copy(
+        SHARED_LATE, JointExplorer, drops_before_settling=False
+    ),
     "no freeze": change(CHANGED, WritesGoOn),
     "no turned": change(CHANGED, NoTurned),
     "leases do not pass": change(CHANGED, NoSettle),
@@ -395,12 +397,12 @@ MUTANTS: dict[str, Wrong] = {
     "no fence": change(COPIED, NoFence),
     "no fence, and notes looked for after the turn": change(COPIED, NotesAfterTheTurn),
     "no look for notes": change(COPIED, explorer=NoNotes),
-    "control read before the note": change(COPIED, explorer=ReadsThenNotes),
+    "control read before the note": change(COPIED, note_first=False),
     "both directions": change(CHANGED, BothDirections),
-    "a note forgotten at the fence": change(KILLED, explorer=ForgetsItsNote),
+    "a note forgotten at the fence": change(KILLED, keeps_note=False),
     "records dropped at the fence": change(BYPASSED, Drops),
-    "stragglers shut no gate": change(PAUSED, explorer=BeginsWithStragglers),
-    "stragglers are not looked for": change(PAUSED, explorer=ExaminesNothing),
+    "stragglers shut no gate": change(PAUSED, gate=False),
+    "stragglers are not looked for": change(PAUSED, examines=False),
     "an abort after the turn": change(CALLED_OFF, explorer=AbortsTheTurned),
 }
 

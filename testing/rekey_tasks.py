@@ -1,13 +1,15 @@
-"""The tasks of a re-key, of which none waits."""
+"""The tasks of a re-key and the looks of its verification, of which none waits."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.task import Task, TaskOptions, Tasks
 from keyhop.rekey.compare.digests import DigestsTask
+from keyhop.rekey.compare.looks import Looks
+from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.compare.task import VerifyTask
 from keyhop.rekey.request import DIGESTS, VERIFY
 from keyhop.rekey.task import TransformOf
@@ -35,3 +37,13 @@ def verifying(
         return VerifyTask(connection, options, transform_of, journal_of, now=now, pauses=pauses)
 
     return {DIGESTS: digests, VERIFY: verify}
+
+
+def looked_at(
+    looks: Looks, candidates: Sequence[Candidate], pause: Callable[[float], None]
+) -> list[Candidate]:
+    """Look at the first of these candidates until they are equal or really differ."""
+    found = looks.look(candidates)
+    for seconds in looks.look_again(found):
+        pause(seconds)
+    return found

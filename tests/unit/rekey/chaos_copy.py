@@ -18,7 +18,7 @@ from keyhop.rekey.task import SETTLED_SECONDS
 from keyhop.rekey.worker.replicate import GiveUp
 from keyhop.scan.skip_scan import Page
 
-from testing.rekey_looks import looked_at
+from testing.rekey_tasks import looked_at
 from tests.unit.rekey.chaos_world import ChaosWorld
 
 Item = dict[str, Any]

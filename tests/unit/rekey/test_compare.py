@@ -26,8 +26,8 @@ from keyhop.rekey.standing import Pace, pace_of, why_not_mine
 from keyhop.rekey.transform import item_digest, key_digest, key_text
 from keyhop.rekey.worker.images import frozen, thawed
 
-from testing.rekey_looks import looked_at
 from testing.rekey_pairs import ByOrder, ByTenant, order
+from testing.rekey_tasks import looked_at
 
 numbers = st.sampled_from(["1", "1.0", "10", "1E1", "-0", "0", "0.10", "0.1"])
 values = st.recursive(

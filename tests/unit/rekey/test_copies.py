@@ -127,7 +127,7 @@ def test_what_the_source_has_the_destination_gets(cloud: Connection) -> None:
     until_done(creation(cloud).step)
     source, destination = seen(cloud, "Orders"), seen(cloud, "OrdersByTenant")
     assert (destination.tags, destination.recovery_days) == (source.tags, source.recovery_days)
-    assert source.tags == (("team", "orders"),)
+    assert source.tags == (("team", "orders"),) == seen(cloud, PAIR.side).tags
     assert destination.insights == source.insights == {"": "THROTTLED_KEYS"}
     (target,) = destination.targets
     _, policy = destination.policies  # moto tells those of all tables
@@ -135,33 +135,12 @@ def test_what_the_source_has_the_destination_gets(cloud: Connection) -> None:
     assert (target["MinCapacity"], target["MaxCapacity"]) == (5, 50)
     assert policy["TargetTrackingScalingPolicyConfiguration"] == TRACKING
     assert destination.table.throughput == source.table.throughput
-
-
-def test_alarms_that_auto_scaling_makes_by_itself_are_not_listed(cloud: Connection) -> None:
-    everything(cloud)
-    assert seen(cloud, "Orders").alarms == ()
-
-
-def test_the_policy_names_the_destination_and_no_other_table(cloud: Connection) -> None:
-    everything(cloud)
-    until_done(creation(cloud).step)
-    policy = seen(cloud, "OrdersByTenant").policy
-    arn = look_up(cloud, "OrdersByTenant").arn
-    assert policy is not None
-    assert json.loads(policy)["Statement"][0]["Resource"] == [arn, f"{arn}/index/*"]
-
-
-def test_items_do_not_expire_there_yet(cloud: Connection) -> None:
-    everything(cloud)
-    until_done(creation(cloud).step)
-    assert seen(cloud, "OrdersByTenant").ttl is None
-    assert seen(cloud, "Orders").ttl == "expires"
-
-
-def test_the_side_table_is_tagged_as_the_source_is(cloud: Connection) -> None:
-    everything(cloud)
-    until_done(creation(cloud).step)
-    assert seen(cloud, PAIR.side).tags == (("team", "orders"),)
+    arn = destination.table.arn
+    assert destination.policy is not None
+    resource = json.loads(destination.policy)["Statement"][0]["Resource"]
+    assert resource == [arn, f"{arn}/index/*"], "and no other table"
+    assert (source.ttl, destination.ttl) == ("expires", None), "not before the cutover"
+    assert source.alarms == (), "auto scaling makes its own"
 
 
 def test_an_alarm_on_the_table_is_listed_with_the_command_that_makes_its_twin(

@@ -6,9 +6,8 @@ import pytest
 
 from testing.marks import prove
 from testing.rekey_explored import Known, Scenario
-from testing.rekey_mutants import MUTANTS, RIGHT, TWICE
+from testing.rekey_mutants import MUTANTS, RIGHT, TWICE, StaleLooks, but
 from testing.rekey_scenarios import FAMILIES, ONE, explore, scripts
-from testing.rekey_stale_looks import AgreeingLooks, StaleLooks
 
 SHARES = {"live": 101, "swept": 101, "filled": 257, "repaired": 29, "shared": 83}
 """One scenario in so many is explored in `make test`; of `turned` it is those of RIGHT."""
@@ -59,4 +58,4 @@ def test_a_look_that_is_too_old_is_mended_by_the_next_one(length: int) -> None:
 
 def test_a_look_that_is_too_old_and_agrees_is_not_noticed() -> None:
     """So a further look, where one disagrees, would not do without A1 either."""
-    assert AgreeingLooks(replace(TWICE, crashes=1)).explore()[1] is not None
+    assert but(StaleLooks, agreeing=True)(replace(TWICE, crashes=1)).explore()[1] is not None

@@ -46,10 +46,34 @@ class World:
         for change in CHANGES:
             changed.item = getattr(changed.item, change)()
 
+    def paused(self, act: Callable[[], object]) -> Callable[[], Any]:
+        """Return a function that acts after such a pause."""
+
+        def go() -> object:
+            self.cut_over()
+            return act()
+
+        return go
+
+    def write(self, router: Router, old: Any, new: Any = lambda: None) -> Any:
+        """Write by a router, in virtual time."""
+        return self.clock.run([lambda: router.write(old=old, new=new)])[0]
+
 
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@pytest.fixture
+def client(world: World) -> Any:
+    return world.wire.client()
+
+
+@pytest.fixture
+def router(world: World, client: Any) -> Router:
+    """A router that guards the client."""
+    return world.router(client)
 
 
 def put(client: Any, table: str) -> None:
@@ -96,15 +120,12 @@ def test_a_write_that_was_paused_through_a_cutover_is_not_sent_to_the_old_table(
     clients, writes = kind(world.wire)
     router = world.router(*clients)
 
-    def paused(write: Callable[[str], object]) -> None:
-        world.cut_over()
-        write("old")
-
     def use() -> None:
         for write in writes:
             world.side.item = replace(world.side.item, serving="source")
             world.clock.sleep(60)
-            assert router.write(old=partial(paused, write), new=lambda: "new") == "new"
+            old = world.paused(partial(write, "old"))
+            assert router.write(old=old, new=lambda: "new") == "new"
 
     world.clock.run([use])
     assert world.wire.sent == []
@@ -121,21 +142,30 @@ def test_a_long_write_goes_on_while_nothing_changes(world: World, kind: Any) -> 
             world.clock.sleep(3_600)
             write("old")
 
-    world.clock.run([lambda: router.write(old=old, new=lambda: None)])
+    world.write(router, old)
     assert world.wire.tables() == ["old"] * len(writes)
 
 
-def test_without_a_guard_such_a_write_is_made_and_is_not_acknowledged(world: World) -> None:
-    client = world.wire.client()
-    router = world.router()
-
-    def old() -> None:
-        world.cut_over()
-        put(client, "old")
-
+def test_without_a_guard_such_a_write_is_made_and_is_not_acknowledged(
+    world: World, client: Any
+) -> None:
     with pytest.raises(WriteUncertain):
-        world.clock.run([lambda: router.write(old=old, new=lambda: None)])
+        world.write(world.router(), world.paused(partial(put, client, "old")))
     assert world.wire.tables() == ["old"]
+
+
+def unreachable(world: World, seconds: float, act: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that acts after a pause, from which on the side table is unreachable."""
+
+    def refuse(request: str) -> None:
+        raise Unreachable("no")
+
+    def go() -> None:
+        world.clock.sleep(seconds)
+        world.side.before = refuse
+        act()
+
+    return go
 
 
 def test_a_client_that_is_given_twice_and_with_its_tables_is_guarded_once(world: World) -> None:
@@ -144,16 +174,8 @@ def test_a_client_that_is_given_twice_and_with_its_tables_is_guarded_once(world:
     table, client = resource.Table("old"), resource.meta.client
     router = world.router(resource, resource, table, resource.Table("new"), client)
 
-    def refuse(request: str) -> None:
-        raise Unreachable("no")
-
-    def old() -> None:
-        world.clock.sleep(20)
-        world.side.before = refuse
-        put(client, "old")
-
     with pytest.raises(Unreachable):
-        world.clock.run([lambda: router.write(old=old, new=lambda: None)])
+        world.write(router, unreachable(world, 20, partial(put, client, "old")))
     assert world.wire.sent == []
     hooks = client.meta.events._emitter._handlers.prefix_search("before-send.dynamodb.PutItem")
     assert len([hook for hook in hooks if "Guard" in getattr(hook, "__qualname__", "")]) == 1
@@ -185,9 +207,8 @@ class Asynchronous(BaseClient):
     ],
 )
 def test_what_is_no_client_of_dynamodb_is_refused_and_then_none_is_guarded(
-    world: World, make: Any, says: str
+    world: World, client: Any, make: Any, says: str
 ) -> None:
-    client = world.wire.client()
     before = len(client.meta.events._emitter._handlers.prefix_search("before-send"))
     with pytest.raises(TypeError, match=says):
         world.router(client, make(world.wire))
@@ -210,13 +231,8 @@ def test_clients_must_be_named() -> None:
 @pytest.mark.parametrize("config", [{"read_timeout": 1}, {"retries": {"mode": "legacy"}}])
 def test_a_client_with_a_configuration_of_its_own_is_guarded(world: World, config: Any) -> None:
     client = world.wire.client(**config)
-    router = world.router(client)
-
-    def old() -> None:
-        world.cut_over()
-        put(client, "old")
-
-    world.clock.run([lambda: router.write(old=old, new=lambda: put(client, "new"))])
+    old = world.paused(partial(put, client, "old"))
+    world.write(world.router(client), old, partial(put, client, "new"))
     assert world.wire.tables() == ["new"]
 
 
@@ -239,39 +255,34 @@ WRITES = (put, write_in_transaction, write_in_batch, write_by_statement)
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_each_way_to_write_is_guarded(world: World, write: Any) -> None:
-    client = world.wire.client()
-    router = world.router(client)
-
-    def old() -> None:
-        world.cut_over()
-        write(client, "old")
-
-    world.clock.run([lambda: router.write(old=old, new=lambda: write(client, "new"))])
+def test_each_way_to_write_is_guarded(
+    world: World, client: Any, router: Router, write: Any
+) -> None:
+    old = world.paused(partial(write, client, "old"))
+    world.write(router, old, partial(write, client, "new"))
     assert len(world.wire.sent) == 1
     assert "new" in str(world.wire.sent)
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_half_a_write_that_a_cutover_interrupts_is_uncertain(world: World, write: Any) -> None:
-    client = world.wire.client()
-    router = world.router(client)
-
+def test_half_a_write_that_a_cutover_interrupts_is_uncertain(
+    world: World, client: Any, router: Router, write: Any
+) -> None:
     def old() -> None:
         write(client, "old")
         world.cut_over()
         put(client, "old")
 
     with pytest.raises(WriteUncertain):
-        world.clock.run([lambda: router.write(old=old, new=lambda: put(client, "new"))])
+        world.write(router, old, partial(put, client, "new"))
     assert len(world.wire.sent) == 1
     assert router.usage.counters["writes_uncertain"] == 1
 
 
-def test_a_write_that_has_only_read_is_made_again_and_is_not_uncertain(world: World) -> None:
+def test_a_write_that_has_only_read_is_made_again_and_is_not_uncertain(
+    world: World, client: Any, router: Router
+) -> None:
     """As one that gets an item, changes it and puts it."""
-    client = world.wire.client()
-    router = world.router(client)
 
     def change(table: str, pause: Callable[[], None] = lambda: None) -> None:
         client.get_item(TableName=table, Key=ITEM)
@@ -279,15 +290,13 @@ def test_a_write_that_has_only_read_is_made_again_and_is_not_uncertain(world: Wo
         pause()
         put(client, table)
 
-    world.clock.run(
-        [lambda: router.write(old=lambda: change("old", world.cut_over), new=lambda: change("new"))]
-    )
+    world.write(router, partial(change, "old", world.cut_over), partial(change, "new"))
     assert world.wire.tables() == ["old", "old", "new", "new", "new"]
 
 
-def test_a_write_that_has_only_searched_vectors_is_made_again(world: World) -> None:
-    client = world.wire.client()
-    router = world.router(client)
+def test_a_write_that_has_only_searched_vectors_is_made_again(
+    world: World, client: Any, router: Router
+) -> None:
     search = {"IndexName": "by-meaning", "SearchVector": [{"N": "1"}], "TopK": 1}
 
     def old() -> None:
@@ -295,14 +304,13 @@ def test_a_write_that_has_only_searched_vectors_is_made_again(world: World) -> N
         world.cut_over()
         put(client, "old")
 
-    world.clock.run([lambda: router.write(old=old, new=lambda: put(client, "new"))])
+    world.write(router, old, partial(put, client, "new"))
     assert world.wire.tables() == ["old", "new"]
 
 
-def test_a_bulk_put_is_refused_in_a_write_because_it_goes_on_after_it(world: World) -> None:
-    client = world.wire.client()
-    router = world.router(client)
-
+def test_a_bulk_put_is_refused_in_a_write_because_it_goes_on_after_it(
+    world: World, client: Any, router: Router
+) -> None:
     def load(table: str) -> None:
         client.start_bulk_put_items(
             TableName=table,
@@ -311,7 +319,7 @@ def test_a_bulk_put_is_refused_in_a_write_because_it_goes_on_after_it(world: Wor
         )
 
     with pytest.raises(CannotStart, match="bulk put"):
-        world.clock.run([lambda: router.write(old=lambda: load("old"), new=lambda: load("new"))])
+        world.write(router, partial(load, "old"), partial(load, "new"))
     assert not world.wire.sent
 
 
@@ -331,7 +339,7 @@ def test_a_retry_of_boto3_that_was_paused_is_not_sent(
         botocore.endpoint, "time", SimpleNamespace(sleep=lambda seconds: world.cut_over())
     )
     with pytest.raises(WriteUncertain):
-        world.clock.run([lambda: router.write(old=partial(put, client, "old"), new=lambda: None)])
+        world.write(router, partial(put, client, "old"))
     assert world.wire.tables() == ["old"]
 
 
@@ -348,7 +356,7 @@ def test_the_guard_looks_after_the_rate_limiter_of_boto3_has_waited(
     monkeypatch.setattr(ClientRateLimiter, "on_sending_request", wait)
     client = world.wire.client(retries={"mode": "adaptive"})
     router = world.router(client)
-    world.clock.run([lambda: router.write(old=partial(put, client, "old"), new=lambda: "new")])
+    world.write(router, partial(put, client, "old"), lambda: "new")
     assert waits == ["wait"]
     assert world.wire.sent == []
 
@@ -365,13 +373,13 @@ def test_a_batch_writer_that_was_paused_half_way_is_uncertain(world: World) -> N
             world.cut_over()
 
     with pytest.raises(WriteUncertain):
-        world.clock.run([lambda: router.write(old=old, new=lambda: None)])
+        world.write(router, old)
     assert len(world.wire.sent) == 1
 
 
-def test_a_client_outside_of_a_write_is_not_touched(world: World) -> None:
-    client = world.wire.client()
-    router = world.router(client)
+def test_a_client_outside_of_a_write_is_not_touched(
+    world: World, client: Any, router: Router
+) -> None:
     router.write(old=partial(put, client, "old"), new=lambda: None)
 
     def use() -> None:
@@ -394,11 +402,8 @@ class Wrapped(Exception):
 
 @pytest.mark.parametrize("swallows", [True, False])
 def test_a_refusal_that_the_function_catches_is_no_acknowledgement(
-    world: World, swallows: bool
+    world: World, client: Any, router: Router, swallows: bool
 ) -> None:
-    client = world.wire.client()
-    router = world.router(client)
-
     def old() -> str:
         world.cut_over()
         try:
@@ -408,13 +413,10 @@ def test_a_refusal_that_the_function_catches_is_no_acknowledgement(
                 raise Wrapped from error
         return "old"
 
-    assert world.clock.run([lambda: router.write(old=old, new=lambda: "new")]) == ["new"]
+    assert world.write(router, old, lambda: "new") == "new"
 
 
-def test_an_error_of_the_function_goes_through(world: World) -> None:
-    client = world.wire.client()
-    router = world.router(client)
-
+def test_an_error_of_the_function_goes_through(client: Any, router: Router) -> None:
     def old() -> None:
         put(client, "old")
         raise Wrapped
@@ -423,62 +425,49 @@ def test_an_error_of_the_function_goes_through(world: World) -> None:
         router.write(old=old, new=lambda: None)
 
 
-def test_a_control_item_that_cannot_be_read_sends_nothing(world: World) -> None:
-    client = world.wire.client()
-    router = world.router(client)
-
-    def old() -> None:
-        world.clock.sleep(60)
-
-        def refuse(request: str) -> None:
-            raise Unreachable("no")
-
-        world.side.before = refuse
-        put(client, "old")
-
+def test_a_control_item_that_cannot_be_read_sends_nothing(
+    world: World, client: Any, router: Router
+) -> None:
     with pytest.raises(Unreachable):
-        world.clock.run([lambda: router.write(old=old, new=lambda: None)])
+        world.write(router, unreachable(world, 60, partial(put, client, "old")))
     assert world.wire.sent == []
 
 
 # --- several routers, several threads ---
 
 
-def test_each_router_looks_at_its_own_writes_only(world: World) -> None:
+def test_each_router_looks_at_its_own_writes_only(
+    world: World, client: Any, router: Router
+) -> None:
     """Two re-keys at once, with one client. The cutover of the one does not stop the other."""
-    client = world.wire.client()
     other_side = SideInMemory()
-    router, other = world.router(client), world.router(client, side=other_side)
+    other = world.router(client, side=other_side)
 
     def old() -> None:
         world.cut_over(other_side)
         put(client, "old")
 
     other.write(old=lambda: None, new=lambda: None)
-    world.clock.run([lambda: router.write(old=old, new=lambda: pytest.fail("it did not turn"))])
+    world.write(router, old, lambda: pytest.fail("it did not turn"))
     assert world.wire.tables() == ["old"]
 
     def paused() -> None:
-        world.clock.sleep(3_600)
-        for change in CHANGES:
-            other_side.item = getattr(other_side.item, change)()
+        world.cut_over(other_side)
         put(client, "other's")
 
-    serving = other.serving
-    assert serving == "destination"
-    world.clock.run([lambda: other.write(old=lambda: put(client, "back"), new=paused)])
+    assert other.serving == "destination"
+    world.write(other, partial(put, client, "back"), paused)
     assert world.wire.tables() == ["old", "back"]
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_a_write_within_a_write_is_refused_for_the_outer_one_too(world: World, same: bool) -> None:
+def test_a_write_within_a_write_is_refused_for_the_outer_one_too(
+    world: World, client: Any, router: Router, same: bool
+) -> None:
     """The outer router's table has changed: the outer write is made again, and not the inner one
     for ever.
     """
-    client = world.wire.client()
-    inner_side = world.side if same else SideInMemory()
-    outer = world.router(client)
-    inner = outer if same else world.router(client, side=inner_side)
+    inner = router if same else world.router(client, side=SideInMemory())
     calls: list[str] = []
 
     def old() -> None:
@@ -492,29 +481,28 @@ def test_a_write_within_a_write_is_refused_for_the_outer_one_too(world: World, s
         inner.write(old=partial(put, client, "inner old"), new=partial(put, client, "inner new"))
         return "new"
 
-    assert world.clock.run([lambda: outer.write(old=old, new=new)]) == ["new"]
+    assert world.write(router, old, new) == "new"
     assert calls == ["outer old", "outer new"]
     assert world.wire.tables() == ["inner new" if same else "inner old"]
 
 
-def test_what_a_write_within_a_write_has_sent_makes_the_outer_one_uncertain(world: World) -> None:
-    client = world.wire.client()
-    router = world.router(client)
-
+def test_what_a_write_within_a_write_has_sent_makes_the_outer_one_uncertain(
+    world: World, client: Any, router: Router
+) -> None:
     def old() -> None:
         router.write(old=partial(put, client, "old"), new=lambda: None)
         world.cut_over()
         put(client, "old")
 
     with pytest.raises(WriteUncertain):
-        world.clock.run([lambda: router.write(old=old, new=lambda: None)])
+        world.write(router, old)
     assert world.wire.tables() == ["old"]
 
 
-def test_threads_that_share_a_client_are_guarded_each_for_its_own_write(world: World) -> None:
+def test_threads_that_share_a_client_are_guarded_each_for_its_own_write(
+    world: World, client: Any, router: Router
+) -> None:
     """Half of them are paused through the cutover, the other half come after it."""
-    client = world.wire.client()
-    router = world.router(client)
 
     def paused() -> None:
         world.clock.sleep(3_600)
@@ -549,20 +537,14 @@ def run_in_asyncio(work: Callable[[], None]) -> None:
 
 
 def test_a_request_in_a_thread_of_the_function_s_own_is_not_guarded_and_is_counted(
-    world: World,
+    world: World, client: Any, router: Router
 ) -> None:
     """The hook cannot know to which write it belongs."""
-    client = world.wire.client()
-    router = world.router(client)
-
-    def old() -> None:
-        world.cut_over()
-        run_in_thread(partial(put, client, "old"))
-
+    old = world.paused(lambda: run_in_thread(partial(put, client, "old")))
     router.write(old=lambda: None, new=lambda: None)
     assert router.usage.counters["writes_unseen"] == 1, "nothing was sent"
     with pytest.raises(WriteUncertain):
-        world.clock.run([lambda: router.write(old=old, new=lambda: None)])
+        world.write(router, old)
     assert world.wire.tables() == ["old"]
     router.write(old=lambda: None, new=lambda: run_in_thread(partial(put, client, "new")))
     assert router.usage.counters["writes_unseen"] == 2
@@ -571,26 +553,19 @@ def test_a_request_in_a_thread_of_the_function_s_own_is_not_guarded_and_is_count
 
 
 @pytest.mark.parametrize("run", [run_with_context, run_in_asyncio])
-def test_a_thread_that_has_the_context_of_the_write_is_guarded(world: World, run: Any) -> None:
-    client = world.wire.client()
-    router = world.router(client)
-
-    def old() -> None:
-        world.cut_over()
-        run(partial(put, client, "old"))
-
-    def new() -> None:
-        run(partial(put, client, "new"))
-
-    world.clock.run([lambda: router.write(old=old, new=new)])
+def test_a_thread_that_has_the_context_of_the_write_is_guarded(
+    world: World, client: Any, router: Router, run: Any
+) -> None:
+    old = world.paused(partial(run, partial(put, client, "old")))
+    world.write(router, old, partial(run, partial(put, client, "new")))
     assert world.wire.tables() == ["new"]
     assert router.usage.counters["writes_unseen"] == 0
 
 
-def test_a_thread_that_outlives_its_write_is_not_guarded_by_it_any_more(world: World) -> None:
+def test_a_thread_that_outlives_its_write_is_not_guarded_by_it_any_more(
+    world: World, client: Any, router: Router
+) -> None:
     """As a worker thread that is started in the first write, and used for others."""
-    client = world.wire.client()
-    router = world.router(client)
     contexts: list[contextvars.Context] = []
 
     def old() -> None:

@@ -15,7 +15,7 @@ from testing.rekey_owned import Owned
 from testing.simulation.network import Fate
 from testing.simulation.schedule import Killed, Process
 from tests.unit.rekey.chaos_world import PROMISED_SECONDS, ChaosWorld
-from tests.unit.rekey.test_stragglers import Item, item
+from tests.unit.rekey.pair import Item, item
 
 COUNT = 60
 """More than one row of claims has."""

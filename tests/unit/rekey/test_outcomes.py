@@ -40,12 +40,6 @@ def test_it_says_whether_what_differed_was_put_right() -> None:
     assert any("no difference" in line for line in repaired)
 
 
-def test_places_that_were_not_settled_are_left_and_named() -> None:
-    lines = [*compared_lines(PAIR, {"unsettled": 2})]
-    assert any("verify with repair settles them" in line for line in lines)
-    assert "2 differences left" in lines[-1]
-
-
 def test_a_change_is_told_by_its_stage_and_by_what_is_left_of_it() -> None:
     control, now = CONTROL, 100.0
     stages = Stages(PAIR, lambda: control, lambda: now)

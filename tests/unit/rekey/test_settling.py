@@ -16,66 +16,60 @@ from keyhop.rekey.compare.looks import (
 )
 from keyhop.rekey.compare.rows import Candidate
 from keyhop.rekey.control import Control
-from keyhop.rekey.cutover.change import Change, change_of
+from keyhop.rekey.cutover.change import Change
 from keyhop.rekey.side.table import MOST_JOINT
 from keyhop.rekey.transform import key_text
 
-from testing.rekey_looks import looked_at
 from testing.rekey_owned import Owned
+from testing.rekey_tasks import looked_at
 from testing.simulation.schedule import Process
 from tests.unit.rekey.chaos_world import ChaosWorld
-from tests.unit.rekey.test_stragglers import Pair, item
+from tests.unit.rekey.pair import Pair, acted, item
 
 
-def test_of_many_stragglers_each_is_marked_when_both_tables_agree() -> None:
-    pair = Pair()
-
-    def act() -> None:
-        for number in range(130):
-            pair.put_old(item(f"k{number:03}", 1))
-        pair.world.sleep(8.0)
-        assert pair.change("destination").action == "done"
-        for number in range(130):
-            pair.put_old(item(f"k{number:03}", 2))
-        pair.world.sleep(120.0)
-        assert len(pair.side.unsettled()) == 130
-        pair.put_new(item("k129", 3))
-        pair.put_new(item("k128", 2))  # as the straggler: the old table does not change
-        pair.world.sleep(10.0)
-        for number in range(6):
-            pair.put_old(item("other", number))
-            pair.world.sleep(20.0)
-        left = {one.key["id"]["S"] for one in pair.side.unsettled()}
-        assert "k000" in left
-        assert left.isdisjoint({"k128", "k129"})
-
-    pair.run(act)
-
-
-def test_a_straggler_without_a_form_in_the_other_table_is_not_settled_in_name_only() -> None:
-    pair = Pair()
-
-    def act() -> None:
-        pair.write(item("a", 1))
-        pair.write(item("b", 1))
-        pair.world.sleep(8.0)
-        assert pair.change("destination").action == "done"
-        pair.put_old(item("a", 2, to="-"))
-        pair.put_old(item("b", 2, to="-"))
-        pair.put_old(item("c", 2, to="-"))
-        pair.send("delete_item", TableName=pair.world.pair.destination, Key={"pk": {"S": "at a"}})
+@acted
+def test_of_many_stragglers_each_is_marked_when_both_tables_agree(pair: Pair) -> None:
+    for number in range(130):
+        pair.put_old(item(f"k{number:03}", 1))
+    pair.world.sleep(8.0)
+    assert pair.change("destination").action == "done"
+    for number in range(130):
+        pair.put_old(item(f"k{number:03}", 2))
+    pair.world.sleep(120.0)
+    assert len(pair.side.unsettled()) == 130
+    pair.put_new(item("k129", 3))
+    pair.put_new(item("k128", 2))  # as the straggler: the old table does not change
+    pair.world.sleep(10.0)
+    for number in range(6):
+        pair.put_old(item("other", number))
         pair.world.sleep(20.0)
-        refused = pair.change("source", accept=("stragglers",))
-        assert refused.action == "refused"
-        assert "stragglers" in refused.why
-        assert not pair.side.claims("reverse")
-        for key in "abc":
-            pair.delete_old(key)
-        pair.world.sleep(20.0)
-        assert pair.change("source", accept=("stragglers",)).action == "done"
-        assert {key: one["n"] for key, one in pair.old.items()} == {"b": {"N": "1"}}
+    left = {one.key["id"]["S"] for one in pair.side.unsettled()}
+    assert "k000" in left
+    assert left.isdisjoint({"k128", "k129"})
 
-    pair.run(act)
+
+@acted
+def test_a_straggler_without_a_form_in_the_other_table_is_not_settled_in_name_only(
+    pair: Pair,
+) -> None:
+    pair.write(item("a", 1))
+    pair.write(item("b", 1))
+    pair.world.sleep(8.0)
+    assert pair.change("destination").action == "done"
+    pair.put_old(item("a", 2, to="-"))
+    pair.put_old(item("b", 2, to="-"))
+    pair.put_old(item("c", 2, to="-"))
+    pair.send("delete_item", TableName=pair.world.pair.destination, Key={"pk": {"S": "at a"}})
+    pair.world.sleep(20.0)
+    refused = pair.change("source", accept=("stragglers",))
+    assert refused.action == "refused"
+    assert "stragglers" in refused.why
+    assert not pair.side.claims("reverse")
+    for key in "abc":
+        pair.delete_old(key)
+    pair.world.sleep(20.0)
+    assert pair.change("source", accept=("stragglers",)).action == "done"
+    assert {key: one["n"] for key, one in pair.old.items()} == {"b": {"N": "1"}}
 
 
 def test_nothing_turns_if_a_straggler_is_settled_while_the_evidence_is_collected() -> None:
@@ -138,38 +132,23 @@ def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> Non
     assert counts[REPAIRED] == count - 1
 
 
-def test_nothing_is_settled_if_another_table_serves_by_then() -> None:
+@acted
+def test_nothing_is_settled_if_another_table_serves_by_then(pair: Pair) -> None:
     """A coordinator that was paused while it had the new table's stragglers examined."""
-    pair = Pair()
+    pair.write(item("a", 1))
+    pair.world.sleep(8.0)
+    assert pair.change("destination").action == "done"
+    change = pair.made("source", accept=("stragglers",))
 
-    def act() -> None:
-        pair.write(item("a", 1))
-        pair.world.sleep(8.0)
-        assert pair.change("destination").action == "done"
-        change = change_of(
-            pair.world.connection(lambda *request: "well"),
-            pair.world.pair.destination,
-            "source",
-            pair.world.streams,
-            accept=("stragglers",),
-            clock=pair.world,
-            chance=pair.world.chance,
-            pool=pair.world.pool,
-            stop=pair.world.stop,
-        )
-        change.look = lambda control: []
+    def paused() -> None:
+        assert pair.change("source").action == "done"
+        pair.put_new(item("a", 2))
+        pair.world.sleep(20.0)
 
-        def paused() -> None:
-            assert pair.change("source").action == "done"
-            pair.put_new(item("a", 2))
-            pair.world.sleep(20.0)
-
-        change.examine = paused
-        assert change.run().action == "called off"
-        assert [one.side for one in pair.side.unsettled()] == ["destination"]
-        assert not pair.side.claims("reverse")
-
-    pair.run(act)
+    change.examine = paused
+    assert change.run().action == "called off"
+    assert [one.side for one in pair.side.unsettled()] == ["destination"]
+    assert not pair.side.claims("reverse")
 
 
 class Differing:
