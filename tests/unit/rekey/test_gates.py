@@ -86,6 +86,16 @@ def test_each_is_shut_by_what_it_is_for(change: dict, name: str) -> None:
     assert shut(but(READY, **change)) == [name]
 
 
+def test_what_stands_in_the_way_of_a_change_by_the_control_item_is_named() -> None:
+    for says, control in {
+        "serves already": Control("destination", replicating=True),
+        "under way: closing": Control(stage="closing", replicating=True),
+        "not replicated": Control(),
+    }.items():
+        gates = but(READY, control=control).gates("destination")
+        assert [says in gate.says for gate in gates if gate.name == "stage"] == [True]
+
+
 @pytest.mark.parametrize("lag", [None, {"seconds": 50.0, "at": NOW - 121}])
 def test_a_table_at_rest_has_no_lag_to_tell(lag: dict | None) -> None:
     """Else nobody could go back in a quiet hour. The rehearsal tells whether its function works."""
