@@ -80,140 +80,96 @@ AT = {
 }
 
 
-def item_at(shard: int, *, writers=(), readers=1, movers=0, shards=3, gets=False) -> World:
+def item_at(shard: int, *scripts: str, readers=1, movers=0, shards=3, gets=False) -> World:
+    """scripts: of a writer each, who does one after the other."""
     copies = tuple((("a",), 0) if s == shard else None for s in range(1, shards + 1))
     return World(
         State(copies, ("a",) if shard else NOTHING),
-        tuple(Writer(script, name=f"writer {n}") for n, script in enumerate(writers)),
+        tuple(Writer((*s.split(", "),), name=f"writer {n}") for n, s in enumerate(scripts)),
         tuple(Reader(1, gets=gets) for _ in range(readers)),
         tuple(Mover() for _ in range(movers)),
     )
 
 
 SCENARIOS = {
-    "growth, a put moves": (GROWTH, item_at(1, writers=[("put b", "put c")])),
-    "growth, new items": (GROWTH, item_at(0, writers=[("put b",), ("put c",)])),
-    "growth, an update and a put": (GROWTH, item_at(1, writers=[("update b",), ("put c",)])),
-    "growth, a delete and an update": (GROWTH, item_at(1, writers=[("delete",), ("update c",)])),
-    "growth, a put and a delete": (GROWTH, item_at(1, writers=[("put b",), ("delete",)])),
-    "growth, deletes": (GROWTH, item_at(1, writers=[("put b", "delete"), ("delete",)])),
-    "growth, new and deleted": (GROWTH, item_at(0, writers=[("put b",), ("delete",)])),
-    "growth, new updates": (GROWTH, item_at(0, writers=[("update b",), ("update c",)])),
-    "growth of two": (OF_TWO, item_at(1, writers=[("put b",), ("update c",)])),
-    "growth twice": (TWICE, item_at(0, writers=[("put b",), ("put c",)])),
-    "growth twice, unread": (
-        TWICE,
-        item_at(0, writers=[("put b",), ("put c",)], readers=0),
-    ),
-    "growth twice, old items": (
-        TWICE,
-        item_at(1, writers=[("put b",), ("update c",)]),
-    ),
-    "growth, one new item after the other": (
-        GROWTH,
-        item_at(0, writers=[("put b", "delete", "put c"), ("put d",)]),
-    ),
-    "growth, three writers": (
-        GROWTH,
-        item_at(0, writers=[("put b",), ("put c",), ("put d",)], readers=0, shards=2),
-    ),
-    "growth, replaced and new": (
-        GROWTH,
-        item_at(1, writers=[("delete", "put b"), ("put c",)]),
-    ),
-    "growth, a put and an update of what is new": (
-        GROWTH,
-        item_at(0, writers=[("put b",), ("update c", "delete")]),
-    ),
-    "settled growth, new items": (SETTLED, item_at(0, writers=[("put b",), ("put c",)])),
-    "settled growth, old items": (SETTLED, item_at(1, writers=[("put b",), ("update c",)])),
-    "settled growth twice": (
-        SETTLED_TWICE,
-        item_at(0, writers=[("put b",), ("put c",)], readers=0),
-    ),
-    "settled growth twice, old items": (
-        SETTLED_TWICE,
-        item_at(1, writers=[("put b",), ("delete",)]),
-    ),
-    "growth, ended, growth": (
-        ENDED,
-        item_at(0, writers=[("put b",), ("put c",)], readers=0),
-    ),
-    "growth, ended, growth, old items": (
-        ENDED,
-        item_at(1, writers=[("put b",), ("update c",)]),
-    ),
+    "growth, a put moves": (GROWTH, item_at(1, "put b, put c")),
+    "growth, new items": (GROWTH, item_at(0, "put b", "put c")),
+    "growth, an update and a put": (GROWTH, item_at(1, "update b", "put c")),
+    "growth, a delete and an update": (GROWTH, item_at(1, "delete", "update c")),
+    "growth, a put and a delete": (GROWTH, item_at(1, "put b", "delete")),
+    "growth, deletes": (GROWTH, item_at(1, "put b, delete", "delete")),
+    "growth, new and deleted": (GROWTH, item_at(0, "put b", "delete")),
+    "growth, new updates": (GROWTH, item_at(0, "update b", "update c")),
+    "growth of two": (OF_TWO, item_at(1, "put b", "update c")),
+    "growth twice": (TWICE, item_at(0, "put b", "put c")),
+    "growth twice, unread": (TWICE, item_at(0, "put b", "put c", readers=0)),
+    "growth twice, old items": (TWICE, item_at(1, "put b", "update c")),
+    "growth, one new item after the other": (GROWTH, item_at(0, "put b, delete, put c", "put d")),
+    "growth, three writers": (GROWTH, item_at(0, "put b", "put c", "put d", readers=0, shards=2)),
+    "growth, replaced and new": (GROWTH, item_at(1, "delete, put b", "put c")),
+    "growth, a put and an update of what is new": (GROWTH, item_at(0, "put b", "update c, delete")),
+    "settled growth, new items": (SETTLED, item_at(0, "put b", "put c")),
+    "settled growth, old items": (SETTLED, item_at(1, "put b", "update c")),
+    "settled growth twice": (SETTLED_TWICE, item_at(0, "put b", "put c", readers=0)),
+    "settled growth twice, old items": (SETTLED_TWICE, item_at(1, "put b", "delete")),
+    "growth, ended, growth": (ENDED, item_at(0, "put b", "put c", readers=0)),
+    "growth, ended, growth, old items": (ENDED, item_at(1, "put b", "update c")),
     "growth, ended, growth, one after the other": (
         ENDED,
-        item_at(0, writers=[("put b", "delete"), ("put c",)], readers=0),
+        item_at(0, "put b, delete", "put c", readers=0),
     ),
-    "settled growth, ended, growth": (
-        ENDED_SETTLED,
-        item_at(0, writers=[("put b",), ("put c",)], readers=0),
-    ),
+    "settled growth, ended, growth": (ENDED_SETTLED, item_at(0, "put b", "put c", readers=0)),
     "growth again, after a drain": (
         AGAIN,
-        item_at(0, writers=[("put b", "delete"), ("put c",)], readers=0, movers=1, shards=2),
+        item_at(0, "put b, delete", "put c", readers=0, movers=1, shards=2),
     ),
-    "growth of two, a delete": (OF_TWO, item_at(2, writers=[("put b", "delete")])),
-    "drain, an update": (DRAIN, item_at(2, writers=[("update b", "update c")], movers=1)),
-    "drain, two updates": (DRAIN, item_at(2, writers=[("update b",), ("update c",)], movers=1)),
-    "drain, two movers": (DRAIN, item_at(2, writers=[("update b",)], movers=2, readers=0)),
+    "growth of two, a delete": (OF_TWO, item_at(2, "put b, delete")),
+    "drain, an update": (DRAIN, item_at(2, "update b, update c", movers=1)),
+    "drain, two updates": (DRAIN, item_at(2, "update b", "update c", movers=1)),
+    "drain, two movers": (DRAIN, item_at(2, "update b", movers=2, readers=0)),
     "drain, readers only": (DRAIN, item_at(2, movers=1, readers=2)),
-    "drain, a put and a delete": (DRAIN, item_at(2, writers=[("put b",), ("delete",)], movers=1)),
-    "drain, new items": (DRAIN, item_at(0, writers=[("put b",), ("put c",)], movers=1)),
-    "drain, an older place": (TO_TWO, item_at(3, writers=[("put b",)], movers=1)),
-    "drain, a put of the lowest": (TO_TWO, item_at(1, writers=[("put b", "put c")], movers=1)),
-    "drain, growth again": (DRAIN_AND_GROWTH, item_at(2, writers=[("put b",)], movers=1)),
-    "drain called off": (CALLED_OFF, item_at(2, writers=[("update b", "put c")], movers=1)),
-    "drain called off early": (CALLED_OFF_EARLY, item_at(2, writers=[("put b", "delete")])),
-    "drain never begun": (NEVER_BEGUN, item_at(0, writers=[("put b",), ("put c",)], movers=1)),
+    "drain, a put and a delete": (DRAIN, item_at(2, "put b", "delete", movers=1)),
+    "drain, new items": (DRAIN, item_at(0, "put b", "put c", movers=1)),
+    "drain, an older place": (TO_TWO, item_at(3, "put b", movers=1)),
+    "drain, a put of the lowest": (TO_TWO, item_at(1, "put b, put c", movers=1)),
+    "drain, growth again": (DRAIN_AND_GROWTH, item_at(2, "put b", movers=1)),
+    "drain called off": (CALLED_OFF, item_at(2, "update b, put c", movers=1)),
+    "drain called off early": (CALLED_OFF_EARLY, item_at(2, "put b, delete")),
+    "drain never begun": (NEVER_BEGUN, item_at(0, "put b", "put c", movers=1)),
 }
 
 
 LOSING = "growth, lost answers"
 SCENARIOS |= {
-    f"{LOSING}, new items": (GROWTH, item_at(0, writers=[("put b",), ("put c",)], readers=0)),
-    f"{LOSING}, read": (GROWTH, item_at(0, writers=[("put b",)])),
-    f"{LOSING}, a delete": (GROWTH, item_at(0, writers=[("put b",), ("delete",)], readers=0)),
-    f"{LOSING}, replaced": (
-        GROWTH,
-        item_at(1, writers=[("delete", "put b"), ("put c",)], readers=0),
-    ),
-    f"{LOSING}, settled": (SETTLED, item_at(0, writers=[("put b",), ("put c",)], readers=0)),
+    f"{LOSING}, new items": (GROWTH, item_at(0, "put b", "put c", readers=0)),
+    f"{LOSING}, read": (GROWTH, item_at(0, "put b")),
+    f"{LOSING}, a delete": (GROWTH, item_at(0, "put b", "delete", readers=0)),
+    f"{LOSING}, replaced": (GROWTH, item_at(1, "delete, put b", "put c", readers=0)),
+    f"{LOSING}, settled": (SETTLED, item_at(0, "put b", "put c", readers=0)),
 }
 """In those of this name, answers to creations by a claim may be lost."""
 
 GETS = {
-    "growth of two": (OF_TWO, item_at(1, writers=[("put b", "delete")], gets=True)),
-    "growth twice, two puts": (TWICE, item_at(1, writers=[("put b",), ("put c",)], gets=True)),
-    "growth, ended, growth": (ENDED, item_at(1, writers=[("put b",), ("put c",)], gets=True)),
-    "settled growth twice": (
-        SETTLED_TWICE,
-        item_at(1, writers=[("put b",), ("put c",)], gets=True),
-    ),
-    "growth twice, puts by one": (TWICE, item_at(1, writers=[("put b", "put c")], gets=True)),
-    "growth of two, a delete": (OF_TWO, item_at(2, writers=[("put b", "delete")], gets=True)),
-    "drain": (DRAIN, item_at(2, writers=[("update b",)], movers=1, gets=True)),
-    "drain, an older place": (TO_TWO, item_at(3, writers=[("put b",)], movers=1, gets=True)),
-    "drain, growth again": (
-        DRAIN_AND_GROWTH,
-        item_at(2, writers=[("put b", "put c")], movers=1, gets=True),
-    ),
-    "drain called off": (
-        CALLED_OFF,
-        item_at(2, writers=[("update b", "put c")], movers=1, gets=True),
-    ),
+    "growth of two": (OF_TWO, item_at(1, "put b, delete", gets=True)),
+    "growth twice, two puts": (TWICE, item_at(1, "put b", "put c", gets=True)),
+    "growth, ended, growth": (ENDED, item_at(1, "put b", "put c", gets=True)),
+    "settled growth twice": (SETTLED_TWICE, item_at(1, "put b", "put c", gets=True)),
+    "growth twice, puts by one": (TWICE, item_at(1, "put b, put c", gets=True)),
+    "growth of two, a delete": (OF_TWO, item_at(2, "put b, delete", gets=True)),
+    "drain": (DRAIN, item_at(2, "update b", movers=1, gets=True)),
+    "drain, an older place": (TO_TWO, item_at(3, "put b", movers=1, gets=True)),
+    "drain, growth again": (DRAIN_AND_GROWTH, item_at(2, "put b, put c", movers=1, gets=True)),
+    "drain called off": (CALLED_OFF, item_at(2, "update b, put c", movers=1, gets=True)),
 }
 
 
 LOGS = {
-    "growth": (GROWTH, item_at(0, writers=[("put b",)], readers=2)),
-    "growth of two": (OF_TWO, item_at(0, writers=[("put b",)], readers=2)),
-    "growth twice": (TWICE, item_at(0, writers=[("put b",)], readers=2)),
-    "drain": (DRAIN, item_at(0, writers=[("put b",)], readers=2, movers=1)),
-    "drain called off": (CALLED_OFF, item_at(0, writers=[("put b",)], movers=2)),
-    "drain, growth again": (DRAIN_AND_GROWTH, item_at(0, writers=[("put b",)], movers=1)),
+    "growth": (GROWTH, item_at(0, "put b", readers=2)),
+    "growth of two": (OF_TWO, item_at(0, "put b", readers=2)),
+    "growth twice": (TWICE, item_at(0, "put b", readers=2)),
+    "drain": (DRAIN, item_at(0, "put b", readers=2, movers=1)),
+    "drain called off": (CALLED_OFF, item_at(0, "put b", movers=2)),
+    "drain, growth again": (DRAIN_AND_GROWTH, item_at(0, "put b", movers=1)),
 }
 
 
@@ -373,7 +329,7 @@ def test_a_log_may_use_new_shards_once_all_who_begin_to_read_know_them(
     path: tuple[Shards, ...],
 ) -> None:
     """Who began by metadata of two phases ago began before anything was put into them."""
-    world = item_at(0, writers=[("put b",)], readers=2)
+    world = item_at(0, "put b", readers=2)
     worlds, wrong = Rules(path, LOG, AT["moves twice"], eager=True).explore(world)
     assert worlds > 100
     assert wrong == []
