@@ -36,6 +36,8 @@ from keyhop.sharding.key.protocol import (
 )
 from keyhop.sharding.key.shards import Phase, Shards
 
+from testing.worlds import with_broken
+
 Content = tuple[str, ...]
 """What puts and updates have left in the item; empty: there is none."""
 NOTHING: Content = ()
@@ -167,17 +169,7 @@ class Rules:
 
     def explore(self, world: World, most: int = 3_000_000) -> tuple[int, list[World]]:
         """How many worlds can come of it, and some of those in which a promise is broken."""
-        seen, waiting, wrong = {world}, [world], []
-        while waiting and len(wrong) < 20:
-            here = waiting.pop()
-            for there, is_right in self._nexts(here):
-                if not is_right:
-                    wrong.append(there)
-                elif there not in seen:
-                    seen.add(there)
-                    waiting.append(there)
-            assert len(seen) < most, "the scenario is too large"
-        return len(seen), wrong
+        return with_broken(world, self._nexts, most)
 
     def _nexts(self, world: World) -> Iterator[tuple[World, bool]]:
         """All worlds that are one step away, and whether all promises are kept in them."""
