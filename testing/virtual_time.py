@@ -40,6 +40,22 @@ _AT_WORK = ("R", "D")
 """As /proc has it: running or ready to run; waiting for a disk."""
 
 
+class JumpingClock:
+    """For a single thread: time that jumps ahead instead of being waited for."""
+
+    def __init__(self, begin: float = EPOCH) -> None:
+        self.begin, self.now = begin, 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.begin + self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 class Stopped(BaseException):
     """Another function of the same run has failed."""
 

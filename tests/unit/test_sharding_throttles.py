@@ -14,9 +14,10 @@ from keyhop.sharding.store.capacity import Provisioned
 from keyhop.sharding.table import ShardedTable
 
 from testing.partitions import ALL_REASONS
+from testing.partitions import HOT_KEY as HOT
+from testing.virtual_time import EPOCH as BEGIN
+from testing.virtual_time import JumpingClock
 
-HOT = "TableWriteKeyRangeThroughputExceeded"
-BEGIN = 1_800_000_000.0
 POLICY = Policy(threshold=3, window=100, cooldown=5, spread=0.5)
 TABLE = {
     "TableName": "t",
@@ -38,19 +39,6 @@ def throttle(*reasons: str, field: str = "ThrottlingReasons") -> ClientError:
     told = {field: [{"reason": r, "resource": "arn"} for r in reasons]} if reasons else {}
     code = "ThrottlingException" if field[0] == "t" else "ProvisionedThroughputExceededException"
     return ClientError({"Error": {"Code": code}, **told}, "PutItem")
-
-
-class Clock:
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return BEGIN + self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 class Told:
@@ -104,7 +92,7 @@ def table_of(client: Told, **settings: Any) -> ShardedTable:
         "t",
         metadata="t-shards",
         client=client,
-        clock=Clock(),
+        clock=JumpingClock(),
         chance=random.Random(1),
         patience=settings.pop("patience", 60.0),
         policy=settings.pop("policy", POLICY),
@@ -118,6 +106,14 @@ def always(error: ClientError) -> Callable[[str, dict[str, Any]], Exception | No
 
 def put(table: ShardedTable) -> None:
     table.put_item(Item={"p": "k", "s": "a"})
+
+
+def gives_up(client: Told, **settings: Any) -> ShardedTable:
+    """A put ends with its patience; returns its table."""
+    table = table_of(client, **settings)
+    with pytest.raises(ClientError):
+        put(table)
+    return table
 
 
 @pytest.mark.parametrize("field", ["ThrottlingReasons", "throttlingReasons"])
@@ -137,9 +133,7 @@ def test_only_a_hot_key_range_of_the_table_adds_shards(reason: str, field: str) 
 
 def test_growth_waits_for_threshold_cooldown_and_the_phases() -> None:
     client = Told(always(throttle(HOT)))
-    table = table_of(client, patience=60)
-    with pytest.raises(ClientError):
-        put(table)
+    gives_up(client, patience=60)
     history = sorted(
         tuple(map(int, entry.split(":"))) for entry in client.metadata["shard_history"]["SS"]
     )
@@ -191,9 +185,7 @@ def test_without_a_reason_a_single_item_is_asked_that_cannot_change() -> None:
         return throttle()
 
     client = Told(refuse)
-    table = table_of(client, patience=30)
-    with pytest.raises(ClientError):
-        put(table)
+    table = gives_up(client, patience=30)
     assert table.usage.counters["probes"] >= 3
     assert int(client.metadata["number_of_shards"]["N"]) > 1  # type: ignore[call-overload]
 
@@ -229,9 +221,7 @@ def test_cloudwatch_is_asked_last_and_what_it_cannot_tell_adds_no_shard(
     cloudwatch: CloudWatch | None, grows: bool
 ) -> None:
     client = Told(always(throttle()))
-    table = table_of(client, patience=30, cloudwatch=cloudwatch)
-    with pytest.raises(ClientError):
-        put(table)
+    gives_up(client, patience=30, cloudwatch=cloudwatch)
     assert (client.metadata["number_of_shards"]["N"] != "1") == grows
     if cloudwatch is not None:
         assert cloudwatch.asked == 1, "it has a value a minute"
@@ -247,10 +237,9 @@ def test_cloudwatch_is_asked_last_and_what_it_cannot_tell_adds_no_shard(
 def test_a_client_that_reads_no_reasons_is_reported_once(
     cloudwatch: CloudWatch | None, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = table_of(Told(always(throttle())), patience=30, cloudwatch=cloudwatch)
-    for _ in range(2):
-        with pytest.raises(ClientError):
-            put(table)
+    table = gives_up(Told(always(throttle())), patience=30, cloudwatch=cloudwatch)
+    with pytest.raises(ClientError):
+        put(table)
     (warning,) = (record.message for record in caplog.records if "reason" in record.message)
     assert says in warning
     assert "1.40.10" in warning
@@ -259,17 +248,15 @@ def test_a_client_that_reads_no_reasons_is_reported_once(
 def test_a_throttle_with_a_reason_after_one_without_is_not_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    table = table_of(Told(lambda name, _: throttle(*[HOT] * (name == "delete_item"))), patience=5)
-    with pytest.raises(ClientError):
-        put(table)
+    gives_up(Told(lambda name, _: throttle(*[HOT] * (name == "delete_item"))), patience=5)
     assert "reason" not in caplog.text
 
 
 def test_a_table_that_is_too_small_is_raised_once_within_its_bounds() -> None:
     client = Told(always(throttle("TableWriteProvisionedThroughputExceeded")))
     client.table["ProvisionedThroughput"] = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 100}
-    table = table_of(client, patience=30, provisioned=Provisioned(50, 140))
-    for _ in range(3):
+    table = gives_up(client, patience=30, provisioned=Provisioned(50, 140))
+    for _ in range(2):
         with pytest.raises(ClientError):
             put(table)
     assert client.updated[0] == {"ReadCapacityUnits": 7, "WriteCapacityUnits": 140}
@@ -298,9 +285,7 @@ def test_a_table_that_is_too_small_is_raised_once_within_its_bounds() -> None:
 def test_it_is_never_lowered_and_not_raised_twice_by_two(present: Any, raised: Any) -> None:
     client = Told(always(throttle("TableWriteProvisionedThroughputExceeded")))
     client.table["ProvisionedThroughput"] = present
-    table = table_of(client, patience=1, provisioned=Provisioned(50, 140))
-    with pytest.raises(ClientError):
-        put(table)
+    gives_up(client, patience=1, provisioned=Provisioned(50, 140))
     assert [one["WriteCapacityUnits"] for one in client.updated] == ([raised] if raised else [])
 
 
