@@ -1,6 +1,7 @@
 """Requests of a sharded table on their way: held up, refused, or answered late."""
 
 from collections.abc import Callable
+from threading import Barrier, Lock, Thread
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -23,6 +24,61 @@ def hook(table: ShardedTable, act: Hook) -> None:
             return act(operation, parameters, lambda: client.call(operation, **parameters))
 
     table.requests.client = Hooked()
+
+
+def once(
+    table: ShardedTable,
+    matches: Callable[[str, dict[str, Any]], bool],
+    happens: Callable[[], object],
+    *,
+    answered: bool = False,
+) -> list[str]:
+    """Something happens before the first such request is sent, or after it took effect (answered).
+
+    Returns its operation, in a list that is empty until then.
+    """
+    done: list[str] = []
+    lock = Lock()
+
+    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
+        with lock:
+            is_it = not done and matches(operation, parameters)
+            done.extend([operation] * is_it)
+        if is_it and not answered:
+            happens()
+        answer = send()
+        if is_it and answered:
+            happens()
+        return answer
+
+    hook(table, act)
+    return done
+
+
+def is_a(operation: str, table: str = "") -> Callable[[str, dict[str, Any]], bool]:
+    """Requests of an operation, to one table or to any."""
+    return lambda name, words: name == operation and table in ("", words.get("TableName"))
+
+
+def at_once(*works: Callable[[], Any]) -> list[Exception]:
+    """Begin all at the same moment, each in a thread of its own; what they have raised."""
+    begun = Barrier(len(works))
+    raised: list[Exception] = []
+
+    def act(work: Callable[[], Any]) -> None:
+        begun.wait()
+        try:
+            work()
+        except Exception as error:
+            raised.append(error)
+
+    threads = [Thread(target=act, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    return raised
 
 
 def refused(code: str) -> ClientError:

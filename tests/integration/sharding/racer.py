@@ -11,23 +11,9 @@ from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.store.metadata import MetadataChanged
 from keyhop.sharding.table import ShardedTable
 
+from testing.virtual_time import JumpingClock
+
 BARRIER_SECONDS = 60.0
-
-
-class OwnTime:
-    """A clock of one process that sleeps in no time."""
-
-    def __init__(self, now: float) -> None:
-        self.now = now
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 @dataclass
@@ -64,7 +50,7 @@ def race(
     """Add a shard in each round, at the same moment as all others."""
     try:
         client = StartedTogether(dynamodb_client(Endpoint(url=url)), barrier)
-        clock = OwnTime(now)
+        clock = JumpingClock(now)
         table = ShardedTable(
             name, metadata=f"{name}-shards", client=client, clock=clock, settle_seconds=2
         )
@@ -74,7 +60,7 @@ def race(
         results.put(traceback.format_exc())
 
 
-def _round(table: ShardedTable, clock: OwnTime, key: str, barrier: Any) -> Outcome:
+def _round(table: ShardedTable, clock: JumpingClock, key: str, barrier: Any) -> Outcome:
     barrier.wait(BARRIER_SECONDS)
     lost_before = table.usage.counters["races_lost"]
     while True:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+import boto3
 from keyhop.dynamodb.values import KeyType
 from keyhop.sharding.drain import Drain, DrainStep, Next
 from keyhop.sharding.key.schema import Names
@@ -12,24 +13,27 @@ from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database
+from testing.servers import LOCAL_CREDENTIALS
+from testing.virtual_time import EPOCH as BEGIN
+from testing.virtual_time import JumpingClock
 
-BEGIN = 1_800_000_000.0
+KINDS = ("HASH", "RANGE")
 
 
-class JumpingClock:
-    """Time that jumps ahead instead of being waited for."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return BEGIN + self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
+def index(name: str, *keys: str, **types: KeyType) -> dict[str, Any]:
+    """An index for CreateTable. types: of the attributes that the table's key does not have."""
+    schema = [
+        {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, KINDS, strict=False)
+    ]
+    return {
+        "AttributeDefinitions": [
+            {"AttributeName": attribute, "AttributeType": type_}
+            for attribute, type_ in types.items()
+        ],
+        "GlobalSecondaryIndexes": [
+            {"IndexName": name, "KeySchema": schema, "Projection": {"ProjectionType": "ALL"}}
+        ],
+    }
 
 
 class Place:
@@ -61,6 +65,10 @@ class Place:
             **{**usual, **settings},
         )
 
+    def boto3(self) -> Any:
+        """The resource of boto3's users."""
+        return boto3.resource("dynamodb", endpoint_url=self.database.url, **LOCAL_CREDENTIALS)
+
     def register(self, key: Any, number: int, **more: Mapping[str, Any]) -> None:
         """Metadata as the published way has it, with its three attributes only."""
         item = {
@@ -72,10 +80,24 @@ class Place:
         }
         self.database.client.put_item(TableName=self.metadata, Item=item)
 
+    def item_of(self, key: Any = "!keyhop-total") -> dict[str, Any]:
+        """The metadata item of a key, or of the table as a whole; empty: there is none."""
+        answer = self.database.client.get_item(TableName=self.metadata, Key=self._key(key))
+        return dict(answer.get("Item", {}))
+
     def shards(self, key: Any) -> Shards:
         """The metadata as it lies in its table."""
-        answer = self.database.client.get_item(TableName=self.metadata, Key=self._key(key))
-        return from_item(answer["Item"])
+        return from_item(self.item_of(key))
+
+    def lose(self, *keys: Any) -> None:
+        """Somebody deletes the metadata of these keys."""
+        for key in keys:
+            self.database.client.delete_item(TableName=self.metadata, Key=self._key(key))
+
+    def put_physical(self, path: str, at: str, **more: Mapping[str, Any]) -> None:
+        """An item with this physical key, past the library."""
+        item = {"path": {"S": path}, "at": {"S": at}, **more}
+        self.database.client.put_item(TableName=self.name, Item=item)
 
     def lies_in(self, key: Any) -> dict[Any, list[int]]:
         """In which shards each item of a key lies, by the content of its sort key."""
@@ -101,10 +123,10 @@ class Place:
             known = table.metadata.of(self._key(key)["path"], fresh=True)
             known = table.writer.throttle_tracker.pass_on(self._key(key)["path"], known)
 
-    def drain(self, table: ShardedTable, key: Any, shards: int) -> list[DrainStep]:
-        """Drain to the end; all steps."""
+    def drain(self, table: ShardedTable, key: Any, shards: int, until: str = "") -> list[DrainStep]:
+        """Drain to the end, or until a phase; all steps."""
         steps = [Drain(table).step(key, shards)]
-        while steps[-1].action is not Next.DONE:
+        while steps[-1].action is not Next.DONE and steps[-1].shards.phase != until:
             assert steps[-1].action is not Next.CALLED_OFF
             self.clock.sleep(steps[-1].seconds)
             steps.append(Drain(table).step(key, shards, begun=steps[-1].begun))

@@ -14,6 +14,7 @@ import pytest
 from keyhop.dynamodb.client import dynamodb_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.transport import Client
+from keyhop.sharding.drain import Drain, DrainStep, Next
 from keyhop.sharding.key.schema import Names
 from keyhop.sharding.key.shards import Shards, from_item
 from keyhop.sharding.table import ShardedTable
@@ -54,6 +55,14 @@ class Setup:
         )
         self.made.append(table)
         return table
+
+    def drain(self, table: ShardedTable) -> DrainStep:
+        """Drain to one shard, or until it is called off; the last step."""
+        step = Drain(table).step(KEY, 1)
+        while step.action not in (Next.DONE, Next.CALLED_OFF):
+            self.clock.sleep(step.seconds)
+            step = Drain(table).step(KEY, 1, begun=step.begun)
+        return step
 
     def shards(self, key: str = KEY) -> Shards:
         """The metadata as it lies in the table."""

@@ -1,6 +1,6 @@
 """What all users of a table agree upon, once: the item of the table in its metadata table."""
 
-from threading import Barrier, Thread
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,20 +11,10 @@ from keyhop.sharding.manage import list_keys, proposals
 from keyhop.sharding.store.listing import all_keys
 
 from testing.databases import Database
+from tests.integration.sharding.hooks import at_once
 from tests.integration.sharding.single import Place
 
 AGREED = "calculated jump _"
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
-
-
-def item_of(place: Place) -> dict[str, Any]:
-    key = {"path": {"S": "!keyhop-total"}}
-    answer = place.database.client.get_item(TableName=place.metadata, Key=key)
-    return dict(answer.get("Item", {}))
 
 
 @pytest.mark.parametrize(
@@ -32,15 +22,16 @@ def item_of(place: Place) -> dict[str, Any]:
     [{"hash": "modulo"}, {"placement": "random"}, {"append_only": True}, {"separator": "#"}],
     ids=str,
 )
+@pytest.mark.parametrize("key", ["/f", "/g"])
 def test_users_of_a_table_must_agree_also_for_other_keys(
-    place: Place, other: dict[str, Any]
+    place: Place, other: dict[str, Any], key: str
 ) -> None:
     place.table().put_item(Item={"path": "/f", "at": "a"})
     table = place.table(**other)
     for act in (
-        lambda: table.put_item(Item={"path": "/g", "at": "a"}),
-        lambda: table.get_item(Key={"path": "/g", "at": "a"}),
-        lambda: list(table.query("/g")),
+        lambda: table.put_item(Item={"path": key, "at": "a"}),
+        lambda: table.get_item(Key={"path": key, "at": "a"}),
+        lambda: list(table.query(key)),
     ):
         with pytest.raises(CannotStart, match="must have the same placement") as told:
             act()
@@ -52,9 +43,9 @@ def test_users_of_a_table_must_agree_also_for_other_keys(
 def test_whoever_registers_the_first_key_agrees_for_all(place: Place) -> None:
     reader = place.table(placement="random")
     assert list(reader.query("/f")) == []
-    assert item_of(place) == {}, "a reader agrees upon nothing"
+    assert place.item_of() == {}, "a reader agrees upon nothing"
     place.table().put_item(Item={"path": "/f", "at": "a"})
-    assert item_of(place) == {
+    assert place.item_of() == {
         "path": {"S": "!keyhop-total"},
         "placement": {"S": AGREED},
         "of_table": {"S": place.name},
@@ -67,9 +58,9 @@ def test_a_table_that_has_keys_already_is_agreed_upon_by_what_these_have(place: 
         place.register(f"/{n}", 1, placement={"S": AGREED} if n else {"N": "5"})
     with pytest.raises(CannotStart, match="'random jump _'"):
         place.table(placement="random").put_item(Item={"path": "/new", "at": "a"})
-    assert item_of(place) == {}
+    assert place.item_of() == {}
     place.table().put_item(Item={"path": "/new", "at": "a"})
-    assert item_of(place)["placement"] == {"S": AGREED}
+    assert place.item_of()["placement"] == {"S": AGREED}
 
 
 def test_keys_that_disagree_stay_usable_to_those_who_agree_with_them(place: Place) -> None:
@@ -92,44 +83,35 @@ def test_a_key_that_does_not_say_how_it_is_placed_goes_by_what_the_table_says(pl
 
 def test_many_who_disagree_and_come_at_once_do_not_both_get_their_way(place: Place) -> None:
     ways: list[dict[str, Any]] = [{}, {"placement": "random"}, {"hash": "modulo"}, {}]
-    barrier, refused = Barrier(len(ways)), []
-
-    def write(n: int, how: dict[str, Any]) -> None:
+    writes = []
+    for n, how in enumerate(ways):
         table = place.table(**how)
-        list(table.query("/nothing"))
-        barrier.wait()
-        try:
-            table.put_item(Item={"path": f"/{n}", "at": "a"})
-        except CannotStart as error:
-            refused.append(error)
-
-    threads = [Thread(target=write, args=one) for one in enumerate(ways)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    agreed = item_of(place)["placement"]["S"]
+        assert list(table.query("/nothing")) == []
+        writes.append(partial(table.put_item, Item={"path": f"/{n}", "at": "a"}))
+    refused = at_once(*writes)
+    agreed = place.item_of()["placement"]["S"]
     placed = {one.shards.placement for one in list_keys(place.table())}
     assert placed == {agreed}
-    assert refused
+    assert {type(error) for error in refused} == {CannotStart}
 
 
 def test_the_item_of_the_table_of_another_is_refused(place: Place, dynamodb: Database) -> None:
+    """A drain of the one would hide the other's items."""
     other = Place(dynamodb, f"{place.name}-other")
     place.table().put_item(Item={"path": "/f", "at": "a"})
     other.metadata = place.metadata
     with pytest.raises(CannotStart, match=f"of the table {place.name}, not of {other.name}"):
-        other.table().put_item(Item={"path": "/g", "at": "a"})
+        other.table().put_item(Item={"path": "/f", "at": "a"})
 
 
 def test_shards_are_counted_in_the_same_item(place: Place) -> None:
     """The count changes nothing else of it."""
     table = place.table(policy=Policy(most_in_all=5))
     place.grow(table, "/f", 2)
-    assert item_of(place)["shards_added"] == {"N": "2"}
-    assert item_of(place)["placement"] == {"S": AGREED}
+    assert place.item_of()["shards_added"] == {"N": "2"}
+    assert place.item_of()["placement"] == {"S": AGREED}
     assert list(proposals(table)) == []
-    assert item_of(place)["placement"] == {"S": AGREED}
+    assert place.item_of()["placement"] == {"S": AGREED}
 
 
 def test_no_list_of_keys_shows_it(place: Place) -> None:

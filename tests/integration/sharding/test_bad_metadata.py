@@ -7,7 +7,6 @@ from keyhop.errors import BrokenPromise
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.manage import add_shards, list_keys, proposals
 
-from testing.databases import Database
 from tests.integration.sharding.single import Place
 
 BAD_TRAFFIC: list[dict[str, Any]] = [
@@ -17,11 +16,6 @@ BAD_TRAFFIC: list[dict[str, Any]] = [
     {"S": "none"},
     {"L": []},
 ]
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 @pytest.mark.parametrize("traffic", BAD_TRAFFIC, ids=str)

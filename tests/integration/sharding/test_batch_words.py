@@ -5,16 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 import pytest
 from boto3.dynamodb.conditions import Key
 from botocore.exceptions import ClientError
-from keyhop.dynamodb.client import dynamodb_client
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart
 
-from testing.databases import Database
-from testing.servers import LOCAL_CREDENTIALS
+from tests.integration.sharding.hooks import hook
 from tests.integration.sharding.single import Place
 
 WAYS: dict[str, Any] = {
@@ -34,12 +30,11 @@ class Both:
 
 
 @pytest.fixture(params=WAYS)
-def at(request: pytest.FixtureRequest, dynamodb: Database, table_name: str) -> Iterator[Both]:
-    place = Place(dynamodb, table_name)
+def at(request: pytest.FixtureRequest, place: Place) -> Iterator[Both]:
     way = WAYS[request.param]
     if way is None:
-        resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
-        yield Both(resource.Table(table_name), resource.batch_get_item)
+        resource = place.boto3()
+        yield Both(resource.Table(place.name), resource.batch_get_item)
         return
     table = place.table(**way)
     for n in range(0 if way.get("append_only") else 20):
@@ -132,39 +127,31 @@ def test_what_the_service_refuses_is_refused(at: Both, keys: list[dict[str, Any]
     assert error.value.response["Error"]["Code"] == "ValidationException"
 
 
-class Counting:
-    """Keyhop's client; its requests are counted, and the keys that each has."""
+def test_a_batch_of_new_items_is_one_look_and_one_write(place: Place) -> None:
+    table = place.table()
+    operations: Counter[str] = Counter()
 
-    def __init__(self, url: str) -> None:
-        self._client = dynamodb_client(Endpoint(url=url))
-        self.operations: Counter[str] = Counter()
+    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
+        operations[operation] += 1
+        return send()
 
-    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        self.operations[operation] += 1
-        return self._client.call(operation, **parameters)
-
-
-def test_a_batch_of_new_items_is_one_look_and_one_write(
-    dynamodb: Database, table_name: str
-) -> None:
-    place, client = Place(dynamodb, table_name), Counting(dynamodb.url)
-    table = place.table(client=client)
+    hook(table, act)
     place.grow(table, "/f", 1)
     place.grow(table, "/f", 2)
     table.put_item(Item=item(0))
-    client.operations.clear()
+    operations.clear()
     assert table.batch_write(item(n) for n in range(1, 26)).written == 25
-    assert client.operations == {"batch_get_item": 1, "batch_write_item": 1}
-    client.operations.clear()
+    assert operations == {"batch_get_item": 1, "batch_write_item": 1}
+    operations.clear()
     with table.batch_writer() as batch:
         for n in range(1000, 1025):
             batch.delete_item(Key=key(n))
-    assert client.operations == {"batch_get_item": 1, "batch_write_item": 1}
-    client.operations.clear()
+    assert operations == {"batch_get_item": 1, "batch_write_item": 1}
+    operations.clear()
     keys = [key(n) for n in range(26)]
     answer = table.batch_get_item(RequestItems={table.name: {"Keys": keys}})
     assert len(answer["Responses"][table.name]) == 26
-    assert client.operations == {"batch_get_item": 1}
+    assert operations == {"batch_get_item": 1}
     with pytest.raises(CannotStart, match="one table only"):
         table.batch_get_item(RequestItems={"other": {"Keys": keys}})
     with pytest.raises(AttributeError, match="list_keys with logical=True"):

@@ -1,7 +1,7 @@
 """Keys that are divided by time: single items, queries over buckets, pages, changes."""
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,16 +13,11 @@ from keyhop.sharding.manage import list_keys
 
 from testing.databases import Database
 from testing.marks import prove
-from tests.integration.sharding.hooks import hook
+from tests.integration.sharding.hooks import is_a, once
 from tests.integration.sharding.single import BEGIN, Place
 
 TODAY = datetime.fromtimestamp(BEGIN, UTC).date()  # 2027-01-15
 KEY = "7"
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 def calendar(place: Place, bucket: Any = "day", **settings: Any) -> CalendarTable:
@@ -42,6 +37,16 @@ def filled(place: Place, bucket: Any = "day", days: int = 4, **settings: Any) ->
     table = calendar(place, bucket, **settings)
     assert not table.batch_write({"path": KEY, "at": at, "n": 1} for at in hourly(days)).failed
     return table
+
+
+def pages(table: CalendarTable, **how: Any) -> list[list[dict[str, Any]]]:
+    """The items of each page, by its token."""
+    page = table.query_page(KEY, **how)
+    found = [page.items]
+    while page.token is not None:
+        page = table.query_page(KEY, page_token=page.token, **how)
+        found.append(page.items)
+    return found
 
 
 def keys_of(place: Place) -> set[str]:
@@ -130,13 +135,9 @@ def test_queries_over_buckets_and_shards(
         how: dict[str, Any] = {"between": between, "descending": descending, "consistent": True}
         assert [item["at"] for item in table.query(KEY, **how)] == expected
         assert [item["at"] for item in table.query(KEY, limit=7, **how)] == expected[:7]
-        paged, token, pages = [], None, 0
-        while token is not None or not pages:
-            page = table.query_page(KEY, limit=7, page_token=token, **how)
-            paged += [item["at"] for item in page.items]
-            token, pages = page.token, pages + 1
-            assert len(page.items) <= 7
-        assert paged == expected
+        paged = pages(table, limit=7, **how)
+        assert max(map(len, paged)) <= 7
+        assert [item["at"] for page in paged for item in page] == expected
     assert [*table.query("8", between=("2027-01-01", "2027-01-05"))] == []
 
 
@@ -166,12 +167,7 @@ def test_a_page_ends_after_so_many_buckets(place: Place) -> None:
     for at in ("2027-01-01T00:00:00Z", "2027-01-10T00:00:00Z"):
         table.put_item(Item={"path": KEY, "at": at})
     between = ("2027-01-01", "2027-01-11")
-    sizes, token, first = [], None, True
-    while first or token is not None:
-        page = table.query_page(KEY, between=between, page_token=token)
-        sizes.append(len(page.items))
-        token, first = page.token, False
-    assert sizes == [1, 0, 1]
+    assert [len(page) for page in pages(table, between=between)] == [1, 0, 1]
     assert BUCKETS_OF_A_PAGE == 100
 
 
@@ -222,12 +218,7 @@ def test_a_time_that_is_no_sort_key(place: Place, descending: bool) -> None:
     }
     order = [(item["made"][:10], item["at"]) for item in found]
     assert order == sorted(order, reverse=descending)
-    paged, token, first = [], None, True
-    while first or token is not None:
-        page = table.query_page(KEY, limit=7, page_token=token, **how)
-        paged += page.items
-        token, first = page.token, False
-    assert paged == found
+    assert [item for page in pages(table, limit=7, **how) for item in page] == found
     one = found[0]
     key = {name: one[name] for name in ("path", "at", "made")}
     assert table.get_item(Key=key)["Item"] == one
@@ -282,14 +273,8 @@ def test_a_user_who_has_not_heard_of_a_change_writes_nothing_of_that_day(place: 
 def test_of_two_changes_at_once_one_is_refused(place: Place) -> None:
     table, other = calendar(place), calendar(place)
     table.put_item(Item={"path": KEY, "at": "2027-01-15"})
-    done: list[object] = []
-
-    def act(name: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        if name == "update_item" and not done:
-            done.append(table.change_bucket("hour", date(2027, 3, 1)))
-        return send()
-
-    hook(other.table, act)
+    change = partial(table.change_bucket, "hour", date(2027, 3, 1))
+    once(other.table, is_a("update_item"), change)
     with pytest.raises(CannotStart, match="has changed the buckets"):
         other.change_bucket("month", date(2027, 3, 1))
     assert table.calendar().text == "day 2027-03-01:hour"

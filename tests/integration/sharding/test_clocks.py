@@ -8,7 +8,6 @@ from keyhop.clock import Clock
 from keyhop.sharding.manage import TooEarly, add_shards
 from keyhop.sharding.table import ShardedTable
 
-from testing.databases import Database
 from tests.integration.sharding.single import BEGIN, Place
 
 
@@ -27,11 +26,6 @@ class Ahead:
 
     def sleep(self, seconds: float) -> None:
         self.clock.sleep(seconds)
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 def with_clock(place: Place, seconds: float, **settings: Any) -> ShardedTable:

@@ -18,7 +18,7 @@ from keyhop.sharding.key.policy import Policy
 
 from testing.databases import Database
 from tests.integration.sharding.crashes import Crash, Mortal
-from tests.integration.sharding.hooks import hook, refused
+from tests.integration.sharding.hooks import hook, is_a, once, physical, refused
 from tests.integration.sharding.single import Place
 from tests.integration.sharding.tables import KEY, sharded
 
@@ -30,11 +30,6 @@ def of_each_type(
     partition = "B" if request.param == "B" else "S"
     place = Place(dynamodb, table_name, sort=request.param, partition=partition)
     return ShardedCounter(place.table()), b"\xff/f" if partition == "B" else "/f"
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 def spread(place: Place, shards: int = 4, adds: int = 40, **more: Any) -> ShardedCounter:
@@ -265,10 +260,7 @@ def test_a_mover_that_dies_folds_nothing_twice(
 ) -> None:
     """At each of its requests, before and after it takes effect."""
     counter = spread(place, **settings)
-    step = Drain(counter.table).step("/f", 1)
-    while step.shards.phase != "moving":
-        place.clock.sleep(step.seconds)
-        step = Drain(counter.table).step("/f", 1, begun=step.begun)
+    place.drain(counter.table, "/f", 1, until="moving")
     for at in range(2, 9):
         dying = place.table(**settings)
         dying.requests.client = Mortal(dying.requests.client, at, after)
@@ -312,10 +304,7 @@ def test_a_part_that_changes_is_folded_as_it_is_then(place: Place) -> None:
 def folding_between(place: Place, reader: ShardedCounter, at: int) -> ShardedCounter:
     """Before the reader's `at`-th look, a mover folds one part. Returns the mover's counter."""
     mover = ShardedCounter(place.table())
-    step = Drain(mover.table).step("/f", 1)
-    while step.shards.phase != "moving":
-        place.clock.sleep(step.seconds)
-        step = Drain(mover.table).step("/f", 1, begun=step.begun)
+    place.drain(mover.table, "/f", 1, until="moving")
     looks = [0]
 
     def act(name: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
@@ -348,19 +337,12 @@ def test_a_value_in_a_drain_needs_its_third_look(place: Place) -> None:
 
 def test_an_add_whose_answer_comes_late_is_counted_once(place: Place) -> None:
     counter, other = spread(place, adds=0), ShardedCounter(place.table())
-    late: list[int] = []
-
-    def act(name: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        answer = send()
-        if name == "update_item" and parameters["TableName"] == place.name and not late:
-            parsed = place.names.parsed(parameters["Key"]["path"])
-            assert parsed is not None
-            if parsed[1] > 1:
-                late.append(parsed[1])
-                place.drain(other.table, "/f", 1)
-        return answer
-
-    hook(counter.table, act)
+    late = once(
+        counter.table,
+        lambda name, parameters: (physical(place, name, parameters) or 0) > 1,
+        lambda: place.drain(other.table, "/f", 1),
+        answered=True,
+    )
     for _ in range(10):
         counter.add("/f")
     assert late
@@ -371,20 +353,10 @@ def test_an_add_whose_answer_comes_late_is_counted_once(place: Place) -> None:
 def test_an_add_that_takes_effect_late_is_folded(place: Place, token: str | None) -> None:
     """It lies where readers do not look any more; who has sent it, or repeats it, sees to it."""
     counter, other = spread(place, adds=0), ShardedCounter(place.table())
-    late: list[str] = []
-
-    def act(name: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        if name == ("transact_write_items" if token else "update_item") and not late:
-            late.append(name)
-            place.drain(other.table, "/f", 1)
-            answer = send()
-            if token:
-                raise unanswered()
-            return answer
-        return send()
-
     counter.table.requests.chance.choice = lambda shards: shards[-1]  # type: ignore[method-assign]
-    hook(counter.table, act)
+    losing(counter, "transact_write_items", 1)
+    add = is_a("transact_write_items" if token else "update_item")
+    late = once(counter.table, add, lambda: place.drain(other.table, "/f", 1))
     counter.add("/f", token=token)
     assert late
     assert parts(place) == {1: 1}
@@ -498,11 +470,7 @@ def test_adds_values_growth_and_drain_at_once(hot: tuple[Any, ShardedCounter]) -
         if known.shards.phase == "steady":
             counter.table.metadata.grow({"S": KEY}, known, 6)
         clock.sleep(8.0)
-        step = Drain(counter.table).step(KEY, 1)
-        while step.action not in (Next.DONE, Next.CALLED_OFF):
-            clock.sleep(step.seconds)
-            step = Drain(counter.table).step(KEY, 1, begun=step.begun)
-        done.append(step.action)
+        done.append(setup.drain(counter.table).action)
 
     clock.run([add(others[0]), add(others[1]), read, change])
     assert done == [Next.DONE]

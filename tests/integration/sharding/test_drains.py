@@ -11,21 +11,13 @@ from tests.integration.sharding.single import Place
 from tests.integration.sharding.tables import KEY, Setup, in_time, sharded
 
 
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
-
-
 def test_a_call_off_wins_against_whoever_takes_the_steps(place: Place) -> None:
     """It marks the drain at once, and need not wait for a moment at which nobody is at it."""
     driver, person = place.table(), place.table()
     place.register("/f", 4)
     for n in range(8):
         driver.put_item(Item={"path": "/f", "at": str(n)})
-    step = Drain(driver).step("/f", 1)
-    while step.shards.phase != "fenced":
-        place.clock.sleep(step.seconds)
-        step = Drain(driver).step("/f", 1, begun=step.begun)
+    step = place.drain(driver, "/f", 1, until="fenced")[-1]
     assert Drain(person).call_off("/f").action is Next.WAIT
     while step.action not in (Next.DONE, Next.CALLED_OFF):
         place.clock.sleep(step.seconds)
@@ -90,13 +82,6 @@ def drained_beside(setup: Setup, writes: float, old: int) -> tuple[DrainStep, in
     done: list[DrainStep] = []
     waited: list[float] = []
 
-    def drain() -> None:
-        step = Drain(log).step(KEY, 1)
-        while step.action not in (Next.DONE, Next.CALLED_OFF):
-            clock.sleep(step.seconds)
-            step = Drain(log).step(KEY, 1, begun=step.begun)
-        done.append(step)
-
     def writer(number: int) -> Callable[[], None]:
         def write() -> None:
             clock.sleep(number / writes)
@@ -110,7 +95,7 @@ def drained_beside(setup: Setup, writes: float, old: int) -> tuple[DrainStep, in
 
         return write
 
-    clock.run([drain, *(writer(number) for number in range(16))])
+    clock.run([lambda: done.append(setup.drain(log)), *(writer(number) for number in range(16))])
     late = sum(seconds > 0 for seconds in waited)
     return done[0], late, len(waited)
 

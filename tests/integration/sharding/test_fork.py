@@ -7,7 +7,8 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from testing.databases import Database
+from keyhop.sharding.manage import list_keys
+
 from tests.integration.sharding.single import Place
 
 LONGEST_SECONDS = 60.0
@@ -33,11 +34,8 @@ def in_a_child(work: Callable[[], Any]) -> Any:
         os.waitpid(child, 0)
 
 
-def test_children_draw_shards_of_their_own_and_can_read(
-    dynamodb: Database, table_name: str
-) -> None:
+def test_children_draw_shards_of_their_own_and_can_read(place: Place) -> None:
     """They have none of their parent's threads, and not its luck."""
-    place = Place(dynamodb, table_name)
     table = place.table(placement="random", append_only=True, chance=None)
     place.register("/f", 64)
     table.put_item(Item={"path": "/f", "at": "parent"})
@@ -55,10 +53,7 @@ def test_children_draw_shards_of_their_own_and_can_read(
     assert of["a"] != of["b"]
 
 
-def test_what_a_parent_has_not_reported_yet_is_reported_once(
-    dynamodb: Database, table_name: str
-) -> None:
-    place = Place(dynamodb, table_name)
+def test_what_a_parent_has_not_reported_yet_is_reported_once(place: Place) -> None:
     table = place.table()
     place.register("/f", 4)
     for n in range(10):
@@ -72,13 +67,13 @@ def test_what_a_parent_has_not_reported_yet_is_reported_once(
     assert in_a_child(table.close) is None
     assert in_a_child(work) == 1
     table.close()
-    item = dynamodb.client.get_item(TableName=place.metadata, Key={"path": {"S": "/f"}})["Item"]
-    assert [float(units["N"]) for units in item["traffic"]["M"].values()] == [11]
+    (key,) = list_keys(place.table())
+    assert [*key.traffic.values()] == [11]
 
 
-def test_a_child_catches_its_errors_by_their_class(dynamodb: Database, table_name: str) -> None:
+def test_a_child_catches_its_errors_by_their_class(place: Place) -> None:
     """Its client is another, which has classes of its own."""
-    table = Place(dynamodb, table_name).table()
+    table = place.table()
     item = {"path": "/f", "at": "a"}
     table.put_item(Item=item)
 

@@ -6,7 +6,7 @@ import pytest
 from keyhop.errors import CannotStart
 
 from testing.databases import Database
-from tests.integration.sharding.single import Place
+from tests.integration.sharding.single import Place, index
 
 LONE = "\ud800"
 """Half of a surrogate pair, which no UTF-8 has: a text of Python, and of no service."""
@@ -42,11 +42,6 @@ NO_ITEMS: list[Any] = [
     "no item",
     None,
 ]
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -140,15 +135,8 @@ def test_a_table_with_a_key_index_is_refused_and_no_other_index_is(
 ) -> None:
     """Its sentinels would be read and moved like items."""
 
-    def place(name: str, index: str) -> Place:
-        keys = [
-            {"AttributeName": "path", "KeyType": "HASH"},
-            {"AttributeName": "keyhop", "KeyType": "RANGE"},
-        ]
-        own = {"IndexName": index, "KeySchema": keys, "Projection": {"ProjectionType": "KEYS_ONLY"}}
-        marker = {"AttributeName": "keyhop", "AttributeType": "N"}
-        more = {"AttributeDefinitions": [marker], "GlobalSecondaryIndexes": [own]}
-        return Place(dynamodb, name, **more)
+    def place(name: str, index_name: str) -> Place:
+        return Place(dynamodb, name, **index(index_name, "path", "keyhop", keyhop="N"))
 
     item = {"path": "/f", "at": "a"}
     with pytest.raises(CannotStart, match=r"has a key index.*remove the index first"):

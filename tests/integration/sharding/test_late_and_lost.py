@@ -1,24 +1,28 @@
-"""Answers that never come, metadata in trouble: each was a bug, or could be one."""
+"""Answers that never come, metadata in trouble: each was a bug, or could be one.
 
-import threading
+And how long a call of a user takes at most, if everything is throttled.
+"""
+
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
-from keyhop.errors import CannotStart
 from keyhop.sharding.drain import Drain, Next
 from keyhop.sharding.key.policy import Policy
+from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database
-from tests.integration.sharding.hooks import hook, physical, refused
+from tests.integration.sharding.hooks import at_once, hook, is_a, once, physical, refused
 from tests.integration.sharding.single import Place
 
 
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
+def throttled() -> ClientError:
+    error = refused("ThrottlingException")
+    error.response["throttlingReasons"] = [{"reason": "TableWriteKeyRangeThroughputExceeded"}]
+    return error
 
 
 @pytest.mark.parametrize("trouble", ["AccessDeniedException", "ThrottlingException"])
@@ -77,13 +81,7 @@ def test_an_append_without_an_answer_stays_where_it_may_be(place: Place) -> None
         if script.pop(0) == "lost":
             send()
             raise ReadTimeoutError(endpoint_url="http://x")
-        raise ClientError(
-            {
-                "Error": {"Code": "ThrottlingException"},
-                "throttlingReasons": [{"reason": "TableWriteKeyRangeThroughputExceeded"}],
-            },
-            "PutItem",
-        )
+        raise throttled()
 
     hook(table, act)
     table.put_item(Item={"path": "/f", "at": "a"})
@@ -93,16 +91,11 @@ def test_an_append_without_an_answer_stays_where_it_may_be(place: Place) -> None
 def test_a_batch_without_an_answer_is_not_spread_a_second_time(place: Place) -> None:
     table = place.table(placement="random", append_only=True)
     place.register("/f", 16)
-    lost = [True]
 
-    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        answer = send()
-        if operation == "batch_write_item" and lost:
-            lost.clear()
-            raise ReadTimeoutError(endpoint_url="http://x")
-        return answer
+    def lose() -> None:
+        raise ReadTimeoutError(endpoint_url="http://x")
 
-    hook(table, act)
+    once(table, is_a("batch_write_item"), lose, answered=True)
     result = table.batch_write([{"path": "/f", "at": str(n)} for n in range(20)])
     assert (result.written, result.failed) == (20, [])
     assert {len(shards) for shards in place.lies_in("/f").values()} == {1}
@@ -111,24 +104,12 @@ def test_a_batch_without_an_answer_is_not_spread_a_second_time(place: Place) -> 
 def test_writers_and_readers_that_begin_at_once_do_not_wait_for_each_other(place: Place) -> None:
     for _ in range(20):
         table = place.table()
-        begun = threading.Barrier(4)
-
-        def act(work: Callable[[], Any], begun: threading.Barrier = begun) -> None:
-            begun.wait()
-            work()
-
-        works: list[Callable[[], Any]] = [
+        assert not at_once(
             lambda table=table: table.put_item(Item={"path": "/f", "at": "a"}),
             lambda table=table: list(table.query("/f")),
             lambda table=table: table.metadata,
             lambda table=table: table.usage,
-        ]
-        threads = [threading.Thread(target=act, args=(work,), daemon=True) for work in works]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-            assert not thread.is_alive()
+        )
         assert table.usage is table.metadata.requests.usage
         table.close()
 
@@ -157,23 +138,13 @@ def test_a_hot_key_calls_its_drain_off(place: Place) -> None:
     place.register("/f", 4)
     for n in range(8):
         table.put_item(Item={"path": "/f", "at": str(n)})
-    step = Drain(table).step("/f", 1)
-    while step.shards.phase != "moving":
-        place.clock.sleep(step.seconds)
-        step = Drain(table).step("/f", 1, begun=step.begun)
-    assert step.begun
+    assert place.drain(table, "/f", 1, until="moving")[-1].begun
     throttles = [True] * 60
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
         if physical(place, operation, parameters) is not None and throttles:
             throttles.pop()
-            raise ClientError(
-                {
-                    "Error": {"Code": "ThrottlingException"},
-                    "throttlingReasons": [{"reason": "TableWriteKeyRangeThroughputExceeded"}],
-                },
-                "PutItem",
-            )
+            raise throttled()
         return send()
 
     hook(table, act)
@@ -196,21 +167,12 @@ def test_one_thread_ends_a_phase_and_the_others_go_on(place: Place) -> None:
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
         if operation == "update_item":
-            updates.append(threading.get_ident())
+            updates.append(operation)
         return send()
 
     hook(table, act)
-    begun = threading.Barrier(16)
-
-    def put(n: int) -> None:
-        begun.wait()
-        table.put_item(Item={"path": "/f", "at": str(n)})
-
-    threads = [threading.Thread(target=put, args=(n,), daemon=True) for n in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    items = [{"path": "/f", "at": str(n)} for n in range(16)]
+    assert not at_once(*(partial(table.put_item, Item=item) for item in items))
     assert len(updates) <= 3
     assert table.usage.counters["races_lost"] == 0
     assert len(list(table.query("/f", consistent=True))) == 16
@@ -255,9 +217,42 @@ def test_keys_left_over_for_ever_end_with_patience(place: Place) -> None:
     assert table.usage.throttles["unknown"] > 5
 
 
-def test_limits_of_nothing_are_refused(place: Place) -> None:
-    table = place.table()
-    table.put_item(Item={"path": "/f", "at": "a"})
-    for limit in (0, -1):
-        with pytest.raises(CannotStart, match="limit"):
-            table.query_page("/f", limit=limit)
+KEY = {"path": "/f", "at": "a"}
+ACTS: list[Callable[[ShardedTable], Any]] = [
+    lambda table: table.put_item(Item=KEY),
+    lambda table: table.update_item(Key=KEY),
+    lambda table: table.get_item(Key=KEY, ConsistentRead=True),
+    lambda table: table.batch_write([KEY]).failed[0][2],
+]
+
+
+@pytest.mark.parametrize("act", ACTS, ids=("put", "update", "get", "batch"))
+@pytest.mark.parametrize("looks_until", [0.0, 15.0, 29.0])
+def test_patience_is_that_of_the_whole_call(
+    place: Place, act: Callable[[ShardedTable], Any], looks_until: float
+) -> None:
+    """All writes of items are refused, and all looks from a moment on.
+
+    A look within a write has what is left of it, and a backoff ends a moment later.
+    """
+    table = place.table(placement="random", patience=30.0)
+    place.register("/f", 3)
+
+    def throttle(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
+        is_of_items = parameters.get("TableName", place.name) == place.name
+        is_read = operation in ("batch_get_item", "get_item")
+        if is_of_items and (not is_read or place.clock.now >= looks_until):
+            raise refused("ProvisionedThroughputExceededException")
+        return send()
+
+    hook(table, throttle)
+    began = place.clock.now
+    try:
+        error = act(table)
+    except ClientError as raised:
+        error = raised
+    if isinstance(error, ClientError):
+        assert place.clock.now - began <= 30.0 + 2.0
+    else:
+        assert act is ACTS[2]
+        assert place.clock.now - began <= 30.0

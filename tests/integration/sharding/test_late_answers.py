@@ -1,7 +1,7 @@
 """Answers that come late, and requests that arrive late, while the shards of a key change."""
 
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,15 +9,8 @@ from keyhop.errors import GaveUp
 from keyhop.sharding.key.schema import ItemKey
 from keyhop.sharding.table import ShardedTable
 
-from testing.databases import Database
-from tests.integration.sharding.hooks import hook, physical, refused
+from tests.integration.sharding.hooks import hook, is_a, once, physical, refused
 from tests.integration.sharding.single import BEGIN, Place
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
-
 
 CHANGES: dict[str, Callable[[Place, ShardedTable], object]] = {
     "growth": lambda place, other: place.grow(other, "/f", 3),
@@ -146,35 +139,15 @@ def test_trouble_in_verifying_repeats_no_write(place: Place, trouble: str) -> No
     assert written == ["put_item"]
 
 
-def test_a_batch_that_is_answered_late_is_believed(place: Place) -> None:
+@pytest.mark.parametrize("answered", [True, False], ids=["answered late", "arrives late"])
+def test_a_late_batch_is_believed_or_leaves_nothing_where_nobody_reads(
+    place: Place, answered: bool
+) -> None:
     slow, other = two_users(place, placement="random", append_only=True)
-    late = [True]
-
-    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        answer = send()
-        if operation == "batch_write_item" and late:
-            late.clear()
-            place.drain(other, "/f", 1)
-        return answer
-
-    hook(slow, act)
+    drain = partial(place.drain, other, "/f", 1)
+    late = once(slow, is_a("batch_write_item"), drain, answered=answered)
     result = slow.batch_write([{"path": "/f", "at": f"{n:02}"} for n in range(20)])
-    assert (result.written, result.failed) == (20, [])
-    assert place.lies_in("/f") == {f"{n:02}": [1] for n in range(20)}
-
-
-def test_of_a_batch_that_arrives_late_nothing_is_left_where_nobody_reads(place: Place) -> None:
-    slow, other = two_users(place, placement="random", append_only=True)
-    late = [True]
-
-    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        if operation == "batch_write_item" and late:
-            late.clear()
-            place.drain(other, "/f", 1)
-        return send()
-
-    hook(slow, act)
-    result = slow.batch_write([{"path": "/f", "at": f"{n:02}"} for n in range(20)])
+    assert late
     assert (result.written, result.failed) == (20, [])
     assert place.lies_in("/f") == {f"{n:02}": [1] for n in range(20)}
 
@@ -182,19 +155,14 @@ def test_of_a_batch_that_arrives_late_nothing_is_left_where_nobody_reads(place: 
 def test_a_put_that_arrives_after_its_shard_was_emptied_is_not_lost(place: Place) -> None:
     slow, other = (place.table(placement="random", append_only=True) for _ in range(2))
     place.register("/f", 4, settle_seconds={"N": "2"})
-    late = [True]
-
-    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        shard = physical(place, operation, parameters)
-        if shard is not None and shard > 1 and late:
-            late.clear()
-            place.drain(other, "/f", 1)
-        return send()
-
-    hook(slow, act)
+    late = once(
+        slow,
+        lambda operation, parameters: (physical(place, operation, parameters) or 0) > 1,
+        lambda: place.drain(other, "/f", 1),
+    )
     for n in range(8):
         slow.put_item(Item={"path": "/f", "at": str(n)})
-    assert not late
+    assert late
     items = [item["at"] for item in other.query("/f", consistent=True)]
     assert items == [str(n) for n in range(8)]
     assert {shard for shards in place.lies_in("/f").values() for shard in shards} == {1}
@@ -205,36 +173,26 @@ def test_a_page_that_arrives_after_a_drain_is_not_believed(place: Place) -> None
     place.register("/f", 2, settle_seconds={"N": "2"})
     for n in range(20):
         slow.put_item(Item={"path": "/f", "at": f"{n:02}"})
-    once, lock = [True], threading.Lock()
-
-    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        if operation == "query" and "_2" in str(parameters["ExpressionAttributeValues"]):
-            with lock:
-                if once:
-                    once.clear()
-                    place.drain(other, "/f", 1)
-        return send()
-
-    hook(slow, act)
+    late = once(
+        slow,
+        lambda name, words: name == "query" and "_2" in str(words["ExpressionAttributeValues"]),
+        lambda: place.drain(other, "/f", 1),
+    )
     assert [i["at"] for i in slow.query("/f", consistent=True)] == [f"{n:02}" for n in range(20)]
-    assert not once
+    assert late
 
 
 def test_a_consistent_get_that_took_too_long_looks_again(place: Place) -> None:
     table, other = place.table(), place.table()
     items = [{"path": "/f", "at": str(n), "v": 1} for n in range(12)]
     table.batch_write(items)
-    moved = [True]
 
-    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        if operation == "get_item" and parameters["TableName"] == place.name and moved:
-            moved.clear()
-            place.grow(other, "/f", 1)
-            for item in items:
-                other.put_item(Item={**item, "v": 2})
-        return send()
+    def move() -> None:
+        place.grow(other, "/f", 1)
+        for item in items:
+            other.put_item(Item={**item, "v": 2})
 
-    hook(table, act)
+    once(table, is_a("get_item", place.name), move)
     for item in items:
         key = {"path": "/f", "at": item["at"]}
         assert table.get_item(Key=key, ConsistentRead=True)["Item"]["v"] == 2
@@ -253,8 +211,7 @@ def test_a_consistent_get_finds_an_item_that_moves_during_its_look(place: Place)
         placement={"S": "calculated jump _"},
     )
     client, name = place.database.client, place.name
-    item = {"at": {"S": at}, "v": {"S": "here"}}
-    client.put_item(TableName=name, Item={**item, "path": {"S": "/f_1"}})
+    place.put_physical("/f_1", at, v={"S": "here"})
     moves = [("/f_1", "/f_4")]
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
@@ -266,7 +223,7 @@ def test_a_consistent_get_finds_an_item_that_moves_during_its_look(place: Place)
             answer = client.get_item(TableName=name, Key=key, ConsistentRead=True)
             found += [answer["Item"]] if "Item" in answer else []
             if key["path"]["S"] == last:
-                client.put_item(TableName=name, Item={**item, "path": {"S": last}})
+                place.put_physical(last, at, v={"S": "here"})
                 gone = {"path": {"S": first}, "at": {"S": at}}
                 client.delete_item(TableName=name, Key=gone)
         return {"Responses": {name: found}, "UnprocessedKeys": {}}
@@ -286,19 +243,13 @@ def test_an_answer_about_the_metadata_that_was_overtaken_is_no_loss(place: Place
     """Another thread has seen the key grow meanwhile; the simulator has found it."""
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "1"})
-    late = [True]
 
-    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        answer = send()
-        if operation == "get_item" and parameters["TableName"] == place.metadata and late:
-            late.clear()
-            table.metadata.grow({"S": "/f"}, table.metadata.of({"S": "/f"}), 2)
-            item = {"path": {"S": "/f_2"}, "at": {"S": "2"}}
-            place.database.client.put_item(TableName=place.name, Item=item)
-        return answer
+    def grow() -> None:
+        table.metadata.grow({"S": "/f"}, table.metadata.of({"S": "/f"}), 2)
+        place.put_physical("/f_2", "2")
 
-    hook(table, act)
+    late = once(table, is_a("get_item", place.metadata), grow, answered=True)
     found = table.metadata.find({"S": "/f"})
-    assert not late
+    assert late
     assert found is not None
     assert found.shards.number == 2

@@ -1,29 +1,21 @@
-"""Metadata that was deleted: a key is not registered anew, and nothing is told of a part of it."""
+"""Metadata that was deleted: a key is not registered anew, and nothing is told of a part of it.
+
+And a table that already has items: their keys have no shard number, so no call would find them.
+"""
 
 from collections.abc import Callable
-from threading import Barrier, Thread
+from functools import partial
 from typing import Any
 
 import pytest
-from keyhop.dynamodb.client import dynamodb_client
-from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.errors import CannotStart, MetadataLost
 from keyhop.sharding.drain import Drain
 from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.manage import add_shards
 from keyhop.sharding.table import ShardedTable
 
-from testing.databases import Database
+from tests.integration.sharding.hooks import at_once, is_a, once
 from tests.integration.sharding.single import Place
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
-
-
-def lose(place: Place, key: str) -> None:
-    place.database.client.delete_item(TableName=place.metadata, Key={"path": {"S": key}})
 
 
 def spread(place: Place, key: str, items: int = 40, **how: Any) -> ShardedTable:
@@ -58,7 +50,7 @@ def test_a_key_whose_metadata_is_gone_is_neither_registered_anew_nor_told_in_par
 ) -> None:
     """144 of 401 items were visible, with no error."""
     known = spread(place, "/f", **how)
-    lose(place, "/f")
+    place.lose("/f")
     place.clock.sleep(60)
     for table in (place.table(**how), known):
         for act in acts(table, "/f"):
@@ -66,15 +58,13 @@ def test_a_key_whose_metadata_is_gone_is_neither_registered_anew_nor_told_in_par
                 act()
         result = table.batch_write([{"path": "/f", "at": "a"}, {"path": "/g", "at": "a"}])
         assert [(at, type(error)) for at, _, error in result.failed] == [(0, MetadataLost)]
-    assert "Item" not in place.database.client.get_item(
-        TableName=place.metadata, Key={"path": {"S": "/f"}}
-    )
+    assert place.item_of("/f") == {}
 
 
 def test_a_key_of_one_shard_is_registered_anew_and_whole(place: Place) -> None:
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "a"})
-    lose(place, "/f")
+    place.lose("/f")
     place.clock.sleep(60)
     for each in (table, place.table()):
         each.put_item(Item={"path": "/f", "at": "b"})
@@ -84,7 +74,7 @@ def test_a_key_of_one_shard_is_registered_anew_and_whole(place: Place) -> None:
 def test_what_start_shards_would_hide_is_noticed(place: Place) -> None:
     """With places by eight shards, items of the first would not be found."""
     place.table().put_item(Item={"path": "/logs/a", "at": "a"})
-    lose(place, "/logs/a")
+    place.lose("/logs/a")
     new = place.table(policy=Policy(start_shards={"/logs/*": 8}))
     with pytest.raises(MetadataLost):
         new.put_item(Item={"path": "/logs/a", "at": "b"})
@@ -98,7 +88,7 @@ def test_metadata_made_anew_by_who_does_not_look_is_noticed_by_who_knows_better(
     """As earlier versions do."""
     known = spread(place, "/f")
     list(known.query("/f"))
-    lose(place, "/f")
+    place.lose("/f")
     place.clock.sleep(60)
     at = int(place.clock.time())
     history = {"SS": [f"{at}:1"]}
@@ -112,9 +102,8 @@ def test_metadata_that_somebody_has_recovered_is_gone_by(place: Place) -> None:
     """Shards that were empty may be left out."""
     known = place.table()
     place.grow(known, "/f", 7)
-    item = {"path": {"S": "/f_3"}, "at": {"S": "a"}}
-    place.database.client.put_item(TableName=place.name, Item=item)
-    lose(place, "/f")
+    place.put_physical("/f_3", "a")
+    place.lose("/f")
     place.clock.sleep(60)
     with pytest.raises(MetadataLost):
         list(known.query("/f"))
@@ -159,33 +148,19 @@ def test_what_a_key_costs_that_nobody_has_registered(place: Place) -> None:
 def test_metadata_that_was_restored_to_what_it_was_before_is_noticed(place: Place) -> None:
     known = place.table()
     place.grow(known, "/f", 1)
-    client, key = place.database.client, {"path": {"S": "/f"}}
-    before = client.get_item(TableName=place.metadata, Key=key)["Item"]
+    before = place.item_of("/f")
     place.grow(known, "/f", 2)
     for n in range(40):
         known.put_item(Item={"path": "/f", "at": f"{n:03}"})
-    client.put_item(TableName=place.metadata, Item=before)
+    place.database.client.put_item(TableName=place.metadata, Item=before)
     place.clock.sleep(60)
     with pytest.raises(MetadataLost):
         list(known.query("/f"))
 
 
-class Between:
-    """Keyhop's client; something happens before its next Query."""
-
-    def __init__(self, place: Place, happens: Callable[[], Any]) -> None:
-        self.client = dynamodb_client(Endpoint(url=place.database.url), 4)
-        self.happens: Callable[[], Any] | None = happens
-
-    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        if operation == "query" and self.happens is not None:
-            happens, self.happens = self.happens, None
-            happens()
-        return self.client.call(operation, **parameters)
-
-
 def test_a_key_that_is_registered_and_grown_by_another_meanwhile_is_not_lost(place: Place) -> None:
-    table = place.table(client=Between(place, lambda: spread(place, "/f")))
+    table = place.table()
+    assert not once(table, is_a("query"), lambda: spread(place, "/f"))
     table.put_item(Item={"path": "/f", "at": "zzz"})
     assert len(list(place.table().query("/f", consistent=True))) == 41
     assert place.shards("/f").number == 4
@@ -193,21 +168,64 @@ def test_a_key_that_is_registered_and_grown_by_another_meanwhile_is_not_lost(pla
 
 def test_many_who_write_a_new_key_at_once_register_it_once(place: Place) -> None:
     policy = Policy(start_shards={"/f": 8})
-    barrier, failed = Barrier(8), []
 
-    def write(n: int) -> None:
-        table = place.table(policy=policy)
-        barrier.wait()
-        try:
-            for m in range(5):
-                table.put_item(Item={"path": "/f", "at": f"{n}-{m}"})
-        except CannotStart as error:
-            failed.append(error)
+    def write(n: int, table: ShardedTable) -> None:
+        for m in range(5):
+            table.put_item(Item={"path": "/f", "at": f"{n}-{m}"})
 
-    threads = [Thread(target=write, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    assert at_once(*(partial(write, n, place.table(policy=policy)) for n in range(8))) == []
     assert len(list(place.table().query("/f", consistent=True))) == 40
+
+
+def put_plain(place: Place, key: str) -> None:
+    place.put_physical(key, "001", who={"S": "boto3"})
+
+
+def test_every_call_for_a_key_that_has_items_without_a_shard_is_refused(place: Place) -> None:
+    put_plain(place, "/f")
+    table = place.table()
+    for act in acts(table, "/f")[:-1]:
+        with pytest.raises(CannotStart, match="key without a shard number"):
+            act()
+    assert place.item_of("/f") == {}
+    result = table.batch_write([{"path": "/f", "at": "a"}, {"path": "/g", "at": "a"}])
+    assert [(at, type(error)) for at, _, error in result.failed] == [(0, CannotStart)]
+    assert len(list(table.query("/g", consistent=True))) == 1
+
+
+def test_a_conditional_put_does_not_make_a_second_item(place: Place) -> None:
+    put_plain(place, "/f")
+    with pytest.raises(CannotStart):
+        place.table().put_item(
+            Item={"path": "/f", "at": "001"},
+            ConditionExpression="attribute_not_exists(#at)",
+            ExpressionAttributeNames={"#at": "at"},
+        )
+    found = place.database.client.scan(TableName=place.name)["Items"]
+    assert [item["who"]["S"] for item in found] == ["boto3"]
+
+
+def test_items_are_moved_with_a_table_that_accepts_them(place: Place) -> None:
+    put_plain(place, "/f")
+    with pytest.raises(CannotStart, match="accept has 'all'; it may have 'plain-keys' only"):
+        place.table(accept=["all"])
+    moving = place.table(accept=["plain-keys"])
+    moving.put_item(Item={"path": "/f", "at": "001", "who": "boto3"})
+    place.database.client.delete_item(
+        TableName=place.name, Key={"path": {"S": "/f"}, "at": {"S": "001"}}
+    )
+    found = place.table().get_item(Key={"path": "/f", "at": "001"})
+    assert found["Item"]["who"] == "boto3"
+
+
+def test_a_key_that_looks_like_a_shard_of_another_is_not_refused_for_its_items(
+    place: Place,
+) -> None:
+    """ "/f_1" is also the physical key of the first shard of "/f"."""
+    table = place.table()
+    table.put_item(Item={"path": "/f", "at": "a"})
+    table.put_item(Item={"path": "/f_1", "at": "b"})
+    assert [item["at"] for item in place.table().query("/f_1", consistent=True)] == ["b"]
+    put_plain(place, "/g_1")
+    with pytest.raises(CannotStart):
+        table.put_item(Item={"path": "/g_1", "at": "b"})

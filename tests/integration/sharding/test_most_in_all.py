@@ -1,6 +1,6 @@
 """The shards of all keys together: counted with each growth and each drain, whatever fails."""
 
-from typing import Any
+from itertools import count
 
 import pytest
 from botocore.exceptions import ClientError
@@ -9,22 +9,15 @@ from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.manage import add_shards, list_keys, proposals
 from keyhop.sharding.store.metadata import MetadataChanged
 
-from testing.databases import Database
+from tests.integration.sharding.hooks import once, refused
 from tests.integration.sharding.single import Place
 
 POLICY = Policy(most=8, most_in_all=3)
 
 
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
-
-
 def counted(place: Place) -> int:
     """What the metadata says of all keys."""
-    key = {"path": {"S": "!keyhop-total"}}
-    item = place.database.client.get_item(TableName=place.metadata, Key=key).get("Item", {})
-    return int(item.get("shards_added", {"N": "0"})["N"])
+    return int(place.item_of().get("shards_added", {"N": "0"})["N"])
 
 
 def true(place: Place) -> int:
@@ -71,42 +64,21 @@ def test_a_drain_under_way_has_its_shards_still(place: Place) -> None:
     assert counted(place) == true(place) == 0
 
 
-class Failing:
-    """A client whose request of this number fails, before or after it took effect."""
-
-    def __init__(self, client: Any, number: int, after: bool) -> None:
-        self.client, self.left, self.after = client, number, after
-
-    def call(self, operation: str, **parameters: Any) -> Any:
-        self.left -= 1
-        if self.left == 0 and not self.after:
-            raise refusal(operation)
-        answer = self.client.call(operation, **parameters)
-        if self.left == 0:
-            raise refusal(operation)
-        return answer
-
-
-def refusal(operation: str) -> ClientError:
-    response = {
-        "Error": {"Code": "AccessDeniedException", "Message": "no"},
-        "ResponseMetadata": {"HTTPStatusCode": 400},
-    }
-    return ClientError(response, operation)
-
-
 @pytest.mark.parametrize("after", [False, True])
 def test_a_growth_that_fails_anywhere_leaks_nothing(place: Place, after: bool) -> None:
     table = place.table(policy=Policy(most_in_all=100))
     client = table.requests.client
-    assert table.schema
+
+    def fail() -> None:
+        raise refused("AccessDeniedException")
+
     failed = 0
     for number in range(1, 5):
         place.register(f"/{number}", 1)
         table.metadata.of({"S": f"/{number}"})
         place.clock.sleep(5.0)
-        failing = Failing(client, number, after)
-        table.requests.client = failing
+        numbers = count(1)
+        once(table, lambda *_: next(numbers) == number, fail, answered=after)  # noqa: B023
         try:
             add_shards(table, f"/{number}")
         except ClientError:

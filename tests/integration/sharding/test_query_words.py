@@ -4,7 +4,6 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from boto3.dynamodb.conditions import Attr, Key
 from botocore.exceptions import ClientError
@@ -12,30 +11,16 @@ from keyhop.errors import CannotStart
 
 from testing.databases import Database
 from testing.marks import prove
-from testing.servers import LOCAL_CREDENTIALS
-from tests.integration.sharding.single import Place
+from tests.integration.sharding.single import Place, index
 
 INDEXES: dict[str, Any] = {
-    "AttributeDefinitions": [
-        {"AttributeName": "who", "AttributeType": "S"},
-        {"AttributeName": "size", "AttributeType": "N"},
-    ],
+    "AttributeDefinitions": index("", who="S", size="N")["AttributeDefinitions"],
     "GlobalSecondaryIndexes": [
-        {
-            "IndexName": name,
-            "KeySchema": [
-                {"AttributeName": attribute, "KeyType": kind}
-                for attribute, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-        for name, keys in {
-            "by-who": ("who", "size"),
-            "by-size": ("path", "size"),
-            "inverted": ("at", "path"),
-            "same": ("path", "at"),
-            "no-sort": ("path",),
-        }.items()
+        *index("by-who", "who", "size")["GlobalSecondaryIndexes"],
+        *index("by-size", "path", "size")["GlobalSecondaryIndexes"],
+        *index("inverted", "at", "path")["GlobalSecondaryIndexes"],
+        *index("same", "path", "at")["GlobalSecondaryIndexes"],
+        *index("no-sort", "path")["GlobalSecondaryIndexes"],
     ],
 }
 ALL = [f"{month}-{day:02}" for month in ("a", "b", "c") for day in range(1, 11)]
@@ -52,8 +37,7 @@ def table(request: pytest.FixtureRequest, dynamodb_local_url: str) -> Iterator[A
     table_name = f"t-{uuid.uuid4().hex}"
     place = Place(Database("dynamodb_local", dynamodb_local_url), table_name, **INDEXES)
     if request.param == "boto3":
-        resource = boto3.resource("dynamodb", endpoint_url=dynamodb_local_url, **LOCAL_CREDENTIALS)
-        table = resource.Table(table_name)
+        table = place.boto3().Table(table_name)
     else:
         placement = "random" if request.param == "random" else "calculated"
         table = place.table(placement=placement)

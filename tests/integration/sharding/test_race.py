@@ -2,7 +2,6 @@
 
 import multiprocessing
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -90,19 +89,3 @@ def test_threads_add_one_shard_in_each_cooldown(
         setup.clock.sleep(2.0)  # settle_seconds: after that nobody goes by what was known before
         (version,) = {table.metadata.of({"S": KEY}).version for table in setup.made}
         assert int(version) == setup.shards().last_updated
-
-
-def test_a_lost_race_is_no_reason_to_ask_again(dynamodb: Database, table_name: str) -> None:
-    with sharded(dynamodb, table_name) as setup:
-        first, second = setup.table(), setup.table()
-        known = first.metadata.of({"S": KEY}, register=True)
-        seen = second.metadata.of({"S": KEY})
-        now = setup.clock.time() + 10
-        first.metadata.change({"S": KEY}, known, known.shards.grown(2, now))
-        asked = second.usage.counters["metadata_reads"]
-        with pytest.raises(Exception, match="changed by somebody else") as lost:
-            second.metadata.change({"S": KEY}, seen, seen.shards.grown(9, now))
-        assert replace(lost.value.current.shards) == setup.shards()
-        assert second.metadata.of({"S": KEY}).shards.number == 2
-        assert second.usage.counters["metadata_reads"] == asked
-        assert second.usage.counters["races_lost"] == 1

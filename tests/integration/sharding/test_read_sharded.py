@@ -13,23 +13,11 @@ from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.read_sharded import ReadSharded
 
 from testing.databases import Database
-from tests.integration.sharding.hooks import hook
-from tests.integration.sharding.single import Place
+from tests.integration.sharding.hooks import hook, is_a, once
+from tests.integration.sharding.single import Place, index
 
 SHARDS = 8
-BY_SCORE: dict[str, Any] = {
-    "AttributeDefinitions": [{"AttributeName": "score", "AttributeType": "N"}],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "by-score",
-            "KeySchema": [
-                {"AttributeName": "path", "KeyType": "HASH"},
-                {"AttributeName": "score", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-}
+BY_SCORE = index("by-score", "path", "score", score="N")
 SPREADS: dict[str, Callable[[int], tuple[int, int]]] = {
     "evenly": lambda n: (n % SHARDS, n),
     "all of the first in one shard": lambda n: (3 if n >= 250 else n % SHARDS, n),
@@ -40,22 +28,14 @@ SPREADS: dict[str, Callable[[int], tuple[int, int]]] = {
 """Of 300 items: the shard from 0 on, and the score."""
 
 
+@pytest.fixture
+def place(dynamodb: Database, table_name: str) -> Place:
+    return Place(dynamodb, table_name, **BY_SCORE)
+
+
 def plain(database: Database, name: str, spread: str) -> list[int]:
     """A table of players, whose application writes board_1 to board_8; returns the scores."""
-    board = {"AttributeName": "board", "AttributeType": "S"}
-    index = {
-        **BY_SCORE["GlobalSecondaryIndexes"][0],
-        "KeySchema": [
-            {"AttributeName": "board", "KeyType": "HASH"},
-            {"AttributeName": "score", "KeyType": "RANGE"},
-        ],
-    }
-    database.create(
-        name,
-        sort=None,
-        AttributeDefinitions=[board, *BY_SCORE["AttributeDefinitions"]],
-        GlobalSecondaryIndexes=[index],
-    )
+    database.create(name, sort=None, **index("by-score", "board", "score", board="S", score="N"))
     items, scores = [], []
     for n in random.Random(4).sample(range(300), 300):
         shard, score = SPREADS[spread](n)
@@ -78,16 +58,14 @@ def of_plain(database: Database, name: str) -> ReadSharded:
 
 def counting(best: ReadSharded) -> list[int]:
     """Items of each answer, from now on."""
-    requests, read = best._source().reader.requests, list[int]()
-    client = requests.client
+    read: list[int] = []
 
-    class Counting:
-        def call(self, operation: str, **parameters: Any) -> Any:
-            answer = client.call(operation, **parameters)
-            read.append(answer.get("ScannedCount", 0))
-            return answer
+    def act(name: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
+        answer = send()
+        read.append(answer.get("ScannedCount", 0))
+        return answer
 
-    requests.client = Counting()
+    hook(best._source().reader, act)
     return read
 
 
@@ -112,9 +90,8 @@ def test_it_is_exact_and_reads_little_more(
 
 
 @pytest.mark.parametrize("settings", [{}, {"placement": "random"}], ids=str)
-def test_of_a_sharded_table(dynamodb: Database, table_name: str, settings: dict[str, Any]) -> None:
+def test_of_a_sharded_table(place: Place, settings: dict[str, Any]) -> None:
     """Its metadata tells the shards, also when there are more of them."""
-    place = Place(dynamodb, table_name, **BY_SCORE)
     table = place.table(policy=Policy(start_shards={"/f": 4}), **settings)
     best = ReadSharded(table, index="by-score")
     for n in range(60):
@@ -130,38 +107,22 @@ def test_of_a_sharded_table(dynamodb: Database, table_name: str, settings: dict[
     assert best.usage is table.usage
 
 
-def test_an_item_that_is_moved_meanwhile_is_one_of_the_top(
-    dynamodb: Database, table_name: str
-) -> None:
+def test_an_item_that_is_moved_meanwhile_is_one_of_the_top(place: Place) -> None:
     """Both copies have the same keys, but for the shard."""
-    place = Place(dynamodb, table_name, **BY_SCORE)
     place.register("/f", 2)
     for shard in (1, 2):
-        dynamodb.client.put_item(
-            TableName=table_name,
-            Item={"path": {"S": f"/f_{shard}"}, "at": {"S": "a"}, "score": {"N": "5"}},
-        )
+        place.put_physical(f"/f_{shard}", "a", score={"N": "5"})
     assert len(ReadSharded(place.table(), index="by-score").top("/f", 10)) == 1
 
 
-def test_metadata_that_expires_meanwhile_is_read_anew(dynamodb: Database, table_name: str) -> None:
-    place = Place(dynamodb, table_name, **BY_SCORE)
+def test_metadata_that_expires_meanwhile_is_read_anew(place: Place) -> None:
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "a", "score": 1})
-    slow = [True]
-
-    def act(name: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        answer = send()
-        if name == "query" and slow and slow.pop():
-            place.clock.sleep(10)
-        return answer
-
-    hook(table, act)
+    once(table, is_a("query"), lambda: place.clock.sleep(10), answered=True)
     assert len(ReadSharded(table, index="by-score").top("/f", 10)) == 1
 
 
-def test_what_cannot_be(dynamodb: Database, table_name: str) -> None:
-    place = Place(dynamodb, table_name, **BY_SCORE)
+def test_what_cannot_be(place: Place, dynamodb: Database, table_name: str) -> None:
     endpoint = Endpoint(url=dynamodb.url)
     with pytest.raises(CannotStart, match="shards must be given"):
         ReadSharded(table_name, index="by-score")
@@ -174,14 +135,7 @@ def test_what_cannot_be(dynamodb: Database, table_name: str) -> None:
         best.top("/f", 0)
     with pytest.raises(CannotStart, match="no index 'x'"):
         ReadSharded(table_name, index="x", shards=3, endpoint=endpoint).top("/f", 1)
-    other = f"{table_name}-other"
-    elsewhere = {
-        **BY_SCORE["GlobalSecondaryIndexes"][0],
-        "KeySchema": [
-            {"AttributeName": "at", "KeyType": "HASH"},
-            {"AttributeName": "score", "KeyType": "RANGE"},
-        ],
-    }
-    of_other = Place(dynamodb, other, **BY_SCORE | {"GlobalSecondaryIndexes": [elsewhere]})
+    elsewhere = index("by-score", "at", "score", score="N")
+    of_other = Place(dynamodb, f"{table_name}-other", **elsewhere)
     with pytest.raises(CannotStart, match="the items of a key are together"):
         ReadSharded(of_other.table(), index="by-score").top("/f", 1)

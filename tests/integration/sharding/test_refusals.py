@@ -5,17 +5,11 @@ from typing import Any
 import pytest
 from boto3.dynamodb.conditions import Attr, Key
 from botocore.exceptions import ClientError
-from keyhop.errors import CannotStart, MetadataLost
+from keyhop.errors import CannotStart
 from keyhop.sharding.key.policy import Policy
-from keyhop.sharding.manage import list_keys
 
 from testing.databases import Database
 from tests.integration.sharding.single import Place
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 def test_what_cannot_be_sharded_is_told_in_one_sentence(
@@ -42,40 +36,20 @@ def test_what_cannot_be_sharded_is_told_in_one_sentence(
             table.put_item(Item=wrong)
     with pytest.raises(CannotStart, match="type S"):
         list(table.query("/f", between=(1, 2)))
-    with pytest.raises(CannotStart, match="limit"):
-        list(table.query("/f", limit=0))
+    for limit in (0, -1):
+        with pytest.raises(CannotStart, match="limit"):
+            list(table.query("/f", limit=limit))
+        with pytest.raises(CannotStart, match="limit"):
+            table.query_page("/f", limit=limit)
     assert list(table.query("/unknown")) == []
     assert "Item" not in table.get_item(Key={"path": "/unknown", "at": "a"})
 
 
-def test_users_of_a_key_must_agree_upon_its_placement(place: Place) -> None:
-    place.table().put_item(Item={"path": "/f", "at": "a"})
-    for other in ({"hash": "modulo"}, {"placement": "random"}, {"separator": "#"}):
-        with pytest.raises(CannotStart, match="must have the same placement"):
-            place.table(**other).put_item(Item={"path": "/f", "at": "b"})
-
-
-def test_the_metadata_of_a_key_that_vanishes_is_not_made_anew(place: Place) -> None:
-    """With one shard, items in the others would be lost from sight; the cache still knows."""
-    table = place.table()
-    place.register("/f", 3)
-    for at in "abcdef":
-        table.put_item(Item={"path": "/f", "at": at})
-    place.database.client.delete_item(TableName=place.metadata, Key={"path": {"S": "/f"}})
-    place.clock.sleep(60)
-    with pytest.raises(MetadataLost, match="gone"):
-        place.grow(table, "/f", 1)
-
-
-def test_all_keys_together_have_no_more_shards_than_allowed(place: Place) -> None:
+def test_a_key_has_no_more_shards_than_allowed(place: Place) -> None:
     table = place.table(policy=Policy(most=8, most_in_all=3))
     place.grow(table, "/f", 2)
-    place.grow(table, "/g", 1)
-    with pytest.raises(CannotStart, match="maximum number of shards"):
-        place.grow(table, "/h", 1)
     with pytest.raises(CannotStart, match="8 are the maximum"):
         place.grow(table, "/f", 7)
-    assert {one.key for one in list_keys(table)} == {"/f", "/g", "/h"}
     with pytest.raises(CannotStart, match="Keyhop uses it"):
         table.put_item(Item={"path": "!keyhop-total", "at": "a"})
 
@@ -89,15 +63,6 @@ def test_a_partition_key_called_like_metadata_is_refused(
     table.name = table_name
     with pytest.raises(CannotStart, match="partition key is called phase"):
         table.put_item(Item={"phase": "a", "at": "b"})
-
-
-def test_metadata_of_another_table_is_refused(dynamodb: Database, table_name: str) -> None:
-    """A drain of the one would hide the other's items."""
-    place, other = Place(dynamodb, table_name), Place(dynamodb, f"{table_name}-other")
-    place.table().put_item(Item={"path": "/f", "at": "a"})
-    other.metadata = place.metadata
-    with pytest.raises(CannotStart, match=f"of the table {table_name}, not of {table_name}-other"):
-        other.table().put_item(Item={"path": "/f", "at": "a"})
 
 
 def test_metadata_that_is_missing_or_is_another_table_is_told(place: Place) -> None:

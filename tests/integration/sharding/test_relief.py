@@ -7,13 +7,7 @@ from keyhop.sharding.key.protocol import Claim
 from keyhop.sharding.key.schema import ItemKey
 from keyhop.sharding.store.listing import all_keys
 
-from testing.databases import Database
 from tests.integration.sharding.single import Place
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 @pytest.mark.parametrize("settings", [{}, {"placement": "random", "append_only": True}], ids=str)

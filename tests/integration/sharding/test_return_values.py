@@ -7,7 +7,6 @@ import pytest
 from keyhop.errors import GaveUp
 from keyhop.sharding.table import ShardedTable
 
-from testing.databases import Database
 from tests.integration.sharding.hooks import hook, refused
 from tests.integration.sharding.single import BEGIN, Place
 
@@ -23,11 +22,6 @@ CHANGING: dict[str, dict[str, Any]] = {
     },
 }
 """Metadata while the count changes between one and two."""
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 @pytest.fixture(params=CHANGING)

@@ -13,7 +13,8 @@ from keyhop.sharding.key.shards import Phase
 
 from testing.databases import Database
 from testing.marks import prove
-from tests.integration.sharding.single import Place
+from tests.integration.sharding.hooks import hook
+from tests.integration.sharding.single import Place, index
 
 WAYS: list[dict[str, Any]] = [
     {"placement": "calculated"},
@@ -32,11 +33,6 @@ SORT_KEYS: dict[str, Callable[[int], Any]] = {
 
 def title(way: dict[str, Any]) -> str:
     return "-".join(map(str, way.values()))
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 @pytest.mark.parametrize(("partition", "sort"), [("S", "S"), ("B", "N"), prove("S", "B")])
@@ -313,33 +309,18 @@ def test_many_items_are_written_and_each_failure_is_told(place: Place) -> None:
 def test_queries_are_spread_over_indexes_of_the_same_schema(
     dynamodb: Database, table_name: str
 ) -> None:
-    place = Place(
-        dynamodb,
-        table_name,
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "copy",
-                "KeySchema": [
-                    {"AttributeName": "path", "KeyType": "HASH"},
-                    {"AttributeName": "at", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-    )
+    place = Place(dynamodb, table_name, **index("copy", "path", "at"))
     table = place.table(read_indexes=["copy"])
     place.register("/f", 2)
     for n in range(10):
         table.put_item(Item={"path": "/f", "at": str(n)})
     asked = []
-    client = table.requests.client
 
-    class Recorded:
-        def call(self, operation: str, **parameters: Any) -> Any:
-            asked.append(parameters.get("IndexName"))
-            return client.call(operation, **parameters)
+    def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
+        asked.append(parameters.get("IndexName"))
+        return send()
 
-    table.requests.client = Recorded()
+    hook(table, act)
     assert [item["at"] for item in table.query("/f")] == list("0123456789")
     assert sorted(map(str, asked)) == ["None", "copy"]
     asked.clear()
@@ -354,10 +335,7 @@ def test_items_that_somebody_else_has_spread_are_found(place: Place, way: dict[s
     """Nobody knows by what hash: while the metadata has no placement, all shards are looked at."""
     place.register("/f", 4)
     for n in range(12):
-        place.database.client.put_item(
-            TableName=place.name,
-            Item={"path": {"S": f"/f_{n % 4 + 1}"}, "at": {"S": f"{n:02}"}, "v": {"N": "1"}},
-        )
+        place.put_physical(f"/f_{n % 4 + 1}", f"{n:02}", v={"N": "1"})
     table = place.table(**way)
     for n in range(12):
         key = {"path": "/f", "at": f"{n:02}"}

@@ -1,21 +1,16 @@
 """What writers report of their traffic: by it, and by nothing else, a key loses shards."""
 
-import pytest
 from botocore.exceptions import EndpointConnectionError
+from keyhop.sharding.key.policy import Sums
 from keyhop.sharding.manage import KeyShards, list_keys, proposals
 from keyhop.sharding.store.traffic import outdated
 from keyhop.sharding.table import ShardedTable
 
-from testing.databases import Database
+from tests.integration.sharding.hooks import is_a, once
 from tests.integration.sharding.single import BEGIN, Place
 
 DAY = 24 * 3600.0
 MINUTE = int(BEGIN // 60)
-
-
-@pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
 
 
 def log_of(place: Place) -> ShardedTable:
@@ -86,17 +81,13 @@ def test_a_report_that_fails_is_made_later(place: Place) -> None:
     place.register("/f", 8)
     table = log_of(place)
     put(table, 25)
-    client = table.requests.client
 
-    class Failing:
-        def call(self, operation: str, **parameters: object) -> object:
-            if operation == "update_item":
-                raise EndpointConnectionError(endpoint_url="http://nowhere")
-            return client.call(operation, **parameters)
+    def fail() -> None:
+        raise EndpointConnectionError(endpoint_url="http://nowhere")
 
-    table.requests.client = Failing()
+    failed = once(table, is_a("update_item"), fail)
     table.pause()
-    table.requests.client = client
+    assert failed
     assert reported(place) == 0
     put(table, 25)
     table.pause()
@@ -152,3 +143,19 @@ def test_earlier_reports_by_the_hour_are_forgotten(place: Place) -> None:
     put(table, 25)
     table.close()
     assert reported(place) == 25
+
+
+def test_what_was_seen_adds_up_until_the_metadata_changes_or_it_is_old(place: Place) -> None:
+    """What the processes that write a throttled key tell each other of it."""
+    key, seen, twice = {"S": "/f"}, Sums(1.5, 3.0, 2.0, 0.25), Sums(3.0, 6.0, 4.0, 0.5)
+    one, other = place.table(), place.table()
+    known = one.metadata.of(key, register=True)
+    told = [table.writer.throttle_tracker.pressure for table in (one, other)]
+    assert [each.add(key, known.version, seen) for each in told] == [seen, twice]
+    place.clock.sleep(11)
+    assert told[0].add(key, known.version, seen) == seen
+    grown = one.metadata.grow(key, one.metadata.of(key), 2)
+    assert grown is not None
+    assert told[1].add(key, known.version, seen) is None, "that has changed"
+    assert told[1].add(key, grown.version, seen) == seen
+    assert place.shards("/f").number == 2

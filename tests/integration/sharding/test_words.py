@@ -3,14 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import boto3
 import pytest
 from boto3.dynamodb.conditions import Attr
 from botocore.exceptions import ClientError
 from keyhop.errors import CannotStart
 
-from testing.databases import Database
-from testing.servers import LOCAL_CREDENTIALS
 from tests.integration.sharding.single import Place
 
 KEY = {"path": "/f", "at": "a"}
@@ -18,12 +15,10 @@ ITEM = {**KEY, "v": 1, "tags": {"x", "y"}, "m": {"n": [1]}}
 
 
 @pytest.fixture(params=["boto3", "calculated", "random"])
-def table(request: pytest.FixtureRequest, dynamodb: Database, table_name: str) -> Iterator[Any]:
+def table(request: pytest.FixtureRequest, place: Place) -> Iterator[Any]:
     """Of four shards, if it is sharded."""
-    place = Place(dynamodb, table_name)
     if request.param == "boto3":
-        resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
-        yield resource.Table(table_name)
+        yield place.boto3().Table(place.name)
         return
     table = place.table(placement=request.param)
     place.grow(table, "/f", 3)

@@ -11,7 +11,8 @@ from keyhop.sharding.key.shards import Phase
 
 from testing.databases import Database
 from testing.marks import prove
-from tests.integration.sharding_command.test_shards import Place, Time, at_all, clock
+from tests.integration.sharding.single import JumpingClock
+from tests.integration.sharding_command.test_shards import Place, at_all, clock
 
 __all__ = ["clock"]
 
@@ -19,11 +20,6 @@ __all__ = ["clock"]
 @pytest.fixture
 def place(dynamodb: Database, table_name: str) -> Place:
     return Place(dynamodb, table_name)
-
-
-def lose(place: Place, *keys: object) -> None:
-    for key in keys:
-        place.database.client.delete_item(TableName=place.metadata, Key={"path": {place.type: key}})
 
 
 def metadata_of(place: Place) -> set[str]:
@@ -52,7 +48,7 @@ def test_a_key_is_read_and_written_as_before(place: Place, how: dict[str, object
         place.write("/f", 40 + 10 * shards, **how)
     place.write("/g", 3, **how)
     before = numbers(place, "/f", **how)
-    lose(place, "/f", "/g")
+    place.lose("/f", "/g")
     with pytest.raises(MetadataLost):
         numbers(place, "/f", **how)
     result = place.run("recover", "--yes")
@@ -73,7 +69,7 @@ def test_nothing_is_done_where_nothing_is_lost_or_there_is_only_a_plan(place: Pl
     at_all(place, "/f", 3)
     result = place.run("recover", "--yes")
     assert "lacks nothing" in result.err
-    lose(place, "/f")
+    place.lose("/f")
     result = place.run("recover", "--dry-run")
     assert result.out.decode() == "/f: would have 3 shards.\n"
     assert "physical keys read, for" in result.err
@@ -87,7 +83,7 @@ def test_nothing_is_done_where_nothing_is_lost_or_there_is_only_a_plan(place: Pl
 def test_it_may_be_started_again_and_says_what_it_did_to_programs(place: Place) -> None:
     at_all(place, "/f", 3)
     at_all(place, "/g", 2)
-    lose(place, "/f", "/g")
+    place.lose("/f", "/g")
     told = json.loads(place.run("recover", "--yes", "--key", "/f", "-f", "json").out)
     assert told == [
         {"key": "/f", "shards": 3, "known": 0, "recovered": True, "error": None},
@@ -99,7 +95,7 @@ def test_it_may_be_started_again_and_says_what_it_did_to_programs(place: Place) 
 
 
 def test_what_was_registered_anew_with_too_few_shards_gets_those_that_it_has(
-    place: Place, clock: Time
+    place: Place, clock: JumpingClock
 ) -> None:
     """As earlier versions do, and as a restore from a backup may."""
     at_all(place, "/f", 4)
@@ -118,11 +114,9 @@ def test_keys_that_end_like_shards_are_told_apart(place: Place) -> None:
     """A logical key may end so itself; and an ordinary one may lie in the table."""
     at_all(place, "/a_2", 3)
     at_all(place, "/a", 2)
-    lose(place, "/a", "/a_2")
-    client = place.database.client
+    place.lose("/a", "/a_2")
     for key in ("/photo_3", "/photo_1", "/scan_2", "/plain", "!keyhop-total_2", "/x_1001"):
-        item = {"path": {"S": key}, "at": {"S": "a"}}
-        client.put_item(TableName=place.name, Item=item)
+        place.put_physical(key, "a")
     result = place.run("recover", "--yes")
     assert result.out.decode().splitlines() == [
         "/a: readers read 2 shards now; writers use them after 5 s.",
@@ -137,12 +131,12 @@ def test_keys_that_end_like_shards_are_told_apart(place: Place) -> None:
 
 
 def test_counters_are_recovered_and_the_markers_of_their_tokens_left_as_they_are(
-    place: Place, clock: Time
+    place: Place, clock: JumpingClock
 ) -> None:
     counter = ShardedCounter(place.table(policy=Policy(start_shards={"/n": 3})))
     for n in range(30):
         counter.add("/n", token=f"{n}")
-    lose(place, "/n")
+    place.lose("/n")
     clock.now += 60
     with pytest.raises(MetadataLost):
         counter.value("/n")
@@ -151,24 +145,22 @@ def test_counters_are_recovered_and_the_markers_of_their_tokens_left_as_they_are
     assert counter.value("/n", consistent=True) == 30
 
 
-def test_a_key_that_was_lost_in_the_middle_of_a_drain(place: Place, clock: Time) -> None:
+def test_a_key_that_was_lost_in_the_middle_of_a_drain(place: Place, clock: JumpingClock) -> None:
     """Some items are moved, some are not, some have fences; and the drain that goes on ends."""
     at_all(place, "/f", 4)
     before = numbers(place, "/f")
     table = place.table()
     work = Drain(table)
-    step = work.step("/f", 1)
-    while step.shards.phase is not Phase.MOVING:
-        clock.now += 5
-        if step.shards.phase is Phase.FENCED:
-            for n in range(20):
-                key = {"path": "/f", "at": f"{n:05}"}
-                table.update_item(
-                    Key=key, UpdateExpression="SET u = :u", ExpressionAttributeValues={":u": 1}
-                )
-        step = work.step("/f", 1, begun=step.begun)
+    place.drain(table, "/f", 1, until="fenced")
+    for n in range(20):
+        table.update_item(
+            Key={"path": "/f", "at": f"{n:05}"},
+            UpdateExpression="SET u = :u",
+            ExpressionAttributeValues={":u": 1},
+        )
+    place.drain(table, "/f", 1, until="moving")
     assert work.step("/f", 1, 0.0, begun=True).shards.phase is Phase.MOVING
-    lose(place, "/f")
+    place.lose("/f")
     clock.now += 60
     with pytest.raises(MetadataLost):
         work.step("/f", 1, begun=True)
@@ -185,7 +177,7 @@ def test_a_key_that_was_lost_in_the_middle_of_a_drain(place: Place, clock: Time)
 
 def test_what_start_shards_made_and_has_items_in_the_first_shard_only(place: Place) -> None:
     place.write("/f", 1)
-    lose(place, "/f")
+    place.lose("/f")
     policy = Policy(start_shards={"/f": 8})
     with pytest.raises(MetadataLost):
         place.write("/f", 1, policy=policy)
@@ -198,7 +190,7 @@ def test_what_start_shards_made_and_has_items_in_the_first_shard_only(place: Pla
 def test_one_key_that_cannot_be_recovered_hinders_no_other(place: Place) -> None:
     at_all(place, "/bad", 3)
     at_all(place, "/good", 3)
-    lose(place, "/good")
+    place.lose("/good")
     place.database.client.update_item(
         TableName=place.metadata,
         Key={"path": {"S": "/bad"}},
@@ -214,7 +206,7 @@ def test_one_key_that_cannot_be_recovered_hinders_no_other(place: Place) -> None
 def test_binary_keys(dynamodb: Database, table_name: str) -> None:
     place = Place(dynamodb, table_name, "B")
     at_all(place, b"\x00\xff", 3)
-    lose(place, b"\x00\xff")
+    place.lose(b"\x00\xff")
     assert "AP8=: would have 3 shards." in place.run("recover", "--dry-run").out.decode()
     told = json.loads(place.run("recover", "--key", "AP8=", "--base64", "--yes", "-f", "json").out)
     assert [one["recovered"] for one in told] == [True]
@@ -223,7 +215,7 @@ def test_binary_keys(dynamodb: Database, table_name: str) -> None:
 
 def test_nothing_tells_how_keys_are_placed_if_all_metadata_is_gone(place: Place) -> None:
     at_all(place, "/f", 3)
-    lose(place, "/f", "!keyhop-total")
+    place.lose("/f", "!keyhop-total")
     result = place.run("recover", "--yes")
     assert result.status == 2
     assert "give --placement" in result.err
@@ -238,7 +230,7 @@ def test_a_list_of_keys_stops_before_it_costs_more(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_all(place, "/f", 3)
-    lose(place, "/f")
+    place.lose("/f")
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
     spent = place.run("recover", "--yes", "--max-cost", "0.3")
     assert (spent.status, spent.out) == (4, b"")

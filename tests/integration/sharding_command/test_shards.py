@@ -15,62 +15,33 @@ from keyhop.cli.main import main
 from keyhop.public import shards as public_shards
 from keyhop.public.shards import Shards
 from keyhop.sharding.drain import Drain
-from keyhop.sharding.key.shards import Phase, from_item, to_item
-from keyhop.sharding.table import ShardedTable
+from keyhop.sharding.key.shards import Phase, to_item
 from keyhop.wording import counted
 
 from testing.databases import Database, Result, keyhop
 from testing.servers import ROOT
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
+from tests.integration.sharding import single
+from tests.integration.sharding.single import JumpingClock
 
 NASTY = "/evil\x1b[2J[red]:key:[/]\n_3"
 
 
-class Time:
-    """A clock that goes on when somebody waits, and only then."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
+def clock(monkeypatch: pytest.MonkeyPatch) -> JumpingClock:
     """The time of the command, and of the tables of a test: nothing waits in earnest."""
-    clock = Time()
+    clock = JumpingClock()
     monkeypatch.setattr(Shards, "_clock", clock)
     return clock
 
 
-class Place:
-    """A sharded table with its metadata table."""
+class Place(single.Place):
+    """A sharded table, whose users have the time of the command."""
 
     def __init__(self, database: Database, name: str, type_: str = "S") -> None:
-        self.database = database
-        self.name = name
-        self.metadata = f"{name}-shards"
-        self.type = type_
-        database.create(name, ("path", type_), ("at", "S"))
-        database.create(self.metadata, ("path", type_), None)
-
-    def table(self, **more) -> ShardedTable:
-        """A user of the table; its time is that of the command."""
-        return ShardedTable(
-            self.name,
-            metadata=self.metadata,
-            clock=Shards._clock,
-            endpoint_url=self.database.url,
-            **more,
-        )
+        super().__init__(database, name, partition=type_)
+        self.type, self.clock = type_, Shards._clock
 
     def write(self, key, count: int, **more) -> None:
         table = self.table(**more)
@@ -80,15 +51,8 @@ class Place:
 
     def set(self, key, **more) -> None:
         """Change a key's metadata as if it had been so for long."""
-        found = {"path": {self.type: key}}
-        client = self.database.client
-        item = client.get_item(TableName=self.metadata, Key=found)["Item"]
-        shards = replace(from_item(item), **more)
-        client.put_item(TableName=self.metadata, Item={**found, **to_item(shards)})
-
-    def shards(self, key):
-        found = {"path": {self.type: key}}
-        return from_item(self.database.client.get_item(TableName=self.metadata, Key=found)["Item"])
+        item = {"path": {self.type: key}, **to_item(replace(self.shards(key), **more))}
+        self.database.client.put_item(TableName=self.metadata, Item=item)
 
     def run(self, action: str, *arguments: str) -> Result:
         where = ("--metadata", self.metadata, "--endpoint-url", self.database.url)
@@ -101,8 +65,8 @@ def place(dynamodb: Database, table_name: str) -> Place:
     return Place(dynamodb, table_name)
 
 
-def at_all(place: Place, key, shards: int, **how) -> None:
-    """A key with so many shards and 40 items, spread over all of them."""
+def at_all(place: Place, key, shards: int, items: int = 40, **how) -> None:
+    """A key with so many shards and items, spread over all of them."""
     place.write(key, 1, **how)
     counts = range(1, shards + 1)
     place.set(
@@ -114,7 +78,7 @@ def at_all(place: Place, key, shards: int, **how) -> None:
         history=tuple((1_000_000 + count, count) for count in counts),
         placed_by=frozenset(counts),
     )
-    place.write(key, 40, **how)
+    place.write(key, items, **how)
 
 
 def test_list(place: Place) -> None:
@@ -240,7 +204,7 @@ def test_add(place: Place) -> None:
     assert len(list(place.table().query(key="/f", consistent=True))) == 40
 
 
-def test_add_without_waiting(place: Place, clock: Time) -> None:
+def test_add_without_waiting(place: Place, clock: JumpingClock) -> None:
     """It watches a key that is not new for as long as a step lasts, whenever that has changed."""
     at_all(place, "/f", 2)
     before = clock.now
@@ -293,19 +257,7 @@ def test_the_most_shards_are_told(place: Place) -> None:
 @pytest.mark.parametrize("more", [{}, {"placement": "random"}, {"hash": "modulo"}])
 def test_drain(place: Place, more: dict) -> None:
     """All items are there afterwards, each once, in the shards that are left."""
-    place.write("/f", 1, **more)
-    counts = range(1, 6)
-    history = tuple((1_000_000 + count, count) for count in counts)
-    place.set(
-        "/f",
-        number=5,
-        writable=5,
-        readable=5,
-        last_updated=1_000_005,
-        history=history,
-        placed_by=frozenset(counts),
-    )
-    place.write("/f", 60, **more)
+    at_all(place, "/f", 5, items=60, **more)
     result = place.run("drain", "/f", "--shards", "2")
     assert result.status == 0
     shards = place.shards("/f")
@@ -322,7 +274,7 @@ def test_drain(place: Place, more: dict) -> None:
     assert [item["n"] for item in found] == list(range(60))
 
 
-def test_a_drain_that_is_called_off(place: Place, clock: Time) -> None:
+def test_a_drain_that_is_called_off(place: Place, clock: JumpingClock) -> None:
     at_all(place, "/f", 4)
     drain = Drain(place.table())
     while drain.step("/f", shards=1).shards.phase is not Phase.CLOSING:

@@ -1,0 +1,11 @@
+"""The table that most of these tests have."""
+
+import pytest
+
+from testing.databases import Database
+from tests.integration.sharding.single import Place
+
+
+@pytest.fixture
+def place(dynamodb: Database, table_name: str) -> Place:
+    return Place(dynamodb, table_name)
