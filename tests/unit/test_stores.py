@@ -305,6 +305,13 @@ def test_a_run_of_another_layout_is_refused(journal: Journal) -> None:
         journal.plan()
 
 
+@pytest.mark.parametrize(("field", "value"), [("format", "parquet"), ("method", "warp")])
+def test_a_plan_with_an_unknown_value_is_refused(journal: Journal, field: str, value: str) -> None:
+    journal.keep("run.json", {**plan_of().to_json(), field: value})
+    with pytest.raises(RunConflict, match="is not the plan of a run"):
+        journal.plan()
+
+
 def test_a_late_summary_does_not_take_the_manifest_back(journal: Journal) -> None:
     journal.write_summary({"finished": False})
     assert not journal.is_finished()

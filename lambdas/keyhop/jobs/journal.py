@@ -263,7 +263,7 @@ class Journal:
         state = self.load(PLAN)
         try:
             return None if state is None else RunPlan.from_json(state, self.store.url(PLAN))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, ExceptionGroup) as error:
             raise RunConflict(f"{PLAN} exists, but is not the plan of a run.") from error
 
     def begin(self, plan: RunPlan) -> bool:
