@@ -75,7 +75,7 @@ class Record:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Self:
-        record: Self = _converter().structure(state, cls)
+        record: Self = _structured(state, cls)
         return record
 
 
@@ -131,7 +131,7 @@ class RunPlan(Record):
                 f"{state['layout']} of its files; keyhop {__version__} reads layout "
                 f"{LAYOUT_VERSION}. Finish the run with that version, or start a new one."
             )
-        record: Self = _converter().structure(state, cls)
+        record: Self = _structured(state, cls)
         return record
 
     @property
@@ -263,7 +263,7 @@ class Journal:
         state = self.load(PLAN)
         try:
             return None if state is None else RunPlan.from_json(state, self.store.url(PLAN))
-        except (KeyError, TypeError, AttributeError, ValueError, ExceptionGroup) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise RunConflict(f"{PLAN} exists, but is not the plan of a run.") from error
 
     def begin(self, plan: RunPlan) -> bool:
@@ -761,6 +761,16 @@ def usage_of(state: Mapping[str, Any]) -> Usage:
         throttles=Counter(state["throttles"]),
         counters=counters,
     )
+
+
+def _structured(state: Mapping[str, Any], cls: type) -> Any:
+    """Return plain JSON as a record; raise an error such as ValueError if it is not one."""
+    from cattrs.errors import CattrsError
+
+    try:
+        return _converter().structure(state, cls)
+    except CattrsError as error:
+        raise ValueError(str(error)) from error
 
 
 @cache
