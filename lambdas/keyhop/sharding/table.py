@@ -40,7 +40,11 @@ from keyhop.sharding.io.boto3_words import (
     Range,
     Reading,
     TableBatch,
+    Told,
+    Updated,
     batch_get,
+    check_limit,
+    check_values,
     check_words,
     exact_key,
     get_item,
@@ -274,12 +278,10 @@ class ShardedTable:
         item = typed_item(Item)
         return self._write(key_of(self.schema, item), Act("Put", item), more)
 
-    def update_item(
-        self, *, Key: Mapping[str, Any], UpdateExpression: str = "", **more: Unpack[Conditional]
-    ) -> dict[str, Any]:
+    def update_item(self, *, Key: Mapping[str, Any], **more: Unpack[Updated]) -> dict[str, Any]:
         """Update an item, as boto3's `Table.update_item`."""
         key = self._key(Key, "UpdateItem")
-        return self._write(key, Act("Update", expression=UpdateExpression), more)
+        return self._write(key, Act("Update", expression=more.get("UpdateExpression", "")), more)
 
     def delete_item(self, *, Key: Mapping[str, Any], **more: Unpack[Conditional]) -> dict[str, Any]:
         """Delete an item, as boto3's `Table.delete_item`."""
@@ -289,8 +291,8 @@ class ShardedTable:
         """Get an item, as boto3's `Table.get_item`: {"Item": ...}; no "Item" if none exists. This
         costs a read of each shard where the item may be (placement.py).
         """
-        check_words(more, Got)
-        key, call = self._key(Key, "GetItem"), self._call(more)
+        call = self._call(more, Got, "GetItem")
+        key = self._key(Key, "GetItem")
         with self.requests.noting(call):
             return with_metadata(call, get_item(self.reader, key, more))
 
@@ -319,10 +321,9 @@ class ShardedTable:
             return self._items(self._query(key, limit, **words))
         if "KeyConditionExpression" not in words:
             raise TypeError("query needs a KeyConditionExpression or a key")
-        check_words(words, Queried)
+        call = self._call(words, Queried, "Query")
         name = words.get("IndexName")
         index = None if name is None else self._index(name)
-        call = self._call(words)
         with self.requests.noting(call):
             return with_metadata(call, table_query(self.reader, cast(Queried, words), index))
 
@@ -368,7 +369,8 @@ class ShardedTable:
         self, *, RequestItems: Mapping[str, Any], ReturnConsumedCapacity: CapacityTold = "NONE"
     ) -> dict[str, Any]:
         """Get up to 100 items of this table, as `batch_get_item` of boto3's resource."""
-        call = Call(self._metadata, ReturnConsumedCapacity)
+        told: Told = {"ReturnConsumedCapacity": ReturnConsumedCapacity}
+        call = self._call(told, Told, "BatchGetItem")
         with self.requests.noting(call):
             answer = with_metadata(call, batch_get(self.reader, RequestItems))
         if "ConsumedCapacity" in answer:
@@ -495,7 +497,10 @@ class ShardedTable:
     def _key(self, key: Mapping[str, Any], operation: str) -> ItemKey:
         return exact_key(self.requests, self.schema, key, operation)
 
-    def _call(self, words: Mapping[str, Any]) -> Call:
+    def _call(self, words: Mapping[str, Any], supported: type, operation: str) -> Call:
+        """Check the parameters of a call, and return what records its requests."""
+        check_words(words, supported)
+        check_values(self.requests, words, operation)
         return Call(self._metadata, words.get("ReturnConsumedCapacity") or "NONE")
 
     def _write_batch(
@@ -509,8 +514,8 @@ class ShardedTable:
         return writer.write(items, deletes)
 
     def _write(self, key: ItemKey, act: Act, words: Conditional) -> dict[str, Any]:
-        check_words(words, Conditional)
-        call = self._call(words)
+        supported = Updated if act.kind == "Update" else Conditional
+        call = self._call(words, supported, f"{act.kind}Item")
         with self.requests.noting(call):
             return with_metadata(call, write_item(self.writer, key, act, words))
 
@@ -523,8 +528,7 @@ class ShardedTable:
         consistent: bool = False,
         page_token: str | None = None,
     ) -> Query:
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
-            raise CannotStart(f"limit is {limit}; it must be a whole number of at least 1.")
+        check_limit("limit", limit)
         ends = ends_of(self.schema, between)
         query = Query(typed(key), ends, descending, consistent, None, limit)
         if page_token is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.conditions import Key
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ParamValidationError
 from keyhop.errors import CannotStart
 
 from tests.integration.sharding.hooks import hook
@@ -118,13 +118,26 @@ def test_many_items_are_found(at: Both, consistent: bool) -> None:
     assert all(set(one) == {"path", "v"} for one in shown)
 
 
+def test_what_the_service_refuses_is_refused(at: Both) -> None:
+    calls: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"Keys": [key(n) for n in range(101)]}, {}),
+        ({"Keys": [key(1), key(1)]}, {}),
+        ({"Keys": [{**key(1), "v": 1}]}, {}),
+        ({"Keys": [key(1)], "ProjectionExpression": ""}, {}),
+        ({"Keys": [key(1)]}, {"ReturnConsumedCapacity": "BOGUS"}),
+    ]
+    for words, more in calls:
+        with pytest.raises(ClientError) as error:
+            at.batch_get_item(RequestItems={at.table.name: words}, **more)
+        assert error.value.response["Error"]["Code"] == "ValidationException"
+
+
 @pytest.mark.parametrize(
-    "keys", [[key(n) for n in range(101)], [key(1), key(1)], [{**key(1), "v": 1}]]
+    "words", [{}, [key(1)], {"Keys": 5}, {"Keys": key(1)}, {"Keys": [5]}, None]
 )
-def test_what_the_service_refuses_is_refused(at: Both, keys: list[dict[str, Any]]) -> None:
-    with pytest.raises(ClientError) as error:
-        at.batch_get_item(RequestItems={at.table.name: {"Keys": keys}})
-    assert error.value.response["Error"]["Code"] == "ValidationException"
+def test_what_boto3_does_not_send_is_refused(at: Both, words: Any) -> None:
+    with pytest.raises((ParamValidationError, CannotStart), match=r"Keys|must be a mapping|valid"):
+        at.batch_get_item(RequestItems={at.table.name: words})
 
 
 def test_a_batch_of_new_items_is_one_look_and_one_write(place: Place) -> None:
@@ -152,8 +165,9 @@ def test_a_batch_of_new_items_is_one_look_and_one_write(place: Place) -> None:
     answer = table.batch_get_item(RequestItems={table.name: {"Keys": keys}})
     assert len(answer["Responses"][table.name]) == 26
     assert operations == {"batch_get_item": 1}
-    with pytest.raises(CannotStart, match="one table only"):
-        table.batch_get_item(RequestItems={"other": {"Keys": keys}})
+    for requested in ({"other": {"Keys": keys}}, {}, [], None):
+        with pytest.raises(CannotStart, match="one table only"):
+            table.batch_get_item(RequestItems=requested)
     with pytest.raises(AttributeError, match="list_keys with logical=True"):
         table.scan()
     with pytest.raises(CannotStart, match="overwrite_by_pkeys"):

@@ -261,6 +261,12 @@ def test_what_the_service_refuses_is_refused(table: Any) -> None:
             "KeyConditionExpression": Key("path").eq("/f"),
             "ExpressionAttributeValues": {":unused": 1},
         },
+        {"KeyConditionExpression": ""},
+        {"KeyConditionExpression": "", "IndexName": "by-who"},
+        {"KeyConditionExpression": Key("path").eq("/f"), "FilterExpression": ""},
+        {"KeyConditionExpression": Key("path").eq("/f"), "ProjectionExpression": ""},
+        {"KeyConditionExpression": Key("path").eq("/f"), "Select": "BOGUS"},
+        {"KeyConditionExpression": Key("path").eq("/f"), "ReturnConsumedCapacity": "BOGUS"},
     ):
         with pytest.raises(ClientError) as error:
             table.query(**words)
@@ -284,6 +290,8 @@ def test_what_cannot_be_is_refused_with_a_sentence(table: Any) -> None:
             "suffix",
         ),
         ({"KeyConditionExpression": key, "Limit": 0}, "Limit is 0"),
+        ({"KeyConditionExpression": key, "Limit": True}, "Limit is True"),
+        ({"KeyConditionExpression": key, "Limit": 2.0}, "Limit is 2.0"),
         ({"KeyConditionExpression": key, "Select": "COUNT", "ProjectionExpression": "n"}, "COUNT"),
     ]
     for words, told in refused:

@@ -36,10 +36,10 @@ def test_what_cannot_be_sharded_is_told_in_one_sentence(
             table.put_item(Item=wrong)
     with pytest.raises(CannotStart, match="type S"):
         list(table.query("/f", between=(1, 2)))
-    for limit in (0, -1):
-        with pytest.raises(CannotStart, match="limit"):
+    for limit in (0, -1, True, 2.0):
+        with pytest.raises(CannotStart, match=f"limit is {limit};"):
             list(table.query("/f", limit=limit))
-        with pytest.raises(CannotStart, match="limit"):
+        with pytest.raises(CannotStart, match=f"limit is {limit};"):
             table.query_page("/f", limit=limit)
     assert list(table.query("/unknown")) == []
     assert "Item" not in table.get_item(Key={"path": "/unknown", "at": "a"})

@@ -5,13 +5,17 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.conditions import Attr
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ParamValidationError
 from keyhop.errors import CannotStart
 
 from tests.integration.sharding.single import Place
 
 KEY = {"path": "/f", "at": "a"}
 ITEM = {**KEY, "v": 1, "tags": {"x", "y"}, "m": {"n": [1]}}
+
+
+OLD = [{"path": "/f", "at": f"old-{n}", "v": n} for n in range(6)]
+"""Items from before the shards were added: a put moves most of them to another shard."""
 
 
 @pytest.fixture(params=["boto3", "calculated", "random"])
@@ -140,8 +144,94 @@ def test_an_error_of_the_service_has_its_class(table: Any) -> None:
     assert error.value.response["Error"]["Code"] == "ValidationException"
 
 
+@pytest.fixture
+def grown(request: pytest.FixtureRequest, dynamodb: Database, table_name: str) -> Iterator[Any]:
+    """A table with the items of OLD, which then got three more shards if it is sharded."""
+    place = Place(dynamodb, table_name)
+    if request.param == "boto3":
+        resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
+        table = resource.Table(table_name)
+        for item in OLD:
+            table.put_item(Item=item)
+        yield table
+        return
+    with place.table(placement=request.param) as table:
+        for item in OLD:
+            table.put_item(Item=item)
+        place.grow(table, "/f", 3)
+        yield table
+
+
+UPDATE = {"UpdateExpression": "SET v = v"}
+OF_ALL_WRITES: list[dict[str, Any]] = [
+    {"ReturnValues": "BOGUS"},
+    {"ReturnValues": ""},
+    {"ReturnValuesOnConditionCheckFailure": "BOGUS"},
+    {"ReturnConsumedCapacity": "BOGUS"},
+    {"ConditionExpression": ""},
+]
+NOT_OF_PUTS: list[dict[str, Any]] = [
+    {"ReturnValues": name} for name in ("ALL_NEW", "UPDATED_NEW", "UPDATED_OLD")
+]
+
+
+@pytest.mark.parametrize("grown", ["boto3", "calculated", "random"], indirect=True)
+def test_a_wrong_parameter_is_refused_and_the_item_stays(grown: Any) -> None:
+    """Also where a lookup or a transaction would not have the parameter."""
+
+    def refused(call: Callable[..., Any], **words: Any) -> None:
+        with pytest.raises(grown.meta.client.exceptions.ClientError) as error:
+            call(**words)
+        assert error.value.response["Error"]["Code"] == "ValidationException", words
+        operation = "".join(map(str.capitalize, call.__name__.split("_")))
+        assert error.value.operation_name == operation, words
+
+    for item in OLD:
+        key = {name: item[name] for name in ("path", "at")}
+        for more in OF_ALL_WRITES + NOT_OF_PUTS:
+            refused(grown.put_item, Item={**key, "new": 1}, **more)
+            refused(grown.delete_item, Key=key, **more)
+        for more in [*({**UPDATE, **more} for more in OF_ALL_WRITES), {"UpdateExpression": ""}]:
+            refused(grown.update_item, Key=key, **more)
+        for more in ({"ReturnConsumedCapacity": "BOGUS"}, {"ProjectionExpression": ""}):
+            refused(grown.get_item, Key=key, **more)
+        assert grown.get_item(Key=key, ConsistentRead=True)["Item"] == item
+    missing = {"path": "/f", "at": "none"}
+    refused(grown.update_item, Key=missing, UpdateExpression="")
+    assert "Item" not in grown.get_item(Key=missing, ConsistentRead=True)
+    for returns in ("NONE", "ALL_OLD"):
+        grown.put_item(Item=OLD[0], ReturnValues=returns)
+        grown.delete_item(Key=missing, ReturnValues=returns)
+    for returns in ("NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW"):
+        key = {name: OLD[0][name] for name in ("path", "at")}
+        grown.update_item(Key=key, **UPDATE, ReturnValues=returns)
+    assert grown.get_item(Key=key, ConsistentRead=True)["Item"] == OLD[0]
+
+
+@pytest.mark.parametrize("table", ["boto3", "calculated"], indirect=True)
+@pytest.mark.parametrize("value", [None, False, 0, 5, ["v = v"]])
+def test_an_expression_of_another_type_is_refused(table: Any, value: Any) -> None:
+    """boto3 does not send it."""
+    table.put_item(Item=ITEM)
+    for call, words in (
+        (table.put_item, {"Item": {**KEY, "new": 1}, "ConditionExpression": value}),
+        (table.update_item, {"Key": KEY, "UpdateExpression": value}),
+        (table.delete_item, {"Key": KEY, "ConditionExpression": value}),
+        (table.get_item, {"Key": KEY, "ProjectionExpression": value}),
+        (table.query, {"KeyConditionExpression": value}),
+    ):
+        name = next(name for name in words if name.endswith("Expression"))
+        with pytest.raises((CannotStart, ParamValidationError), match=name):
+            call(**words)
+    assert table.get_item(Key=KEY, ConsistentRead=True)["Item"] == ITEM
+
+
 @pytest.mark.parametrize("table", ["calculated"], indirect=True)
 def test_what_cannot_be_is_refused_with_a_sentence(table: Any) -> None:
+    with pytest.raises(CannotStart, match=r"a text, or a condition .* <class 'int'>"):
+        table.delete_item(Key=KEY, ConditionExpression=1)
+    with pytest.raises(CannotStart, match="ProjectionExpression must be a text, but is of"):
+        table.get_item(Key=KEY, ProjectionExpression=Attr("v").exists())
     for words in ({"Expected": {}}, {"ReturnItemCollectionMetrics": "SIZE"}):
         with pytest.raises(CannotStart, match=f"{next(iter(words))} is .*[.]"):
             table.put_item(Item=ITEM, **words)

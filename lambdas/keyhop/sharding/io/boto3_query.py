@@ -16,7 +16,7 @@ from typing import Any, get_args
 from keyhop.dynamodb.units import MOST_SORT_KEY_BYTES
 from keyhop.dynamodb.values import KeyType, TypedValue, same_value
 from keyhop.errors import CannotStart
-from keyhop.sharding.io.boto3_words import Queried
+from keyhop.sharding.io.boto3_words import Queried, check_limit
 from keyhop.sharding.io.items import (
     Clause,
     check_expressions,
@@ -161,8 +161,7 @@ _WORD = re.compile(r"[#:]\w+")
 def table_query(reader: Reader, words: Queried, index: Index | None) -> dict[str, Any]:
     """Return the answer, without data about its requests. index: the index to query."""
     limit = words.get("Limit")
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise CannotStart(f"Limit is {limit}; it must be a whole number of at least 1.")
+    check_limit("Limit", limit)
     if index is not None and not index.carries_shard(reader.schema):
         return _unsharded(reader, words, index)
     sort = reader.schema.sort if index is None else index.sort[0]

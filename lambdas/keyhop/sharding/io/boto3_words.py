@@ -11,6 +11,7 @@ from functools import reduce
 from types import TracebackType
 from typing import Any, Literal, NoReturn, TypedDict
 
+from boto3.dynamodb.conditions import ConditionBase
 from botocore.exceptions import ClientError
 
 from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
@@ -55,11 +56,17 @@ class Conditional(Told, Names, total=False):
     ReturnValuesOnConditionCheckFailure: Literal["NONE", "ALL_OLD"]
 
 
+class Updated(Conditional, total=False):
+    """Further parameters of update_item."""
+
+    UpdateExpression: str
+
+
 class Got(Told, Names, total=False):
     """Further parameters of get_item."""
 
     ConsistentRead: bool
-    ProjectionExpression: str | None
+    ProjectionExpression: str
 
 
 class BatchGot(Names, total=False):
@@ -67,7 +74,7 @@ class BatchGot(Names, total=False):
 
     Keys: Sequence[Mapping[str, Any]]
     ConsistentRead: bool
-    ProjectionExpression: str | None
+    ProjectionExpression: str
 
 
 class Queried(Got, total=False):
@@ -144,6 +151,62 @@ def check_words(words: Mapping[str, Any], supported: type) -> None:
         if name in REFUSED:
             raise CannotStart(REFUSED[name])
         raise TypeError(f"unexpected parameter {name!r}")
+
+
+_ALL_OLD = ("ALL_OLD", "NONE")
+_ACCEPTED = {
+    "ReturnConsumedCapacity": ("INDEXES", "TOTAL", "NONE"),
+    "ReturnValues": _ALL_OLD,
+    "ReturnValuesOnConditionCheckFailure": _ALL_OLD,
+    "Select": ("ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES", "SPECIFIC_ATTRIBUTES", "COUNT"),
+}
+"""The values that the service accepts for parameters, except for ReturnValues of an update."""
+_ACCEPTED_OF_UPDATE = (*_ALL_OLD, "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW")
+_CONDITIONS = ("ConditionExpression", "FilterExpression", "KeyConditionExpression")
+
+
+def check_values(requests: Requests, words: Mapping[str, Any], operation: str) -> None:
+    """Refuse values that the service refuses. It would not get all of them, because lookups and
+    transactions lack some parameters, and an empty condition would be no condition.
+
+    Raises:
+        ClientError: The service refuses the value.
+        CannotStart: An expression has a type that boto3 would not send.
+    """
+    for name, value in words.items():
+        accepted = _ACCEPTED.get(name)
+        if operation == "UpdateItem" and name == "ReturnValues":
+            accepted = _ACCEPTED_OF_UPDATE
+        message = None
+        if accepted is not None and value is not None and value not in accepted:
+            message = (
+                f"1 validation error detected: Value '{value}' at '{name[0].lower()}{name[1:]}' "
+                "failed to satisfy constraint: Member must satisfy enum value set: "
+                f"[{', '.join(accepted)}]"
+            )
+        elif name.endswith("Expression") and value == "":
+            message = f"Invalid {name}: The expression can not be empty;"
+        if message is not None:
+            raise requests.refusal("ValidationException", message, operation)
+        if name.endswith("Expression"):
+            _check_expression(name, value)
+
+
+def check_limit(name: str, limit: Any) -> None:
+    """Raise CannotStart for a limit that is not None or a positive int."""
+    is_int = isinstance(limit, int) and not isinstance(limit, bool)
+    if limit is not None and (not is_int or limit < 1):
+        raise CannotStart(f"{name} is {limit}; it must be a whole number of at least 1.")
+
+
+def _check_expression(name: str, value: Any) -> None:
+    is_condition = name in _CONDITIONS
+    if isinstance(value, str) or (is_condition and isinstance(value, ConditionBase)):
+        return
+    condition = ", or a condition made with Attr or Key" if is_condition else ""
+    raise CannotStart(
+        f"{name} must be a text{condition}, but is of {type(value)}: leave it out if there is none."
+    )
 
 
 class Refusing:
@@ -312,11 +375,15 @@ class TableBatch:
 def batch_get(reader: Reader, request_items: Mapping[str, Any]) -> dict[str, Any]:
     """Return Responses; UnprocessedKeys is always empty, because throttled reads are retried."""
     schema = reader.schema
-    if list(request_items) != [schema.table]:
+    if not isinstance(request_items, Mapping) or list(request_items) != [schema.table]:
         raise CannotStart(f"RequestItems has one table only here: {schema.table}.")
-    words = request_items[schema.table]
+    words, operation = request_items[schema.table], "BatchGetItem"
+    if not isinstance(words, Mapping) or not isinstance(words.get("Keys"), Sequence):
+        raise CannotStart(
+            f"RequestItems must be {{{schema.table!r}: {{'Keys': [...]}}}}, with a list of keys."
+        )
     check_words(words, BatchGot)
-    operation = "BatchGetItem"
+    check_values(reader.requests, words, operation)
     keys = [exact_key(reader.requests, schema, key, operation) for key in words["Keys"]]
     message = None
     if not 1 <= len(keys) <= MOST_KEYS_AT_ONCE:
