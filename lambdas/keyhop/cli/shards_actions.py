@@ -196,6 +196,11 @@ class ShardsCommand(Session):
             self.say(f"  {shown(lost.key)}: {shards_text(lost.shards)}; there is {known}")
         if len(keys) > MOST_SHOWN:
             self.say(f"  and {len(keys) - MOST_SHOWN:,} more")
+        if keys:
+            self.say(
+                "Do not recover keys that the application wrote without Keyhop: their items would "
+                "be overwritten. Use another separator and a new metadata table instead."
+            )
         if left_out:
             names = ", ".join(shown(lost.key) for lost in left_out[:MOST_SHOWN])
             self.say(

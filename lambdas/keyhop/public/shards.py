@@ -336,7 +336,9 @@ class Shards:
 
         It lists the table's keys, as `list_keys` does and for that price. A key whose metadata is
         gone, or has fewer shards than have items, gets as many as the greatest number that one of
-        its physical keys ends in. Writers and readers continue in the meantime.
+        its physical keys ends in. Writers and readers continue in the meantime. Do not recover keys
+        that the application wrote without Keyhop: their items would then be overwritten. Use a
+        `separator` that they do not have, and a new metadata table.
 
         Args:
             key: Only this logical key: each of 1,000 possible shards is looked at.

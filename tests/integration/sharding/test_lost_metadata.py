@@ -193,6 +193,23 @@ def test_every_call_for_a_key_that_has_items_without_a_shard_is_refused(place: P
     assert len(list(table.query("/g", consistent=True))) == 1
 
 
+def test_keys_of_the_application_that_end_like_shards_need_another_separator(place: Place) -> None:
+    """A recovery would take them for shards, and a put would replace their items."""
+    put_plain(place, "/f_1")
+    put_plain(place, "/f_2")
+    for act in acts(place.table(), "/f")[:-1]:
+        with pytest.raises(
+            MetadataLost, match=r"end in _2 without Keyhop, do not recover .* another separator"
+        ):
+            act()
+    assert place.item_of("/f") == {}
+    place.metadata = f"{place.name}-new"
+    place.database.create(place.metadata, partition=("path", "S"), sort=None)
+    place.table(separator="#").put_item(Item={"path": "/f", "at": "001"})
+    found = place.database.client.scan(TableName=place.name)["Items"]
+    assert sorted(item["path"]["S"] for item in found) == ["/f#1", "/f_1", "/f_2"]
+
+
 def test_a_conditional_put_does_not_make_a_second_item(place: Place) -> None:
     put_plain(place, "/f")
     with pytest.raises(CannotStart):

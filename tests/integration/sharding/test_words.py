@@ -145,12 +145,10 @@ def test_an_error_of_the_service_has_its_class(table: Any) -> None:
 
 
 @pytest.fixture
-def grown(request: pytest.FixtureRequest, dynamodb: Database, table_name: str) -> Iterator[Any]:
+def grown(request: pytest.FixtureRequest, place: Place) -> Iterator[Any]:
     """A table with the items of OLD, which then got three more shards if it is sharded."""
-    place = Place(dynamodb, table_name)
     if request.param == "boto3":
-        resource = boto3.resource("dynamodb", endpoint_url=dynamodb.url, **LOCAL_CREDENTIALS)
-        table = resource.Table(table_name)
+        table = place.boto3().Table(place.name)
         for item in OLD:
             table.put_item(Item=item)
         yield table

@@ -69,14 +69,18 @@ def test_nothing_is_done_where_nothing_is_lost_or_there_is_only_a_plan(place: Pl
     at_all(place, "/f", 3)
     result = place.run("recover", "--yes")
     assert "lacks nothing" in result.err
+    assert "Do not recover" not in result.err
     place.lose("/f")
     result = place.run("recover", "--dry-run")
     assert result.out.decode() == "/f: would have 3 shards.\n"
     assert "physical keys read, for" in result.err
+    assert "Do not recover keys that the application wrote without Keyhop" in result.err
     assert metadata_of(place) == {"!keyhop-total"}
     result = place.run("recover")
     assert result.status == 2
-    assert "This would recover the metadata of 1 key" in result.err
+    told, _, question = result.err.partition("This would recover the metadata of 1 key")
+    assert "Do not recover keys that the application wrote without Keyhop" in told
+    assert question
     assert metadata_of(place) == {"!keyhop-total"}
 
 

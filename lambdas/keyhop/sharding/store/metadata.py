@@ -418,5 +418,7 @@ class Metadata:
         return MetadataLost(
             f"The shard metadata of a key is gone from {self.table}, and so items of "
             f"{self.schema.table} would be found in part only: recover the shards, "
-            "which rebuilds it from the table's keys."
+            "which rebuilds it from the table's keys. But if the application wrote keys that end "
+            f"in {self.schema.names.separator}2 without Keyhop, do not recover them, because their "
+            "items would then be overwritten: use another separator and a new metadata table."
         )
