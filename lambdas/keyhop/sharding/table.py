@@ -243,6 +243,10 @@ class ShardedTable:
                 f"settle_seconds is {settle_seconds:g}; it must be at least "
                 f"{LEAST_SETTLE_SECONDS:g}."
             )
+        if policy is not None and not isinstance(policy, Policy):
+            raise CannotStart(
+                f"policy must be a Policy of keyhop.sharding.key.policy, but is of {type(policy)}."
+            )
         Names("S", separator)  # raises for an invalid separator
         if client is not None:
             if not isinstance(table, str) or (session, endpoint_url) != (None, None):
@@ -380,6 +384,8 @@ class ShardedTable:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
+            if hasattr(type(self), name):  # a property has raised AttributeError
+                object.__getattribute__(self, name)
             only = f"ShardedTable has no {name}: it has boto3's words for items only."
             raise AttributeError(ELSEWHERE.get(name, only))
 

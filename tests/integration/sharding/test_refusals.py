@@ -133,7 +133,31 @@ def test_what_keyhop_keeps_in_items_is_not_the_users(place: Place) -> None:
     item = {"path": "/f", "at": "a", "keyhop_fence": "mine"}
     with pytest.raises(CannotStart, match="Keyhop's own"):
         table.put_item(Item=item)
-    assert len(table.batch_write([item, {"path": "/f", "at": "b"}]).failed) == 1
+    counter = {"path": "/f", "at": "!keyhop-count"}
+    result = table.batch_write([item, counter, {"path": "/f", "at": "b"}])
+    assert [place for place, _, _ in result.failed] == [0, 1]
+    for update in ("SET keyhop_fence = :v", "SET v = :v REMOVE #f", "ADD n :v SET keyhop_fence=:v"):
+        with pytest.raises(CannotStart, match="Keyhop's own: an update cannot use it"):
+            table.update_item(
+                Key={"path": "/f", "at": "b"},
+                UpdateExpression=update,
+                ExpressionAttributeNames={"#f": "keyhop_fence"},
+                ExpressionAttributeValues={":v": 1},
+            )
+    with pytest.raises(CannotStart, match="use ShardedCounter"):
+        table.put_item(Item=counter)
+    with pytest.raises(CannotStart, match="use ShardedCounter"):
+        table.update_item(Key=counter)
+    assert [item["at"] for item in table.query("/f", consistent=True)] == ["b"]
+
+
+def test_an_error_in_a_property_is_raised_itself(place: Place) -> None:
+    table = place.table()
+    with pytest.raises(CannotStart, match=r"policy must be a Policy .* <class 'int'>"):
+        place.table(policy=5)
+    table.policy = None  # type: ignore[assignment]
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute"):
+        table.put_item(Item={"path": "/f", "at": "a"})
 
 
 @pytest.mark.parametrize("between", ["2026", ("a", "b", "c"), ("z", "a"), (1, 2)])

@@ -9,7 +9,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.dynamodb.requester import units_of
 from keyhop.dynamodb.values import canonical
 from keyhop.errors import KeyhopError
-from keyhop.sharding.io.items import find_all, key_of, key_only, typed_item
+from keyhop.sharding.io.items import (
+    check_is_no_counter,
+    find_all,
+    key_of,
+    key_only,
+    typed_item,
+)
 from keyhop.sharding.io.writer import Writer
 from keyhop.sharding.key.schema import ItemKey
 from keyhop.sharding.store.metadata import KeyMetadata
@@ -76,6 +82,8 @@ class BatchWriter:
             try:
                 typed = typed_item(item)
                 key = key_of(self.writer.schema, typed)
+                if place not in deletes:
+                    check_is_no_counter(self.writer.schema, key)
             except (KeyhopError, TypeError, ValueError, ArithmeticError) as error:
                 self.result.failed.append((place, item, error))
                 continue

@@ -19,6 +19,7 @@ from keyhop.errors import CannotStart, GaveUp
 from keyhop.sharding.io.batch import BatchResult
 from keyhop.sharding.io.items import (
     check_expressions,
+    check_is_no_counter,
     clause_of,
     key_of,
     logical_item,
@@ -275,6 +276,8 @@ def write_item(writer: Writer, key: ItemKey, act: Act, words: Conditional) -> di
             "item is unknown."
         )
     check_expressions(schema, clause, act.expression)
+    if act.kind != "Delete":
+        check_is_no_counter(schema, key)
     returns = words.get("ReturnValues")
     shows_failed = words.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
     try:

@@ -15,8 +15,9 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from keyhop.dynamodb.throttling import NO_REASON
 from keyhop.dynamodb.units import MOST_KEYS_AT_ONCE
-from keyhop.dynamodb.values import TypedValue
+from keyhop.dynamodb.values import TypedValue, same_value
 from keyhop.errors import CannotStart
+from keyhop.sharding.key.counting import counter_key
 from keyhop.sharding.key.schema import ItemKey, Schema
 from keyhop.sharding.store.requests import Requests
 
@@ -153,6 +154,16 @@ def key_of(schema: Schema, typed_attributes: Mapping[str, Any]) -> ItemKey:
     return ItemKey(typed_attributes[schema.partition.name], typed_attributes[schema.sort.name])
 
 
+def check_is_no_counter(schema: Schema, key: ItemKey) -> None:
+    """Raise CannotStart for the key of a counter's parts, which only ShardedCounter writes."""
+    if same_value(key.sort, counter_key(schema, key.logical).sort):
+        ((_, content),) = key.sort.items()
+        raise CannotStart(
+            f"The sort key {content!r} is that of a counter: use ShardedCounter to add to it and "
+            "to read it, and another sort key for an item."
+        )
+
+
 def key_only(schema: Schema) -> dict[str, Any]:
     """Return the parameters of a projection to the key."""
     names = {"#kh_p": schema.partition.name, "#kh_s": schema.sort.name}
@@ -257,22 +268,35 @@ def with_fence(update: str) -> str:
 
 
 def check_expressions(schema: Schema, clause: Clause, update: str) -> None:
-    """Raise CannotStart if an expression uses the partition key's value, which has a suffix."""
+    """Raise CannotStart if an expression uses the partition key's value, which has a suffix, or an
+    update uses the fence.
+    """
     partition = schema.partition.name
-    names = {partition, *clause.names}
-    for word in (re.escape(name) for name in names if clause.names.get(name, name) == partition):
-        value = rf"(?<![#:\w.-]){word}(?![\w-])"
-        exists = rf"attribute_(not_)?exists\s*\(\s*{word}\s*\)"
-        if re.search(value, re.sub(exists, "", clause.condition)):
-            raise CannotStart(
-                f"A condition cannot compare the partition key {partition}: in the table its "
-                "value carries the shard's suffix. A condition can only test whether it exists."
-            )
-        if re.search(value, update):
-            raise CannotStart(
-                f"An update cannot use the partition key {partition}: in the table its value "
-                "carries the shard's suffix."
-            )
+    exists = rf"attribute_(not_)?exists\s*\(\s*{_names_of(partition, clause)}\s*\)"
+    if _uses(partition, clause, re.sub(exists, "", clause.condition)):
+        raise CannotStart(
+            f"A condition cannot compare the partition key {partition}: in the table its "
+            "value carries the shard's suffix. A condition can only test whether it exists."
+        )
+    if _uses(partition, clause, update):
+        raise CannotStart(
+            f"An update cannot use the partition key {partition}: in the table its value "
+            "carries the shard's suffix."
+        )
+    if _uses(FENCE, clause, update):
+        raise CannotStart(f"The attribute {FENCE} is Keyhop's own: an update cannot use it.")
+
+
+def _uses(attribute: str, clause: Clause, expression: str) -> bool:
+    """Return whether an expression has an attribute at the top level of the item."""
+    pattern = rf"(?<![#:\w.-]){_names_of(attribute, clause)}(?![\w-])"
+    return re.search(pattern, expression) is not None
+
+
+def _names_of(attribute: str, clause: Clause) -> str:
+    """Return a pattern of an attribute's name and its placeholders."""
+    names = [attribute, *(name for name, path in clause.names.items() if path == attribute)]
+    return f"(?:{'|'.join(map(re.escape, names))})"
 
 
 def projected(
