@@ -276,7 +276,8 @@ def _unsharded(reader: Reader, words: Queried, index: Index) -> dict[str, Any]:
     if "LastEvaluatedKey" in response:
         last = response["LastEvaluatedKey"]
         answer["LastEvaluatedKey"] = {name: untyped(value) for name, value in last.items()}
-    return {"Items": [_logical(schema, item) for item in response.get("Items", ())], **answer}
+    items = [_logical(schema, item) for item in response.get("Items", ())]
+    return _counted({"Items": items, **answer}, words)
 
 
 def _logical(schema: Schema, item: Mapping[str, TypedValue]) -> dict[str, Any]:
