@@ -48,7 +48,19 @@ def close(table: keyhop.ItemTable, path: str) -> object:
         ConditionExpression="attribute_exists(#path)",
         ExpressionAttributeNames={"#closed": "closed", "#path": "path"},
         ExpressionAttributeValues={":true": True},
+        ReturnValuesOnConditionCheckFailure="ALL_OLD",
     )
+    with table.batch_writer() as batch:
+        batch.put_item(Item={"path": path, "at": "2"})
+        batch.delete_item(Key={"path": path, "at": "3"})
+    count = table.query(
+        KeyConditionExpression="#path = :path",
+        ExpressionAttributeNames={"#path": "path"},
+        ExpressionAttributeValues={":path": path},
+        Select="COUNT",
+    )["Count"]
+    failed = table.meta.client.exceptions.ConditionalCheckFailedException
+    assert (count, bool(table.name), issubclass(failed, Exception)) == (2, True, True)
     return table.get_item(Key={"path": path, "at": "1"}, ConsistentRead=True)["Item"]["closed"]
 
 

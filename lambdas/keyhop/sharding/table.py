@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, Unpack, cast, overload
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -90,11 +91,35 @@ class Page:
     token: str | None
 
 
+class ItemBatch(Protocol):
+    """A batch writer of either kind of table."""
+
+    def put_item(self, Item: dict[str, Any]) -> object: ...
+
+    def delete_item(self, Key: dict[str, Any]) -> object: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+
 class ItemTable(Protocol):
     """A table of either kind: the methods that boto3's Table and ShardedTable share, to annotate
     functions that take either. The parameters and results are those of boto3's Table
     (docs/reference/sharding-boto3.md).
     """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def meta(self) -> Any: ...
 
     def put_item(
         self,
@@ -104,6 +129,7 @@ class ItemTable(Protocol):
         ExpressionAttributeNames: Mapping[str, str] = ...,
         ExpressionAttributeValues: Mapping[str, Any] = ...,
         ReturnValues: Any = ...,
+        ReturnValuesOnConditionCheckFailure: Any = ...,
         ReturnConsumedCapacity: Any = ...,
     ) -> Mapping[str, Any]: ...
 
@@ -116,6 +142,7 @@ class ItemTable(Protocol):
         ExpressionAttributeNames: Mapping[str, str] = ...,
         ExpressionAttributeValues: Mapping[str, Any] = ...,
         ReturnValues: Any = ...,
+        ReturnValuesOnConditionCheckFailure: Any = ...,
         ReturnConsumedCapacity: Any = ...,
     ) -> Mapping[str, Any]: ...
 
@@ -127,6 +154,7 @@ class ItemTable(Protocol):
         ExpressionAttributeNames: Mapping[str, str] = ...,
         ExpressionAttributeValues: Mapping[str, Any] = ...,
         ReturnValues: Any = ...,
+        ReturnValuesOnConditionCheckFailure: Any = ...,
         ReturnConsumedCapacity: Any = ...,
     ) -> Mapping[str, Any]: ...
 
@@ -153,8 +181,11 @@ class ItemTable(Protocol):
         Limit: int = ...,
         ScanIndexForward: bool = ...,
         ExclusiveStartKey: Mapping[str, Any] = ...,
+        Select: Any = ...,
         ReturnConsumedCapacity: Any = ...,
     ) -> Mapping[str, Any]: ...
+
+    def batch_writer(self, overwrite_by_pkeys: list[str] = ...) -> ItemBatch: ...
 
 
 class ShardedTable:
