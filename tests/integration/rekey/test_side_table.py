@@ -1,5 +1,6 @@
 """The side table on DynamoDB Local: each of its methods, and those where two may meet."""
 
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
@@ -180,10 +181,10 @@ def test_what_clients_and_figures_tell(side: SideTable) -> None:
     side.report_client("c1", {"revision": 4})
     assert side.clients() == {"c1": {"revision": 4}}
     assert side.told("verify") is None
-    side.tell("verify", {"differences": 0})
-    side.tell("lag.forward", 1.5)
-    assert side.told("verify") == {"differences": 0}
-    assert side.all_told()["lag.forward"] == 1.5
+    side.tell("verify", {"at": 0.0})
+    side.tell("started", 1.5)
+    assert side.told("verify") == {"at": 0.0}
+    assert side.all_told()["started"] == 1.5
 
 
 def place(number: int) -> Key:
@@ -277,3 +278,29 @@ def test_a_note_that_is_older_than_a_batch_can_live_is_of_none_that_is_under_way
     assert side.open_batches("forward") == []
     assert side.begin("forward", "shard", "1") == 1
     assert len(side.open_batches("forward")) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("backfill", '{"run": "r"}'),
+        ("verify", "[]"),
+        ("lag.forward", "{}"),
+        ("turned", "7"),
+        ("throttle", "{"),
+    ],
+)
+def test_a_figure_that_somebody_has_damaged_is_named(side: SideTable, name: str, body: str) -> None:
+    side.put_if({"pk": {"S": "told"}, "sk": {"S": name}, "body": {"S": body}}, {})
+    with pytest.raises(CannotStart, match=f"The row told, {name} of the side table"):
+        side.all_told()
+    side.tell(name, None)
+    assert side.all_told() == {name: None}
+
+
+@pytest.mark.parametrize("deflated", [b"xx", zlib.compress(b"[]"), zlib.compress(b"{}")])
+def test_a_plan_that_somebody_has_damaged_is_named(side: SideTable, deflated: bytes) -> None:
+    row = {"pk": {"S": "plan"}, "sk": {"S": "plan"}, "version": {"N": "1"}}
+    side.put_if({**row, "deflated": {"B": deflated}}, {})
+    with pytest.raises(CannotStart, match="The plan of the side table"):
+        side.plan()

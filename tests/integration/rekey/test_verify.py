@@ -11,7 +11,8 @@ import pytest
 from keyhop.dynamodb.client import Connection
 from keyhop.errors import BrokenPromise, CannotStart
 from keyhop.jobs.local import Dropped
-from keyhop.rekey.compare.task import settle_forward
+from keyhop.rekey.compare.looks import Reads
+from keyhop.rekey.compare.task import look_again_at_unmappable, settle_forward
 from keyhop.rekey.side.layout import BACKFILL, MARKER_ATTRIBUTE
 from keyhop.rekey.task import SETTLED_SECONDS, Rekey
 
@@ -205,6 +206,46 @@ def test_what_has_no_form_and_no_way_back_is_counted(rekey: RekeyTables, verify:
     told = summary["verify"]
     assert (told["unmappable"], told["irreversible"]) == (1, 1)
     assert summary["examples"]["irreversible"][0]["why"] == "the way back changes pk, sk"
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_a_verify_brings_the_list_of_unmappable_items_up_to_date(
+    rekey: RekeyTables, verify: Begin, repair: bool
+) -> None:
+    """The stream's worker does so, too, but perhaps no worker follows the stream."""
+    why = "attribute 'tenant' is missing"
+    for number in range(3):
+        key = {name: order(number)[name] for name in ("pk", "sk")}
+        rekey.side.unmapped("forward", key, why)
+    corrected, wrong = order(0), order(2)
+    new = order(3)
+    del wrong["tenant"], new["tenant"]
+    rekey.put([corrected, wrong, new])  # the second one was deleted
+    finished(verify(rekey, repair=repair))
+    listed = rekey.side.all_unmapped("forward")
+    assert sorted(item.key["sk"]["S"] for item in listed) == ["order2", "order3"]
+    assert {item.reason for item in listed} == {why}
+
+
+def test_an_item_that_is_recorded_as_unmappable_while_verify_looks_at_it_stays_recorded(
+    rekey: RekeyTables, connection: Connection
+) -> None:
+    rekey.put([order(1)])
+    key = {name: order(1)[name] for name in ("pk", "sk")}
+    rekey.side.unmapped("forward", key, "attribute 'tenant' is missing")
+
+    class Overtaken(Reads):
+        def items(self, *arguments: Any) -> dict[str, Any]:
+            items = super().items(*arguments)
+            rekey.side.unmapped("forward", key, "attribute 'tenant' is missing")
+            return items
+
+    transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
+    opened = Rekey(rekey.pair, rekey.side, None, None, transform)  # type: ignore[arg-type]
+    look_again_at_unmappable(opened, Overtaken(connection, rekey.pair.source))
+    assert len(rekey.side.all_unmapped("forward")) == 1
+    look_again_at_unmappable(opened, Reads(connection, rekey.pair.source))
+    assert rekey.side.all_unmapped("forward") == []
 
 
 def test_a_sample_compares_a_share_of_both_sides(rekey: RekeyTables, verify: Begin) -> None:

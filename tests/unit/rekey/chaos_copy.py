@@ -81,7 +81,7 @@ class ChaosCopy:
             clock=world.monotonic,
             pool=world.pool,
         )
-        rows = Rows(world.transform, 1, None, None, lambda kind, told: None)
+        rows = Rows(world.transform, 1, None, None, lambda kind, key, why: None)
         compared = [
             *self._rows(world.pair.source, rows.of_source),
             *self._rows(world.pair.destination, rows.of_destination),

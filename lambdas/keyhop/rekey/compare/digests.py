@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event, Lock
 from typing import Any
 
@@ -55,7 +56,8 @@ IN_ROWS = (SOURCE_ITEMS, IRREVERSIBLE, DESTINATION_ITEMS)
 Sample = Mapping[str, Any]
 """The segments of a table that are read: all of `total`, or those in `numbers`."""
 
-Note = Callable[[str, Mapping[str, Any]], None]
+Note = Callable[[str, Key, str], None]
+"""Take note of a source item's key, by the kind of the item, and of the reason for the kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,13 @@ class Rows:
         try:
             mapped = transform.forward(item)
         except Unmappable as error:
-            self._example(UNMAPPED, owner, str(error))
+            self.note(UNMAPPED, owner, str(error))
             return UNMAPPED, None
         if mapped is None:
             return LEFT_OUT, None
         row = row_of(mapped, transform.destination.of(mapped), owner, self.buckets)
         if (why := self._why_irreversible(item, mapped)) is not None:
-            self._example(IRREVERSIBLE, owner, why)
+            self.note(IRREVERSIBLE, owner, why)
             return IRREVERSIBLE, row
         return SOURCE_ITEMS, row
 
@@ -120,9 +122,6 @@ class Rows:
             if returned
             else "the way back makes nothing of it"
         )
-
-    def _example(self, kind: str, owner: Key, why: str) -> None:
-        self.note(kind, {"key": key_digest(owner).hex(), "why": why})
 
 
 class BothSides:
@@ -269,7 +268,8 @@ class DigestsTask(RekeyTask):
     ) -> Pages:
         rekey = self._opened_for(reader, plan.options)
         ours = [attributes and from_json(attributes) for attributes in plan.options["ours"]]
-        rows = Rows(rekey.transform, plan.buckets, ours[0], ours[1], self._note)
+        note = partial(self._note, rekey.side)
+        rows = Rows(rekey.transform, plan.buckets, ours[0], ours[1], note)
         signs = SignsOfLife(rekey.side, VERIFYING, plan, self._now)
         return BothSides(reader, self._other(rekey), plan.options["drawn"], rows, signs.give)
 
@@ -292,8 +292,11 @@ class DigestsTask(RekeyTask):
         if backfill is not None:
             self._wait(max(0.0, backfill["ended"] + SETTLED_SECONDS - self._now()))
 
-    def _note(self, kind: str, example: Mapping[str, Any]) -> None:
-        self.note_example(kind, dict(example), MOST_EXAMPLES)
+    def _note(self, side: SideTable, kind: str, key: Key, why: str) -> None:
+        """Keep an example, and record an unmappable one in the side table, whose list names it."""
+        if kind == UNMAPPED and len(self.examples.get(kind, ())) < MOST_EXAMPLES:
+            side.unmapped("forward", key, why)
+        self.note_example(kind, {"key": key_digest(key).hex(), "why": why}, MOST_EXAMPLES)
 
 
 def check_comparable(side: SideTable, repair: bool) -> None:

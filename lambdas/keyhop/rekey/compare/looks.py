@@ -67,8 +67,9 @@ IN_FLIGHT, EQUAL, REPAIRED, FOREIGN = "in_flight", "equal", "repaired", "foreign
 BYPASSED = "bypassed"
 """The other counts of candidates. `in_flight`: they differed, and were equal at a later look, or
 were changing and have been settled. `equal`: they were equal at the first look, and had no
-counterpart because only a sample was read. `foreign`: surplus items that belong to no source
-item. `unsettled`: they differed at every look, were changing, and were not settled.
+counterpart because only a sample was read. `foreign`: surplus items from which no source key
+follows, which no repair deletes. `unsettled`: they differed at every look, were changing, and were
+not settled.
 `bypassed`: differing items with an unsettled straggler, which no repair writes.
 """
 

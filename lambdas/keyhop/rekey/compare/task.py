@@ -61,6 +61,7 @@ from keyhop.rekey.side.layout import UNMAPPABLE, VERIFIED, VERIFYING
 from keyhop.rekey.side.table import SideTable
 from keyhop.rekey.task import Rekey, RekeyTask, SignsOfLife, TransformOf
 from keyhop.rekey.transform import key_digest, key_text
+from keyhop.rekey.worker.images import Image
 from keyhop.rekey.worker.replicate import Replicator, lag_of
 from keyhop.scan.in_flight import InFlight
 from keyhop.scan.page_size import Ledger
@@ -187,6 +188,7 @@ class BucketPages:
     stop: Event
     note: Callable[[Candidate], None] = lambda candidate: None
     sign: Callable[[], None] = lambda: None
+    look_again_at_unmappable: Callable[[], None] = lambda: None
     usage: Usage = field(default_factory=Usage)
     in_flight: InFlight = field(default_factory=lambda: InFlight(limit=AT_ONCE))
     _open: dict[int, _Open] = field(default_factory=dict)
@@ -222,6 +224,8 @@ class BucketPages:
         elif due < math.inf:
             pause(self.stop, over, due - clock())
         else:
+            if segment == 0:  # each verification has this bucket, and commits its end once
+                self.look_again_at_unmappable()
             self._open.pop(segment)
             return PageResult((), None)
         return PageResult((), position)
@@ -300,6 +304,21 @@ def settle_forward(connection: Connection, rekey: Rekey) -> Settle:
         return worker.settle_all(pairs)
 
     return settle
+
+
+def look_again_at_unmappable(rekey: Rekey, source: Reads) -> None:
+    """Remove the records of unmappable items that can be mapped now, or do not exist any more.
+
+    The stream's worker removes them, too, but no worker may follow the stream, and a copy may
+    record an item after the worker has processed its correction. The records are read before the
+    items, and one that was written again since is kept.
+    """
+    records = rekey.side.all_unmapped("forward")
+    items = source.items(record.key for record in records)
+    for record in records:
+        item = items.get(key_text(record.key))
+        if item is None or not Image(item, rekey.transform).why_unmappable:
+            rekey.side.mapped("forward", record.key, record)
 
 
 def without_stragglers(side: SideTable, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -396,7 +415,14 @@ class VerifyTask(RekeyTask):
         journal = self._journal_of(plan.options["digests"])
         signs = SignsOfLife(rekey.side, VERIFYING, plan, self._now)
         return BucketPages(
-            journal, digests, looks, reader.stop, self._note, signs.give, reader.usage
+            journal,
+            digests,
+            looks,
+            reader.stop,
+            self._note,
+            signs.give,
+            partial(look_again_at_unmappable, rekey, source),
+            reader.usage,
         )
 
     def finish(self, ended: Ended) -> Summary:

@@ -26,7 +26,8 @@ Figures have `at` and all other times in seconds since 1970:
     backfill     {"run", "started", "began", "ended": null while it is running, "counts"}
     unmappable   {"count", "examples": [{"key": a digest, "why"}], "at", "run"}: the result of the
                  last backfill, or of the last verification of everything
-    destination  {"identity": "" before creation, "adopted": whether it existed, and was empty}
+    destination  {"identity": "" before creation, "adopted": whether it existed, and was empty,
+                 "source": the source's identity}
     copied       the result for each feature (rows of likeness.py), once all settings are copied
     ttl          {"attribute": ...} by which items of the source expired; null if they did not
     stream       {"turned_on": true, "arn": "" before that}: only if `create` turned it on
@@ -62,6 +63,19 @@ BACKFILL, VERIFYING, ALIVE = "backfill", "verifying", "alive"
 THROTTLE, UNMAPPABLE = "throttle", "unmappable"
 MARKER_KEYS, TURNED = "marker keys", "turned"
 END, ENDING, EXPORT = "end", "ending", "export"
+FIELDS = {
+    BACKFILL: ("run", "ended"),
+    VERIFYING: ("run", "ended"),
+    VERIFIED: ("at",),
+    f"{LAG}.forward": ("seconds", "at"),
+    f"{LAG}.reverse": ("seconds", "at"),
+    TURNED: ("at", "serving"),
+    DEPLOYMENT: ("stack",),
+    END: ("how",),
+    ENDING: ("how",),
+}
+"""The fields of figures without which a status cannot be given."""
+
 SHADOWED = ("shadow_equal", "shadow_in_flight", "shadow_real", "shadow_failed")
 """The counts of a client's shadow reads, by outcome."""
 

@@ -140,7 +140,13 @@ class SideTable(OwnTable):
                 f"this Keyhop reads version {VERSION}. End the re-key with that version, and "
                 "begin it again with this version."
             )
-        return Pair.from_json(json.loads(zlib.decompress(row["deflated"]["B"])))
+        try:
+            return Pair.from_json(json.loads(zlib.decompress(row["deflated"]["B"])))
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            raise CannotStart(
+                f"The plan of the side table {self._table!r} was not written by Keyhop: restore "
+                f"the earlier content of the row {layout.PLAN}."
+            ) from error
 
     def plan_digest(self) -> str:
         """Return the digest of the current plan; empty if there is none."""
@@ -326,15 +332,18 @@ class SideTable(OwnTable):
 
     def unmapped(self, direction: Direction, key: Key, reason: str) -> None:
         """Record that an item cannot be mapped to the other table."""
-        content = {"reason": reason, "at": self._now(), "key": to_json(key)}
-        self._put(f"{layout.UNMAPPED}#{direction}", key_digest(key).hex(), _body(content))
+        row = _unmapped_row(key, reason, self._now())
+        self._put(f"{layout.UNMAPPED}#{direction}", key_digest(key).hex(), row)
 
-    def mapped(self, direction: Direction, key: Key) -> None:
-        """Remove the record of an unmappable item that can be mapped now, or was deleted."""
-        self.delete_if(_key(f"{layout.UNMAPPED}#{direction}", key_digest(key).hex()), {})
+    def mapped(self, direction: Direction, key: Key, record: Unmapped | None = None) -> None:
+        """Remove the record of an unmappable item that can be mapped now, or was deleted; if
+        `record` is given, only if the item was not recorded again since that was read.
+        """
+        when = {} if record is None else _unmapped_row(key, record.reason, record.at)
+        self.delete_if(_key(f"{layout.UNMAPPED}#{direction}", key_digest(key).hex()), when)
 
     def all_unmapped(self, direction: Direction, maximum: int | None = None) -> list[Unmapped]:
-        """Return the items that the stream's worker has recorded as unmappable."""
+        """Return the items that are recorded as unmappable, by workers, copies and comparisons."""
         rows = self._rows(f"{layout.UNMAPPED}#{direction}", maximum)
         contents = [(row["sk"]["S"], _content(row)) for row in rows]
         return [
@@ -475,8 +484,21 @@ class SideTable(OwnTable):
         return None if row is None else _content(row)
 
     def all_told(self) -> dict[str, Any]:
-        """Return all figures by name."""
-        return {row["sk"]["S"]: _content(row) for row in self._rows(layout.TOLD)}
+        """Return all figures by name. Raise CannotStart for one that Keyhop has not written."""
+        return {row["sk"]["S"]: self._checked_figure(row) for row in self._rows(layout.TOLD)}
+
+    def _checked_figure(self, row: Mapping[str, Any]) -> Any:
+        name = row["sk"]["S"]
+        try:
+            content = _content(row)
+            for field in () if content is None else layout.FIELDS.get(name, ()):
+                content[field]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CannotStart(
+                f"The row {layout.TOLD}, {name} of the side table {self._table!r} was not written "
+                "by Keyhop: restore its earlier content."
+            ) from error
+        return content
 
 
 def _key(partition: str, name: str) -> Key:
@@ -525,6 +547,10 @@ def _body(content: Any) -> Key:
 
 def _content(row: Mapping[str, Any]) -> Any:
     return json.loads(row["body"]["S"])
+
+
+def _unmapped_row(key: Key, reason: str, at: float) -> Key:
+    return _body({"reason": reason, "at": at, "key": to_json(key)})
 
 
 def _claim_item(claim: Claim) -> Key:
