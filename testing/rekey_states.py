@@ -15,9 +15,12 @@ NOBODY: dict[Direction, str] = {"forward": "no deployment", "reverse": "no deplo
 FOLLOWED: dict[Direction, str] = {"forward": "", "reverse": ""}
 
 
-def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
-    """Return the states by name; those whose name begins with `local` have no deployment."""
-    copied = {"copied": [], "destination": {"identity": "i", "adopted": False}}
+def states(pair: Pair, now: float, identity: str = "i") -> dict[str, RekeyStatus]:
+    """Return the states by name; those whose name begins with `local` have no deployment.
+
+    identity: that of the destination.
+    """
+    copied = {"copied": [], "destination": {"identity": identity, "adopted": False}}
     stack = {**copied, "deployment": {"stack": "Keyhop"}, "started": {"at": now - 5_000}}
     running = {"run": "copy-1", "started": "s", "began": now - 4_000, "ended": None}
     verifying = {**running, "run": "verify-1", "began": now - 1_900}
@@ -57,11 +60,14 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
     return {
         "create was killed": of(Control(), {}),
         "create was killed, an adopted table": of(
-            Control(), {"destination": {"identity": "i", "adopted": True}}
+            Control(), {"destination": {"identity": identity, "adopted": True}}
         ),
         "created": of(Control(), copied),
         "start was killed before the streams were followed": of(
             Control(), stack, mapped={**FOLLOWED, "reverse": "nobody follows the stream"}
+        ),
+        "created, and paused": of(
+            Control(), {**copied, "throttle": {"rate": None, "paused": True}}
         ),
         "local: started, killed before the copy": of(works, copied),
         "local: copying": of(works, {**copied, **alive_copy}),
@@ -73,6 +79,19 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
         ),
         "local: killed in a repair": of(
             works, {**copied, "backfill": ended, "verifying": verifying}, claims=[claim]
+        ),
+        "local: verified, an item cannot be mapped": of(
+            works,
+            {**copied, "backfill": ended, "verify": clean},
+            unmapped=[Unmapped("d", "attribute 'day' is missing", now, KEY)],
+        ),
+        "local: verified, foreign items remain": of(
+            works,
+            {
+                **copied,
+                "backfill": ended,
+                "verify": {**clean, "surplus": 2, "foreign": 2, "left": 2},
+            },
         ),
         "local: verified": of(works, {**copied, "backfill": ended, "verify": clean}),
         "started, killed before the copy": of(works, stack),
@@ -182,6 +201,9 @@ def states(pair: Pair, now: float) -> dict[str, RekeyStatus]:
         ),
         "complete was killed at once": of(
             replace(there, replicating=False), {**week, "end": completing}, clients={}
+        ),
+        "complete with a short window was killed at once": of(
+            replace(there, replicating=False), {**turned, "end": completing}, clients={}
         ),
         "cancel was killed": of(
             Control(), {**equal, "end": cancelling, "ending": {"how": "cancel", "at": now}}

@@ -121,7 +121,7 @@ class Compared(TypedDict):
     surplus: Annotated[int, "of the destination, and of nothing in the source"]
     changed: Annotated[int, "with other attributes than they should have"]
     contended: Annotated[int, "places that several source items want"]
-    foreign: Annotated[int, "of the surplus, those of no source item at all"]
+    foreign: Annotated[int, "of the surplus, those from which no source key follows: never deleted"]
     bypassed: Annotated[int, "of all these, items with an unsettled straggler: never repaired"]
     unsettled: Annotated[int, "places that were changing at every look, and were not settled"]
     in_flight: Annotated[int, "that differed, and were equal at a later look, or were settled"]

@@ -327,6 +327,9 @@ def verify(**options: Any) -> None:
       keyhop rekey verify Orders --to New                 asks, then repairs too
       keyhop rekey verify Orders --to New --follow        if a deployment does it
       keyhop rekey verify Orders --to New --resume RUN    ... and it has failed
+
+    A repair deletes items of the new table that should not be there, but none from which no key of
+    the old table follows.
     """
 
 

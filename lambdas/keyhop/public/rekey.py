@@ -438,7 +438,8 @@ class Rekey:
         """Compare the two tables item by item, and repair the differences.
 
         Args:
-            repair: Repair what differs; otherwise only look.
+            repair: Repair what differs; otherwise only look. A repair deletes items of the new
+                table that should not be there, but none from which no key of the old one follows.
             share: Compare only this share of the items, up to 1. That opens no gate of a cutover.
             max_read_rate, max_cost, functions, output, resume, dry_run: See `start`.
 
@@ -621,7 +622,8 @@ class Rekey:
             dry_run: Only say what would be removed.
 
         Raises:
-            CannotStart: The new table serves.
+            CannotStart: The new table serves, or may be the only copy, because the old one does not
+                exist any more; with keep_new, only the first.
             KeyhopError: See keyhop.errors.
         """
         fate = "is kept" if keep_new else "is deleted, with all that was copied"
@@ -684,7 +686,8 @@ class Rekey:
         pair = side.plan()
         if not counts:
             return RekeyStatus(pair, side.control(), time(), figures=side.all_told())
-        return RekeyStatus.of(side, self._deployed(side, pair), time())
+        table_of = partial(find_table, self._connection)
+        return RekeyStatus.of(side, self._deployed(side, pair), time(), table_of=table_of)
 
     def _deployed(self, side: SideTable, pair: Pair) -> Deployed | NotDeployed:
         """Return the recorded deployment, or a placeholder if no deployment follows the streams."""
@@ -998,7 +1001,7 @@ class _Deployment(Deployment):
             self._function,
             self._queue,
             pair,
-            lambda table: look_up(connection, table).stream,
+            lambda name: None if (table := find_table(connection, name)) is None else table.stream,
         )
 
 

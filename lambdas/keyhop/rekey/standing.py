@@ -6,11 +6,12 @@ is the current write speed of a copy, which a person sets and the lag of the str
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import to_json
 from keyhop.rekey.control import (
     ALIVE_SECONDS,
@@ -190,6 +191,8 @@ class RekeyStatus:
             mapping itself is empty without event source mappings, as in a test.
         way_back: Why the serving table could not be written after a change; empty if it can; None
             if that was not tried.
+        tables: The descriptions of the tables, None for one that does not exist; empty if nobody
+            has looked at them.
     """
 
     pair: Pair = field(repr=False)
@@ -204,6 +207,7 @@ class RekeyStatus:
     failed: int | None = 0
     mapped: Mapping[Direction, str] = field(default_factory=dict)
     way_back: str | None = None
+    tables: Mapping[Side, Table | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -214,17 +218,23 @@ class RekeyStatus:
         control: Control | None = None,
         *,
         tries_way_back: bool = False,
+        table_of: Callable[[str], Table | None] | None = None,
     ) -> "RekeyStatus":
         """Read the current state from a side table and a deployment.
 
         Args:
             control: The control item, if it was just read.
             tries_way_back: Have the function try to write the serving table, which starts it.
+            table_of: Describe a table by its name; by default, nobody looks at the tables.
         """
         control = control or side.control(Control())
         direction = direction_from(control.serving)
+        pair = side.plan()
+        tables: dict[Side, Table | None] = {}
+        if table_of is not None:
+            tables = {"source": table_of(pair.source), "destination": table_of(pair.destination)}
         return cls(
-            side.plan(),
+            pair,
             control,
             now,
             claims=side.claims(direction, MOST_LISTED),
@@ -236,6 +246,7 @@ class RekeyStatus:
             failed=deployed.failed(),
             mapped=deployed.mapped(),
             way_back=deployed.way_back(control.serving) if tries_way_back else None,
+            tables=tables,
         )
 
     def to_json(self, show_keys: bool = False) -> dict[str, Any]:
@@ -398,6 +409,94 @@ class RekeyStatus:
             for name in SHADOWED
         }
 
+    # --- the tables ---
+
+    def why_lost(self, side: Side) -> str:
+        """Return why a table is not that of this re-key any more; empty if it is, or is unknown."""
+        if side not in self.tables:
+            return ""
+        table, creation = self.tables[side], self.figure(DESTINATION)
+        recorded = creation.get("identity" if side == "destination" else "source")
+        if table is None:
+            is_made = side == "source" or bool(recorded)
+            return f"table {self.pair.table(side)} does not exist any more" if is_made else ""
+        if recorded and table.identity != recorded:
+            return (
+                f"table {self.pair.table(side)} is another table than that of this re-key, which "
+                "was deleted"
+            )
+        return ""
+
+    @property
+    def _lost(self) -> list[Side]:
+        """Return the tables that are lost; none if the end of the re-key may have deleted them."""
+        sides: tuple[Side, Side] = ("source", "destination")
+        return [] if self.ending else [side for side in sides if self.why_lost(side)]
+
+    @property
+    def _without_stream(self) -> list[str]:
+        """Return the names of tables whose streams are off, although `create` has turned them on.
+
+        After the cutover the gate of the streams says so, as no command can then repair it.
+        """
+        is_before = self.control.serving == "source" and self.control.stage == "open"
+        if not is_before or self.ending or self._lost or self.figures.get(COPIED) is None:
+            return []
+        tables = self.tables.items()
+        off = [side for side, table in tables if table is not None and table.stream is None]
+        return [self.pair.table(side) for side in off]
+
+    def _troubles_of_tables(self) -> Iterator[str]:
+        for side in self._lost:
+            other = self.pair.table(other_side(side))
+            if side == self.control.serving:
+                remedy = f"{other} may hold the only copy of the items: do not delete it"
+            elif side == "destination":
+                remedy = "cancel, and create it again"
+            else:
+                remedy = "no rollback is possible any more; complete ends the re-key"
+            yield f"{self.why_lost(side)}: {remedy}"
+        for name in self._without_stream:
+            yield (
+                f"the stream of {name} is off, and no write to it is followed: create with the "
+                "arguments of the first time turns it on; then start, and verify"
+            )
+
+    def _next_of_tables(self) -> tuple[str, str] | None:
+        """Return the next step if a table is lost, or its stream is off."""
+        lost, serving = self._lost, self.control.serving
+        source, destination = self.pair.source, self.pair.destination
+        if serving == "source" and "source" in lost:
+            return "cancel --keep-new", (
+                f"it ends the re-key and keeps {destination}. If {source} does not exist, only the "
+                f"Python process that has opened it can do this; else delete {self.pair.side} "
+                "yourself"
+            )
+        if serving == "source" and lost:
+            return f"cancel{self._keeps}", f"it keeps {source} as it is; then create again"
+        if "destination" in lost:
+            return "status", (
+                f"first restore {destination} from a backup, or let your application use {source} "
+                "without the router"
+            )
+        if self._without_stream:
+            adopts = " --adopt" if self.figure(DESTINATION).get("adopted") else ""
+            return f"create --template FILE{adopts}", (
+                "with the other arguments of the first time, it turns the stream on; then start, "
+                "and verify"
+            )
+        return None
+
+    @property
+    def _keeps(self) -> str:
+        """Return the flag of `cancel` for a destination that it must not delete."""
+        is_ours = not (self.figure(DESTINATION).get("adopted") or self._replaced)
+        return "" if is_ours and "source" not in self._lost else " --keep-new"
+
+    @property
+    def _replaced(self) -> bool:
+        return self.tables.get("destination") is not None and "destination" in self._lost
+
     # --- the phase ---
 
     @property
@@ -427,6 +526,8 @@ class RekeyStatus:
     def means(self) -> str:
         """Return the phase in words."""
         source, destination = self.pair.source, self.pair.destination
+        if lost := self._lost:
+            return "; ".join(self.why_lost(side) for side in lost)
         if self.phase == "changing":
             stage = self.control.stage
             if stage == "turned":
@@ -583,6 +684,7 @@ class RekeyStatus:
             )
             if self.unmappable and not self.unmapped:
                 says += ", as the last comparison has found"
+            if not (self.unmapped and self.figure(DEPLOYMENT)):
                 remedy += "; then verify"
             return Gate("unmappable", not self.unmappable, says, remedy)
         says = f"going back would lose {items}, which cannot be mapped back"
@@ -710,7 +812,7 @@ class RekeyStatus:
 
     def why_not_end(self, how: Literal["complete", "cancel"], window_days: float) -> str:
         """Return why `complete` or `cancel` cannot begin now; empty if it can."""
-        control, ending = self.control, self.figure(ENDING)
+        control, ending = self.control, self.ending
         if ending:
             is_other = ending["how"] != how
             return f"{ending['how']} has begun: wait until it has ended." if is_other else ""
@@ -777,11 +879,15 @@ class RekeyStatus:
         shut = self._shut
         if not self.figure(DEPLOYMENT):
             shut.pop("streams", None)  # a copy without a deployment is a choice
-        problems = [
+        if self._without_stream:
+            shut.pop("streams", None)  # for that reason
+        problems = list(self._troubles_of_tables())
+        problems += [
             f"{gate.says}: {gate.remedy}"
             for name in _TROUBLES
             if (gate := shut.get(name)) is not None
         ]
+        problems += [self._about_foreign] * bool(self.foreign)
         if self.shadowed["real"]:
             problems.append("shadow reads have found real differences: run verify")
         if self.unguarded:
@@ -795,6 +901,27 @@ class RekeyStatus:
         return problems
 
     @property
+    def foreign(self) -> int:
+        """Return how many foreign items the last verification left in the destination."""
+        last = self.figure(VERIFIED)
+        counts = self.control.serving == "source" and int(last.get("left", 0))
+        return int(last.get("foreign", 0)) if counts else 0
+
+    @property
+    def _about_foreign(self) -> str:
+        source, destination = self.pair.source, self.pair.destination
+        is_one = self.foreign == 1
+        items, them = counted(self.foreign, "item"), "it" if is_one else "them"
+        where = "the parts of the directory that verify writes with output="
+        if self.figure(DEPLOYMENT):
+            where = "the parts of the verification's run"
+        return (
+            f"{items} of {destination} {'is' if is_one else 'are'} foreign: no key of {source} "
+            f"follows from {them}, so no repair deletes {them}. Delete {them}, or write {them} to "
+            f"{source}; then verify. The keys are in {where}"
+        )
+
+    @property
     def safe(self) -> str:
         """Return which actions are safe now."""
         source, destination = self.pair.source, self.pair.destination
@@ -804,6 +931,9 @@ class RekeyStatus:
             return f"{destination} serves; reads and writes of it go on. No rollback is possible"
         if self.phase == "changing":
             return self._safe_in_change()
+        if self.control.serving in self._lost:
+            other = self.pair.table(other_side(self.control.serving))
+            return f"{other} is as it was. It may hold the only copy of the items: do not delete it"
         if self.control.turns and self.control.serving == "source" and self.why_not_verified:
             return (
                 f"{source} serves again, and waiting harms nothing. Do not cancel before a "
@@ -811,9 +941,11 @@ class RekeyStatus:
                 f"that {source} lacks"
             )
         if self.phase != "cut over":
-            keeps, does = "", f"deletes {destination} with its items"
-            if self.figure(DESTINATION).get("adopted"):
-                keeps, does = " --keep-new", f"ends the re-key, and keeps {destination}"
+            keeps, does = self._keeps, f"deletes {destination} with its items"
+            if keeps:
+                does = f"ends the re-key, and keeps {destination}"
+            elif "destination" in self._lost:
+                does = "ends the re-key"
             writes = ""
             if self.is_copying and not self.figure(DEPLOYMENT):
                 writes = "; only a verify copies the writes that it gets now"
@@ -857,6 +989,8 @@ class RekeyStatus:
     def next_step(self) -> tuple[str, str]:
         """Return the one command to run next, and the reason for it."""
         action, reason = self._next()
+        if action.partition(" ")[0] == "start" and self.figure(THROTTLE).get("paused"):
+            action, reason = "resume", "the copy is paused by hand: start would wait for this"
         return self.command(action), reason
 
     def command(self, action: str) -> str:
@@ -880,6 +1014,8 @@ class RekeyStatus:
                 f"wait {self.control.freeze_limit:g} seconds first; if the process that makes the "
                 f"{change} is gone, this calls it off, so that writes go on",
             )
+        if step := self._next_of_tables():
+            return step
         if phase == "creating":
             adopts = " --adopt" if self.figure(DESTINATION).get("adopted") else ""
             return f"create --template FILE{adopts}", (
@@ -905,8 +1041,24 @@ class RekeyStatus:
         if self.phase in ("copying", "paused"):
             return
         for name in ("claims", "unmappable", "stragglers", "would lose"):
-            if name in shut and (is_followed or name != "claims"):
+            if name == "unmappable" and name in shut and not (is_followed and self.unmapped):
+                yield self._next_of_unmappable()
+            elif name in shut and (is_followed or name != "claims"):
                 yield "status --show-keys full", "it names the items that the trouble is about"
+
+    def _next_of_unmappable(self) -> tuple[str, str]:
+        """Return the next step if only a verification reduces the count of unmappable items."""
+        action, reason = self._next_of_comparison()
+        if self.unmapped:
+            names = f"which {self.command('status --show-keys full')} names"
+        else:
+            names = "which the last comparison has counted"
+        if action == "verify" and not self.is_begun(VERIFYING):
+            reason = (
+                f"first change or delete the items that cannot be mapped, {names}; this counts "
+                "those that remain"
+            )
+        return action, reason
 
     def _next_of_phase(self) -> tuple[str, str]:
         phase, shut = self.phase, self._shut
@@ -950,6 +1102,11 @@ class RekeyStatus:
 
     def _next_of_comparison(self) -> tuple[str, str]:
         if not self.is_begun(VERIFYING):
+            if self.foreign:
+                return "verify", (
+                    f"first delete the foreign items of {self.pair.destination}, or write them to "
+                    f"{self.pair.source}; this compares the tables again"
+                )
             return "verify", self.why_not_verified
         if not self.has_stopped(VERIFYING):
             return "status", "the tables are being compared: wait, and look again"

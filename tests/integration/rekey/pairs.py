@@ -59,7 +59,8 @@ class Pairs:
 
     def begun(self, control: Control | None = None) -> "Pairs":
         """With a side table, and a source that is empty."""
-        self.database.create(self.source)
+        stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        self.database.create(self.source, StreamSpecification=stream)
         self.database.client.create_table(**table_request(f"{self.destination}.rekey"))
         side = self.side
         assert side.put_plan(Pair(self.source, self.destination, {"items": []}))

@@ -66,6 +66,36 @@ def test_a_cancel_may_keep_the_new_table(pairs: Pairs, template: Path) -> None:
     assert f"{pairs.destination}.rekey" not in pairs.database.tables()
 
 
+def test_the_status_names_a_table_that_was_deleted_and_a_stream_that_is_off(
+    pairs: Pairs, template: Path
+) -> None:
+    made(pairs, template)
+    client, off = pairs.database.client, {"StreamEnabled": False}
+    client.update_table(TableName=pairs.source, StreamSpecification=off)
+    status = pairs.status()
+    assert status["next"].startswith(f"keyhop rekey create {pairs.source} ")
+    assert f"the stream of {pairs.source} is off" in status["troubles"][0]
+    client.delete_table(TableName=pairs.destination)
+    status = pairs.status()
+    assert status["next"] == f"keyhop rekey cancel {pairs.source} --to {pairs.destination}"
+    assert f"table {pairs.destination} does not exist any more" in status["troubles"][0]
+    assert pairs.rekey("cancel").status == 0
+
+
+def test_an_old_table_that_was_made_anew_is_another_one(pairs: Pairs, template: Path) -> None:
+    made(pairs, template)
+    assert pairs.rekey("start").status == 0
+    pairs.database.client.delete_table(TableName=pairs.source)
+    orders(pairs)
+    status = pairs.status()
+    assert status["next"].endswith(f"--to {pairs.destination} --keep-new")
+    assert f"table {pairs.source} is another table" in status["troubles"][0]
+    refused = pairs.rekey("cancel")
+    assert (refused.status, "cancel with --keep-new" in refused.err) == (2, True), refused.err
+    assert pairs.rekey("cancel", "--keep-new").status == 0
+    assert len(items_of(pairs, pairs.destination)) == 30
+
+
 def test_complete_is_refused_before_a_cutover(pairs: Pairs, template: Path) -> None:
     made(pairs, template)
     for more in ((), ("--dry-run",)):

@@ -166,6 +166,21 @@ def test_a_table_that_another_process_makes_between_two_reads_is_not_gone(
     assert paused == [None]
 
 
+def test_create_again_turns_on_the_streams_that_were_turned_off_since(life: Life) -> None:
+    until_done(life.creation().step)
+    tables = (life.pair.source, life.pair.destination)
+    for table in tables:
+        off = {"StreamEnabled": False}
+        life.database.client.update_table(TableName=table, StreamSpecification=off)
+    with pytest.raises(CannotStart, match="run create again"):
+        until_done(life.starting().step)
+    until_done(life.creation().step)
+    until_done(life.starting().step)
+    assert {life.described(table)["StreamSpecification"]["StreamEnabled"] for table in tables} == {
+        True
+    }
+
+
 def test_a_table_that_was_made_and_is_gone_is_named(life: Life) -> None:
     until_done(life.creation().step)
     life.database.client.delete_table(TableName=life.pair.destination)

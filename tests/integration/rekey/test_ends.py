@@ -73,6 +73,23 @@ def test_a_table_that_create_has_not_made_is_not_deleted(life: Life) -> None:
     assert tables_of(life) == [life.pair.source, life.pair.destination]
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_the_destination_is_not_deleted_when_the_source_was(life: Life, is_replaced: bool) -> None:
+    """It may hold the only copy."""
+    life.begin()
+    client, source = life.database.client, life.pair.source
+    client.delete_table(TableName=source)
+    if is_replaced:
+        life.database.create(source)
+    cancel = life.ending("cancel", delete=life.pair.destination)
+    with pytest.raises(CannotStart, match="may hold the only copy"):
+        cancel.check()
+    with pytest.raises(CannotStart, match="may hold the only copy"):
+        until_done(cancel.step)
+    until_done(life.ending("cancel").step)
+    assert tables_of(life) == [*[source] * is_replaced, life.pair.destination]
+
+
 def test_another_name_deletes_nothing(life: Life) -> None:
     life.begin()
     with pytest.raises(CannotStart, match="give that name"):
@@ -187,6 +204,20 @@ def test_a_protected_destination_of_our_own_is_deleted(dynamodb: Database, table
     life.begin()
     until_done(life.ending("cancel", delete=life.pair.destination).step)
     assert tables_of(life) == [life.pair.source]
+
+
+def test_a_complete_with_a_short_window_goes_on_with_the_usual_one(life: Life) -> None:
+    """The next command of the status does not name the window."""
+    life.begin()
+    life.cut_over()
+    life.side.tell("turned", {"at": life.now - 2 * DAY, "serving": "destination"})
+    with pytest.raises(CannotStart, match="complete comes"):
+        life.ending("complete").check()
+    life.ending("complete", window_days=1.0).step()
+    assert not life.side.control().replicating
+    life.ending("complete").check()
+    until_done(life.ending("complete").step)
+    assert tables_of(life) == [life.pair.source, life.pair.destination]
 
 
 def test_complete_of_a_cutover_that_was_not_recorded_begins_the_window(life: Life) -> None:

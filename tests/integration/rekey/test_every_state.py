@@ -36,7 +36,8 @@ def test_the_next_command_is_not_refused(
     pairs: Pairs, template: Path, states: States, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(pairs, template)
-    for name, state in states_of(pairs.side.plan(), time()).items():
+    identity = pairs.side.told("destination")["identity"]
+    for name, state in states_of(pairs.side.plan(), time(), identity).items():
         monkeypatch.setattr(rekey, "Deployed", lambda *_, state=state: Found(state))
         write(pairs.side, state)
         command = pairs.status()["next"]

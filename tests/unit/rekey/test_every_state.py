@@ -18,7 +18,8 @@ def is_allowed(state: RekeyStatus, action: str, flags: str) -> bool:
     """Whether the command would not be refused, by the rules that the commands use."""
     control, phase = state.control, state.phase
     if phase == "ending":
-        return action == state.ending["how"]
+        how = state.ending["how"]
+        return bool(action == how and not state.why_not_end(how, WINDOW_DAYS))
     if action in ("cutover", "rollback"):
         to = "destination" if action == "cutover" else "source"
         if control.stage != "open":
@@ -32,7 +33,7 @@ def is_allowed(state: RekeyStatus, action: str, flags: str) -> bool:
     return {
         "create": phase == "creating",
         "start": is_before and phase != "creating",
-        "resume": phase == "paused",
+        "resume": bool(state.figure("throttle").get("paused")),
         "verify": not state.why_not_compare(repair=True),
         "redrive": bool(state.figure("deployment")) and bool(state.failed),
         "status": True,

@@ -42,6 +42,8 @@ from keyhop.rekey.side.layout import (
 from keyhop.rekey.side.table import SideTable, table_request
 from keyhop.streams.event_source import Mappings
 
+STREAM_ON = {"StreamEnabled": True, "StreamViewType": VIEW}
+
 
 @dataclass(frozen=True, slots=True)
 class Creation:
@@ -77,7 +79,7 @@ class Creation:
         self._write_plan(side, table)
         creation = side.told(DESTINATION)
         if creation is None:
-            creation = self._begin(side, destination)
+            creation = self._begin(side, source, destination)
         if destination is None and creation["identity"]:  # perhaps made since, by somebody else
             destination = find_table(self.connection, self.pair.destination)
         if destination is None:
@@ -101,6 +103,9 @@ class Creation:
         self._write_control(side)
         if says := self._turn_stream_on(side, source):
             return StepResult(False, says)
+        if destination.stream is None:  # somebody has turned it off since it was made
+            update(self.connection, self.pair.destination, StreamSpecification=STREAM_ON)
+            return StepResult(False, "turning the destination's stream on")
         if side.told(COPIED) is None and not self._copied(side, source, destination, creation):
             return StepResult(False, "waiting until the destination takes its settings")
         return StepResult(True, "the destination is there")
@@ -188,10 +193,11 @@ class Creation:
                 "This re-key is being ended: wait until cancel or complete has ended."
             )
 
-    def _begin(self, side: SideTable, destination: Table | None) -> dict[str, Any]:
-        """Record that the destination will be made or adopted."""
+    def _begin(self, side: SideTable, source: Table, destination: Table | None) -> dict[str, Any]:
+        """Record that the destination will be made or adopted, and of which source."""
         self._check_all(destination)
-        creation = {"identity": "", "adopted": destination is not None}
+        is_adopted = destination is not None
+        creation = {"identity": "", "adopted": is_adopted, "source": source.identity}
         side.tell(DESTINATION, creation)
         return creation
 
@@ -214,9 +220,8 @@ class Creation:
             if source.status != "ACTIVE":
                 return waiting(source)
             side.tell(STREAM, {"turned_on": True, "arn": ""})
-            stream = {"StreamEnabled": True, "StreamViewType": VIEW}
             try:
-                update(self.connection, self.pair.source, StreamSpecification=stream)
+                update(self.connection, self.pair.source, StreamSpecification=STREAM_ON)
             except CannotStart:
                 if self._source().stream is None:  # otherwise another process was faster
                     raise

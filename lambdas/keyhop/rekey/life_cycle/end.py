@@ -103,13 +103,15 @@ class Ending:
     def check(self, dry_run: bool = True) -> None:
         """Raise CannotStart if it is too early or too late for this end."""
         side = SideTable(self.connection, self.destination + SIDE_SUFFIX)
-        self._check_name(side.plan())
+        pair = side.plan()
+        self._check_name(pair)
         if not dry_run:
             self._note_turned(side)
         self._check_may_begin(side)
         table = find_table(self.connection, self.destination)
         if self.how == "cancel" and self.delete and table is not None:
             self._check_made(side, table)
+            self._check_source_exists(side, pair)
 
     def _check_is_ours(self, table: Table) -> None:
         names = [entry["AttributeName"] for entry in table.description["KeySchema"]]
@@ -287,6 +289,7 @@ class Ending:
         self._check_name(pair)
         if self.how == "cancel":
             self._check_made(side, table)
+            self._check_source_exists(side, pair)
         if table.description.get("DeletionProtectionEnabled"):  # of a destination that create made
             update(self.connection, name, DeletionProtectionEnabled=False)
             return f"taking the protection against deletion off {name}"
@@ -305,6 +308,16 @@ class Ending:
             raise CannotStart(
                 f"Table {table.bare_name!r} was not made by create: delete it by hand, and cancel "
                 "without its name."
+            )
+
+    def _check_source_exists(self, side: SideTable, pair: Pair) -> None:
+        """Raise CannotStart if the destination may be the only copy of the source's items."""
+        table = find_table(self.connection, pair.source)
+        recorded = (side.told(DESTINATION) or {}).get("source")
+        if table is None or (recorded and table.identity != recorded):
+            raise CannotStart(
+                f"The table {pair.source!r} of this re-key was deleted, so {pair.destination!r} "
+                "may hold the only copy of its items: cancel with keep_new=True, which keeps it."
             )
 
 
