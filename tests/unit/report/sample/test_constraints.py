@@ -1,8 +1,9 @@
-"""Constraint items, and the primaries that they name."""
+"""Constraint items, and the primaries that they name; the place of a key among the hashes."""
 
+import pytest
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.report.sample.asks import Answer
-from keyhop.report.sample.examine import is_constraint, is_orphan, is_reserved
+from keyhop.report.sample.asks import Answer, Asks
+from keyhop.report.sample.examine import is_constraint, is_orphan, is_reserved, place
 
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 KEY = {"pk": {"S": "unique#email#ada@example.org"}}
@@ -105,3 +106,23 @@ def test_a_few_values_are_looked_for() -> None:
     verdict, asked = judged(many, set())
     assert verdict
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.1, 0.3333, 0.77777, 0.99999])
+def test_a_place_is_found_in_twelve_questions(hidden: float) -> None:
+    asked = []
+
+    def source(asks: Asks[float]) -> float:
+        ask = next(asks)
+        while True:
+            asked.append((ask.parameters["Segment"], ask.parameters["TotalSegments"]))
+            segment, segments = asked[-1]
+            try:
+                ask = asks.send(Answer([], None, refused=int(hidden * segments) != segment))
+            except StopIteration as end:
+                return end.value
+
+    found = source(place(KeySpace((KeyAttribute("pk", "S"),), None), {"pk": {"S": "a"}}))
+    assert len(asked) == 12
+    assert abs(found - hidden) <= 1 / (1 << 12) / 2
+    assert asked[0] == (0, 2)

@@ -4,10 +4,7 @@ import math
 import random
 
 import pytest
-from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.report.estimate import Estimate
-from keyhop.report.sample.asks import Answer, Asks
-from keyhop.report.sample.examine import place
 from keyhop.report.statistics.lengths import (
     Measured,
     beyond,
@@ -340,26 +337,6 @@ def test_items_count_by_their_weight_and_collections_as_one() -> None:
     found = weighted_share(items)
     assert found.value == 1
     assert found.low == pytest.approx(proportion_limits(50, 50)[0])
-
-
-@pytest.mark.parametrize("hidden", [0.0, 0.1, 0.3333, 0.77777, 0.99999])
-def test_a_place_is_found_in_twelve_questions(hidden: float) -> None:
-    asked = []
-
-    def source(asks: Asks[float]) -> float:
-        ask = next(asks)
-        while True:
-            asked.append((ask.parameters["Segment"], ask.parameters["TotalSegments"]))
-            segment, segments = asked[-1]
-            try:
-                ask = asks.send(Answer([], None, refused=int(hidden * segments) != segment))
-            except StopIteration as end:
-                return end.value
-
-    found = source(place(KeySpace((KeyAttribute("pk", "S"),), None), {"pk": {"S": "a"}}))
-    assert len(asked) == 12
-    assert abs(found - hidden) <= 1 / (1 << 12) / 2
-    assert asked[0] == (0, 2)
 
 
 def test_equal_collections_have_no_gini_and_a_giant_is_the_last_point() -> None:
