@@ -260,4 +260,4 @@ def _draws(journal: Journal, plan: RunPlan, parts: Sequence[Mapping[str, object]
         for part in commit.parts
         if part.name in named
     ]
-    return [row for row in rows_of(journal, plan, counted) if isinstance(row, DrawRow)]
+    return [row for row in rows_of(journal, plan, counted, True) if isinstance(row, DrawRow)]

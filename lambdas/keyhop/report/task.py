@@ -34,7 +34,7 @@ from keyhop.report.sample.drawing import (
 from keyhop.report.sample.examine import Examination
 from keyhop.report.sample.gather import counted, gather
 from keyhop.report.sample.reading import Asker, SamplePages
-from keyhop.report.sample.rows import Looking, Row, from_key
+from keyhop.report.sample.rows import Looking, Row, from_key, is_draw
 from keyhop.scan.page_size import Ledger
 from keyhop.scan.reader import PageReader
 from keyhop.scan.sampling import Survey
@@ -196,9 +196,12 @@ class ReportTask(Task):
         return str(description["AttributeName"]) if is_on else None
 
 
-def rows_of(journal: Journal, plan: RunPlan, parts: Iterable[Part]) -> list[Row]:
-    """Return the rows in these parts of a run."""
-    return [from_key(key) for part in parts for _, key in journal.keys(plan, part)]
+def rows_of(
+    journal: Journal, plan: RunPlan, parts: Iterable[Part], draws_only: bool = False
+) -> list[Row]:
+    """Return the rows in these parts of a run, or only its draws of indexes."""
+    keys = (key for part in parts for _, key in journal.keys(plan, part))
+    return [from_key(key) for key in keys if not draws_only or is_draw(key)]
 
 
 def examination(plan: RunPlan) -> Examination:

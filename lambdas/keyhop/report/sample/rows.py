@@ -283,6 +283,11 @@ def to_key(row: Row) -> Key:
     return {ROW: {"S": json.dumps(state, separators=(",", ":"), ensure_ascii=False)}}
 
 
+def is_draw(key: Key) -> bool:
+    """Return whether `from_key` returns a DrawRow, which takes much longer for long rows."""
+    return str(key[ROW]["S"]).startswith("[false,")
+
+
 def from_key(key: Key) -> Row:
     """Reverse `to_key`."""
     is_segment, state = json.loads(key[ROW]["S"])

@@ -16,6 +16,7 @@ from keyhop.report.sample.rows import (
     Observation,
     SegmentRow,
     from_key,
+    is_draw,
     to_key,
 )
 
@@ -268,6 +269,7 @@ def test_rows_and_facts_survive_json() -> None:
         *draws("by", [{"k1": 20}], of=2),
     ]
     assert [from_key(to_key(row)) for row in rows] == rows
+    assert [is_draw(to_key(row)) for row in rows] == [isinstance(row, DrawRow) for row in rows]
     facts = gather(rows, Population(5, 120, ttl="t", indexes={"by": 40}), 12.5, 120)
     assert from_json(SampleFacts, to_json(facts)) == facts
 
