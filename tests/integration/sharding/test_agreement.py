@@ -49,7 +49,25 @@ def test_whoever_registers_the_first_key_agrees_for_all(place: Place) -> None:
         "path": {"S": "!keyhop-total"},
         "placement": {"S": AGREED},
         "of_table": {"S": place.name},
+        "version": {"N": "1"},
     }
+
+
+def test_metadata_of_another_version_is_refused(place: Place) -> None:
+    place.table().put_item(Item={"path": "/f", "at": "a"})
+    place.database.client.update_item(
+        TableName=place.metadata,
+        Key={"path": {"S": "!keyhop-total"}},
+        UpdateExpression="SET version = :v",
+        ExpressionAttributeValues={":v": {"N": "2"}},
+    )
+    table = place.table()
+    for act in (
+        lambda: table.put_item(Item={"path": "/new", "at": "a"}),
+        lambda: list(table.query("/unknown")),
+    ):
+        with pytest.raises(CannotStart, match="has version 2 of its layout, and this Keyhop reads"):
+            act()
 
 
 def test_a_table_that_has_keys_already_is_agreed_upon_by_what_these_have(place: Place) -> None:

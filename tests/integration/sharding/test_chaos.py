@@ -189,8 +189,8 @@ SHARED = 3
 
 
 def writing(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[], None]:
-    chance = random.Random(setup.seed + 100 + number)
-    far = Far(setup.client, setup.clock, random.Random(setup.seed + number))
+    chance = random.Random(setup.seed - 1 + 100 + number)
+    far = Far(setup.client, setup.clock, random.Random(setup.seed - 1 + number))
     table = setup.table(far, **settings)
     acts = [put, put, put, update, update, delete]
     appends = settings.get("append_only", False)
@@ -214,8 +214,8 @@ def writing(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[]
 
 
 def reading(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[], None]:
-    chance = random.Random(setup.seed + 200 + number)
-    far = Far(setup.client, setup.clock, random.Random(setup.seed + 50 + number))
+    chance = random.Random(setup.seed - 1 + 200 + number)
+    far = Far(setup.client, setup.clock, random.Random(setup.seed - 1 + 50 + number))
     table = setup.table(far, **settings)
 
     def run() -> None:
@@ -244,7 +244,7 @@ def managing(
     setup: Setup, log: Log, happened: dict[str, int], **settings: Any
 ) -> Callable[[], None]:
     """Adds shards, drains them, and calls a drain off."""
-    far = Far(setup.client, setup.clock, random.Random(setup.seed + 9), usual=0.3)
+    far = Far(setup.client, setup.clock, random.Random(setup.seed - 1 + 9), usual=0.3)
     table = setup.table(far, **settings)
     drain = Drain(table)
 

@@ -1,8 +1,9 @@
 """The items of a metadata table that are not logical keys: the table's own item, and claims.
 
-The table's item has what all users must have in common (`placement`, `of_table`), and the number of
-all keys' shards beyond the first of each (`shards_added`); calendar.py stores the calendar there.
-No logical key may have its name. Each attribute is updated separately.
+The table's item has what all users must have in common (`placement`, `of_table`), the `version` of
+the metadata's layout, and the number of all keys' shards beyond the first of each
+(`shards_added`); calendar.py stores the calendar there. No logical key may have its name. Each
+attribute is updated separately.
 
 A claim of a new item during a growth (key/protocol.py, Claims) is an item whose key has the growth
 and a hash of the item's key. So claims are spread over the metadata table, and those of an earlier
@@ -28,6 +29,8 @@ from keyhop.sharding.store.requests import Overtaken, Requests
 
 TOTAL_KEY = "!keyhop-total"
 """The item's key, in the same form as logical keys."""
+VERSION = 1
+"""The version of the metadata's layout, which the table's item holds; without one it is 1."""
 KEYS_ASKED = 100
 """The maximum number of keys to check before a table with keys gets its `placement`."""
 LOOK_SECONDS = 60.0
@@ -133,7 +136,15 @@ class TableItem:
                 logger.warning("%+d shards were not counted: %s", added, type(error).__name__)
 
     def _agrees(self, item: Mapping[str, TypedValue]) -> bool:
-        """Return whether an item has our placement. Raise as `compare` and `check_table`."""
+        """Return whether an item has our placement. Raise as `compare` and `check_table`, and
+        CannotStart for another version of the layout.
+        """
+        version = item.get("version", {}).get("N", VERSION)
+        if str(version) != str(VERSION):
+            raise CannotStart(
+                f"The shard metadata in {self.table} has version {version} of its layout, and this "
+                f"Keyhop reads version {VERSION}: use the version of Keyhop that wrote it."
+            )
         if "placement" not in item:
             return False
         self.check_table(item.get("of_table", {}).get("S"))
@@ -156,13 +167,17 @@ class TableItem:
 
     def _proposed(self) -> Mapping[str, TypedValue]:
         """Store our placement unless there is one, and return the item."""
-        item = {"placement": {"S": self.agreed}, "of_table": {"S": self.schema.table}}
+        item = {
+            "placement": {"S": self.agreed},
+            "of_table": {"S": self.schema.table},
+            "version": {"N": str(VERSION)},
+        }
         try:
             self.requests.call(
                 "update_item",
                 TableName=self.table,
                 Key=self.key,
-                UpdateExpression="SET #placement = :placement, #of_table = :of_table",
+                UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in item),
                 ConditionExpression="attribute_not_exists(#placement)",
                 ExpressionAttributeNames={f"#{name}": name for name in item},
                 ExpressionAttributeValues={f":{name}": value for name, value in item.items()},
