@@ -14,8 +14,7 @@ from keyhop.sharding.key.shards import Phase
 from testing.databases import Database
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
-from tests.integration.sharding_command.test_recover import lose
-from tests.integration.sharding_command.test_shards import Place, Time, at_all, clock
+from tests.integration.sharding_command.test_shards import JumpingClock, Place, at_all, clock
 from tests.public.conftest import boto3s_table
 
 __all__ = ["clock"]
@@ -73,7 +72,7 @@ def test_add_list_show_and_drain(place: Place) -> None:
 def test_results_show_keys_to_programs_but_not_in_repr(place: Place) -> None:
     at_all(place, "/secret", 3)
     shards = shards_of(place)
-    lose(place, "/secret")
+    place.lose("/secret")
     (lost,) = shards.recover(dry_run=True)
     shards.recover()
     plan = shards.drain("/secret", 1, dry_run=True)
@@ -99,11 +98,11 @@ def test_boto3s_table_sends_the_requests(place: Place) -> None:
     shards = keyhop.Shards(boto3s_table(place.database, place.name))
     assert shards.add("/f").after == 3
     assert shards.drain("/f", 1).after == 1
-    lose(place, "/f")
+    place.lose("/f")
     assert shards.recover() == ()
 
 
-def test_a_drain_is_called_off(place: Place, clock: Time) -> None:
+def test_a_drain_is_called_off(place: Place, clock: JumpingClock) -> None:
     at_all(place, "/f", 4)
     drain = Drain(place.table())
     while drain.step("/f", shards=1).shards.phase is not Phase.CLOSING:
@@ -121,7 +120,7 @@ def test_a_drain_is_called_off(place: Place, clock: Time) -> None:
 
 def test_recover(place: Place) -> None:
     at_all(place, "/a", 2)
-    lose(place, "/a")
+    place.lose("/a")
     item = {"path": {"S": "/photo_3"}, "at": {"S": "a"}}
     place.database.client.put_item(TableName=place.name, Item=item)
     asked: list[str] = []
@@ -148,7 +147,7 @@ def test_recover(place: Place) -> None:
 def test_an_exception_of_approve_ends_a_call_before_it_writes(place: Place, action: str) -> None:
     at_all(place, "/f", 3)
     at_all(place, "/lost", 3)
-    lose(place, "/lost")
+    place.lose("/lost")
     before = place.database.client.scan(TableName=place.metadata)["Items"]
 
     class Refusal(Exception):
@@ -164,7 +163,7 @@ def test_an_exception_of_approve_ends_a_call_before_it_writes(place: Place, acti
     assert place.database.client.scan(TableName=place.metadata)["Items"] == before
 
 
-def test_an_addition_that_is_stopped_has_added(place: Place, clock: Time) -> None:
+def test_an_addition_that_is_stopped_has_added(place: Place, clock: JumpingClock) -> None:
     """The wait can be stopped: the shards are there, and the next writer passes the phase."""
     at_all(place, "/f", 2)
     stop = Event()

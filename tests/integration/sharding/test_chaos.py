@@ -343,7 +343,7 @@ def test_readers_see_each_finished_write_once_while_shards_come_and_go(
         assert not log.wrong, log.wrong[:3]
         assert log.reads > seconds * 5 / 6
         assert log.writes > seconds * 5 / 3
-        assert happened["grown"] >= seconds / 30
+        assert happened["grown"] >= seconds / 60
         assert happened["drained"] > 0
         assert happened["moved"] > 0
         copies = setup.copies()
