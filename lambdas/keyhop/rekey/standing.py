@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.values import to_json
 from keyhop.rekey.control import (
     ALIVE_SECONDS,
@@ -46,6 +45,7 @@ from keyhop.rekey.transform import key_digest
 from keyhop.wording import counted, duration
 
 if TYPE_CHECKING:
+    from keyhop.dynamodb.tables import Table
     from keyhop.rekey.cutover.deployed import Deployed, NotDeployed
     from keyhop.rekey.side.table import SideTable
 
@@ -207,7 +207,7 @@ class RekeyStatus:
     failed: int | None = 0
     mapped: Mapping[Direction, str] = field(default_factory=dict)
     way_back: str | None = None
-    tables: Mapping[Side, Table | None] = field(default_factory=dict, repr=False)
+    tables: Mapping[Side, "Table | None"] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -218,7 +218,7 @@ class RekeyStatus:
         control: Control | None = None,
         *,
         tries_way_back: bool = False,
-        table_of: Callable[[str], Table | None] | None = None,
+        table_of: "Callable[[str], Table | None] | None" = None,
     ) -> "RekeyStatus":
         """Read the current state from a side table and a deployment.
 
