@@ -764,12 +764,10 @@ def usage_of(state: Mapping[str, Any]) -> Usage:
 
 
 def _structured(state: Mapping[str, Any], cls: type) -> Any:
-    """Return plain JSON as a record; raise an error such as ValueError if it is not one."""
-    from cattrs.errors import CattrsError
-
+    """Return plain JSON as a record; raise ValueError if it is not one."""
     try:
         return _converter().structure(state, cls)
-    except CattrsError as error:
+    except Exception as error:  # the converter's versions raise different ones
         raise ValueError(str(error)) from error
 
 
