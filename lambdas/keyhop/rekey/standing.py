@@ -467,7 +467,7 @@ class RekeyStatus:
         lost, serving = self._lost, self.control.serving
         source, destination = self.pair.source, self.pair.destination
         if serving == "source" and "source" in lost:
-            return "cancel --keep-new", (
+            return f"cancel{self._keeps}", (
                 f"it ends the re-key and keeps {destination}. If {source} does not exist, only the "
                 f"Python process that has opened it can do this; else delete {self.pair.side} "
                 "yourself"
