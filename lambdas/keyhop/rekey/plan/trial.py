@@ -392,7 +392,8 @@ def index_question(
     needs = f"the items have the attributes of its key ({', '.join(index.types)}): "
     if len(indexes) >= MOST_INDEXES:
         needs += (
-            f"but the table has {len(indexes)} indexes, and {MOST_INDEXES} is the default quota: "
+            f"but the table has {counted(len(indexes), 'index', 'indexes')}, and {MOST_INDEXES} is "
+            "the default quota: "
             "remove one, or ask AWS for more, before UpdateTable makes it"
         )
     else:
