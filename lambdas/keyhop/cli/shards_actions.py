@@ -192,8 +192,8 @@ class ShardsCommand(Session):
             metadata = escaped(self.shards.metadata)
             self.say(f"{metadata} lacks nothing: no key has items in shards beyond it.")
         for lost in keys[:MOST_SHOWN]:
-            known = shards_text(lost.known) if lost.known else "no metadata"
-            self.say(f"  {shown(lost.key)}: {shards_text(lost.shards)}; there is {known}")
+            metadata = shards_text(lost.known) if lost.known else "no metadata"
+            self.say(f"  {shown(lost.key)}: {shards_text(lost.shards)}; there is {metadata}")
         if len(keys) > MOST_SHOWN:
             self.say(f"  and {len(keys) - MOST_SHOWN:,} more")
         if keys:

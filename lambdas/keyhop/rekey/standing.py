@@ -448,9 +448,9 @@ class RekeyStatus:
 
     def _troubles_of_tables(self) -> Iterator[str]:
         for side in self._lost:
-            other = self.pair.table(other_side(side))
+            remaining = self.pair.table(other_side(side))
             if side == self.control.serving:
-                remedy = f"{other} may hold the only copy of the items: do not delete it"
+                remedy = f"{remaining} may hold the only copy of the items: do not delete it"
             elif side == "destination":
                 remedy = "cancel, and create it again"
             else:
@@ -932,8 +932,8 @@ class RekeyStatus:
         if self.phase == "changing":
             return self._safe_in_change()
         if self.control.serving in self._lost:
-            other = self.pair.table(other_side(self.control.serving))
-            return f"{other} is as it was. It may hold the only copy of the items: do not delete it"
+            kept = self.pair.table(other_side(self.control.serving))
+            return f"{kept} is as it was. It may hold the only copy of the items: do not delete it"
         if self.control.turns and self.control.serving == "source" and self.why_not_verified:
             return (
                 f"{source} serves again, and waiting harms nothing. Do not cancel before a "

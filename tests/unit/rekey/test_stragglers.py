@@ -101,8 +101,7 @@ def test_an_item_that_both_tables_come_to_agree_about_is_no_straggler_any_more(p
     assert pair.old["s"] == item("s", 2)
 
 
-@acted
-def test_a_write_past_the_router_into_the_new_table_is_found_after_a_rollback(pair: Pair) -> None:
+def write_past_the_router_after_a_rollback(pair: Pair) -> None:
     pair.write(item("s", 0))
     assert pair.change("destination").action == "done"
     assert pair.change("source").action == "done"
@@ -110,6 +109,11 @@ def test_a_write_past_the_router_into_the_new_table_is_found_after_a_rollback(pa
     pair.world.sleep(5)
     pair.put_new(item("s", 1))
     pair.world.sleep(30)
+
+
+@acted
+def test_a_write_past_the_router_into_the_new_table_is_found_after_a_rollback(pair: Pair) -> None:
+    write_past_the_router_after_a_rollback(pair)
     (straggler,) = pair.side.unsettled()
     assert straggler.side == "destination"
     refused = pair.change("destination")
@@ -131,13 +135,7 @@ def test_stragglers_that_keep_each_verify_from_being_clean_are_settled_before_th
         told = {"finished": True, "share": 1.0, "left": left, "began": now, "at": now, "turns": 2}
         pair.side.tell("verify", told)
 
-    pair.write(item("s", 0))
-    assert pair.change("destination").action == "done"
-    assert pair.change("source").action == "done"
-    pair.write(item("s", 2))
-    pair.world.sleep(5)
-    pair.put_new(item("s", 1))
-    pair.world.sleep(30)
+    write_past_the_router_after_a_rollback(pair)
     compare(left=1)
     refused = pair.change("destination", gates=gates)
     assert [gate.name for gate in refused.gates if not gate.is_open] == [
