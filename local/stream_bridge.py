@@ -140,14 +140,28 @@ class StreamBridge:
         return sorted(shard["ShardId"] for shard in described["Shards"])
 
     def _page(self, mapping: Mapping[str, Any], shard: str) -> list[Record]:
-        where = {"ShardIteratorType": "TRIM_HORIZON"}
-        if last := self._last_read.get((mapping["UUID"], shard)):
-            where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": last}
-        iterator = self.streams.get_shard_iterator(
-            StreamArn=mapping["EventSourceArn"], ShardId=shard, **where
-        )
-        page = self.streams.get_records(ShardIterator=iterator["ShardIterator"])
-        return list(page["Records"])
+        """Return the next records; none if the table has just been deleted.
+
+        Records that are gone are passed over, as Lambda does. DynamoDB Local sometimes also says
+        of a shard without records that they are gone.
+        """
+        last = self._last_read.get((mapping["UUID"], shard))
+        places = [{"ShardIteratorType": "TRIM_HORIZON"}]
+        if last:
+            places.insert(0, {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": last})
+        errors = self.streams.exceptions
+        for place in places:
+            try:
+                iterator = self.streams.get_shard_iterator(
+                    StreamArn=mapping["EventSourceArn"], ShardId=shard, **place
+                )
+                page = self.streams.get_records(ShardIterator=iterator["ShardIterator"])
+            except errors.TrimmedDataAccessException:
+                continue
+            except errors.ResourceNotFoundException:
+                break
+            return [r for r in page["Records"] if _sequence_number(r) > int(last or 0)]
+        return []
 
     def _deliver(self, mapping: Mapping[str, Any], shard: str, records: list[Record]) -> bool:
         """Return whether the batch is done or given up; otherwise it must be delivered again."""
@@ -176,6 +190,10 @@ def _event(record: Record, stream: str) -> Record:
     event = as_event(record, stream)
     event["dynamodb"]["ApproximateCreationDateTime"] = float(int(time.time()))
     return event
+
+
+def _sequence_number(record: Record) -> int:
+    return int(record["dynamodb"]["SequenceNumber"])
 
 
 def _patterns(mapping: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -312,6 +312,40 @@ def test_a_disabled_mapping_waits_and_a_table_that_is_gone_holds_up_nobody(follo
     assert followed.functions.batches_of_sort_keys == [["a"]]
 
 
+class Refusing:
+    """Streams whose next GetRecords fail, each with one of these errors."""
+
+    def __init__(self, streams: Any, *errors: str) -> None:
+        self._streams, self._errors = streams, list(errors)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._streams, name)
+
+    def get_records(self, **request: Any) -> Any:
+        if self._errors:
+            code = self._errors.pop(0)
+            raise self.exceptions.from_code(code)({"Error": {"Code": code}}, "GetRecords")
+        return self._streams.get_records(**request)
+
+
+TRIMMED = "TrimmedDataAccessException"
+
+
+@pytest.mark.parametrize("errors", [(TRIMMED,), (TRIMMED, TRIMMED), ("ResourceNotFoundException",)])
+def test_records_that_are_gone_and_a_table_deleted_meanwhile_stop_nothing(
+    follow: Follow, errors: tuple[str, ...]
+) -> None:
+    followed = follow()
+    followed.put("a")
+    bridge = followed.bridge()
+    bridge.deliver_all(SECONDS)
+    followed.put("b")
+    bridge.streams = Refusing(followed.streams, *errors)
+    bridge.look()
+    bridge.deliver_all(SECONDS)
+    assert followed.functions.batches_of_sort_keys == [["a"], ["b"]]
+
+
 def test_settle_does_not_wait_for_ever(follow: Follow) -> None:
     followed = follow()
     followed.functions.handler = lambda records: followed.put("again", n={"N": str(len(records))})
