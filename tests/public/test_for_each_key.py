@@ -12,7 +12,9 @@ from typing import Any
 import boto3
 import keyhop
 import pytest
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace
 from keyhop.errors import Stopped
+from keyhop.key_index.sentinel import Sentinel
 
 from testing.databases import Database
 from testing.servers import LOCAL_CREDENTIALS, ROOT
@@ -21,6 +23,7 @@ from testing.standin.server import StandIn
 from tests.public.conftest import boto3s_table
 
 SIZES = [1, 3, 2] * 20
+SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 ITEM = {"sk": "#feature", "of": "${key}", "by": "${run}"}
 
 
@@ -199,6 +202,40 @@ def test_a_run_is_stopped_while_it_lists_or_writes(
         each(put=ITEM, dry_run=True, stop=stop)
     assert each(put=ITEM, output="run", resume=True).outcomes == {"put": len(each.keys)}
     assert each.features() == each.keys
+
+
+@pytest.mark.parametrize("method", ["skip", "scan"])
+def test_sentinels_of_an_earlier_index_are_not_first_items(
+    dynamodb: Database, table_name: str, method: str
+) -> None:
+    """Every second collection has a sentinel, and every third has nothing else."""
+    dynamodb.create(table_name, sort=("sk", "S"))
+    names = [f"k{number:03}" for number in range(60)]
+    items, kept = [], set()
+    for number, name in enumerate(names):
+        if number % 2 == 0:
+            sentinel = Sentinel.of(SPACE).item_of({"pk": {"S": name}})
+            items.append({"pk": {"S": name}, **sentinel})
+        if number % 3 != 0:
+            kept.add(name)
+            items.append({"pk": {"S": name}, "sk": {"S": "a"}, "v": {"S": f"of {name}"}})
+            items.append({"pk": {"S": name}, "sk": {"S": "b"}, "v": {"S": "second"}})
+    dynamodb.fill(table_name, items)
+    result = keyhop.for_each_key(
+        table_name,
+        put={"sk": "#feature", "v": "${first.v}"},
+        method=method,
+        endpoint_url=dynamodb.url,
+    )
+    assert result.outcomes == {"put": len(kept)}
+    pages = dynamodb.client.get_paginator("scan").paginate(TableName=table_name)
+    put = {
+        item["pk"]["S"]: item["v"]["S"]
+        for page in pages
+        for item in page["Items"]
+        if item["sk"]["S"] == "#feature"
+    }
+    assert put == {name: f"of {name}" for name in kept}
 
 
 @pytest.mark.parametrize("guard", ["look", "transaction"])

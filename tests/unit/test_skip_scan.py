@@ -261,6 +261,14 @@ def test_an_item_that_only_resembles_an_ignored_one_counts(item: Key) -> None:
     assert page.keys == [pk]
 
 
+def test_a_page_holds_the_items_of_its_keys_only() -> None:
+    rows = rows_of((IGNORED + "a", IGNORED, "ab"))
+    keys, runs = collapse(rows, ["pk"])
+    page = without_ignored(Page(keys, runs, None, 0.5, rows), rows, IGNORES)
+    assert list(page.runs) == [2, 2]
+    assert list(page.items) == [*rows[:2], *rows[3:]]
+
+
 def test_the_runs_of_all_items_remain_for_what_pages_teach() -> None:
     rows = rows_of((IGNORED + "a", IGNORED, "ab"))
     page = Segment(rows).page(None, 9)

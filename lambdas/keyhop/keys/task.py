@@ -8,15 +8,14 @@ run. When all groups are finished, one process reads the parts again and lists e
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Source, Table, look_up
-from keyhop.dynamodb.values import Key, from_json, to_json, typed_json
+from keyhop.dynamodb.values import Key, from_json, has_values, to_json, typed_json
 from keyhop.errors import BrokenPromise, CannotStart, NoProgress, StaleIndex
 from keyhop.jobs.formats import FIRST
 from keyhop.jobs.journal import Journal, RunPlan
@@ -66,11 +65,14 @@ class KeysTask(Task):
     decide_trust: DecideTrust | None = None
     sentinels_of: SentinelsOf = lambda table: None
     folds: bool = True
+    _sentinel: Key | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.examples = {}
         self.visits = bool(self._first)  # what a first look has found lacks the attributes
-        self.rows_of = partial(with_first, self._first) if self._first else None
+        self.rows_of = self._with_first if self._first else None
+        ignores = self.options.get("ignores")
+        self._sentinel = None if ignores is None else from_json(ignores)
         self.outputs = {"logical": "logical", "doubt": "doubt", "left_out": "leftOut"}
 
     def plan(self, table: Table, request: Request) -> TaskPlan:
@@ -107,6 +109,7 @@ class KeysTask(Task):
                 )
         if sentinels is None:
             return TaskPlan(source, method, reason, self.options)
+        self._sentinel = sentinels.item
         options = {**self.options, "ignores": to_json(sentinels.item)}
         source = without_sentinels(source, sentinels)
         if sentinels.are_known:
@@ -159,6 +162,23 @@ class KeysTask(Task):
             raise StaleIndex(f"The key index became out of date while it was read: {why}.")
         if trust.token != token:
             raise StaleIndex("The key index was built or removed while it was read.")
+
+    def _with_first(self, page: Page, keys: Sequence[Key]) -> list[Key]:
+        """Return the keys, each with attributes of its collection's first item, as JSON text.
+
+        The sentinel of a collection is not its first item.
+        """
+        firsts = []
+        for run, end in zip(page.runs, accumulate(page.runs), strict=True):
+            first, *others = page.items[end - run : min(end, end - run + 2)]
+            is_sentinel = self._sentinel is not None and has_values(first, self._sentinel)
+            firsts.append(others[0] if is_sentinel and others else first)
+        reported = firsts[len(firsts) - len(keys) :]
+        stored = ({name: row[name] for name in self._first if name in row} for row in reported)
+        return [
+            {**key, FIRST: {"S": typed_json(first)}}
+            for key, first in zip(keys, stored, strict=True)
+        ]
 
     @property
     def _first(self) -> Sequence[str]:
@@ -232,18 +252,6 @@ def listed(journal: Journal, plan: RunPlan) -> Iterator[list[Key]]:
             keys = (key for _, key in within.keys(plan, part))
             while batch := list(islice(keys, KEYS_AT_ONCE)):
                 yield batch
-
-
-def with_first(names: Sequence[str], page: Page, keys: Sequence[Key]) -> list[Key]:
-    """Return the keys, each with attributes of its collection's first item, as JSON text."""
-    ends = accumulate(page.runs)
-    firsts = [page.items[end - run] for run, end in zip(page.runs, ends, strict=True)]
-    reported = firsts[len(firsts) - len(keys) :]
-    attributes = ({name: item[name] for name in names if name in item} for item in reported)
-    return [
-        {**key, FIRST: {"S": typed_json(first)}}
-        for key, first in zip(keys, attributes, strict=True)
-    ]
 
 
 def without_sentinels(source: Source, sentinels: Sentinels) -> Source:

@@ -191,10 +191,14 @@ def without_ignored(page: Page, rows: Sequence[Key], ignores: Key) -> Page:
     ]
     if all(counts):
         return page
+    items_count = [
+        is_counted for is_counted, run in zip(counts, page.runs, strict=True) for _ in range(run)
+    ]
     return replace(
         page,
         keys=list(compress(page.keys, counts)),
         runs=list(compress(page.runs, counts)),
+        items=list(compress(page.items, items_count)),
         ignored=[key for key, is_counted in zip(page.keys, counts, strict=True) if not is_counted],
         runs_read=page.runs,
     )
