@@ -180,6 +180,54 @@ def test_an_error_has_the_figures_so_far_and_the_run_goes_on(each: Each) -> None
     assert each(output="run", resume=True).outcomes == {"put": len(SIZES)}
 
 
+LARGE = "x" * 4_500
+
+
+@pytest.fixture
+def large(dynamodb: Database, table_name: str) -> Each:
+    """Forty collections, each of one item that costs five write units."""
+    each = Each(dynamodb, table_name, [])
+    names = [f"k{number:03}" for number in range(40)]
+    dynamodb.fill(
+        table_name, ({"pk": {"S": n}, "sk": {"S": "#m"}, "v": {"S": LARGE}} for n in names)
+    )
+    return each
+
+
+UPDATE = {"update": "SET seen = :yes", "values": {":yes": True}, "item": {"sk": "#m"}}
+
+
+def test_a_limit_of_units_holds_for_items_that_are_larger_than_expected(large: Each) -> None:
+    with pytest.raises(keyhop.errors.BudgetSpent) as raised:
+        large(**UPDATE, output="run", max_write_units=25)
+    assert raised.value.result.outcomes == {"updated": 4}
+    assert raised.value.result.write_units == 20
+
+
+@pytest.mark.parametrize("action", [UPDATE, {"delete": True, "item": {"sk": "#m"}}])
+def test_an_existing_item_is_expected_to_be_as_large_as_the_mean(
+    large: Each, action: dict[str, Any]
+) -> None:
+    estimate = large(**action, dry_run=True).to_json()
+    assert estimate["write_units_per_key"] == 5
+    assert estimate["minimum_dollars"] < estimate["dollars"]
+    assert estimate["maximum_dollars"] is None
+
+
+def test_an_undo_is_expected_to_cost_as_much_as_the_put(each: Each) -> None:
+    put = each(put={**ITEM, "v": "x" * 2_500}, output="run")
+    undone = each(undo="run", dry_run=True).to_json()
+    assert undone["write_units_per_key"] == put.write_units / len(SIZES) == 3
+    assert undone["read_units"] == len(SIZES)
+
+
+def test_a_condition_on_keys_lowers_the_least_cost_to_that_of_the_list(each: Each) -> None:
+    estimate = each(put=ITEM, where="begins_with(nothing)", guard="none", dry_run=True).to_json()
+    assert (
+        0 < estimate["minimum_dollars"] < each(put=ITEM, dry_run=True).to_json()["minimum_dollars"]
+    )
+
+
 @pytest.mark.parametrize("operation", ["Scan", "PutItem"])
 def test_a_run_is_stopped_while_it_lists_or_writes(
     strict: Database, stand_in: StandIn, table_name: str, operation: str

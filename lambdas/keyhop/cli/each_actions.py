@@ -207,8 +207,9 @@ def estimate_facts(result: EachResult) -> Facts:
     yield "writes", f"about {result.write_units:,.0f} WRU, {per_key:g} for each key, indexes apart"
     if names := estimate["without_writes_to"]:
         yield "not in it", f"writes to the vector indexes {', '.join(names)}, charged by the byte"
-    if (maximum := estimate["maximum_dollars"]) is not None:
-        yield "cost", f"about ${result.dollars:,.4f}, at most ${maximum:,.4f}"
+    maximum = estimate["maximum_dollars"]
+    at_most = "" if maximum is None else f", at most ${maximum:,.4f}"
+    yield "cost", f"about ${result.dollars:,.4f}{at_most}"
     yield "prices", estimate["price"]
     yield "time", f"at least {duration(estimate['seconds_of_writing'])} of writing"
     if sampled := estimate["sampled_read_units"]:

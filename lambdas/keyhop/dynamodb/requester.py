@@ -259,7 +259,8 @@ class ItemCalls:
         self._table = table
         self._clock = connection.clock
         budget = writes or Budget()
-        budget.sized = True  # the cost of a write is known before the first one
+        # Under a limit in total the first write goes alone: it shows what the others may cost.
+        budget.sized = budget.max_units is None
         self._writes = Gate(budget, self._clock)
         self._requester = Requester(
             connection.client,
@@ -283,6 +284,8 @@ class ItemCalls:
 
     def allow_writes(self, units: float | None) -> None:
         """Spend at most this number of write units from now on; None for no limit."""
+        budget = self._writes.budget
+        budget.sized = units is None or budget.spent > 0
         self._writes.allow_more(units)
 
     def pause(self, seconds: float) -> None:
@@ -379,7 +382,7 @@ class ItemCalls:
             self.usage.count(requests=1, write_units=spent)
             return Written(error, unsure, spent)
         finally:
-            self._writes.leave(turn, spent)
+            self._writes.leave(turn, spent, sized=spent > 0)
 
 
 def is_of_the_item(error: KeyhopError) -> bool:

@@ -33,6 +33,9 @@ LIMITS = ("max_write_rate", "max_write_units")
 
 GUARDS = ("none", "look", "transaction")
 
+ON_EXISTING = ("update", "delete")
+"""The kinds of effects on items that exist, whose sizes are unknown before they are written."""
+
 
 def done(row: Row, outcome: str, error: str = "") -> Row:
     """Return a row with its outcome, as it is written to the run's result."""
@@ -45,12 +48,15 @@ def per_key(
 ) -> tuple[float, float]:
     """Return the write and the read units that an effect needs for each key.
 
-    item_bytes: the size of the item that is put, updated or deleted. mean_item_bytes: the mean size
-    of the table's items, one of which is read, or checked in a transaction.
+    item_bytes: the size of the item that is put or taken back, or of what is known of an item that
+    is updated or deleted. mean_item_bytes: the mean size of the table's items. Such an item is
+    updated or deleted, read, or checked in a transaction.
     """
+    kind = effect["kind"]
+    if kind in ON_EXISTING:
+        item_bytes = max(item_bytes, mean_item_bytes)
     write = math.ceil(max(1.0, item_bytes) / WRITE_UNIT_BYTES)
     look = math.ceil(max(1.0, mean_item_bytes) / BLOCK_BYTES)
-    kind = effect["kind"]
     if kind == "put":
         if effect["guard"] == "transaction":
             witness = math.ceil(max(1.0, mean_item_bytes) / WRITE_UNIT_BYTES)

@@ -156,13 +156,13 @@ class EachTask(Task):
         )
 
     def units_per_key(self, source: Source) -> tuple[float, float]:
-        """Task.units_per_key; an item to undo counts as one unit, as its size is unknown."""
+        """Task.units_per_key; the list of an undo is the run that has put the items."""
         effect = self._options["effect"]
         if effect["kind"] == "undo":
-            return 1.0, 0.0
+            effect = self._effect_with(self._listing().plan)
         work = Work(self._connection, source, "", now(), Usage(), Event())
-        written = self._effect_of(self._options, work).item_bytes
-        return per_key(effect, written, source.mean_item_bytes or 0.0)
+        item_bytes = self._effect_of({**self._options, "effect": effect}, work).item_bytes
+        return per_key(effect, item_bytes, source.mean_item_bytes or 0.0)
 
     def undo(self, plan: RunPlan) -> Mapping[str, Any] | None:
         effect = plan.options["effect"]

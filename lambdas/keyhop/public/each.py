@@ -16,7 +16,7 @@ from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
 from keyhop.each.effect import Effect
-from keyhop.each.outcomes import LIMITS, PUT, per_key
+from keyhop.each.outcomes import LIMITS, ON_EXISTING, PUT
 from keyhop.each.request import EachInput
 from keyhop.each.task import checked_effect
 from keyhop.errors import BudgetSpent, CannotStart, KeyhopError, Stopped
@@ -334,14 +334,20 @@ class _Run:
     def _look_ahead(self) -> EachResult:
         """Estimate the costs by a sample or a list, before anything is written."""
         keys, sampled, units = self._expected()
-        effect, write_units, read_units = self._request.options["effect"], 1.0, 0.0
-        if self._effect is not None:
-            mean = self._table.source().mean_item_bytes or 0.0
-            write_units, read_units = per_key(effect, self._effect.item_bytes, mean)
+        effect, source = self._request.options["effect"], self._table.source()
+        task = self._task(self._connection, {**self._request.options, "keys": str(self._list)})
+        write_units, read_units = task.units_per_key(source)
+        # For the minimum, items are as small as possible, and some keys have nothing to write.
+        least_writes, least_reads = task.units_per_key(replace(source, size_bytes=0))
+        if self._settings.where is not None:
+            least_writes = least_reads = 0.0
+        elif effect["kind"] in ("delete", "undo"):
+            least_writes = 0.0
         prices = self._connection.prices
         reads, writes = units.mean + keys.mean * read_units, keys.mean * write_units
         dollars, maximum = prices.dollars(reads, writes), None
-        if is_bounded := math.isfinite(keys.high):
+        is_bounded = math.isfinite(keys.high)
+        if is_bounded and effect["kind"] not in ON_EXISTING:
             maximum = prices.dollars(units.high + keys.high * read_units, keys.high * write_units)
         report = {
             "table": self._table.name,
@@ -356,7 +362,7 @@ class _Run:
             "without_writes_to": list(self._table.vector_indexes),
             "dollars": dollars,
             "minimum_dollars": prices.dollars(
-                units.low + keys.low * read_units, keys.low * write_units
+                units.low + keys.low * least_reads, keys.low * least_writes
             ),
             "maximum_dollars": maximum,
             "price": prices.on_demand,
@@ -421,15 +427,11 @@ class _Run:
     def _work(self, is_resumed: bool) -> EachResult:
         """Perform the action for each key of the list that has none yet."""
         options = {**self._request.options, "keys": str(self._list)}
-        tasks = tasks_of(
-            sentinels_of=self._record.sentinels_of,
-            journal_of=lambda path: Journal(Directory(Path(path))),
-        )
         limits = {name: options[name] for name in LIMITS}
 
         def each(connection: Connection, options: Mapping[str, Any]) -> Task:
             """Apply the limits of this start, even if another one has begun the run."""
-            return tasks["each"](connection, {**options, **limits})
+            return self._task(connection, {**options, **limits})
 
         with opened_job(
             self._connection,
@@ -455,6 +457,13 @@ class _Run:
             if not summary["finished"]:
                 self._check_spent(summary, job.journal)
             return self._result(summary, job.journal)
+
+    def _task(self, connection: Connection, options: Mapping[str, Any]) -> Task:
+        tasks = tasks_of(
+            sentinels_of=self._record.sentinels_of,
+            journal_of=lambda path: Journal(Directory(Path(path))),
+        )
+        return tasks["each"](connection, options)
 
     def _check_spent(self, summary: Mapping[str, Any], journal: Journal | None = None) -> None:
         """Raise BudgetSpent, with the figures so far, if the maximum cost is spent."""
