@@ -120,12 +120,15 @@ def test_a_check_within_a_budget(strict: Database, table_name: str, tmp_path: Pa
     assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["finished"]
 
 
+@pytest.mark.parametrize("format_", ["text", "json"])
 def test_a_table_without_a_sort_key_can_be_checked(
-    database: Database, table_name: str, tmp_path: Path
+    database: Database, table_name: str, tmp_path: Path, format_: str
 ) -> None:
     database.create(table_name, ("pk", "N"), None)
     database.fill(table_name, ({"pk": {"N": str(n)}} for n in range(400)))
-    status, verdict = report_of(database, table_name, tmp_path, "--verify", "0.5")
+    database.fill(table_name, ({"pk": {"N": f"0.00000{n}"}} for n in range(101, 200)))
+    output = ("--output", str(tmp_path / "run"), "-f", format_)
+    status, verdict = report_of(database, table_name, tmp_path, "--verify", "1", *output)
     assert (status, verdict["missing"], verdict["surplus"]) == (0, 0, 0)
 
 

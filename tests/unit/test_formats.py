@@ -4,14 +4,15 @@ import base64
 import csv
 import io
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from keyhop.cli.output import put_out, unwrapped
 from keyhop.dynamodb.schema import KeyAttribute, KeySpace
-from keyhop.dynamodb.values import plain
+from keyhop.dynamodb.values import key_text, plain, text_of
 from keyhop.jobs.formats import FORMATS, Encoder
 
 ONE = {type_: KeySpace((KeyAttribute("pk", type_),)) for type_ in ("S", "N", "B")}
@@ -34,6 +35,24 @@ def test_keys_of_several_attributes_survive_every_format(format_: str, rows: lis
     keys = [{"p": {"S": p}, "q": {"B": q}, "r": {"N": str(r)}} for p, q, r in rows]
     encoder = Encoder(format_, SEVERAL)
     assert list(encoder.decode(encoder.encode(keys))) == keys
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@given(st.lists(st.decimals(-(10**15), 10**15, allow_nan=False, places=20), max_size=20))
+@example([Decimal("0.00004"), Decimal("-1E-10"), Decimal("1E-130"), Decimal("1E+22")])
+def test_numbers_are_read_in_the_form_in_which_the_service_returns_them(
+    format_: str, numbers: list[Decimal]
+) -> None:
+    keys = [{"pk": {"N": text_of({"N": str(number)})}} for number in numbers]
+    encoder = Encoder(format_, ONE["N"])
+    assert list(encoder.decode(encoder.encode(keys))) == keys
+
+
+@pytest.mark.parametrize("other", ["40e-6", "4.0E-5", "0.000040"])
+def test_the_text_of_a_key_is_the_same_in_each_form_of_a_number(other: str) -> None:
+    assert key_text({"b": {"N": other}, "a": {"B": b"x"}}) == key_text(
+        {"a": {"B": b"x"}, "b": {"N": "0.00004"}}
+    )
 
 
 @given(texts)

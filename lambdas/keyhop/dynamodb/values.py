@@ -70,6 +70,12 @@ def text_of(value: TypedValue) -> str:
     return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
 
 
+def key_text(key: Key) -> str:
+    """Return a key as JSON text, which is the same for equal keys."""
+    texts = {name: {next(iter(value)): text_of(value)} for name, value in key.items()}
+    return json.dumps(texts, sort_keys=True)
+
+
 def distinct_bytes(value: TypedValue) -> bytes:
     """Return bytes to hash: unequal values have different ones, also one after another."""
     type_, content = canonical(value)

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Literal
 
 from keyhop.dynamodb.schema import KeySpace
-from keyhop.dynamodb.values import Key, TypedValue, from_json, plain, to_json
+from keyhop.dynamodb.values import Key, TypedValue, from_json, plain, text_of, to_json
 
 Format = Literal["text", "json", "jsonl", "csv"]
 FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
@@ -82,9 +82,15 @@ class Encoder:
             )
         for row in rows:
             yield {
-                name: {type_: base64.b64decode(field) if type_ == "B" else field}
+                name: _typed(type_, field)
                 for (name, type_), field in zip(self._types.items(), row, strict=True)
             }
+
+
+def _typed(type_: str, text: str) -> TypedValue:
+    if type_ == "N" and "e" in text:  # as JSON has a small or large number, and the service has not
+        return {"N": text_of({"N": text})}
+    return {type_: base64.b64decode(text) if type_ == "B" else text}
 
 
 def _plain(value: TypedValue) -> str:

@@ -8,7 +8,6 @@ the checkpoint agree whenever the threads have ended, for whatever reason.
 """
 
 import hashlib
-import json
 import math
 import sqlite3
 import time
@@ -19,7 +18,7 @@ from threading import Event, Lock, Thread, current_thread
 from typing import Any, Protocol
 
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key, to_json
+from keyhop.dynamodb.values import Key, key_text
 from keyhop.errors import BrokenPromise, NoProgress, Stopped
 from keyhop.jobs.journal import Checkpoint, Commit, Journal, Part, RunPlan, Totals, new_attempt
 from keyhop.jobs.lifecycle import sum_up
@@ -106,8 +105,7 @@ class KnownKeys:
         return [key for key in keys if self._add(key)]
 
     def _add(self, key: Key) -> bool:
-        text = json.dumps(to_json(key), sort_keys=True)
-        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        digest = hashlib.blake2b(key_text(key).encode(), digest_size=16).digest()
         added = self._db.execute("INSERT OR IGNORE INTO known VALUES (?)", (digest,))
         return added.rowcount == 1
 

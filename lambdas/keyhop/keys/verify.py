@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.usage import Usage
-from keyhop.dynamodb.values import Key, to_json
+from keyhop.dynamodb.values import Key, key_text
 from keyhop.errors import KeysMissing, SegmentsTooLarge, Stopped
 from keyhop.jobs.journal import Journal, Record, RunPlan
 from keyhop.jobs.lifecycle import begun_task
@@ -286,7 +286,7 @@ def _read_through(pages: Pages, segment: int, over_at: float) -> set[str]:
         if time.monotonic() > over_at:
             raise Stopped
         step = pages.step(segment, position, pages.stop)
-        keys.update(map(_json_of, step.keys))
+        keys.update(map(key_text, step.keys))
         position = step.position
     return keys
 
@@ -313,7 +313,7 @@ class _DifferingPages:
             self._unseen[segment] = self._reported(segment)
         unseen = self._unseen[segment]
         page = self._pages.step(segment, position, over)
-        differing = [key for key in page.keys if unseen.pop(_json_of(key), None) is None]
+        differing = [key for key in page.keys if unseen.pop(key_text(key), None) is None]
         if page.position is None:
             differing += self._unseen.pop(segment).values()
         return PageResult(differing, page.position)
@@ -329,9 +329,5 @@ def _most_items(reader: PageReader, segments: int) -> int | None:
     return max(FEWEST_ITEMS, 2 * reader.source.item_count // segments)
 
 
-def _json_of(key: Key) -> str:
-    return json.dumps(to_json(key), sort_keys=True)
-
-
 def _by_json(keys: Iterable[Key]) -> dict[str, Key]:
-    return {_json_of(key): key for key in keys}
+    return {key_text(key): key for key in keys}
