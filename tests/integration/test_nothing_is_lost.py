@@ -320,6 +320,19 @@ def test_resume_of_a_finished_run_says_so(
     assert database.keys(table_name, *resuming(*where), "--verify", "1").status == 2
 
 
+@pytest.mark.parametrize("folder", ["parts", "logical/parts"])
+def test_resume_of_a_finished_run_tells_that_a_file_was_changed(
+    database: Database, table_name: str, tmp_path: Path, folder: str
+) -> None:
+    database.collections(table_name, [2] * 30)
+    where = ("--output", str(tmp_path / "out"))
+    assert database.keys(table_name, *where, "--logical").status == 0
+    part, *_ = (tmp_path / "out" / folder).iterdir()
+    part.write_bytes(part.read_bytes().replace(b"k", b"x"))
+    again = database.keys(table_name, *resuming(*where), "--logical")
+    assert (again.status, "was changed after its commit" in again.err) == (2, True)
+
+
 def test_keys_written_and_deleted_meanwhile(database: Database, table_name: str) -> None:
     """Keys that are there throughout are reported exactly once, whatever comes and goes."""
     stay = database.collections(table_name, [1, 4, 1, 30] * 60, filling=300)

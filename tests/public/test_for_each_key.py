@@ -228,6 +228,29 @@ def test_a_condition_on_keys_lowers_the_least_cost_to_that_of_the_list(each: Eac
     )
 
 
+@pytest.mark.parametrize(
+    ("condition", "refused"), [("nan, 5", "nan"), ("1, Infinity", "Infinity"), ("1, b", "b")]
+)
+def test_the_bounds_of_keys_that_are_numbers_must_be_numbers(
+    dynamodb: Database, table_name: str, condition: str, refused: str
+) -> None:
+    dynamodb.create(table_name, ("pk", "N"))
+    with pytest.raises(keyhop.errors.InvalidInput, match=f"'{refused}' must be a number"):
+        keyhop.for_each_key(
+            table_name, endpoint_url=dynamodb.url, put=ITEM, where=f"between({condition})"
+        )
+
+
+def test_a_list_without_the_attributes_of_first_items_is_refused_before_anything_is_done(
+    each: Each,
+) -> None:
+    keyhop.list_keys(each.name, endpoint_url=each.database.url, output="list").run()
+    for is_dry in (False, True):
+        with pytest.raises(keyhop.errors.CannotStart, match="attributes v, w of first items"):
+            each(put={**ITEM, "a": "${first.w}${first.v}"}, keys="list", dry_run=is_dry)
+    assert each.features() == set()
+
+
 @pytest.mark.parametrize("operation", ["Scan", "PutItem"])
 def test_a_run_is_stopped_while_it_lists_or_writes(
     strict: Database, stand_in: StandIn, table_name: str, operation: str

@@ -115,7 +115,8 @@ class KeysCommand(Session):
                 return self._tell_it_is_finished(keys) if keys.was_finished else self._run(keys)
 
     def _tell_it_is_finished(self, keys: Keys) -> int:
-        """Report the finished run of a directory."""
+        """Check and report the finished run of a directory."""
+        keys.run()
         report, directory = keys.summary.to_json(), self.options.output
         write_summary(self.options.summary, {**report, "error": None})
         self.say(

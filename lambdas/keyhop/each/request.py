@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Self
 from keyhop.checks import Check, Must, Truth, number, one_of, text, whole
 from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
-from keyhop.dynamodb.values import Key
+from keyhop.dynamodb.values import Key, is_number
 from keyhop.each.allowed import MACHINE
 from keyhop.each.outcomes import DEFAULT_BATCH, GUARDS, MOST_BATCH
 from keyhop.each.template import template_json
@@ -243,10 +243,8 @@ class Where:
             if self.form != "between":
                 raise InvalidInput(f"{self.form} works for texts, but these keys are numbers.")
             for bound in self.arguments:
-                try:
-                    Decimal(bound)
-                except ArithmeticError as error:
-                    raise InvalidInput(f"{bound!r} must be a number, as these keys are.") from error
+                if not is_number(bound):
+                    raise InvalidInput(f"{bound!r} must be a number, as these keys are.")
 
     def holds(self, key: Key, space: KeySpace) -> bool:
         """Return whether the condition holds for a row's key."""

@@ -159,9 +159,8 @@ class EachTask(Task):
         """Task.units_per_key; the list of an undo is the run that has put the items."""
         effect = self._options["effect"]
         if effect["kind"] == "undo":
-            effect = self._effect_with(self._listing().plan)
-        work = Work(self._connection, source, "", now(), Usage(), Event())
-        item_bytes = self._effect_of({**self._options, "effect": effect}, work).item_bytes
+            effect = self._effect_with(self._listing().plan, source)
+        item_bytes = self._made(effect, source).item_bytes
         return per_key(effect, item_bytes, source.mean_item_bytes or 0.0)
 
     def undo(self, plan: RunPlan) -> Mapping[str, Any] | None:
@@ -184,7 +183,7 @@ class EachTask(Task):
         at_once = min(groups, max(1, round(listing.rows / ROWS_PER_WORKER)))
         layout = Layout(cells, 1, at_once, groups)
         check_rows(self._options, source.space)
-        options = {**self._options, "effect": self._effect_with(listed)}
+        options = {**self._options, "effect": self._effect_with(listed, source)}
         if (sentinels := self._sentinels_of(table)) is not None:
             options["sentinel"] = to_json(sentinels.item)
         reason = f"the keys of run {self._list}"
@@ -250,7 +249,12 @@ class EachTask(Task):
     def allow_writes(self, units: float | None) -> None:
         self._effect.allow_writes(units)
 
-    def _effect_with(self, listed: RunPlan) -> TaskOptions:
+    def _made(self, effect: TaskOptions, source: Source) -> Effect:
+        """Return an effect that is not applied."""
+        work = Work(self._connection, source, "", now(), Usage(), Event())
+        return self._effect_of({**self._options, "effect": effect}, work)
+
+    def _effect_with(self, listed: RunPlan, source: Source) -> TaskOptions:
         """Return the effect; for an undo, together with the effect of the run to undo."""
         effect = dict(self._options["effect"])
         name = f"The run {self._list!r}"
@@ -262,6 +266,12 @@ class EachTask(Task):
                     f"{name} lists logical keys, and ShardedTable decides where their items are: "
                     "pass the keys on (invoke, queue, start-machine), and write with "
                     "ShardedTable there."
+                )
+            listed_first = listed.options.get("first", ())
+            if missing := self._made(effect, source).first.difference(listed_first):
+                raise CannotStart(
+                    f"{name} does not have the attributes {', '.join(sorted(missing))} of first "
+                    "items: name no list, so that the keys are listed with them."
                 )
             return effect
         if listed.task != "each" or listed.options["effect"]["kind"] != "put":

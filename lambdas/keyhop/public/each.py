@@ -322,11 +322,14 @@ class _Run:
         if self._settings.undo is None:
             sentinels_of = self._record.sentinels_of
             self._effect = checked_effect(self._connection, self._table, options, sentinels_of)
-        if not self._makes_list and self._list_manifest() is None:
+        if self._makes_list:
+            return
+        if self._list_manifest() is None:
             raise CannotStart(
                 f"{self._list} holds no finished run: give the directory of one. An unfinished "
                 "run can be continued first."
             )
+        self._task(self._connection, self._listed_options()).plan(self._table, self._request)
 
     def _list_manifest(self) -> dict[str, Any] | None:
         return Journal(Directory(self._list)).manifest() if self._list.is_dir() else None
@@ -335,7 +338,7 @@ class _Run:
         """Estimate the costs by a sample or a list, before anything is written."""
         keys, sampled, units = self._expected()
         effect, source = self._request.options["effect"], self._table.source()
-        task = self._task(self._connection, {**self._request.options, "keys": str(self._list)})
+        task = self._task(self._connection, self._listed_options())
         write_units, read_units = task.units_per_key(source)
         # For the minimum, items are as small as possible, and some keys have nothing to write.
         least_writes, least_reads = task.units_per_key(replace(source, size_bytes=0))
@@ -426,7 +429,7 @@ class _Run:
 
     def _work(self, is_resumed: bool) -> EachResult:
         """Perform the action for each key of the list that has none yet."""
-        options = {**self._request.options, "keys": str(self._list)}
+        options = self._listed_options()
         limits = {name: options[name] for name in LIMITS}
 
         def each(connection: Connection, options: Mapping[str, Any]) -> Task:
@@ -457,6 +460,9 @@ class _Run:
             if not summary["finished"]:
                 self._check_spent(summary, job.journal)
             return self._result(summary, job.journal)
+
+    def _listed_options(self) -> dict[str, Any]:
+        return {**self._request.options, "keys": str(self._list)}
 
     def _task(self, connection: Connection, options: Mapping[str, Any]) -> Task:
         tasks = tasks_of(

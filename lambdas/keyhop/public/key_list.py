@@ -529,15 +529,23 @@ class KeyListing:
         )
 
     def _show_stored(self, sink_of: SinkOf | None) -> None:
-        plan = self.job.journal.plan()
-        if sink_of is None or plan is None:
+        """Pass on the keys of a finished run; without a sink, only check its files."""
+        journal = self.job.journal
+        plan = journal.plan()
+        if plan is None:
             return
         self.job.plan = plan
+        parts = sum_up(journal, plan)[0].parts
+        if sink_of is None:
+            journal.check_content(parts)
+            for _ in listed(journal, plan) if self._folds_at_end else ():
+                pass
+            return
         sink = self._begun_sink(sink_of)
         if self._folds_at_end:
             self._show_logical(sink)
         else:
-            sink.show(self.job.journal, plan, sum_up(self.job.journal, plan)[0].parts)
+            sink.show(journal, plan, parts)
 
     def _read(self, sink_of: SinkOf | None) -> None:
         self.job.begin()
