@@ -27,11 +27,13 @@ from keyhop.dynamodb.units import (
     DOLLARS_PER_WRITE_UNIT_HOUR,
     HOURS_OF_A_MONTH,
     PARTITION_WRITE_UNITS,
+    PROVISIONED,
     UNITS_PER_BLOCK,
     Prices,
 )
 from keyhop.report.facts import (
     TABLE,
+    Absent,
     Facts,
     IndexFacts,
     InsightFacts,
@@ -201,19 +203,29 @@ def peak_of(facts: Facts) -> float | None:
     """Return the write units a second that the hottest key needs; None if not known.
 
     They are those of its busiest second, plus the attempts that were throttled, if they were
-    counted.
+    counted. Contributor Insights does not distinguish writes from reads, so its units count only up
+    to the writes of the whole table.
     """
     peaks: list[float] = []
+    written = most_written(facts)
     if isinstance(facts.stream, StreamFacts):
         peaks += [traffic.peak for traffic in facts.stream.traffic]
     throttled = 0.0
     if isinstance(facts.insights, InsightFacts):
         keys = facts.insights.accessed.get(TABLE, ())
-        peaks += [key.units / INSIGHT_WRITES / 60 for key in keys]
+        peaks += [min(key.units / INSIGHT_WRITES / 60, written) for key in keys]
         # A throttled write took nothing, so it is in no key's units.
         refused = facts.insights.throttled.get(TABLE, ())
         throttled = max((key.units / 60 for key in refused), default=0.0)
     return max(peaks) + throttled if peaks else None
+
+
+def most_written(facts: Facts) -> float:
+    """Return the write units a second of the table in its busiest minute; infinite if not known."""
+    metrics = facts.metrics
+    if isinstance(metrics, Absent) or metrics.period > 60:
+        return math.inf
+    return metrics.peak.get(("write", TABLE), math.inf)
 
 
 def sharding_steps(shards: Shards) -> tuple[str, ...]:
@@ -410,13 +422,15 @@ def storing(facts: Facts, byte_count: float) -> float | None:
 def of_index(facts: Facts, name: str) -> float | None:
     """Return the dollars a month of an index.
 
-    They include storage, and the writes that metrics count.
+    They include storage, and the writes that metrics count, or its provisioned units.
     """
     index = facts.table.index(name)
     if index is None:
         return None
     parts = [storing(facts, index.bytes)]
-    if isinstance(facts.metrics, MetricFacts) and index.kind == "GSI":
+    if index.throughput is not None:
+        parts.append(_provisioned(index.throughput))
+    elif isinstance(facts.metrics, MetricFacts) and index.kind == "GSI":
         written = facts.metrics.consumed.get(("write", name), 0.0)
         parts.append(writing(facts, written, facts.metrics.seconds))
     return sum_of(*parts)
@@ -431,15 +445,8 @@ def of_table(facts: Facts) -> float | None:
     table, metrics = facts.table, facts.metrics
     storage = storing(facts, table.bytes + sum(index.bytes for index in table.indexes))
     if table.throughput is not None:
-        pairs = [
-            table.throughput,
-            *(index.throughput for index in table.indexes if index.throughput),
-        ]
-        hourly = sum(
-            reads * DOLLARS_PER_READ_UNIT_HOUR + writes * DOLLARS_PER_WRITE_UNIT_HOUR
-            for reads, writes in pairs
-        )
-        return sum_of(storage, hourly * HOURS_OF_A_MONTH)
+        indexes = [index.throughput for index in table.indexes if index.throughput]
+        return sum_of(storage, *map(_provisioned, [table.throughput, *indexes]))
     if not isinstance(metrics, MetricFacts):
         return None
     read = sum(units for (kind, _), units in metrics.consumed.items() if kind == "read")
@@ -447,6 +454,13 @@ def of_table(facts: Facts) -> float | None:
     return sum_of(
         storage, reading(facts, read, metrics.seconds), writing(facts, written, metrics.seconds)
     )
+
+
+def _provisioned(throughput: tuple[int, int]) -> float:
+    """Return the dollars a month of provisioned read and write units a second."""
+    reads, writes = throughput
+    hourly = reads * DOLLARS_PER_READ_UNIT_HOUR + writes * DOLLARS_PER_WRITE_UNIT_HOUR
+    return hourly * HOURS_OF_A_MONTH
 
 
 def sum_of(*parts: float | None) -> float | None:
@@ -467,8 +481,8 @@ def money(
     prices = prices_of(facts)
     if prices is None or (today is None and advised is None and not one_off):
         return None
-    how = "on demand" if facts.table.on_demand else "provisioned"
-    return Money(_cents(today), _cents(advised), _cents(one_off), f"{how}, {prices.whose}")
+    whose = f"on demand, {prices.whose}" if facts.table.on_demand else PROVISIONED
+    return Money(_cents(today), _cents(advised), _cents(one_off), whose)
 
 
 def _cents(dollars: float | None) -> float | None:

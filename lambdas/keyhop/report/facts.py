@@ -4,7 +4,7 @@ A key is written as the report is allowed to show it (`Shown`), which is a diges
 facts hold only names, sizes, counts and times, and no value of a user's item.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -302,6 +302,18 @@ class Tag:
     name: str
     share: Estimate
     prefix: str = ""
+
+
+MOST_KINDS = 15
+"""More words with a prefix, or without one, are probably values, such as names of people."""
+
+
+def kinds_among(tags: Sequence[Tag]) -> list[Tag]:
+    """Return the tags that are probably kinds of items, which may be shown."""
+    with_prefix = [tag for tag in tags if tag.prefix]
+    others = [tag for tag in tags if not tag.prefix]
+    many = [group for group in (with_prefix, others) if len(group) > MOST_KINDS]
+    return [tag for tag in tags if not any(tag in group for group in many)]
 
 
 @dataclass(frozen=True, slots=True)

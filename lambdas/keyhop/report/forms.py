@@ -32,7 +32,7 @@ _PART = r"(?:[Ww](?P<week>[0-5]\d)|[Qq](?P<quarter>[1-4])|[Hh](?P<half>[12]))"
 _MONTH, _DAY = _MONTH.format(r"0?[1-9]|1[0-2]"), _DAY.format(r"0?[1-9]|[12]\d|3[01]")
 _MARK = r"(?P<mark>[-/._#:| ]?)"
 _DATES = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    re.compile(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
         rf"{_YEAR}(?:{_MARK}{_TWO_DIGITS[0]}(?:(?P=mark){_TWO_DIGITS[1]}"
         r"(?:[T ]?(?:[01]\d|2[0-3])(?::?[0-5]\d(?::?00(?:\.0+)?)?)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?",
@@ -68,8 +68,11 @@ MOST_PLACES = 4
 HOUR = 3600
 DAY = 24 * HOUR
 _BUCKETS = {"minute": 60, "hour": HOUR, "day": DAY, "date": DAY, "week": 7 * DAY}
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""The words of a name in snake case, kebab case or camel case."""
 OLDEST_BUCKET = 3_650 * DAY
 """Numbers of hours or days since 1970 are times if they are at most ten years old."""
+MOST_BUCKET_DIGITS = 12
 EPOCHS = range(10**9, 4 * 10**9)
 """Numbers of seconds that are probably times, from 2001 to 2096."""
 
@@ -169,8 +172,11 @@ def is_bucket(name: str, value: TypedValue, now: float) -> bool:
     if "B" in value:
         return False
     text = text_of(value)
-    words, number = (tag_of(text) or name).lower(), rest_of(text)
-    return number.isdecimal() and any(
+    number = rest_of(text)
+    if not number.isdecimal() or len(number) > MOST_BUCKET_DIGITS:
+        return False
+    words = {word.lower().removesuffix("s") for word in _WORDS.findall(tag_of(text) or name)}
+    return any(
         unit in words and -seconds <= now - int(number) * seconds <= OLDEST_BUCKET
         for unit, seconds in _BUCKETS.items()
     )

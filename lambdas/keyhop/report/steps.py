@@ -36,6 +36,7 @@ from keyhop.report.pages.page import page, widget
 from keyhop.report.request import ReportInput
 from keyhop.report.sampling import look_again
 from keyhop.report.sources.absence import why_denied
+from keyhop.report.sources.metrics import Own
 
 T = TypeVar("T")
 SOURCES = ("table", "metrics", "insights", "stream", "sample")
@@ -109,6 +110,8 @@ class Steps:
         if self.wishes.baseline is not None:
             self._baseline(self.wishes.baseline)
         course = self._course()
+        if (before := _read(self.latest.report())) is not None:
+            course.ours = (Own.of_report(before),)
         table = course.begin()
         if self.wishes.dry_run:
             return {"dryRun": True, "estimate": course.price()}

@@ -24,6 +24,7 @@ from keyhop.report.facts import (
     MetricFacts,
     SampleFacts,
     StreamFacts,
+    kinds_among,
 )
 from keyhop.report.findings import (
     Advice,
@@ -257,7 +258,7 @@ def key_map(heat: Iterable[tuple[float, int, float]]) -> KeyMap:
 def _of_sample(facts: Facts, sample: SampleFacts) -> dict[str, Any]:
     data: dict[str, Any] = {
         "item_bytes": _item_bytes(sample),
-        "tags": _shares({tag.name: tag.share for tag in sample.tags}),
+        "tags": _shares({tag.name: tag.share for tag in kinds_among(sample.tags)}),
         "shapes": _shares(sample.shapes),
         "attributes": _shares(sample.coverage),
     }

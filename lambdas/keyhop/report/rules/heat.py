@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 from keyhop.report.advice import (
+    INSIGHT_WRITES,
     hottest,
     money,
+    most_written,
     of_table,
     peak_of,
     sharding_command,
@@ -30,7 +32,6 @@ from keyhop.report.rules.rule import (
     FLAGS,
     HALF,
     HALF_PARTITION,
-    KEY_READS,
     KEY_WRITES,
     PARTITION_MINUTE,
     RECORDS,
@@ -108,6 +109,7 @@ def _hot(facts: Facts, target: str) -> Finding:
             severities.append(how_bad(facts, throttles, "high"))
             reasons.append(f"a key range was throttled {in_words(facts, throttles)}")
             reads = bool(throttles_of(metrics, ["read"], ["key range"], target).events)
+    reads = reads or _is_read(facts, target)
     named = [*_by_insights(facts, target), *_by_stream(facts, target), *_refused(facts, target)]
     for severity, reason, signal in named:
         severities.append(severity)
@@ -193,6 +195,18 @@ def _by_insights(facts: Facts, target: str) -> list[tuple[Severity, str, Evidenc
     return [("medium", reason, hot_evidence(insights, busiest))]
 
 
+def _is_read(facts: Facts, target: str) -> bool:
+    """Return whether the hottest key of the table is mainly read.
+
+    Its units are then more than twice those of all writes of the table.
+    """
+    insights = facts.insights
+    if target != TABLE or isinstance(insights, Absent):
+        return False
+    units = max((key.units for key in insights.accessed.get(TABLE, ())), default=0.0)
+    return units > 2 * INSIGHT_WRITES * MINUTE * most_written(facts)
+
+
 def _refused(facts: Facts, target: str) -> list[tuple[Severity, str, Evidence]]:
     """Return the key of an index for which DynamoDB refuses writes of the table.
 
@@ -259,12 +273,12 @@ def _by_stream(facts: Facts, target: str) -> list[tuple[Severity, str, Evidence]
 def _no_key_can(facts: Facts, metrics: MetricFacts, target: str) -> str:
     """Return why no key can be near its limit, or "" if that cannot be concluded.
 
-    The reason is that all keys together are below the limit.
+    The reason is that all keys together take less than half of what one partition serves.
     """
     write, read = metrics.peak.get(("write", target)), metrics.peak.get(("read", target))
     if write is None or read is None or metrics.period > MINUTE:
         return ""
-    if write < HALF * KEY_WRITES and read < HALF * KEY_READS:
+    if INSIGHT_WRITES * write + read < HALF_PARTITION / MINUTE:
         return (
             f"In the busiest minute, all keys together took {write:,.0f} write units and "
             f"{read:,.0f} read units a second, less than half of what one key can take."

@@ -19,6 +19,7 @@ from keyhop.report.facts import (
     SampleFacts,
     StreamFacts,
     TableFacts,
+    kinds_among,
 )
 from keyhop.report.findings import Advice, Evidence, Finding, Severity
 from keyhop.report.rules.rule import (
@@ -331,6 +332,7 @@ def no_type_attribute(facts: Facts) -> Finding:
     if len(tags) < 2:
         count = f"Attributes show {len(kinds or ())} kinds of items"
     summary = f"{count}, but only {interval(typed)} of the items name their kind in {name}."
+    shown = kinds_among(tags)
     advice = Advice(
         ("P1",),
         (
@@ -340,7 +342,7 @@ def no_type_attribute(facts: Facts) -> Finding:
             "The command, if there is one, does not change items that have the attribute already. "
             "Spell its value as those items do.",
         ),
-        "" if facts.table.sort or not tags else naming(facts.table.name, name, tags[0]),
+        "" if facts.table.sort or not shown else naming(facts.table.name, name, shown[0]),
     )
     return found("low", summary, signal, advice=advice)
 

@@ -8,6 +8,7 @@ from keyhop.dynamodb.units import BLOCK_BYTES, PAGE_BYTES, UNITS_PER_BLOCK
 from keyhop.report.advice import (
     money,
     reading,
+    sum_of,
     wasted,
     writing,
 )
@@ -541,28 +542,39 @@ def _nearly_all(facts: Facts, requests: RequestFacts | Absent) -> Finding | None
 def _one_item(
     facts: Facts, requests: RequestFacts, shapes: list[RequestShape], share: Estimate
 ) -> Finding:
-    alone = sum(shape.one_item_transactions for shape in shapes)
-    units = sum(
-        units_of(shape, requests) * shape.one_item_transactions / shape.calls for shape in shapes
+    alone, units = dict.fromkeys(TRANSACTIONS, 0), dict.fromkeys(TRANSACTIONS, 0.0)
+    for shape in shapes:
+        alone[shape.operation] += shape.one_item_transactions
+        units_each = units_of(shape, requests) / shape.calls
+        units[shape.operation] += units_each * shape.one_item_transactions
+    cost = sum_of(
+        reading(facts, units["TransactGetItems"], requests.seconds),
+        writing(facts, units["TransactWriteItems"], requests.seconds),
     )
-    cost = writing(facts, units, requests.seconds)
     half = None if cost is None else cost / 2
     signal = evidence(
         "requests", "transactions that have one item", share, ALONE, window=requests.seconds
     )
     severity: Severity = "medium" if wasted(facts, half) else "low"
-    summary = f"{counted(alone, 'transaction')} had only one item: each costs twice as much."
-    return found(severity, summary, signal, advice=_plain(money(facts, cost, half)))
+    how_many = counted(sum(alone.values()), "transaction")
+    summary = f"{how_many} had only one item: each costs twice as much."
+    steps = [step for operation, step in _INSTEAD.items() if alone[operation]]
+    return found(severity, summary, signal, advice=_plain(money(facts, cost, half), *steps))
 
 
-def _plain(cost: Money | None) -> Advice:
+_INSTEAD = {
+    "TransactWriteItems": "Write one item with a plain conditional request: it is as atomic, at "
+    "half the price.",
+    "TransactGetItems": "Read one item with GetItem and ConsistentRead: it is as consistent, at "
+    "half the price.",
+}
+
+
+def _plain(cost: Money | None, *instead: str) -> Advice:
+    """Advise plain requests; `instead` are those of _INSTEAD, by default that for writes."""
+    steps = instead or (_INSTEAD["TransactWriteItems"],)
     return Advice(
-        ("P2",),
-        (
-            "Write one item with a plain conditional request: it is as atomic, at half the price.",
-            "Keep transactions where several items must change together.",
-        ),
-        cost=cost,
+        ("P2",), (*steps, "Keep transactions where several items must change together."), cost=cost
     )
 
 

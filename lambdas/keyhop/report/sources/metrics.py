@@ -57,26 +57,28 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """The calls of Keyhop itself between two moments in epoch seconds, which are subtracted.
+    """What Keyhop itself did between two moments in epoch seconds, which does not count.
 
     Attributes:
         calls: The number of calls by operation, as "Scan".
+        read_units: The read units of the table and its indexes.
     """
 
     began: float
     ended: float
     calls: Mapping[str, float] = field(default_factory=dict)
+    read_units: float = 0.0
 
     @classmethod
     def of_report(cls, document: Mapping[str, Any]) -> "Own":
-        """Return the calls of an earlier report of the table, from its JSON.
+        """Return what an earlier report of the table did, from its JSON, whose `at` is its start.
 
-        Without it, its Scans would count as those of a user. All of its requests are counted as
+        Without it, its reads would count as those of a user. All of its requests are counted as
         Scans, as nearly all are.
         """
         at, spent = float(document["at"]), document["spent"]
         scans = {"Scan": float(spent["requests"])}
-        return cls(at - float(spent["seconds"]), at, scans)
+        return cls(at, at + float(spent["seconds"]), scans, float(spent["rru"]))
 
     def within(self, began: float, ended: float, operation: str) -> float:
         """Return the calls of an operation in a window, as if they were spread evenly."""
@@ -296,7 +298,7 @@ def _facts(
             for operation, total in _by_operation(answers, "calls")
         },
         returned=dict(_by_operation(answers, "returned")),
-        read_days={name: _read_days(answers, name) for name in indexes},
+        read_days={name: _read_days(answers, name, ours) for name in indexes},
         minutes=tuple(
             (at, units * MINUTE / period)
             for at, units in sorted(answers.of("consumed", "write", TABLE))
@@ -372,11 +374,14 @@ def _by_operation(answers: _Answers, kind: str) -> Iterator[tuple[str, float]]:
             yield what[1], answers.total(*what)
 
 
-def _read_days(answers: _Answers, index: str) -> int | None:
-    """Return on how many of the last days an index was read.
+def _read_days(answers: _Answers, index: str, ours: Sequence[Own]) -> int | None:
+    """Return on how many of the last days an index was read, by others than Keyhop.
 
     Without reads it is 0 if each day has datapoints, of reads or writes, and otherwise None.
     """
-    count = sum(units > 0 for units in dict(answers.of("days", "read", index)).values())
+    count = sum(
+        units > sum(own.read_units for own in ours if own.began < at + DAY and own.ended >= at)
+        for at, units in dict(answers.of("days", "read", index)).items()
+    )
     days = {at for direction in DIRECTIONS for at, _ in answers.of("days", direction, index)}
     return count if count or len(days) >= READ_DAYS else None

@@ -1,7 +1,8 @@
 """The requests to one table, from the file of the request sampler."""
 
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,9 @@ def requests_of(lines: Iterable[str], table: str, name: str) -> RequestFacts | A
             continue
         try:
             read = _shapes(entry)
-            window = float(entry["began"]), float(entry["ended"]), float(entry["share"])
+            window = _numbers(entry, ("began", "ended", "share"))
             pairs = [(str(t), str(i), int(n), int(reads)) for t, i, n, reads in entry["followed"]]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             continue
         began, ended = min(began, window[0]), max(ended, window[1])
         for owner, key, numbers in read:
@@ -102,6 +103,14 @@ def _entry(line: str, name: str) -> dict[str, Any] | None:
     return entry
 
 
+def _numbers(entry: Mapping[str, Any], names: Sequence[str]) -> list[float]:
+    """Return numbers of an entry; raise ValueError if one is negative or not finite."""
+    numbers = [float(entry[name]) for name in names]
+    if not all(0 <= number < math.inf for number in numbers):
+        raise ValueError
+    return numbers
+
+
 def _shapes(entry: dict[str, Any]) -> list[tuple[str, _Key, list[float]]]:
     return [
         (
@@ -112,9 +121,10 @@ def _shapes(entry: dict[str, Any]) -> list[tuple[str, _Key, list[float]]]:
                 tuple(map(str, shape["conditions"])),
                 tuple(map(str, shape["filters"])),
             ),
-            [float(shape[name]) for name in COUNTS],
+            _numbers(shape, COUNTS),
         )
         for shape in entry["shapes"]
+        if int(float(shape["calls"])) > 0
     ]
 
 

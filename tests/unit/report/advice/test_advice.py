@@ -17,6 +17,7 @@ from keyhop.report.advice import (
     bucket_steps,
     money,
     naming,
+    of_index,
     of_table,
     peak_of,
     sharding_command,
@@ -102,6 +103,18 @@ def test_a_month_of_a_table() -> None:
     provisioned = of_table(facts({"throughput": (10, 10)}))
     assert provisioned == pytest.approx(0.25 + 7300 * (0.00013 + 0.00065))
     assert writing(facts({"throughput": (10, 10)}), 3600.0, 3600.0) == pytest.approx(730 * 0.00065)
+
+
+def test_an_index_costs_its_provisioned_units_used_or_not() -> None:
+    """1 GB each. The prices are not those of units on demand, also where these are a user's own."""
+    index = gsi("one", bytes=10**9, throughput=(10, 20))
+    own = Prices(1.0, 1.0, "at your own prices")
+    metrics = {"consumed": {("write", "one"): 1e9}}
+    world = facts({"throughput": (10, 10), "indexes": (index,)}, metrics=metrics, prices=own)
+    assert of_index(world, "one") == pytest.approx(0.25 + 7300 * 0.00013 + 14600 * 0.00065)
+    cost = money(world, 1.0, 1.0)
+    assert cost is not None
+    assert cost.priced == "provisioned, us-east-1, 2026-08"
 
 
 def test_another_key_costs_as_much_and_once_all_is_read_and_written() -> None:

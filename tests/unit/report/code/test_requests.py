@@ -40,6 +40,19 @@ def test_a_damaged_last_line_is_borne():
         assert facts.calls == 3
 
 
+@pytest.mark.parametrize("number", [0.0, 0.5, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("field", ["calls", "units"])
+def test_a_line_with_an_impossible_number_is_skipped(field: str, number: float):
+    is_possible = field == "units" and 0 <= number < 1
+    facts = requests_of([line(calls=3), line(**{field: number})], "Orders", "f")
+    assert facts.calls == (4 if is_possible else 3)
+
+
+@pytest.mark.parametrize("changed", [{"share": -0.1}, {"began": float("inf")}])
+def test_a_line_with_an_impossible_time_or_share_is_skipped(changed: dict[str, float]):
+    assert requests_of([line(calls=3), line(**changed)], "Orders", "f").calls == 3
+
+
 def test_lines_of_a_log_are_found():
     facts = requests_of(["START\n", "2026-11-22T10:00:00Z " + line()], "Orders", "f")
     assert isinstance(facts, RequestFacts)

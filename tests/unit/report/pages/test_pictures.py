@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from keyhop.report.estimate import Estimate
-from keyhop.report.facts import Absent, HotKey, InsightFacts, SampleFacts
+from keyhop.report.facts import Absent, HotKey, InsightFacts, SampleFacts, Tag
 from keyhop.report.pages.document import MINUTES, PLACES, key_map, pictures
 from keyhop.report.pages.pictures import (
     LEVELS,
@@ -27,6 +27,19 @@ def test_a_key_map_sums_write_units_by_minute_and_place() -> None:
     assert data["began"] == 600
     assert data["columns"] == 2
     assert data["cells"] == [[0, 0, 2.0], [1, PLACES - 1, 0.5]]
+
+
+def test_words_of_keys_are_shown_unless_they_are_so_many_that_they_may_be_names() -> None:
+    half = Estimate(0.5, 0.4, 0.6, 100, "test")
+    kinds = [Tag(f"KIND{number}", half, f"KIND{number}#") for number in range(15)]
+    names = [Tag(f"name{number}", half) for number in range(16)]
+    world = facts()
+    assert isinstance(world.sample, SampleFacts)
+    sample = replace(world.sample, tags=(*kinds, *names))
+    shown = pictures(replace(world, sample=sample))["tags"]
+    assert {row["name"] for row in shown} < {kind.name for kind in kinds}
+    sample = replace(world.sample, tags=tuple(names))
+    assert "tags" not in pictures(replace(world, sample=sample))
 
 
 def test_a_long_time_has_columns_of_several_minutes() -> None:

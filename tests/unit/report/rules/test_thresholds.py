@@ -283,6 +283,9 @@ case("A18", "clear", sample=typed(*WORDS, shapes=ONE_KIND))
 case("A18", "clear", sample=typed(*IN_SORT_KEYS, shapes=ONE_KIND))
 case("A18", "low", sample=typed(*IN_SORT_KEYS, WORDS[0], shapes=ONE_KIND))
 case("A18", "low", sample=typed(shapes=TWO_KINDS, tagged=NONE))
+# So many words before keys may be names of people, which no command shows.
+NAMES = tuple(Tag(f"D{number}", share(0.05), f"D{number}#") for number in range(16))
+case("A18", "low", {"sort": None}, sample=typed(*NAMES, shapes=TWO_KINDS), command="")
 case("A18", "unknown", sample=typed(shapes={}, tagged=NONE))
 
 case("E1", "low", sample={"unpadded": share(0.1, 0.05, 0.2)}, patterns="P11")
@@ -638,9 +641,12 @@ OLD = throttled("write", "key range", 50, HOUR)
 NO_READ = {("read", "key range", TABLE): Throttles(0, NOW)}
 case("H1", "medium", metrics={"throttles": {**OLD, **NO_READ}})
 case("H1", "clear", metrics=calm(), evidence="metrics 1")
-case("H1", "clear", metrics=calm(499.0, 1499.0))
+# All of it may go to one key, for which a write counts three times as much as a read.
+case("H1", "clear", metrics=calm(499.0, 2.0))
+case("H1", "unknown", metrics=calm(499.0, 3.0))
+case("H1", "clear", metrics=calm(0.0, 1499.0))
 case("H1", "unknown", metrics=calm(500.0, 9.0), price="0 --insights")
-case("H1", "unknown", metrics=calm(9.0, 1500.0))
+case("H1", "unknown", metrics=calm(0.0, 1500.0))
 case("H1", "unknown", metrics=calm(period=61))
 case("H1", "unknown", metrics=calm(peak={("write", TABLE): 9.0}))
 case("H1", "unknown", metrics=calm(peak={("read", TABLE): 9.0}))
@@ -663,6 +669,10 @@ case(
     text="took 50 % of",
 )
 case("H1", "clear", metrics=calm(9000.0), insights=accessed(90000.0), **INSIGHTS, where=" k")
+# Of 100,000 units a minute, at most half are writes up to 277.7 write units a second.
+case("H1", "medium", metrics=calm(277.0), insights=accessed(100000.0), patterns="P18 P17")
+case("H1", "medium", metrics=calm(0.0), insights=accessed(100000.0), command="")
+case("H1", "medium", metrics=calm(278.0), insights=accessed(100000.0), patterns="P17 P18")
 case("H1", "clear", metrics=calm(9000.0), insights={"accessed": {TABLE: ()}})
 case("H1", "unknown", metrics=calm(9000.0), insights={"throttled": {TABLE: ()}}, text="keys only")
 case("H1", "unknown", insights=accessed(9.0))
@@ -1377,7 +1387,10 @@ case("A12", "low", requests=asked(alone(400, 8.0)), text="400 transactions had o
 # Of 400 transactions, the interval begins at 30 % from 139 on.
 case("A12", "low", requests=asked(alone(139, 8.0)), evidence="requests 0.3")
 case("A12", "unknown", requests=asked(alone(138, 8.0), shape("PutItem", 400)))
-case("A12", "low", requests=asked(shape("TransactGetItems", 9, one_item_transactions=9)))
+READS = shape("TransactGetItems", 400, units=4380.0, one_item_transactions=400)
+AS_READ = "Read one item with GetItem and ConsistentRead"
+case("A12", "low", requests=asked(READS), cost="0.3997 0.1998 0.0", text=AS_READ)
+case("A12", "medium", requests=asked(READS, alone(400, 4380.0)), cost="2.398 1.199 0.0")
 
 
 # Of 1,000 write calls, the interval begins at 90 % from 919 on.

@@ -86,10 +86,16 @@ def test_nothing_but_a_date(text: str) -> None:
     [
         *("2024-13-02", "20240102a", "1234", "99999999", "32.01.2024"),
         *("2024-01-02T10:00:01Z", "1704153601", "Jan-17", "ORDER-2024-000123", "2024#01#02#03"),
+        *("2026 \u017fep", "dec٣ 2026", "٢٠٢٦-01-02", "9" * 2_000, f"DAY#{'9' * 2_000}"),
     ],
 )
 def test_more_than_a_date_or_none(text: str) -> None:
     assert not KeyForm.of({"S": text}).dated
+
+
+def test_a_month_with_a_long_s_is_a_tag() -> None:
+    form = KeyForm.of({"S": "\u017fep 2026"})
+    assert (form.tag, form.dated) == ("\u017fep", True)
 
 
 def test_dates_as_numbers() -> None:
@@ -236,6 +242,11 @@ NOW = 1_795_338_000.0
         ("hourBucket", {"N": "411104"}, False),
         ("pk", {"S": "DAY#20779"}, True),
         ("day", {"N": "22"}, False),
+        ("candidateId", {"N": "20779"}, False),
+        ("birthdayNumber", {"N": "20779"}, False),
+        ("UTCDay", {"N": "20779"}, True),
+        ("days_since_1970", {"N": "20779"}, True),
+        ("day", {"S": "9" * 1_000}, False),
         ("number", {"N": "498705"}, False),
         ("day", {"B": b"1"}, False),
     ],

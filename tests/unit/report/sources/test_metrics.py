@@ -127,7 +127,7 @@ def test_the_scans_of_an_earlier_report_are_nobodys():
     cloud = alive()
     where = {"TableName": "Orders", "Operation": "Scan"}
     cloud.plant("SuccessfulRequestLatency", 300, NOW - 7 * DAY, **where)
-    report = {"at": NOW - 7 * DAY + 60, "spent": {"requests": 310, "seconds": 60.0}}
+    report = {"at": NOW - 7 * DAY, "spent": {"requests": 310, "seconds": 60.0, "rru": 400.0}}
     assert seen(cloud).calls["Scan"] == 300
     assert seen(cloud, ours=(Own.of_report(report),)).calls["Scan"] == 0
 
@@ -138,6 +138,19 @@ def test_days_on_which_an_index_was_read():
     cloud.plant(reads, 10, NOW - 20 * DAY, **CITY)
     cloud.plant(reads, 10, NOW - 2 * DAY, **CITY)
     assert seen(cloud).read_days == {"byCity": 2}
+
+
+@pytest.mark.parametrize(("units", "days"), [(400, 0), (401, 1)])
+def test_a_day_on_which_only_an_earlier_report_read_an_index_does_not_count(units, days):
+    cloud = alive()
+    began = NOW - 3 * DAY
+    cloud.plant("ConsumedReadCapacityUnits", units, began, **CITY)
+    spent = {"requests": 300, "seconds": 60.0, "rru": 400.0}
+    assert seen(cloud).read_days == {"byCity": 1}
+    of_the_day = Own.of_report({"at": began, "spent": spent})
+    assert seen(cloud, ours=(of_the_day,)).read_days == {"byCity": days}
+    of_another = Own.of_report({"at": began - 2 * DAY, "spent": spent})
+    assert seen(cloud, ours=(of_another,)).read_days == {"byCity": 1}
 
 
 def test_an_index_unread_in_30_days_is_told_from_one_that_is_younger():
