@@ -341,7 +341,8 @@ def test_readers_see_each_finished_write_once_while_shards_come_and_go(
         )
         print(log.reads, log.writes, dict(happened), dict(setup.model.requests), setup.model.faults)
         assert not log.wrong, log.wrong[:3]
-        assert log.reads > seconds * 5 / 6
+        # Where nothing is deleted, a paged read takes longer and longer.
+        assert log.reads > seconds * (1 / 3 if "append_only" in settings else 5 / 6)
         assert log.writes > seconds * 5 / 3
         assert happened["grown"] >= seconds / 60
         assert happened["drained"] > 0
