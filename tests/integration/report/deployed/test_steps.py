@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from keyhop.errors import NotPermitted, RunConflict
 from keyhop.jobs.runs import ExecutionContext
+from keyhop.report import course
 from keyhop.report.findings import Severity
 from keyhop.report.latest import Latest, latest_in
 from keyhop.report.request import ReportInput
@@ -19,6 +20,7 @@ from keyhop.report.steps import Steps
 
 from testing.databases import Database, keyhop
 from testing.marks import prove
+from testing.report_cloud import FakeCloudWatch
 from testing.schemas.watch import exchanged
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
@@ -173,6 +175,23 @@ def test_the_latest_report_of_the_table_is_replaced_and_what_is_new_is_told_once
     assert reports.latest.widget("dark") != reports.latest.widget("light")
     assert [found for found, _ in reports.told] == [reports.told[0][0]] * 2
     assert reports.told[1][1] == 0, "it was there before"
+
+
+def test_the_reads_of_the_latest_report_are_not_those_of_an_application(
+    reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports.run("first")
+    requests = json.loads(reports.latest.report() or b"")["spent"]["requests"]
+    cloud = FakeCloudWatch(reports.at + 3600)
+    cloud.plant_life(reports.table)
+    where = {"TableName": reports.table, "Operation": "Scan"}
+    cloud.plant("SuccessfulRequestLatency", 1_000, reports.at, **where)
+    monkeypatch.setattr(course, "client_beside", lambda service, endpoint: cloud)
+    reports.at = cloud.now
+    reports.run("second")
+    metrics = json.loads(reports.object("runs/second/facts/metrics.json"))
+    assert metrics["seen"]["calls"]["Scan"] == 1_000 - requests
+    assert requests > 0
 
 
 def test_an_older_report_that_is_late_does_not_replace_a_newer_one(reports: Reports) -> None:
