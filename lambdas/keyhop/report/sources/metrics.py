@@ -57,7 +57,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What Keyhop itself did between two moments in epoch seconds, which does not count.
+    """Keyhop itself read the table between two moments in epoch seconds; that does not count.
 
     Attributes:
         calls: The number of calls by operation, as "Scan".
