@@ -1,6 +1,7 @@
 """`keyhop.KeyIndex`, as a Python program calls it."""
 
 import threading
+import time
 from typing import Any
 
 import keyhop
@@ -54,6 +55,28 @@ def test_build_verify_repair_and_remove(dynamodb: Database, table_name: str) -> 
     assert sorted(map(repr, scanned(dynamodb, table_name))) == before
     with pytest.raises(keyhop.errors.CannotStart, match="no key index"):
         index.remove(dry_run=True)
+
+
+def test_the_strong_reads_of_a_build_keep_below_the_read_rate(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.collections(table_name, [1] * 100)
+    began = time.monotonic()
+    built = index_of(dynamodb, table_name).build(max_read_rate=100)
+    assert built.read_units > 100
+    assert built.read_units < 100 * (time.monotonic() - began) + 60
+
+
+def test_a_verification_of_large_items_is_not_cheaper_than_estimated(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.collections(table_name, [2] * 20, filling=100_000)
+    index = index_of(dynamodb, table_name)
+    estimated_build = index.build(dry_run=True)
+    built = index.build()
+    assert built.read_units < 1.5 * estimated_build.read_units
+    estimated = index.verify(dry_run=True)
+    assert 0.5 * estimated.read_units < index.verify().read_units < 1.5 * estimated.read_units
 
 
 def test_a_build_does_not_begin_if_a_place_is_taken(dynamodb: Database, table_name: str) -> None:

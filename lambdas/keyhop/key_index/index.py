@@ -275,15 +275,11 @@ ELSEWHERE = "choose another place for sentinels (sentinel=, or sentinelSortKey i
 def check_items(connection: Connection, table: str, sentinel: Sentinel) -> None:
     """Raise CannotStart if one of some items is in the way of a key index.
 
-    It has the key of a sentinel, or an attribute with the name of the marker. Such an item would be
-    in the index, and where the attribute is not a number, DynamoDB would reject the user's writes.
+    It has an attribute with the name of the marker. Such an item would be in the index, and where
+    the attribute is not a number, DynamoDB would reject the user's writes. The first walk finds the
+    items that have the key of a sentinel.
     """
     for item in _sample(connection, table, sentinel):
-        if sentinel.is_at_place(item) and not sentinel.is_one(item):
-            raise CannotStart(
-                f"An item of yours has the sort key {_shown(sentinel)}, where the sentinel of its "
-                f"collection would go: {ELSEWHERE}."
-            )
         if MARKER in item and not sentinel.is_one(item):
             raise CannotStart(
                 f"Your items have an attribute {MARKER!r}, which marks sentinels: a key index "

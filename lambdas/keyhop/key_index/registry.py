@@ -346,10 +346,10 @@ def command_name() -> str:
 
 def _has_ended_here(holder: str) -> bool:
     """Return whether the command was a process of this machine that has ended."""
-    name, process, _token = holder.rsplit(" ", 2)
-    if name.partition("@")[2] != socket.gethostname():
-        return False
     try:
+        name, process, _token = holder.rsplit(" ", 2)
+        if name.partition("@")[2] != socket.gethostname():
+            return False
         os.kill(int(process), 0)
     except ProcessLookupError:
         return True

@@ -8,7 +8,7 @@ from typing import Any
 from keyhop import __version__
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.tables import Table
-from keyhop.dynamodb.units import PARTITION_WRITE_UNITS, UNITS_PER_BLOCK, US_EAST_1
+from keyhop.dynamodb.units import BLOCK_BYTES, PARTITION_WRITE_UNITS, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.dynamodb.values import canonical, from_json
 from keyhop.errors import CannotStart
 from keyhop.jobs.estimate import estimate
@@ -87,10 +87,9 @@ def action_estimate(
     """Estimate the cost of an action from a sample.
 
     A build without an index yet walks to look, then to put sentinels, and a third time for its
-    verification. The verification reads the sentinel and one more item of each collection, at 0.5
-    read units if both have at most 4 KB together. A removal reads the rows of the index. The writes
-    of a verification are not included, because nobody knows in advance what it will repair.
-    `reader` reads the table as a walk does.
+    verification. The verification reads the sentinel and one more item of each collection. A
+    removal reads the rows of the index. The writes of a verification are not included, because
+    nobody knows in advance what it will repair. `reader` reads the table as a walk does.
     """
     estimated = estimate(reader, "skip", "it walks by hops", Wishes())
     all_keys, whole_walk = estimated.findings.keys, estimated.costs["skip"].units
@@ -98,14 +97,16 @@ def action_estimate(
     entered, hot = indexes_entered(table)
     units_per_key = sentinel_write_units(table)
     prices = reader.connection.prices
+    item_blocks = (table.source().mean_item_bytes or 0.0) / BLOCK_BYTES
+    second_item, look = UNITS_PER_BLOCK * item_blocks, max(LOOK_UNITS, 2 * item_blocks)
 
     def units(keys: float, walk: float) -> tuple[float, float]:
         if order.action == "verify":
-            return walk, 0.0
+            return walk + second_item * keys, 0.0
         writes = units_per_key * keys
         if order.action == "build":
-            return (2 if has_index else 3) * walk + LOOK_UNITS * keys, writes
-        return ROW_UNITS * keys if has_index else walk + LOOK_UNITS * keys, writes
+            return (2 if has_index else 3) * walk + (look + second_item) * keys, writes
+        return ROW_UNITS * keys if has_index else walk + look * keys, writes
 
     reads, writes = units(all_keys.mean, whole_walk.mean)
     low = prices.dollars(*units(all_keys.low, whole_walk.low))

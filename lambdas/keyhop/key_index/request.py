@@ -152,7 +152,6 @@ class WalkInput:
             parsed.table,
             "key_index",
             options={"walk": dict(parsed.walk), "lease": parsed.lease},
-            wanted={"no_repair": not parsed.walk["repair"] or None},
             max_read_rate=parsed.max_read_rate,
             max_concurrency=parsed.max_concurrency,
             is_part=True,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, compress
 from threading import Event, Lock
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.rate_limit import Budget
@@ -104,9 +104,6 @@ class WalkTask(Task):
         attributes = (self.sentinel.sort.name, MARKER)
         return replace(source, attributes=attributes, pairs=self.kind == "verify")
 
-    def settings(self) -> Mapping[str, Any]:
-        return {"no_repair": not self.repair}
-
     def start(self, reader: PageReader) -> None:
         self._reader = reader
         lease = self._options.get("lease", "")
@@ -166,7 +163,7 @@ class WalkTask(Task):
         for key, has_sentinel in zip(page.keys, self._marks(page), strict=True):
             if has_sentinel or self._collections.read(key) is Place.SENTINEL:
                 self._collections.delete(key)
-                self._book()
+            self._pay()
             counted["collections"] += 1
 
     def _check(self, page: Page, counts: Counter[str]) -> None:
@@ -189,7 +186,7 @@ class WalkTask(Task):
         for key, has_sentinel in zip(page.keys, self._marks(page), strict=True):
             if not has_sentinel:
                 call = self._collections.reconcile(key, Call.PUT, items=True, looks_again=True)
-                self._book()
+                self._pay()
                 if call is Call.WITHDRAW:
                     self._count("occupied", key, counts)
 
@@ -203,11 +200,11 @@ class WalkTask(Task):
             has_items = page.runs[number] > 1  # a run of one may be the sentinel alone
             if not (has_sentinel and has_items):
                 first = Call.READ if has_items else Call.LOOK
-                if kind := self._collections.wrong(page.keys[number], first):
+                if kind := self._looked_at(page.keys[number], first):
                     wrong[number] = kind
         if wrong and self._may_wait():
             self._collections.pause(self.grace_seconds)
-            second_looks = {number: self._collections.wrong(page.keys[number]) for number in wrong}
+            second_looks = {number: self._looked_at(page.keys[number]) for number in wrong}
             counts["late"] += sum(kind is None for kind in second_looks.values())
             wrong = {number: kind for number, kind in second_looks.items() if kind is not None}
         for number, kind in wrong.items():
@@ -217,11 +214,17 @@ class WalkTask(Task):
                 self._count(kind, page.keys[number], counts)
         return {number for number, kind in wrong.items() if kind == "surplus"}
 
+    def _looked_at(self, key: Key, first: Call = Call.LOOK) -> str | None:
+        """Return what is wrong with a collection, by strongly consistent reads."""
+        kind = self._collections.wrong(key, first)
+        self._pay()
+        return kind
+
     def _repair(self, kind: str, key: Key, counts: Counter[str], put_right: Counter[str]) -> None:
         call = self._collections.reconcile(
             key, Call.LOOK, looks_again=True, wrote=lambda: self._count(kind, key, put_right)
         )
-        self._book()
+        self._pay()
         if call in (None, Call.WITHDRAW):
             self._count(kind, key, counts)
 
@@ -244,6 +247,11 @@ class WalkTask(Task):
         """Yield, for each key, its items in the page."""
         for run, end in zip(page.runs, accumulate(page.runs), strict=True):
             yield page.items[end - run : end]
+
+    def _pay(self) -> None:
+        """Book the requests about a collection, and wait until the rate has paid for the reads."""
+        self._book()
+        self._reader.wait_until_paid(self._collections.over)
 
     def _book(self) -> None:
         used = self._collections.usage.take()

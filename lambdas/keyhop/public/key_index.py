@@ -9,13 +9,13 @@ from threading import Event
 from typing import Any, NoReturn
 
 from keyhop.checks import Must, check_arguments, number, shown, some_of
-from keyhop.dynamodb.client import aws_client
+from keyhop.dynamodb.client import Connection, aws_client
 from keyhop.dynamodb.tables import Table
 from keyhop.dynamodb.units import DEFAULT_WRITE_RATE
-from keyhop.errors import CannotStart, IndexBusy, KeyhopError, Stopped
+from keyhop.errors import CannotStart, IndexBusy, KeyhopError, RunConflict, Stopped
 from keyhop.jobs.journal import Journal
 from keyhop.jobs.local import check_is_begun
-from keyhop.jobs.task import noted_examples
+from keyhop.jobs.task import TaskOptions, noted_examples
 from keyhop.key_index.index import check_has_one, check_place, check_shape, table_with_index
 from keyhop.key_index.keeper import Collections, keep
 from keyhop.key_index.life_cycle import LifeCycle, all_steps
@@ -38,13 +38,14 @@ from keyhop.key_index.report import (
     with_earlier_round,
 )
 from keyhop.key_index.request import Build, Order, Remove, Verify, WalkInput
-from keyhop.key_index.sentinel import INDEX, Sentinel
+from keyhop.key_index.sentinel import INDEX, MARKER, Sentinel
 from keyhop.key_index.task import LONGEST_GRACE_SECONDS, WalkTask
 from keyhop.key_index.trust import Keeper
 from keyhop.public.deployment import BUCKET, FAILURE_QUEUE, find_outputs
 from keyhop.public.runs import OwnStop, Progress, check_estimate, complete, opened_job, waiting
 from keyhop.public.tables import IndexRecord, OpenTable, open_table
 from keyhop.retries import DEFAULT_PATIENCE_SECONDS
+from keyhop.storage.local import Directory
 from keyhop.streams.dead_letters import DeadLetters, Reworked
 from keyhop.wording import counted
 
@@ -57,6 +58,9 @@ ACTIVITIES = {
 """The activity of each kind of walk."""
 
 LOCAL_SETTLE_SECONDS = 1
+
+ACTION, ACTION_VERSION = "action.json", 1
+"""The file that says to which action the walks in a directory belong, and its format."""
 
 _ABOVE_ZERO = Must(number(5e-324), "a number above 0")
 _ACCEPT = Must(some_of(UNSEEN_KEEPER), f"a list of {UNSEEN_KEEPER!r}")
@@ -364,8 +368,8 @@ class KeyIndex:
         sentence = "no sentinel remains"
         if count := result.get("elsewhere"):
             sentence = (
-                f"{counted(count, 'item')} with the marker "
-                f"{'is' if count == 1 else 'are'} left, at other sort keys"
+                f"{counted(count, 'item')} of yours with the attribute {MARKER!r} "
+                f"{'is' if count == 1 else 'are'} left"
             )
         report = {**(walked or {"kind": "remove", **result}), "as_before": result["as_before"]}
         return action.result(
@@ -504,6 +508,7 @@ class _Action:
     def run(self) -> Mapping[str, Any]:
         """Do all steps of the action, and return the state of the last one."""
         index, order = self._index, self._order
+        self._check_can_resume()
         self._check_is_ours()
         if last := index._registry.entry().verification:
             self._expected = last["collections"]
@@ -513,7 +518,13 @@ class _Action:
             index._approve(order.action, self._estimate)
         with Heartbeat(index._registry, self._name, self._lease_is_lost):
             try:
-                return all_steps(self._life_cycle, self._walk, self._wait)
+                state = all_steps(self._life_cycle, self._walk, self._wait)
+                self._record(has_ended=True)
+                return state
+            except CannotStart:
+                if self.blocking():
+                    self._record(has_ended=True)
+                raise
             except Stopped:
                 if self._is_lost:
                     raise IndexBusy(LOST) from None
@@ -523,6 +534,34 @@ class _Action:
                 # The next holder need not wait until the lease is stale.
                 with suppress(KeyhopError, OSError):
                     index._registry.change(self._name, lease=None)
+
+    def _check_can_resume(self) -> None:
+        """Raise RunConflict if the walks in the directory are not those of this action."""
+        if not self._resume or self._output is None:
+            return
+        begun, order = Journal(Directory(self._output)).load(ACTION), self._order
+        if begun is None:
+            return
+        if begun["version"] != ACTION_VERSION:
+            why = f"was written in format {begun['version']}; this Keyhop reads {ACTION_VERSION}"
+        elif begun["action"] != order.action:
+            why = f"holds a {begun['action']} of a key index, and no {order.action}"
+        elif begun["has_ended"]:
+            why = f"holds a {order.action} of a key index that has ended"
+        elif begun["repair"] != order.repair:
+            how = "repairs" if begun["repair"] else "does not repair"
+            why = f"holds a verification that {how}"
+        else:
+            return
+        raise RunConflict(f"{self._output} {why}: begin another one, in another directory.")
+
+    def _record(self, has_ended: bool) -> None:
+        """Write down to which action the walks in the directory belong, if there is one."""
+        if self._output is not None:
+            order = self._order
+            action = {"action": order.action, "repair": order.repair, "has_ended": has_ended}
+            journal = Journal(Directory(self._output))
+            journal.keep(ACTION, {"version": ACTION_VERSION, **action})
 
     def estimate(self) -> IndexResult:
         """Return the estimate of the action; raise CannotStart if there is nothing to do."""
@@ -649,23 +688,27 @@ class _Action:
         rounds = sum(name.startswith(kind) for name in self._journals)
         name = f"{kind}-{rounds + 1}" if rounds else kind
         fence_of = partial(Fence, index._registry, self._name, life_cycle.settle_seconds)
-        tasks = {
-            "key_index": partial(
-                WalkTask,
+
+        def task_of(connection: Connection, options: TaskOptions) -> WalkTask:
+            """Apply the limits of this call, even if another one has begun the walk."""
+            return WalkTask(
+                connection,
+                {**options, "walk": values["walk"]},
                 sentinel_of=lambda table: life_cycle.sentinel,
                 fence_of=lambda *_: fence_of(),
             )
-        }
+
         with opened_job(
             self._connection,
             WalkInput.parse(values),
-            tasks,
+            {"key_index": task_of},
             self._output and self._output / name,
             resume=self._resume,
             stop=self._stop,
             patience=index._patience,
         ) as job:
             job.prepare(may_be_finished=self._resume)
+            self._record(has_ended=False)
             complete(job, ACTIVITIES[kind], index._progress, index._say, self._expected)
         report = report_of(kind, life_cycle.order, job.journal)
         self._expected = report["collections"]

@@ -162,6 +162,11 @@ class PageReader:
         """Subtract reads of this table that were made in another way from the budget."""
         self._gate.book(units)
 
+    def wait_until_paid(self, over: Event | None = None) -> None:
+        """Wait until the rate has paid for all reads so far; raise Stopped if `over` is set."""
+        turn = self._gate.enter(0.0, lambda: pause(self.stop, over, 0.0))
+        self._gate.leave(turn, 0.0)
+
     def _throttled(self) -> None:
         self.in_flight.throttled()
         self._gate.throttled()

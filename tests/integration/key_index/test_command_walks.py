@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from keyhop.errors import CannotStart
 from keyhop.key_index.keeper import Collections
+from keyhop.key_index.sentinel import LEAST_SORT_KEY
+from keyhop.key_index.task import WalkTask
 
 from testing.databases import resuming
 from testing.keepers import FakeLambda
@@ -68,6 +70,60 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
         assert listed(tmp_path / "walks" / walk) == Counter(expected)
     assert index.drift() == (set(), set())
     index.refuses("holds a finished run", "build", *where)
+    index.refuses("holds a build of a key index that has ended", "build", *more)
+    index.refuses("holds a build of a key index, and no verify", "verify", *more)
+
+
+def test_a_refused_build_looks_at_the_table_again(index: Index, tmp_path: Path) -> None:
+    """Its items in the way may be gone, or others may have come."""
+    index.collections([2] * 30)
+    place = {"pk": {"S": "k3"}, "sk": LEAST_SORT_KEY["S"]}
+    index.database.client.put_item(TableName=index.table, Item=place)
+    where = ("--output", str(tmp_path / "walks"))
+    index.refuses("in the place of their sentinel", "build", *where)
+    index.database.client.delete_item(TableName=index.table, Key=place)
+    index.refuses("holds a build of a key index that has ended", "build", *resuming(*where))
+    assert index("build", "--output", str(tmp_path / "others")).status == 0
+
+
+def test_a_verification_that_only_looked_does_not_say_that_it_has_repaired(
+    index: Index, tmp_path: Path
+) -> None:
+    index.collections([2] * 30)
+    index.built()
+    index.delete_sentinels("k3")
+    where = ("--output", str(tmp_path / "walks"))
+    assert index("verify", "--no-repair", *where).status == 3
+    index.refuses("that has ended", "verify", *resuming(*where), "--no-repair")
+    action = tmp_path / "walks" / "action.json"
+    action.write_text(action.read_text().replace('"has_ended": true', '"has_ended": false'))
+    index.refuses("a verification that does not repair", "verify", *resuming(*where))
+    action.write_text(action.read_text().replace('"version": 1', '"version": 2'))
+    index.refuses("was written in format 2", "verify", *resuming(*where))
+
+
+def test_a_walk_that_is_resumed_has_the_limits_of_its_new_start(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.collections([2] * 30)
+    rates: list[float] = []
+    start = WalkTask.start
+
+    def noting(self: WalkTask, reader: Any) -> None:
+        rates.append(self.max_write_rate)
+        start(self, reader)
+
+    monkeypatch.setattr(WalkTask, "start", noting)
+    where = ("--output", str(tmp_path / "walks"))
+    interrupted = CannotStart("this far and no further")
+    put = Collections.put
+    monkeypatch.setattr(Collections, "put", failing_after(4, put, interrupted))
+    assert index("build", "--max-write-rate", "900", *where).status == 2
+    monkeypatch.setattr(Collections, "put", put)
+    assert set(rates) == {900.0}
+    rates.clear()
+    assert index("build", "--max-write-rate", "800", *resuming(*where)).status == 0
+    assert set(rates) == {800.0}
 
 
 def test_what_an_interrupted_verification_has_repaired_is_in_its_report(
@@ -84,7 +140,7 @@ def test_what_an_interrupted_verification_has_repaired_is_in_its_report(
     assert index("verify", *where).status == 2
     monkeypatch.setattr(Collections, "put", put)
     more = resuming(*where)
-    index.refuses("begun without --no-repair", "verify", *more, "--no-repair")
+    index.refuses("holds a verification that repairs", "verify", *more, "--no-repair")
     status, verification = index.report("verify", *more)
     counts = [verification[name] for name in ("missing", "repaired", "put")]
     assert (status, counts) == (3, [9, 9, 9])
