@@ -80,9 +80,11 @@ def _is_separator(value: Any) -> bool:
     return True
 
 
+_COUNT = whole(1, MOST_SHARDS)
+
+
 def _are_counts(value: Any) -> bool:
-    is_whole = whole(1, MOST_SHARDS).check
-    return isinstance(value, Mapping) and all(map(is_whole, value.values()))
+    return isinstance(value, Mapping) and all(map(_COUNT.check, value.values()))
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,9 @@ class Sharding:
     start_shards: Annotated[
         Mapping[str, int],
         Must(
-            _are_counts, f'an object with counts of 1 to {MOST_SHARDS}, as {{"/logs/*": 8}}', dict
+            _are_counts,
+            f'an object with counts of 1 to {MOST_SHARDS}, as {{"/logs/*": 8}}',
+            lambda value: {key: _COUNT.read(count) for key, count in value.items()},
         ),
     ] = field(default_factory=dict, hash=False)
     """The initial shard counts of keys that will be hot, by key, or by prefix with a final *."""

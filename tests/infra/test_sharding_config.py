@@ -64,6 +64,12 @@ def test_all_of_it_can_be_told():
     assert (told.shrink_schedule, told.start_drains) == (None, True)
 
 
+def test_counts_of_shards_are_whole_numbers_in_any_form():
+    counts = {"/a": "8", "/b": 8.0}
+    (table,) = config(audit(startShards=counts, mostShards="8")).sharded_tables
+    assert json.dumps(table.sharding.start_shards) == '{"/a": 8, "/b": 8}'
+
+
 def test_a_sharded_table_may_be_typed():
     """`cdk deploy -c 'tables=[{"table":"Audit","sharding":{"partitionKey":"path"}}]'`."""
     typed = Config.from_context({"tables": json.dumps([audit()])})

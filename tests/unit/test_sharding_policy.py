@@ -2,6 +2,7 @@
 
 import math
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -299,6 +300,33 @@ def test_keys_that_are_known_to_become_hot_start_with_more() -> None:
     assert [policy.first_count(key) for key in keys] == [4, 8, 2, 1, 4]
     with pytest.raises(ValueError, match="start_shards"):
         Policy(most=4, start_shards={"/one": 5})
+    with pytest.raises(ValueError, match="most is 1001; it must be a whole number from 1 to 1000"):
+        Policy(most=1001)
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("most", 1), ("threshold", 1), ("most_added", 1), ("most_in_all", 0), ("start_shards", 1)],
+)
+@pytest.mark.parametrize("wrong", [2.0, 2.5, math.nan, math.inf, True, "2", -1])
+def test_a_count_is_an_int_in_its_range(name: str, least: int, wrong: Any) -> None:
+    """A key with 1.5 shards in its metadata cannot be read by anybody."""
+
+    def policy(count: Any) -> Policy:
+        return Policy(**{name: {"/f": count} if name == "start_shards" else count})
+
+    for count in (wrong, least - 1):
+        with pytest.raises(ValueError, match=rf"{name} is .*; it must be a whole number .*{least}"):
+            policy(count)
+    policy(least)
+
+
+@pytest.mark.parametrize("name", ["window", "cooldown", "spread", "lasting"])
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -0.1, True, "2", None])
+def test_a_time_is_a_finite_number(name: str, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{name} is .*; it must be a number of at least 0"):
+        Policy(**{name: wrong})
+    Policy(**{name: 0})
 
 
 @given(counts, st.dictionaries(st.integers(0, 6000), st.floats(0, 7e5)), st.floats(0, 100))
@@ -336,9 +364,3 @@ def test_a_minute_of_much_is_not_hidden_by_the_hour_around_it() -> None:
     minutes = {int(NOW // 60) - ago: 60.0 for ago in range(60)}
     assert fewer_shards(quiet, minutes, NOW)[0] == 1
     assert fewer_shards(quiet, {**minutes, int(NOW // 60) - 30: 60 * 1000.0}, NOW)[0] == 5
-
-
-@pytest.mark.parametrize("wrong", [{"most": 0}, {"most": 1001}, {"threshold": 0}, {"window": -1}])
-def test_a_policy_that_cannot_be_is_refused(wrong: dict) -> None:
-    with pytest.raises(ValueError, match=r"shards|threshold"):
-        Policy(**wrong)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from keyhop.checks import MOST_NUMBER, number, shown, whole
 from keyhop.dynamodb.throttling import NO_REASON, reason_names
 from keyhop.dynamodb.units import PARTITION_WRITE_UNITS
 from keyhop.sharding.key.shards import DRAINING, MOST_SHARDS, Phase, Shards
@@ -305,13 +306,18 @@ class Policy:
     start_shards: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.most <= MOST_SHARDS:
-            raise ValueError(f"a key may have 1 to {MOST_SHARDS} shards, not {self.most}")
-        if not all(1 <= count <= self.most for count in self.start_shards.values()):
-            raise ValueError(f"start_shards may be 1 to {self.most} shards of a key")
-        times = (self.window, self.cooldown, self.spread, self.lasting)
-        if self.threshold < 1 or min(times) < 0:
-            raise ValueError("threshold must be at least 1, the times not negative")
+        _check_count("most", self.most, 1, MOST_SHARDS)
+        for count in self.start_shards.values():
+            _check_count("a count in start_shards", count, 1, self.most)
+        _check_count("threshold", self.threshold, 1)
+        if self.most_added is not None:
+            _check_count("most_added", self.most_added, 1)
+        if self.most_in_all is not None:
+            _check_count("most_in_all", self.most_in_all, 0)
+        for name in ("window", "cooldown", "spread", "lasting"):
+            seconds = getattr(self, name)
+            if not number(0)(seconds):
+                raise ValueError(f"{name} is {shown(seconds)}; it must be a number of at least 0")
 
     def first_count(self, key: str | bytes) -> int:
         """Return the shard count of a new key."""
@@ -340,6 +346,13 @@ class Policy:
             added = min(number, math.ceil(number * (pressure - 1) * 0.75))
         added = max(1, added if self.most_added is None else min(self.most_added, added))
         return min(self.most, number + added)
+
+
+def _check_count(name: str, count: object, low: int, high: int | None = None) -> None:
+    """Raise ValueError unless a count is in the range, and an int: a range cannot end at 2.0."""
+    if not isinstance(count, int) or not whole(low, high or MOST_NUMBER)(count):
+        within = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} is {shown(count)}; it must be a whole number {within}")
 
 
 class Action(StrEnum):
