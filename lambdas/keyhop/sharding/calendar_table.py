@@ -19,6 +19,7 @@ from typing import Any, Unpack
 
 from botocore.exceptions import ClientError
 
+from keyhop.checks import number, shown
 from keyhop.dynamodb.values import to_json
 from keyhop.errors import CannotStart, KeyhopError
 from keyhop.sharding.io.batch import BatchResult
@@ -41,6 +42,8 @@ from keyhop.sharding.store.traffic import traffic_of
 from keyhop.sharding.table import Page, ShardedTable
 
 AHEAD_SECONDS = 24 * 3600.0
+MOST_AHEAD_SECONDS = 1e11
+"""Thousands of years; with more, the latest time would be after the last year of Python."""
 BUCKETS_OF_A_PAGE = 100
 """A page ends after this number of buckets, even if it has fewer items than its limit."""
 
@@ -90,8 +93,10 @@ class CalendarTable:
             raise CannotStart(f"bucket is {bucket!r}; it must be 'month', 'day' or 'hour'.")
         if time_unit not in ("s", "ms"):
             raise CannotStart(f"time_unit is {time_unit!r}; it must be 's' or 'ms'.")
-        if ahead < 0:
-            raise CannotStart(f"ahead is {ahead:g}; it must not be negative.")
+        if not number(0, MOST_AHEAD_SECONDS)(ahead):
+            raise CannotStart(
+                f"ahead is {shown(ahead)}; it must be a number from 0 to {MOST_AHEAD_SECONDS:g}."
+            )
         self.table = table
         self._first = bucket
         self._time = time
@@ -167,8 +172,8 @@ class CalendarTable:
         query = self._range(key, between, descending, consistent, limit)
         first, inner = (None, None) if page_token is None else self._place_of(query, page_token)
         items: list[dict[str, Any]] = []
-        for number, bucket in enumerate(self._buckets(query, first)):
-            if number == BUCKETS_OF_A_PAGE or len(items) == limit:
+        for count, bucket in enumerate(self._buckets(query, first)):
+            if count == BUCKETS_OF_A_PAGE or len(items) == limit:
                 return Page(items, self._token(query, bucket, None))
             for item in self._of(query, bucket, limit - len(items) + 1, inner):
                 if len(items) == limit:

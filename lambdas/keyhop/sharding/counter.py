@@ -11,6 +11,7 @@ docs/how-to/sharding-patterns.md describes the costs and the guarantees.
 from decimal import Decimal
 from typing import Any
 
+from keyhop.checks import number, shown
 from keyhop.errors import CannotStart
 from keyhop.sharding.io.adder import Added, Adder
 from keyhop.sharding.io.items import find_copies, typed
@@ -45,10 +46,10 @@ class ShardedCounter:
     """
 
     def __init__(self, table: ShardedTable, *, token_seconds: float = TOKEN_SECONDS) -> None:
-        if token_seconds < LEAST_TOKEN_SECONDS:
+        if not number(LEAST_TOKEN_SECONDS)(token_seconds):
             raise CannotStart(
-                f"token_seconds is {token_seconds:g}; it must be at least {LEAST_TOKEN_SECONDS:g}, "
-                "as clocks differ."
+                f"token_seconds is {shown(token_seconds)}; it must be a number of at least "
+                f"{LEAST_TOKEN_SECONDS:g}, as clocks differ."
             )
         self.table = table
         self._token_seconds = token_seconds

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, Unpack
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from keyhop.checks import number, shown
 from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.client import Connection, NamedTable, name_table
 from keyhop.dynamodb.refusals import explained
@@ -269,9 +270,9 @@ class ShardedTable:
             raise CannotStart(f"accept must be a list of texts: give [{accept!r}].")
         if unknown := {*accept} - {PLAIN_KEYS}:
             raise CannotStart(f"accept has {min(unknown)!r}; it may have {PLAIN_KEYS!r} only.")
-        if settle_seconds < LEAST_SETTLE_SECONDS:
+        if not number(LEAST_SETTLE_SECONDS)(settle_seconds):
             raise CannotStart(
-                f"settle_seconds is {settle_seconds:g}; it must be at least "
+                f"settle_seconds is {shown(settle_seconds)}; it must be a number of at least "
                 f"{LEAST_SETTLE_SECONDS:g}."
             )
         if policy is not None and not isinstance(policy, Policy):

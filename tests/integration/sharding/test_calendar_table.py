@@ -1,5 +1,6 @@
 """Keys that are divided by time: single items, queries over buckets, pages, changes."""
 
+import math
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -320,7 +321,10 @@ def test_what_no_query_can_be_about(place: Place, between: Any, why: str) -> Non
     [
         ({"bucket": "week"}, "'month', 'day' or 'hour'"),
         ({"bucket": "day", "time_unit": "us"}, "'s' or 'ms'"),
-        ({"bucket": "day", "ahead": -1}, "not be negative"),
+        ({"bucket": "day", "ahead": -1}, r"ahead is -1; it must be a number from 0 to 1e\+11\."),
+        ({"bucket": "day", "ahead": math.nan}, "ahead is nan"),
+        ({"bucket": "day", "ahead": math.inf}, "ahead is inf"),
+        ({"bucket": "day", "ahead": 1e15}, "ahead is 10000"),
     ],
 )
 def test_what_no_calendar_can_be(place: Place, given: dict[str, Any], why: str) -> None:

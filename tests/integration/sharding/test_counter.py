@@ -1,6 +1,7 @@
 """Counters that are spread over shards: what is counted, what it costs, and while shards change."""
 
 import contextlib
+import math
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -150,9 +151,10 @@ def test_a_counter_is_no_item_of_several_copies(place: Place, placement: str) ->
     assert counter.value("/f", consistent=True) == 40
 
 
-def test_a_token_must_live_longer_than_clocks_differ(place: Place) -> None:
+@pytest.mark.parametrize("seconds", [60, math.nan, math.inf, "7200"])
+def test_a_token_must_live_longer_than_clocks_differ(place: Place, seconds: Any) -> None:
     with pytest.raises(CannotStart, match="at least 3600"):
-        ShardedCounter(place.table(), token_seconds=60)
+        ShardedCounter(place.table(), token_seconds=seconds)
 
 
 def unanswered() -> ClientError:

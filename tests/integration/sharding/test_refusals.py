@@ -1,5 +1,6 @@
 """What a sharded table refuses, and what its users must agree upon."""
 
+import math
 from typing import Any
 
 import pytest
@@ -43,6 +44,12 @@ def test_what_cannot_be_sharded_is_told_in_one_sentence(
             table.query_page("/f", limit=limit)
     assert list(table.query("/unknown")) == []
     assert "Item" not in table.get_item(Key={"path": "/unknown", "at": "a"})
+
+
+@pytest.mark.parametrize("seconds", [1, math.nan, math.inf, "5", True])
+def test_a_step_of_a_change_takes_a_finite_time(place: Place, seconds: Any) -> None:
+    with pytest.raises(CannotStart, match=r"settle_seconds is .* a number of at least 2"):
+        place.table(settle_seconds=seconds)
 
 
 def test_a_key_has_no_more_shards_than_allowed(place: Place) -> None:
