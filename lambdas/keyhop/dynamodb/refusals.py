@@ -49,7 +49,8 @@ is from KMS. It names the action and the key, unless the caller may not see the 
 years ago do not name them."""
 
 CHECK_FAILED = "ConditionalCheckFailed"
-"""A code of a cancelled transaction."""
+INVALID = "ValidationError"
+"""Codes of a cancelled transaction."""
 CONDITION_FAILED = "ConditionalCheckFailedException"
 CONFLICTS = frozenset({"TransactionConflictException", "TransactionInProgressException"})
 CONFLICT = "TransactionConflict"

@@ -7,5 +7,6 @@ from tests.integration.sharding.single import Place
 
 
 @pytest.fixture
-def place(dynamodb: Database, table_name: str) -> Place:
-    return Place(dynamodb, table_name)
+def place(dynamodb: Database, table_name: str, request: pytest.FixtureRequest) -> Place:
+    """A parameter is what else is given to CreateTable."""
+    return Place(dynamodb, table_name, **getattr(request, "param", {}))

@@ -8,7 +8,7 @@ from boto3.dynamodb.conditions import Attr
 from botocore.exceptions import ClientError, ParamValidationError
 from keyhop.errors import CannotStart
 
-from tests.integration.sharding.single import Place
+from tests.integration.sharding.single import Place, index
 
 KEY = {"path": "/f", "at": "a"}
 ITEM = {**KEY, "v": 1, "tags": {"x", "y"}, "m": {"n": [1]}}
@@ -204,6 +204,26 @@ def test_a_wrong_parameter_is_refused_and_the_item_stays(grown: Any) -> None:
         key = {name: OLD[0][name] for name in ("path", "at")}
         grown.update_item(Key=key, **UPDATE, ReturnValues=returns)
     assert grown.get_item(Key=key, ConsistentRead=True)["Item"] == OLD[0]
+
+
+@pytest.mark.parametrize("grown", ["boto3", "calculated", "random"], indirect=True)
+@pytest.mark.parametrize("place", [index("by-size", "size", size="N")], indirect=True)
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"size": "text"}, "Type mismatch for Index Key"),
+        ({"text": "x" * 450_000}, "Item size"),
+    ],
+    ids=["type", "size"],
+)
+def test_an_invalid_item_is_refused_in_the_same_words(grown: Any, more: Any, told: str) -> None:
+    """Also of an item that the put would move, which takes a transaction."""
+    for item in OLD:
+        with pytest.raises(ClientError, match=told) as error:
+            grown.put_item(Item={**item, **more})
+        assert error.value.response["Error"]["Code"] == "ValidationException"
+        assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+        assert error.value.operation_name == "PutItem"
 
 
 @pytest.mark.parametrize("table", ["boto3", "calculated"], indirect=True)

@@ -320,9 +320,11 @@ def get_item(reader: Reader, key: ItemKey, words: Got) -> dict[str, Any]:
 
 
 def _of_operation(error: ClientError, operation: str) -> ClientError:
-    """Return the error as that of the user's own operation, not of the look at several shards."""
-    looked = error.operation_name == "BatchGetItem"
-    return type(error)(error.response, operation) if looked else error
+    """Return the error as that of the user's own operation, not of the look at several shards, or
+    of the transaction that moves an item.
+    """
+    is_ours = error.operation_name in ("BatchGetItem", "TransactWriteItems")
+    return type(error)(error.response, operation) if is_ours else error
 
 
 MOST_BUFFERED = 25

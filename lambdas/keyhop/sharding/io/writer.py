@@ -7,7 +7,13 @@ from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.refusals import CHECK_FAILED, CONDITION_FAILED, cancellations, error_code
+from keyhop.dynamodb.refusals import (
+    CHECK_FAILED,
+    CONDITION_FAILED,
+    INVALID,
+    cancellations,
+    error_code,
+)
 from keyhop.dynamodb.requester import units_of
 from keyhop.dynamodb.throttling import TRANSACTION_THROTTLED
 from keyhop.dynamodb.values import TypedValue
@@ -392,7 +398,16 @@ class Writer:
                 raise self._of_user(error, write, users, parts[users][2]) or Overtaken() from error
             if refused or "TransactionConflict" in codes:
                 raise Overtaken from error
+            if INVALID in codes:
+                raise self._invalid(error, write, codes.index(INVALID)) from error
             raise
+
+    def _invalid(self, error: ClientError, write: Write, part: int) -> ClientError:
+        """Return the error for an invalid value, as a write without a transaction raises it."""
+        message = error.response["CancellationReasons"][part].get("Message", "")
+        more = {"ResponseMetadata": error.response["ResponseMetadata"]}
+        operation = f"{write.act.kind}Item"
+        return self.requests.refusal("ValidationException", message, operation, **more)
 
     def _of_user(
         self, error: ClientError, write: Write, part: int, clause: Clause
