@@ -32,7 +32,7 @@ _COARSER: dict[Bucket, tuple[Bucket, int]] = {"hour": ("day", 24), "day": ("mont
 """The next coarser period, and the number of buckets that it combines."""
 _TEXT = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d)(?::\d\d(?::\d\d(?:[.,]\d+)?)?)?"
-    r"(Z|[+-]\d\d:?\d\d(?!\d))?)?)?)?",
+    r"(Z|[+-]\d\d:?\d\d(?!\d)|(?<![T ]\d\d)[+-]\d\d(?![\w.:-]))?)?)?)?",
     re.ASCII,
 )
 _EPOCH = datetime(1970, 1, 1)
