@@ -73,6 +73,16 @@ def test_all_old_is_what_the_write_has_replaced(changing: Place, kind: str) -> N
     assert left == {"put": [7] * 8, "update": [2] * 8, "delete": []}[kind]
 
 
+def test_an_update_that_sets_nothing_has_no_new_attributes(changing: Place) -> None:
+    """Neither has boto3's; the fence is not the user's."""
+    table = changing.table()
+    for key in KEYS:
+        changing.put_physical("/f_2", key["at"])
+        assert "Attributes" not in table.update_item(
+            Key=key, UpdateExpression="REMOVE v", ReturnValues="UPDATED_NEW"
+        )
+
+
 @pytest.mark.parametrize("changing", ["announced", "opened"], indirect=True)
 @pytest.mark.parametrize("returns", ["ALL_NEW", "UPDATED_NEW"])
 def test_two_counters_are_told_two_numbers(changing: Place, returns: str) -> None:

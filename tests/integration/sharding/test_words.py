@@ -226,6 +226,15 @@ def test_an_invalid_item_is_refused_in_the_same_words(grown: Any, more: Any, tol
         assert error.value.operation_name == "PutItem"
 
 
+def test_names_without_a_use_are_refused(table: Any) -> None:
+    table.put_item(Item=ITEM)
+    for more in ({}, {"ProjectionExpression": "v"}):
+        with pytest.raises(ClientError, match="ExpressionAttributeNames") as error:
+            table.get_item(Key=KEY, ExpressionAttributeNames={"#t": "tags"}, **more)
+        assert error.value.response["Error"]["Code"] == "ValidationException"
+        assert error.value.operation_name == "GetItem"
+
+
 @pytest.mark.parametrize("table", ["boto3", "calculated"], indirect=True)
 @pytest.mark.parametrize("value", [None, False, 0, 5, ["v = v"]])
 def test_an_expression_of_another_type_is_refused(table: Any, value: Any) -> None:

@@ -295,9 +295,8 @@ def write_item(writer: Writer, key: ItemKey, act: Act, words: Conditional) -> di
             item = logical_typed(schema, error.response["Item"], key.logical)
             error.response["Item"] = item
         raise _of_operation(error, f"{act.kind}Item") from error.__cause__
-    if not answer.get("Attributes"):
-        return {}
-    return {"Attributes": logical_item(schema, answer["Attributes"], key.logical)}
+    attributes = logical_item(schema, answer.get("Attributes", {}), key.logical)
+    return {"Attributes": attributes} if attributes else {}
 
 
 def get_item(reader: Reader, key: ItemKey, words: Got) -> dict[str, Any]:

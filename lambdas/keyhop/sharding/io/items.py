@@ -305,8 +305,8 @@ def projected(
     """Return the parameters of a projection that includes the needed attributes, and the added
     ones. The expression is None for all attributes, and empty for no others.
     """
-    if expression is None:
-        return {}, []
+    if expression is None:  # names without a use are for the service to refuse
+        return ({"ExpressionAttributeNames": names} if names else {}), []
     paths = {path.strip() for path in expression.split(",")}
     requested = {(names or {}).get(path, path) for path in paths}
     added = [name for name in needed if name not in requested]
