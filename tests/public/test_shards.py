@@ -9,6 +9,7 @@ import pytest
 from keyhop.errors import Stopped
 from keyhop.public import deployment
 from keyhop.sharding.drain import Drain
+from keyhop.public.shards import MOST_LOOKS
 from keyhop.sharding.key.shards import Phase
 
 from testing.databases import Database
@@ -70,6 +71,29 @@ def test_add_list_show_and_drain(place: Place) -> None:
 
 
 def test_results_show_keys_to_programs_but_not_in_repr(place: Place) -> None:
+def test_a_drain_is_estimated_by_all_shards_that_it_empties(place: Place) -> None:
+    """Shards that were added later may have fewer items, or none."""
+    at_all(place, "/f", 4, 60)
+    place.set("/f", number=6, writable=6, readable=6)
+    shards = shards_of(place)
+    plan = shards.drain("/f", 2, dry_run=True)
+    moved = sum(min(held) > 2 for held in place.lies_in("/f").values())
+    assert (plan.before, plan.items, plan.is_least) == (6, moved, False)
+    assert plan.write_units == 4 * moved
+    assert shards.drain("/f", 2).items == moved > 0
+
+
+def test_an_estimate_by_some_of_many_shards_is_the_least(place: Place) -> None:
+    at_all(place, "/f", 1 + MOST_LOOKS, 80)
+    shards = shards_of(place)
+    assert not shards.drain("/f", 1, dry_run=True).is_least
+    place.set("/f", number=MOST_LOOKS + 2, writable=MOST_LOOKS + 2, readable=MOST_LOOKS + 2)
+    place.put_physical(f"/f_{MOST_LOOKS + 2}", "last")
+    plan = shards.drain("/f", 1, dry_run=True)
+    moved = sum(min(held) > 1 for held in place.lies_in("/f").values())
+    assert (plan.items, plan.is_least) == (moved - 1, True)
+
+
     at_all(place, "/secret", 3)
     shards = shards_of(place)
     place.lose("/secret")

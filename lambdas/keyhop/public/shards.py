@@ -73,6 +73,10 @@ MOVE_UNITS = 4
 """Write units for each KB of an item that is moved: a put and a delete, in a transaction."""
 
 
+MOST_LOOKS = 16
+"""The maximum number of shards of which an estimate reads a page, up to 1 MB."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShardChange:
     """The result of `add`, `drain` or `call_off`; after a dry run, its estimate.
@@ -86,7 +90,7 @@ class ShardChange:
         before, after: The number of shards.
         items: The number of items that were moved.
         is_least: Whether the figures are lower bounds, because a shard is larger than the page of
-            it that was read for the estimate.
+            it that was read for the estimate, or not all shards were looked at.
         read_units, write_units, dollars: The costs.
         seconds: The duration of the change.
     """
@@ -273,7 +277,8 @@ class Shards:
 
         Args:
             shards: How many the key keeps.
-            dry_run: Only estimate the cost, by the first page of the last shard.
+            dry_run: Only estimate the cost, by the first page of each shard that would be emptied,
+                of up to 16.
 
         Raises:
             CannotStart: The key has no metadata, or a drain to another number is under way.
@@ -460,13 +465,21 @@ class Shards:
     def _estimate_moves(
         self, table: ShardedTable, key: str | bytes, before: Metadata, shards: int
     ) -> ShardChange:
-        """Estimate a drain by the first page of the last shard."""
+        """Estimate a drain by the first page of each shard that it empties. If these are many, of
+        the oldest, which may have the most items.
+        """
         last = max(before.number, before.readable)
-        count, size, is_whole = look_at_shard(table, typed(key), last)
-        items = count * (last - shards)
-        item_units = MOVE_UNITS * max(1, math.ceil(size / max(1, count) / 1024))
-        cost = self._cost(size * (last - shards) / BLOCK_BYTES, float(items * item_units))
-        return ShardChange("drain", key, True, last, shards, items, not is_whole, **cost)
+        emptied = range(shards + 1, last + 1)
+        looked_at = emptied[:MOST_LOOKS]
+        items, read_units, write_units, is_least = 0, 0.0, 0.0, len(looked_at) < len(emptied)
+        for shard in looked_at:
+            count, size, is_whole = look_at_shard(table, typed(key), shard)
+            items += count
+            read_units += size / BLOCK_BYTES
+            write_units += count * MOVE_UNITS * math.ceil(size / max(1, count) / 1024)
+            is_least = is_least or not is_whole
+        cost = self._cost(read_units, write_units)
+        return ShardChange("drain", key, True, last, shards, items, is_least, **cost)
 
     def _drained(
         self, table: ShardedTable, key: str | bytes, before: Metadata, shards: int
