@@ -1,6 +1,7 @@
 """`keyhop.Shards`, as a Python program calls it; its time goes on only when it waits."""
 
 import json
+import math
 from threading import Event
 from typing import Any
 
@@ -8,8 +9,8 @@ import keyhop
 import pytest
 from keyhop.errors import Stopped
 from keyhop.public import deployment
-from keyhop.sharding.drain import Drain
 from keyhop.public.shards import MOST_LOOKS
+from keyhop.sharding.drain import Drain
 from keyhop.sharding.key.shards import Phase
 
 from testing.databases import Database
@@ -70,7 +71,6 @@ def test_add_list_show_and_drain(place: Place) -> None:
     assert [int(item["n"]) for item in items] == list(range(80))
 
 
-def test_results_show_keys_to_programs_but_not_in_repr(place: Place) -> None:
 def test_a_drain_is_estimated_by_all_shards_that_it_empties(place: Place) -> None:
     """Shards that were added later may have fewer items, or none."""
     at_all(place, "/f", 4, 60)
@@ -94,6 +94,7 @@ def test_an_estimate_by_some_of_many_shards_is_the_least(place: Place) -> None:
     assert (plan.items, plan.is_least) == (moved - 1, True)
 
 
+def test_results_show_keys_to_programs_but_not_in_repr(place: Place) -> None:
     at_all(place, "/secret", 3)
     shards = shards_of(place)
     place.lose("/secret")
@@ -267,17 +268,31 @@ def test_a_metadata_table_that_may_not_be_read_is_an_error(
     [
         ("/f", 0, "count must be a whole number from 1 to 999, not 0"),
         ("/f", 1.5, "count must be"),
+        ("/f", 2.0, r"count must be a whole number from 1 to 999, not 2\.0"),
         ("/f", 999, "The key has 2 shards, and 1,000 are the maximum"),
         ("", 1, "must have 1 to"),
         ("x" * 2048, 1, "must have 1 to"),
         (b"/f", 1, "must be a text"),
         ("!keyhop-total", 1, "is for all keys"),
+        ("!keyhop-claim x", 1, "No logical key can start with '!keyhop-claim '"),
     ],
 )
 def test_wrong_arguments_are_refused(place: Place, key: Any, count: Any, says: str) -> None:
     at_all(place, "/f", 2)
     with pytest.raises(keyhop.errors.CannotStart, match=says):
         shards_of(place).add(key, count, dry_run=True)
+
+
+@pytest.mark.parametrize("cost", [math.nan, math.inf, 0, -1, "1", True])
+def test_a_limit_of_dollars_is_a_number_above_zero(
+    place: Place, clock: JumpingClock, cost: Any
+) -> None:
+    """It is refused before the metadata is read."""
+    shards, began = shards_of(place), clock.monotonic()
+    place.database.client.delete_table(TableName=place.metadata)
+    with pytest.raises(keyhop.errors.CannotStart, match="max_cost must be a number above 0, not"):
+        shards.recover(max_cost=cost)
+    assert clock.monotonic() == began
 
 
 def test_a_placement_of_a_later_version_is_refused(place: Place) -> None:

@@ -8,8 +8,8 @@ from functools import partial
 from threading import Event
 from typing import Any, Literal, TypeVar
 
+from keyhop.checks import Must, check_arguments, number, whole
 from keyhop.checks import shown as value_shown
-from keyhop.checks import whole
 from keyhop.clock import Clock, SystemClock
 from keyhop.dynamodb.client import NamedTable
 from keyhop.dynamodb.tables import Table
@@ -50,7 +50,7 @@ from keyhop.sharding.manage import (
 from keyhop.sharding.recover import LostKey, LostKeys, has_gaps, look_at_all_shards, recover
 from keyhop.sharding.store.listing import all_keys
 from keyhop.sharding.store.metadata import MetadataChanged
-from keyhop.sharding.store.table_item import TOTAL_KEY, total_key
+from keyhop.sharding.store.table_item import CLAIM_KEY, TOTAL_KEY, is_claim, total_key
 from keyhop.sharding.store.traffic import traffic_of
 from keyhop.sharding.table import ShardedTable
 from keyhop.tasks import tasks_of
@@ -75,6 +75,8 @@ MOVE_UNITS = 4
 
 MOST_LOOKS = 16
 """The maximum number of shards of which an estimate reads a page, up to 1 MB."""
+
+_ARGUMENTS = {"max_cost": Must(number(5e-324), "a number above 0")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,9 +358,10 @@ class Shards:
             All lost keys, with what became of each. Those with gaps come last.
 
         Raises:
-            CannotStart: It is not known how writers choose shards.
+            CannotStart: It is not known how writers choose shards, or an argument is wrong.
             KeyhopError: See keyhop.errors.
         """
+        check_arguments({"max_cost": max_cost}, _ARGUMENTS)
         with self._explaining():
             table = self._agreed(None)
             if key is None:
@@ -579,6 +582,8 @@ class Shards:
             raise CannotStart(
                 f"{TOTAL_KEY} is not a key of the table: this metadata item is for all keys."
             )
+        if is_claim(logical):
+            raise CannotStart(f"No logical key can start with {CLAIM_KEY!r}: Keyhop uses it.")
         return logical
 
     def _find(self, logical: TypedValue) -> KeyShards | None:
@@ -649,7 +654,7 @@ def _metadata_of(
 
 def _check(name: str, count: int) -> None:
     maximum = MOST_SHARDS - 1
-    if not whole(1, maximum)(count):
+    if not isinstance(count, int) or not whole(1, maximum)(count):
         raise CannotStart(
             f"{name} must be a whole number from 1 to {maximum}, not {value_shown(count)}."
         )
