@@ -42,7 +42,7 @@ class ShardedCounter:
             expired ones if the table's time to live is enabled for `keyhop_expires`.
 
     Raises:
-        CannotStart: token_seconds is too small.
+        CannotStart: token_seconds is too small, or no finite number.
     """
 
     def __init__(self, table: ShardedTable, *, token_seconds: float = TOKEN_SECONDS) -> None:
