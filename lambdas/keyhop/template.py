@@ -39,6 +39,7 @@ class Unmappable(ValueError):
     """An item of which no key can be made; the message says why, and holds no value."""
 
 
+_NOT_KEPT = "is not a number that DynamoDB keeps"
 _MOST_KEY_BYTES = {False: 2048, True: 1024}
 """The maximum bytes of a partition key, and of a sort key (AWS documentation)."""
 
@@ -51,6 +52,8 @@ def why_no_key(value: TypedValue | None, is_sort_key: bool = False) -> str:
         return ""
     if value is None or value.keys().isdisjoint(("S", "N", "B")):
         return "is a key, and would be missing"
+    if "N" in value:
+        return "" if is_number(value["N"]) else _NOT_KEPT
     size = value_bytes(value)
     if not size:
         return "is a key, and would be empty"
@@ -182,7 +185,7 @@ def _digits(value: TypedValue) -> str:
 def _num(value: TypedValue) -> TypedValue:
     text = value["S"]
     if not is_number(text):
-        raise Unmappable("is not a number that DynamoDB keeps")
+        raise Unmappable(_NOT_KEPT)
     if INTEGER.fullmatch(text):
         return {"N": text}
     return {"N": str(canonical({"N": text})[1])}
@@ -467,7 +470,7 @@ class CompiledField:
 
     def _undone(self) -> Callable[[Any], TypedValue] | None:
         types: list[KeyType] = [self.bound_type or "S", *(each.gives for each in self._filters)]
-        last, is_text = types[-1], self.is_text
+        last, is_text, label = types[-1], self.is_text, self.field.shown
         steps = [(each.undo, type_) for each, type_ in zip(self._filters, types, strict=False)]
 
         def undo(result: Any) -> TypedValue:
@@ -475,6 +478,8 @@ class CompiledField:
             for step, type_ in reversed(steps):
                 assert step is not None
                 value = step(value, type_)
+            if "N" in value and not is_number(value["N"]):
+                raise Unmappable(f"{label!r} {_NOT_KEPT}")
             return value
 
         return None if any(step is None for step, _ in steps) else undo

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.load import load
-from keyhop.template import Unmappable
+from keyhop.template import Unmappable, why_no_key
 
 from tests.unit.rekey.templates import keys
 
@@ -157,6 +157,8 @@ UNMAPPABLE = [
     (setting("{PK}", "{SK}", n="x"), {}, "the attributes 'n' would not come back as they are"),
     (rule(keep={"SK": "a"}), {}, "the attributes 'a' would not come back"),
     (matched("U#{u}"), {}, "no rule of the template matches it"),
+    (matched("U#{u:N}"), {"PK": {"S": "U#" + "1" * 40}}, "'u' is not a number that DynamoDB keeps"),
+    (matched("U#{u:N}"), {"PK": {"S": "U#" + "9" * 200}}, "'u' is not a number that DynamoDB"),
 ]  # fmt: skip
 
 
@@ -186,6 +188,22 @@ def test_a_text_that_a_number_would_not_give_back_is_unmappable():
     assert transform.forward({"PK": {"S": "a"}, "SK": {"S": "17"}})["SK"] == {"N": "17"}
     with pytest.raises(Unmappable, match="'SK' would not come back"):
         transform.forward({"PK": {"S": "a"}, "SK": {"S": "017"}})
+
+
+@pytest.mark.parametrize(("text", "digits"), [("{SK|str}", 40), ("{SK|pad:60}", 60)])
+def test_a_text_of_more_digits_than_a_number_has_is_no_items_place(text: str, digits: int):
+    """DynamoDB would round the number, to the key of another item."""
+    transform = load(setting("P#{PK}", text), keys(types="SN"), keys())
+    there = {"PK": {"S": "P#p"}, "SK": {"S": "1" * digits}}
+    with pytest.raises(Unmappable, match="'SK' is not a number that DynamoDB keeps"):
+        transform.back(there)
+    assert transform.owner_of(there) is None
+
+
+def test_a_key_is_a_number_that_dynamodb_keeps():
+    assert why_no_key({"N": "1" * 38 + "00"}) == ""
+    for number in ("1" * 39, "1E+126", "1E-131"):
+        assert why_no_key({"N": number}) == "is not a number that DynamoDB keeps"
 
 
 def test_a_default_stands_for_what_is_missing():
