@@ -102,6 +102,17 @@ def check_key(names: KeyNames, item: Item) -> None:
             raise Unmappable(f"{name!r} {wrong}")
 
 
+def possible_key(names: KeyNames, types: Mapping[str, str | None], item: Item) -> Key:
+    """Return the primary key of an item, or raise Unmappable for a key that DynamoDB would not
+    accept in a table whose key has these types.
+    """
+    check_key(names, item)
+    for name in names.all:
+        if types[name] not in item[name]:
+            raise Unmappable(f"{name!r} is a key of type {types[name]}")
+    return names.of(item)
+
+
 _KEY_TEXT = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
 DIGEST_BYTES = 16

@@ -35,3 +35,6 @@ ORDER = {
     "lines": {"L": [{"M": {"sku": {"S": "tea"}, "n": {"N": "2"}}}]},
     "tags": {"SS": ["a", "b"]},
 }
+
+NO_KEYS = [{"N": "5"}, {"S": ""}, {"S": "x" * 2049}, {"NULL": True}, {"M": {"a": {"S": "x"}}}]
+"""Values of an attribute that keeps a partition key of type S, and which no such key can have."""

@@ -8,7 +8,7 @@ from keyhop.errors import CannotStart
 from keyhop.rekey.template.load import load
 from keyhop.template import Unmappable, why_no_key
 
-from tests.unit.rekey.templates import keys
+from tests.unit.rekey.templates import NO_KEYS, keys
 
 SET = {"PK": "T#{PK}", "SK": "{SK}"}
 
@@ -204,6 +204,21 @@ def test_a_key_is_a_number_that_dynamodb_keeps():
     assert why_no_key({"N": "1" * 38 + "00"}) == ""
     for number in ("1" * 39, "1E+126", "1E-131"):
         assert why_no_key({"N": number}) == "is not a number that DynamoDB keeps"
+
+
+@pytest.mark.parametrize("kept", NO_KEYS, ids=range(len(NO_KEYS)))
+def test_an_item_that_keeps_an_impossible_key_has_no_owner(kept):
+    template = rule(keep={"PK": "old"}, set={"PK": "T#{a}", "SK": "{SK}"})
+    transform = load(template, keys(), keys())
+    there = {"PK": {"S": "T#x"}, "SK": {"S": "s"}, "a": {"S": "x"}, "old": {"S": "p"}}
+    assert transform.owner_of(there) == {"PK": {"S": "p"}, "SK": {"S": "s"}}
+    assert transform.owner_of({**there, "old": kept}) is None
+
+
+@pytest.mark.parametrize("a", [{"S": ""}, {"S": "x" * 2049}, {"N": "5"}, {"NULL": True}])
+def test_an_item_whose_new_key_is_impossible_has_no_place(a):
+    transform = load(rule(set={"PK": "{a}", "SK": "{PK}#{SK}"}), keys(), keys())
+    assert transform.reverse.owner_of({**ITEM, "a": a}) is None
 
 
 def test_a_default_stands_for_what_is_missing():

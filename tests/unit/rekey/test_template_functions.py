@@ -11,7 +11,7 @@ from keyhop.rekey.template.load import load, read
 from keyhop.rekey.transform import Transform
 from keyhop.template import Unmappable
 
-from tests.unit.rekey.templates import ORDERS, keys
+from tests.unit.rekey.templates import NO_KEYS, ORDERS, keys
 
 CODE = """
 def forward(item):
@@ -48,6 +48,14 @@ def test_functions_go_there_and_back_and_the_key_is_kept_beside_them():
     assert transform.reverse.owner_of(ITEM) == transform.place_of(ITEM)
     assert transform.forward({**ITEM, "left": {"BOOL": True}}) is None
     assert tried(transform, [ITEM]) == []
+
+
+@pytest.mark.parametrize("kept", NO_KEYS, ids=range(len(NO_KEYS)))
+def test_an_item_that_keeps_an_impossible_key_has_no_owner(kept):
+    there = {**loaded().forward(ITEM), "oldPK": kept}
+    assert loaded().owner_of(there) is None
+    with pytest.raises(Unmappable, match="hold no such key"):
+        loaded().back(there)
 
 
 @pytest.mark.parametrize("trusted", [None, "", CODE + "#"])

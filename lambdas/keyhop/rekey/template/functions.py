@@ -15,7 +15,7 @@ from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.values import Item, Key, TypedValue, is_item, same_item
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.rules import Reversed, check_equal
-from keyhop.rekey.transform import KeyNames, Kind, Transform, check_key
+from keyhop.rekey.transform import KeyNames, Kind, Transform, check_key, possible_key
 from keyhop.template import Unmappable
 
 _NAMES = ("transform", "inverse", "keep", "reads")
@@ -58,7 +58,8 @@ def loaded(
     for function in (forward, backward):
         if not callable(space.get(function)):
             raise CannotStart(f"The file {file!r} has no function {function!r}.")
-    return Functions(space[forward], space[backward], *names, destination.types, keep, reads)
+    types = source.types, destination.types
+    return Functions(space[forward], space[backward], *names, *types, keep, reads)
 
 
 class Functions(Transform):
@@ -72,6 +73,7 @@ class Functions(Transform):
         backward: Function,
         source: KeyNames,
         destination: KeyNames,
+        source_types: Mapping[str, str],
         types: Mapping[str, str],
         keep: Mapping[str, str],
         reads: Sequence[str],
@@ -80,7 +82,7 @@ class Functions(Transform):
         self.owner_attributes = tuple(keep[name] for name in source.all)
         self.reads = (*source.all, *reads)
         self._forward, self._backward = forward, backward
-        self._types = types
+        self._source_types, self._types = source_types, types
         self._keep = {name: keep[name] for name in source.all}
         self._reverse = Reversed(self, tuple(reads), self.place_told)
 
@@ -102,9 +104,11 @@ class Functions(Transform):
 
     def owner_of(self, item: Item) -> Key | None:
         """Return the owner by the attributes that keep it."""
-        if not all(kept_name in item for kept_name in self._keep.values()):
+        kept = {name: item[kept] for name, kept in self._keep.items() if kept in item}
+        try:
+            return possible_key(self.source, self._source_types, kept)
+        except Unmappable:
             return None
-        return {name: item[kept_name] for name, kept_name in self._keep.items()}
 
     def place_told(self, item: Item) -> Key | None:
         """Return the place of a source item, or None if it has none."""
@@ -128,7 +132,7 @@ class Functions(Transform):
     def _here(self, item: Item) -> Item | None:
         owner = self.owner_of(item)
         if owner is None:
-            raise Unmappable("the attributes that keep the source's key are missing")
+            raise Unmappable("the attributes that keep the source's key hold no such key")
         kept_names = set(self._keep.values())
         result = _called(
             self._backward, {n: value for n, value in item.items() if n not in kept_names}

@@ -15,7 +15,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from keyhop.dynamodb.values import Item, Key, TypedValue, same
-from keyhop.rekey.transform import KeyNames, Kind, Transform, check_key
+from keyhop.rekey.transform import KeyNames, Kind, Transform, check_key, possible_key
 from keyhop.template import Compiled, Run, Scope, Unmappable
 
 
@@ -128,7 +128,9 @@ class Rule(WrittenRule):
 
     def place(self, scope: Scope) -> Key:
         """Return only the destination's key, or raise Unmappable."""
-        return {name: self.sets[name].render(scope) for name in self.destination.all}
+        place = {name: self.sets[name].render(scope) for name in self.destination.all}
+        check_key(self.destination, place)
+        return place
 
     def to_source(self, item: Item) -> dict[str, TypedValue] | None:
         """Return the source item of an item that the rule has made, or None for another item. Raise
@@ -148,7 +150,9 @@ class Rule(WrittenRule):
         return source_item
 
     def owner(self, item: Item) -> Key | None:
-        """Return only the source's key; None if the rule has not made the item."""
+        """Return only the source's key; None if the rule has not made the item. Raise Unmappable if
+        the source cannot have this key.
+        """
         values = self._found(item, self.owner_steps)
         if values is None:
             return None
@@ -157,7 +161,8 @@ class Rule(WrittenRule):
         for name in self.source.all:
             if name in self.refill:
                 source_key[name] = self.refill[name](values)
-        return self.source.of(source_key)
+        types = {name: self.match[name].type for name in self.source.all}
+        return possible_key(self.source, types, source_key)
 
     def _found(self, item: Item, steps: Sequence[Step]) -> dict[str, TypedValue] | None:
         values: dict[str, TypedValue] = {}
