@@ -122,6 +122,8 @@ strftime itself takes three times as long, and its years before 1000 differ betw
 """
 _HASHES = {"md5": 32, "sha256": 64}
 MOST_WIDTH = 2048
+_MOST_DIGITS = 4300
+"""Python converts no longer text to a whole number."""
 LEAST_MILLISECONDS = 10**11
 """Seconds of the year 5138; a larger number is in milliseconds."""
 
@@ -179,6 +181,8 @@ def _digits(value: TypedValue) -> str:
     text = str(value["S"])
     if not (text.isascii() and text.isdigit()):
         raise Unmappable("is not a whole number")
+    if len(text) > _MOST_DIGITS:
+        raise Unmappable(f"has more than {_MOST_DIGITS:,} digits")
     return text
 
 

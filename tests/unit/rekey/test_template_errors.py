@@ -142,6 +142,7 @@ UNMAPPABLE = [
     (setting("{PK}#{n|pad:2}"), {"n": {"N": "100"}}, "'n' has more than the 2 digits of its pad"),
     (setting("{PK}#{n|pad:2}"), {"n": {"N": "1.5"}}, "'n' is not a whole number"),
     (setting("{PK}#{n|pad:2}"), {"n": {"S": "x"}}, "'n' is not a whole number"),
+    (setting("{PK}#{n|mod:7}"), {"n": {"S": "1" * 4301}}, "'n' has more than 4,300 digits"),
     (setting("{PK}#{n}"), {"n": {"N": "1.5"}}, "'n' is not a whole number, which a text needs"),
     (setting("{PK}#{n}"), {"n": {"BOOL": True}}, "'n' is of type BOOL and not a text"),
     (setting("{PK}#{n:N}"), {"n": {"S": "7"}}, "'n' is of type S, and not N"),
