@@ -29,8 +29,8 @@ from keyhop.dynamodb.values import (
     KeyType,
     TypedValue,
     canonical,
-    distinct_bytes,
     is_number,
+    text_of,
     value_bytes,
 )
 
@@ -223,9 +223,16 @@ def _mod(by: int) -> Filter:
     return Filter("SN", "N", apply, (Run(DIGITS, 1, None),))
 
 
+def _hashed(value: TypedValue) -> bytes:
+    """Return the content of a value to hash; of a number, its digits without an exponent."""
+    return bytes(value["B"]) if "B" in value else text_of(value).encode()
+
+
 def _shard(count: int) -> Filter:
     def apply(value: TypedValue) -> TypedValue:
-        digest = hashlib.sha256(distinct_bytes(value)).digest()
+        content = _hashed(value)
+        content = b"%b%d:%b" % (next(iter(value)).encode(), len(content), content)
+        digest = hashlib.sha256(content).digest()
         return {"N": str(int.from_bytes(digest[:8]) % count)}
 
     return Filter("SNB", "N", apply, (Run(DIGITS, 1, None),))
@@ -236,11 +243,8 @@ def _hash(name: str) -> Filter:
         raise ValueError("the filter hash takes md5 or sha256, as hash:sha256")
 
     def apply(value: TypedValue) -> TypedValue:
-        if "N" in value:
-            content = str(canonical(value)[1]).encode()
-        else:
-            content = value["S"].encode() if "S" in value else bytes(value["B"])
-        return {"S": hashlib.new(name, content, usedforsecurity=False).hexdigest()}
+        digest = hashlib.new(name, _hashed(value), usedforsecurity=False)
+        return {"S": digest.hexdigest()}
 
     return Filter("SNB", "S", apply, (Run(_HEX, _HASHES[name], _HASHES[name]),))
 

@@ -1,5 +1,7 @@
 """keyhop.rekey.template: what a template makes of items, and that it comes back."""
 
+import hashlib
+
 import pytest
 from keyhop.errors import CannotStart
 from keyhop.rekey.template.load import load
@@ -165,6 +167,17 @@ def test_a_number_in_a_text_is_one_in_its_only_form():
 )
 def test_a_number_is_of_the_second_that_it_is_in(number: str, filtered: str, date: str) -> None:
     assert filter_of(*filtered.split(":", 1)).apply({"N": number}) == {"S": date}
+
+
+@pytest.mark.parametrize(
+    ("number", "digits"), [("100", "100"), ("1E+2", "100"), ("1200", "1200"), ("0.10", "0.1")]
+)
+def test_a_hash_is_of_the_digits_of_a_number(number: str, digits: str) -> None:
+    """Also of those at its end that are 0, so that others can compute it."""
+    md5 = hashlib.md5(digits.encode(), usedforsecurity=False).hexdigest()
+    assert filter_of("hash", "md5").apply({"N": number}) == {"S": md5}
+    sha = hashlib.sha256(f"N{len(digits)}:{digits}".encode()).digest()
+    assert filter_of("shard", "16").apply({"N": number}) == {"N": str(sha[7] % 16)}
 
 
 @pytest.mark.parametrize(
