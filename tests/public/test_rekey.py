@@ -8,7 +8,13 @@ from typing import Any
 
 import keyhop
 import pytest
+from keyhop.dynamodb.client import connect
+from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.tables import look_up
 from keyhop.errors import Stopped
+from keyhop.rekey.backfill import BackfillTask
+from keyhop.rekey.request import BackfillInput
+from keyhop.tasks import transform_of
 
 from testing.rekey_tasks import at_once
 from tests.integration.rekey.conftest import pairs, states, template
@@ -82,6 +88,28 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     activities = {progress.activity for progress in seen}
     assert activities == {"copying", "reading both", "comparing"}
     assert seen[-1].is_over
+
+
+def test_estimates_count_the_writes_of_local_indexes(pairs: Pairs, template: Path) -> None:
+    keys = [("customer", "HASH"), ("state", "RANGE")]
+    schema = [{"AttributeName": name, "KeyType": type_} for name, type_ in keys]
+    index = {"IndexName": "by-state", "KeySchema": schema, "Projection": {"ProjectionType": "ALL"}}
+    defined = [{"AttributeName": "state", "AttributeType": "S"}]
+    items = orders(pairs, AttributeDefinitions=defined, LocalSecondaryIndexes=[index])
+    pairs.database.fill(pairs.source, [{**item, "state": {"S": "new"}} for item in items])
+    rekey = rekey_of(pairs)
+    design = {**DAY, "accept": ["unseen", "keep-local-indexes"]}
+    plan = rekey.plan(template, **design).to_json()
+    assert plan["costs"]["backfill"]["write_units"] == 60
+    assert plan["indexes"] == {"by-state": {"before": 1, "after": 1}}
+    rekey.create(template, **design)
+    assert rekey.start(dry_run=True).write_units == 60
+    rekey.start()
+    connection = connect(Endpoint(url=pairs.database.url, region=REGION))
+    task = BackfillTask(connection, {"rekey": pairs.destination}, transform_of)
+    table = look_up(connection, pairs.source)
+    task.plan(table, BackfillInput.parse({"rekey": pairs.destination}))
+    assert task.units_per_key(table.source())[0] == 2
 
 
 def test_the_deployment_that_start_records_does_the_work_of_later_calls(

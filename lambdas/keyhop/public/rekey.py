@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 from keyhop.checks import Must, camel, number, shown
 from keyhop.dynamodb.client import Connection, aws_client, connect
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.schema import KeyAttribute, KeySpace
+from keyhop.dynamodb.schema import KeyAttribute, KeySpace, indexes_of
 from keyhop.dynamodb.tables import StepResult, Table, look_up
 from keyhop.dynamodb.units import BLOCK_BYTES, DEFAULT_WRITE_RATE, write_units
 from keyhop.errors import (
@@ -750,6 +750,7 @@ class Rekey:
     ) -> RekeyResult:
         """Estimate a copy or a comparison by the size of the table that DynamoDB reports."""
         source, prices = self._table.source(), self._connection.prices
+        destination = find_table(self._connection, self.to) or self._table
         reads, writes = source.size_bytes / (2 * BLOCK_BYTES), 0.0
         if action == "verify":
             reads *= 4 * (share or 1.0)  # two tables, strongly consistent
@@ -757,7 +758,7 @@ class Rekey:
             reads += 4 * source.item_count * share
         if write_rate is not None:
             each = write_units(int(source.mean_item_bytes or 0.0) or 1)
-            writes = source.item_count * each * (1.0 + len(self._table.global_indexes))
+            writes = source.item_count * each * (1.0 + len(indexes_of(destination.description)))
         dollars = prices.dollars(reads, writes)
         report = {"items": source.item_count, "read_units": reads, "write_units": writes}
         report["dollars"] = dollars

@@ -23,6 +23,7 @@ from keyhop.dynamodb.own_table import OwnTable
 from keyhop.dynamodb.rate_limit import Budget
 from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.requester import Written, is_over, pause
+from keyhop.dynamodb.schema import indexes_of
 from keyhop.dynamodb.tables import Source, Table
 from keyhop.dynamodb.units import BLOCK_BYTES, write_units
 from keyhop.dynamodb.usage import Usage
@@ -204,7 +205,7 @@ class BackfillTask(RekeyTask):
             **rekey.identities(),
             "ours": None if ours is None else to_json(ours),
         }
-        self._indexes = len(rekey.destination.global_indexes)
+        self._indexes = len(indexes_of(rekey.destination.description))
         rows = source.item_count or None
         return TaskPlan(source, "scan", "to copy every item", options, rows=rows)
 

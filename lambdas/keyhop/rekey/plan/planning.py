@@ -151,6 +151,8 @@ def make_plan(
         for entry in table.description.get("GlobalSecondaryIndexes", ())
         if entry["IndexName"] != KEY_INDEX
     }
+    for entry in alike.request.get("LocalSecondaryIndexes", ()):  # under another partition key
+        indexes[entry["IndexName"]] = [entry["KeySchema"][1]["AttributeName"]]
     trial = Trial(transform, indexes, ours).add(sampled_items)
     unmappable, items = dict(trial.unmappable), trial.items
     collisions = estimated(trial, sampled_share)

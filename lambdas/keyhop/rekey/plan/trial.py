@@ -113,7 +113,7 @@ class Trial:
     """The results of a transform on a sample of the source, which skips sentinels of a key index.
 
     Attributes:
-        indexes: Keys of the destination's global indexes, by name.
+        indexes: Keys of the destination's indexes, by name; of a local one its sort key alone.
         unmappable: Unmappable items by the reason, which contains no values.
         not_back: Items that are not equal after the way back.
         write_units: The units to put all items; `index_units` are those of their indexes.
