@@ -59,6 +59,8 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     assert rekey.status().phase == "created"
     expected = rekey.start(dry_run=True)
     assert (expected.is_done, expected.write_units) == (False, 30.0)
+    planned = content["costs"]["backfill"]["read_units"]  # of both looks
+    assert expected.read_units == pytest.approx(planned, abs=0.1)
     copied = rekey.start()
     assert (copied.is_done, copied.run, copied.obstacles) == (True, None, ())
     assert copied.to_json()["counts"] == {"copied": 30}

@@ -754,6 +754,8 @@ class Rekey:
         reads, writes = source.size_bytes / (2 * BLOCK_BYTES), 0.0
         if action == "verify":
             reads *= 4 * (share or 1.0)  # two tables, strongly consistent
+        else:  # the second look at each page is strongly consistent
+            reads *= 3
         if share is not None:  # each item of the share is looked up in the other table
             reads += 4 * source.item_count * share
         if write_rate is not None:
