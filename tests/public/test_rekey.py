@@ -114,6 +114,16 @@ def test_estimates_count_the_writes_of_local_indexes(pairs: Pairs, template: Pat
     assert task.units_per_key(table.source())[0] == 2
 
 
+def test_the_time_of_a_copy_is_that_of_the_capacity(pairs: Pairs, template: Path) -> None:
+    units = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 3}
+    orders(pairs, BillingMode="PROVISIONED", ProvisionedThroughput=units)
+    rekey = rekey_of(pairs)
+    assert rekey.plan(template, **DAY).to_json()["costs"]["backfill"]["seconds"] == 10
+    rekey.create(template, accept=["unseen"], **DAY)
+    assert rekey.start(dry_run=True).to_json()["seconds_of_writing"] == 10
+    assert rekey.start(dry_run=True, max_write_rate=2).to_json()["seconds_of_writing"] == 15
+
+
 def test_the_deployment_that_start_records_does_the_work_of_later_calls(
     pairs: Pairs, template: Path, states: States
 ) -> None:

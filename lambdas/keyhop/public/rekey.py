@@ -57,6 +57,7 @@ from keyhop.rekey.life_cycle.end import Ending, How, settle_expiry
 from keyhop.rekey.life_cycle.likeness import export_command
 from keyhop.rekey.pair import SIDE_SUFFIX, Pair
 from keyhop.rekey.plan.planning import DEFAULT_READ_UNITS, RekeyPlan, make_plan
+from keyhop.rekey.plan.trial import possible_rate
 from keyhop.rekey.request import (
     SHARDS,
     STRAGGLERS,
@@ -765,7 +766,9 @@ class Rekey:
         report = {"items": source.item_count, "read_units": reads, "write_units": writes}
         report["dollars"] = dollars
         if write_rate is not None:
-            report["seconds_of_writing"] = writes / write_rate
+            report["seconds_of_writing"] = writes / possible_rate(
+                write_rate, destination.throughput
+            )
         if action == "verify":
             rows, size = 2 * source.item_count, 2.0 * source.size_bytes * (share or 1.0)
             seconds = comparing_seconds(rows * (share or 1.0), size)

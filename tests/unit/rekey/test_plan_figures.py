@@ -279,3 +279,11 @@ def test_puts_pay_for_each_index_that_an_item_enters() -> None:
         tried(items, indexes={"one": ["place"], "other": ["nowhere"]}), 1e6, 1e8, US_EAST_1
     )["backfill"]["write_units"]
     assert indexed == 2 * plain
+
+
+@pytest.mark.parametrize(("units", "rate"), [(7, 7), (40_000, 1_000), (None, 1_000)])
+def test_a_copy_writes_no_faster_than_the_capacity_of_the_table(units: int | None, rate: int):
+    throughput = units and {"ReadCapacityUnits": 5, "WriteCapacityUnits": units}
+    items = [item(n, 1, str(n)) for n in range(10)]
+    told = costs(tried(items), 7e6, 1e9, US_EAST_1, throughput=throughput)["backfill"]
+    assert (told["write_rate"], told["seconds"]) == (rate, 7e6 / rate)

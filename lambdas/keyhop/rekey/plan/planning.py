@@ -172,6 +172,7 @@ def make_plan(
     low, high = (share, share) if is_whole else proportion_limits(share * looks, looks)
     readers = readers_of(client_of, table.stream) if table.stream else Readers()
     prices = connection.prices
+    live_rate = write_rate(client_of, table)
     question = index_question(trial, table, count, size, prices)
     blocks = [row.refusal for row in alike.refused]
     blocks += obstacles(table, trial, bad, collisions["pairs"], is_sharded)
@@ -204,7 +205,7 @@ def make_plan(
             for name in indexes
         },
         "readers": readers.to_json(),
-        "costs": costs(trial, count, size, prices, write_rate(client_of, table)),
+        "costs": costs(trial, count, size, prices, live_rate, table.throughput),
         "likeness": [row.to_json() for row in alike.rows],
         "blocks": blocks,
         "notes": notes_on(table, features, trial, readers, is_random),

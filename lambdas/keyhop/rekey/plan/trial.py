@@ -585,16 +585,23 @@ def notes_on(
     return notes
 
 
+def possible_rate(write_rate: float, throughput: Mapping[str, int] | None) -> float:
+    """Return the write units a second of a copy into a table with this capacity (see Table)."""
+    return min(write_rate, throughput["WriteCapacityUnits"]) if throughput else write_rate
+
+
 def costs(
     trial: Trial,
     items: float,
     table_bytes: float,
     prices: Prices,
     live_rate: float | None = None,
+    throughput: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Return the costs of a re-key in dollars and seconds, as plain JSON; `live_rate` is in
-    changes a second, if the rate is available.
+    changes a second, if the rate is available, and `throughput` is the destination's (see Table).
     """
+    rate = possible_rate(DEFAULT_WRITE_RATE, throughput)
     mapped = trial.mapped / trial.items if trial.items else 1.0
     put = (trial.write_units + trial.index_units) / trial.mapped if trial.mapped else 1.0
     of_indexes = trial.index_units / trial.mapped if trial.mapped else 0.0
@@ -612,8 +619,8 @@ def costs(
             "write_units": round(puts, 1),
             "dollars": round(prices.dollars(reads, puts), 6),
             "of_indexes": round(prices.dollars(0.0, items * mapped * of_indexes), 6),
-            "seconds": round(puts / DEFAULT_WRITE_RATE, 1),
-            "write_rate": DEFAULT_WRITE_RATE,
+            "seconds": round(puts / rate, 1),
+            "write_rate": rate,
         },
         "verify": {"read_units": round(compared, 1), "dollars": round(prices.dollars(compared), 6)},
         "live": {
