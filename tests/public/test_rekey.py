@@ -11,6 +11,7 @@ import pytest
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.units import US_EAST_1
 from keyhop.errors import Stopped
 from keyhop.rekey.backfill import BackfillTask
 from keyhop.rekey.request import BackfillInput
@@ -65,13 +66,18 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     assert (copied.is_done, copied.run, copied.obstacles) == (True, None, ())
     assert copied.to_json()["counts"] == {"copied": 30}
     assert copied.write_units >= 30
-    assert copied.dollars > 0
+    paid = US_EAST_1.dollars(copied.read_units, copied.write_units)
+    assert copied.to_json()["dollars"] == copied.dollars == pytest.approx(paid, abs=1e-9)
     assert "No function follows" in copied.notes[0]
     pairs.database.client.put_item(TableName=pairs.source, Item={**items[0], "x": {"S": "new"}})
     assert rekey.verify(dry_run=True).read_units > 0
     found = rekey.verify(repair=False)
     assert (found.is_done, found.obstacles) == (True, ("changed",))
-    assert rekey.verify().to_json()["counts"]["repaired"] == 1
+    repaired = rekey.verify()
+    assert repaired.to_json()["counts"]["repaired"] == 1
+    assert repaired.write_units >= 1
+    paid = US_EAST_1.dollars(repaired.read_units, repaired.write_units)
+    assert repaired.to_json()["dollars"] == repaired.dollars == pytest.approx(paid, abs=1e-9)
     assert rekey.verify(repair=False).obstacles == ()
     assert rekey.shadow(10, dry_run=True).control.shadow == 0
     assert rekey.shadow(10).control.shadow == 0.1

@@ -481,8 +481,11 @@ class Rekey:
             digests = self._run_job(beside, digests_of(request), "reading both", items, **knowing)
             request = with_digests(request, str(beside))
             manifest = self._run_job(path, request, "comparing", 0, **knowing)
-        read = round(digests["read_units"] + manifest["read_units"], 3)
-        return self._result("verify", {**manifest, "read_units": read})
+        units = {
+            name: round(digests.get(name, 0.0) + manifest.get(name, 0.0), 3)
+            for name in ("read_units", "write_units")
+        }
+        return self._result("verify", {**manifest, **units})
 
     def shadow(self, percent: float, *, dry_run: bool = False) -> RekeyStatus:
         """Let routers make this percentage of their reads on both tables, and compare.
@@ -875,15 +878,16 @@ class Rekey:
         """Return the result of a job in this process."""
         reads, writes = manifest.get("read_units", 0.0), manifest.get("write_units", 0.0)
         counts = manifest.get("counts", {})
+        dollars = round(self._connection.prices.dollars(reads, writes), 9)
         return RekeyResult(
             action,
             is_done=True,
             obstacles=tuple(name for name in NOT_EQUAL if counts.get(name)),
             read_units=reads,
             write_units=writes,
-            dollars=self._connection.prices.dollars(reads, writes),
+            dollars=dollars,
             notes=notes,
-            _report=manifest,
+            _report={**manifest, "dollars": dollars},
         )
 
     def _all_steps(self, step: Callable[[], StepResult]) -> StepResult:
