@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from keyhop import Rekey
+from keyhop.errors import Stopped
 
-from tests.integration.rekey.pairs import Pairs, in_order, items_of, made, orders
+from tests.integration.rekey.pairs import REGION, Pairs, in_order, items_of, made, orders
 
 pytestmark = pytest.mark.usefixtures("nothing_waits")
 
@@ -246,3 +249,30 @@ def test_a_comparison_that_only_looks_asks_if_it_costs_more_than_a_little(
     assert asked.status == 2
     assert f"compare {pairs.source} and {pairs.destination}, but there is no terminal" in asked.err
     assert pairs.rekey("verify", "--no-repair").status == 0
+
+
+def test_an_interrupted_run_in_a_directory_goes_on_with_resume(
+    pairs: Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_given: Any, **_more: Any) -> None:
+        raise Stopped
+
+    orders(pairs, 1)
+    monkeypatch.setattr(Rekey, "start", interrupted)
+    words = (
+        "start",
+        pairs.source,
+        "--to",
+        pairs.destination,
+        "--region",
+        REGION,
+        "--resume",
+        "run",
+    )
+    told = pairs.rekey("start", "-o", "run").err
+    assert told.startswith("keyhop: Interrupted. To go on: keyhop rekey ")
+    assert all(word in told.split() for word in words)
+    assert "-o" not in told.split()
+    again = "keyhop: Interrupted. Start the same command again: it goes on."
+    assert pairs.rekey("start").err.strip() == again
+    assert pairs.rekey("start", "--resume", "run").err.strip() == again
