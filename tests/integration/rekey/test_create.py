@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.schema import KeySpace
 from keyhop.dynamodb.tables import Table
 from keyhop.errors import CannotStart, NotPermitted, RunConflict
 from keyhop.rekey.control import Control
@@ -18,7 +19,7 @@ from testing.databases import Database
 from testing.marks import prove
 from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.learned import TABLE_SETTING, TTL_SETTING, Learned
-from tests.integration.rekey.lives import SETS_TTL, Dying, Life, client_at, until_done
+from tests.integration.rekey.lives import KEYS, SETS_TTL, Dying, Life, client_at, until_done
 
 INDEX = {
     "IndexName": "by-day",
@@ -212,6 +213,17 @@ def test_another_plan_is_refused(life: Life) -> None:
     other = Pair(life.pair.source, life.pair.destination, {"items": [{"otherwise": "copy"}]})
     with pytest.raises(RunConflict, match="another plan"):
         replace(life, pair=other).creation().step()
+
+
+def test_other_keys_and_another_lease_are_refused_once_the_table_exists(life: Life) -> None:
+    until_done(life.creation(lease=60.0).step)
+    with pytest.raises(
+        RunConflict, match=r"different keys from the plan: .* and not tenant \(S\)\."
+    ):
+        replace(life.creation(lease=60.0), keys=KeySpace(KEYS.partition, None)).step()
+    with pytest.raises(RunConflict, match=r"lease of 60 seconds, and not .*: give lease=60, or"):
+        life.creation().step()
+    until_done(life.creation(lease=60.0).step)
 
 
 def test_a_side_table_of_somebody_else_s_is_left_alone(life: Life) -> None:

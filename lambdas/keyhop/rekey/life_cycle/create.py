@@ -92,14 +92,14 @@ class Creation:
             return StepResult(False, f"making {self.pair.destination}")
         if destination.status != "ACTIVE":
             return StepResult(False, waiting(destination))
-        if not creation["identity"]:
-            self._check_keys(destination)
-            side.tell(DESTINATION, {**creation, "identity": destination.identity})
-        elif creation["identity"] != destination.identity:
+        if creation["identity"] not in ("", destination.identity):
             raise RunConflict(
                 f"Table {self.pair.destination!r} is not the table that was made for this re-key: "
                 "cancel the re-key, and create it with another name."
             )
+        self._check_keys(destination)
+        if not creation["identity"]:
+            side.tell(DESTINATION, {**creation, "identity": destination.identity})
         self._write_control(side)
         if says := self._turn_stream_on(side, source):
             return StepResult(False, says)
@@ -164,10 +164,17 @@ class Creation:
             )
 
     def _write_control(self, side: SideTable) -> None:
-        """Write the control item; raise CannotStart if it was lost, as another table may serve."""
+        """Write the control item, or raise RunConflict if it has another lease; raise CannotStart
+        if it was lost, as another table may serve.
+        """
         if side.told(TURNED) is None:
             side.swap(None, Control(long_lease=self.lease))
-        side.control()
+        lease = side.control().long_lease
+        if lease != self.lease:
+            raise RunConflict(
+                f"This re-key has a lease of {lease:g} seconds, and not {self.lease:g}: give "
+                f"lease={lease:g}, or cancel the re-key."
+            )
 
     def _write_plan(self, side: SideTable, table: Table) -> None:
         """Write the plan to a table that is a side table, and has this plan or none."""
