@@ -128,6 +128,9 @@ def _of_dynamodb(
             ((kind, item),) = one.items()
             yield from _of_dynamodb(caller, TRANSACTED[kind], item, kinds)
         return
+    if operation == "ListTables":
+        yield Call.of(caller, "dynamodb:ListTables", "*")
+        return
     about = given.get("TableName") or given.get("ResourceArn") or ""
     tables = given.get("RequestItems") or {about: given}
     for name, asked in tables.items():

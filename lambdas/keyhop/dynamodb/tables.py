@@ -1,12 +1,12 @@
 """Tables as DescribeTable describes them, and the source that a job reads."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.client import Connection, DynamoDB
 from keyhop.dynamodb.refusals import error_code, explained, is_transient
 from keyhop.dynamodb.requester import send
 from keyhop.dynamodb.schema import KeySpace, indexes_of, keyspace_of
@@ -279,3 +279,14 @@ def update(connection: Connection, table: str, **changes: Any) -> None:
     except ClientError as error:
         if error_code(error) not in NOT_NOW:
             raise
+
+
+def table_names(client: DynamoDB) -> Iterator[str]:
+    """Yield the names of all tables, or raise ClientError or BotoCoreError."""
+    page: dict[str, Any] = {}
+    while True:
+        after = page.get("LastEvaluatedTableName")
+        page = client.call("list_tables", **({"ExclusiveStartTableName": after} if after else {}))
+        yield from page["TableNames"]
+        if "LastEvaluatedTableName" not in page:
+            return

@@ -10,10 +10,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Connection, DynamoDB, aws_client, connect, name_table
+from keyhop.dynamodb.client import Connection, aws_client, connect, name_table
 from keyhop.dynamodb.client import NamedTable as NamedTable
 from keyhop.dynamodb.endpoint import Endpoint
-from keyhop.dynamodb.tables import Source, Table, look_up
+from keyhop.dynamodb.tables import Source, Table, look_up, table_names
 from keyhop.dynamodb.units import VARIABLE
 from keyhop.errors import TableNotFound
 from keyhop.key_index.index import Sentinels, sentinels_of
@@ -78,20 +78,10 @@ def suggesting(connection: Connection, table: str) -> Iterator[None]:
         yield
     except TableNotFound as error:
         try:
-            names = list(islice(_table_names(connection.client), MOST_NAMES))
+            names = list(islice(table_names(connection.client), MOST_NAMES))
         except (BotoCoreError, ClientError):
             raise error from None
         raise TableNotFound(f"{error}{did_you_mean(table, names)}") from error
-
-
-def _table_names(client: DynamoDB) -> Iterator[str]:
-    page: dict[str, Any] = {}
-    while True:
-        after = page.get("LastEvaluatedTableName")
-        page = client.call("list_tables", **({"ExclusiveStartTableName": after} if after else {}))
-        yield from page["TableNames"]
-        if "LastEvaluatedTableName" not in page:
-            return
 
 
 class IndexRecord:

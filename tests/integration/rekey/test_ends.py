@@ -1,5 +1,6 @@
 """`complete` and `cancel` on DynamoDB Local: nothing of Keyhop's is left, killed or not."""
 
+from dataclasses import replace
 from itertools import count
 from typing import Any, cast
 
@@ -59,6 +60,14 @@ def test_a_stream_that_somebody_follows_by_now_stays_on(life: Life) -> None:
     stream = life.described(life.pair.source)["LatestStreamArn"]
     life.followers.also[stream] = ["Search"]
     until_done(life.ending("cancel").step)
+    assert life.described(life.pair.source)["StreamSpecification"] == STREAM
+
+
+def test_the_stream_that_another_re_key_follows_stays_on(life: Life) -> None:
+    life.begin()
+    other = replace(life, pair=replace(life.pair, destination=f"{life.pair.source}-other"))
+    other.begin()
+    until_done(life.ending("cancel", delete=life.pair.destination).step)
     assert life.described(life.pair.source)["StreamSpecification"] == STREAM
 
 

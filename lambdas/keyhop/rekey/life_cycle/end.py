@@ -15,11 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.own_table import OwnTable
-from keyhop.dynamodb.tables import StepResult, Table, ask, request, update
+from keyhop.dynamodb.tables import StepResult, Table, ask, request, table_names, update
 from keyhop.dynamodb.values import from_json
-from keyhop.errors import AwsRefused, CannotStart, RunConflict, TableNotFound
+from keyhop.errors import AwsRefused, CannotStart, KeyhopError, RunConflict, TableNotFound
 from keyhop.rekey.control import Control, Side, other_side
 from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.life_cycle.create import find_table, has_items, waiting
@@ -255,7 +257,7 @@ class Ending:
             raise
 
     def _turn_streams_off(self, side: SideTable, pair: Pair) -> str:
-        """Turn off the streams that `create` turned on, unless another function uses them."""
+        """Turn off the streams that `create` turned on, if no other function or re-key uses one."""
         stream_figure = side.told(STREAM)
         if stream_figure is None:
             return ""
@@ -269,6 +271,8 @@ class Ending:
                 continue
             if name == pair.source and stream_figure["arn"] not in ("", table.stream):
                 continue  # it was turned off and on in between
+            if name == pair.source and self._has_another_rekey(pair):
+                continue
             if table.status != "ACTIVE":
                 return waiting(table)
             update(self.connection, name, StreamSpecification={"StreamEnabled": False})
@@ -277,6 +281,18 @@ class Ending:
 
     def _is_followed(self, stream: str) -> bool:
         return self.followers is not None and bool(self.followers.other_functions(stream))
+
+    def _has_another_rekey(self, pair: Pair) -> bool:
+        """Return whether the source is in another re-key whose side table is readable."""
+        with suppress(BotoCoreError, ClientError):
+            for name in table_names(self.connection.client):
+                if not name.endswith(SIDE_SUFFIX) or name == pair.side:
+                    continue
+                side = SideTable(self.connection, name)
+                with suppress(KeyhopError, ClientError):
+                    if side.has_plan() and side.plan().source == pair.source:
+                        return True
+        return False
 
     def _delete_table(self, side: SideTable, pair: Pair) -> str:
         """Delete the table that is no longer needed, if the caller has named it. The side table is
