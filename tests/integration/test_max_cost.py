@@ -75,9 +75,10 @@ def test_a_build_and_a_verification_are_not_begun_or_stop(
             database.client.delete_item(TableName=table_name, Key=sentinel)
     where = str(tmp_path / "walks")
     slowly = ("--max-write-rate", "400")
-    spent = run(database, *verify, "--max-cost", "100", *slowly, "-o", where)
+    # Each key is looked at twice, for a dollar a look, before the first repair.
+    spent = run(database, *verify, "--max-cost", "500", *slowly, "-o", where)
     assert (spent.status, spent.out) == (4, b"")
-    assert "is spent, and the maximum is $100" in spent.err
+    assert "is spent, and the maximum is $500" in spent.err
     assert 0 < len(items_of(database, table_name)) - len(before) < len(SIZES)
     assert run(database, *verify, "--max-cost", ENOUGH, "--resume", where).status == 3
 
