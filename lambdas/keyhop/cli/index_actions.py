@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED
-from keyhop.cli.options import Options, with_flags
+from keyhop.cli.options import Options, how_to_go_on, with_flags
 from keyhop.cli.output import is_text, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.session import Session, Stop, stop_on_signals
@@ -30,7 +30,7 @@ def run(options: Options) -> int:
     """Run one action on the key index of a table, and return its exit status."""
     if getattr(options, "remote", False):
         return _start(options)
-    with stop_on_signals("Start the same command again.") as stop:
+    with stop_on_signals(how_to_go_on(options, "Start the same command again.")) as stop:
         return int(getattr(IndexCommand(options, stop), options.action)())
     return stop.status
 

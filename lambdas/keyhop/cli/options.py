@@ -256,6 +256,13 @@ def check_place(remote: bool, local: Iterable[str]) -> None:
             raise click.UsageError(f"{flag(name)} {why}", ctx)
 
 
+def how_to_go_on(options: "Options", otherwise: str) -> str:
+    """Return the command that continues an interrupted run with -o; `otherwise` for another one."""
+    if getattr(options, "output", None) and not options.resume:
+        return f"To go on: {command_line(output=None, resume=options.output)}"
+    return otherwise
+
+
 def command_line(**values: Any) -> str:
     """Return the command line that is being run, with other values of these options."""
     ctx = click.get_current_context()

@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhop import RekeyStatus
 from keyhop.cli.exit_status import DONE, DRIFT_FOUND, FAILED, INTERRUPTED
-from keyhop.cli.options import Options, command_line, with_flags
+from keyhop.cli.options import Options, how_to_go_on, with_flags
 from keyhop.cli.output import is_text, printable, put_out
 from keyhop.cli.progress import JobProgress, StatusLine
 from keyhop.cli.runs_actions import Beside, exit_status_of, follow, put_out_start
@@ -61,9 +61,7 @@ Lines = Callable[[Mapping[str, Any]], Iterable[str]]
 def run(options: Options) -> int:
     """Run one action on a pair of tables, and return its exit status."""
     status: Status | None = None
-    advice = "Start the same command again: it goes on."
-    if getattr(options, "output", None) and not options.resume:
-        advice = f"To go on: {command_line(output=None, resume=options.output)}"
+    advice = how_to_go_on(options, "Start the same command again: it goes on.")
     with stop_on_signals(advice) as stop:
         status = getattr(RekeyCommand(options, stop), options.action)()
     if status is None:

@@ -58,7 +58,10 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
         return put(self, partition)
 
     monkeypatch.setattr(Collections, "put", interrupting)
-    assert index("build", *where).status == 130
+    interrupted = index("build", *where)
+    assert interrupted.status == 130
+    assert f"Interrupted. To go on: keyhop index build {index.table}" in interrupted.err
+    assert f"--resume {tmp_path}/walks" in interrupted.err
     monkeypatch.setattr(Collections, "put", put)
     assert 0 < listed(tmp_path / "walks" / "build").total() < len(expected)
     index.refuses(f"--resume {tmp_path}/walks", "build", *where)
