@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
-from keyhop.dynamodb.client import Connection
+from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import SLOWEST, Budget
 from keyhop.dynamodb.requester import Requester
-from keyhop.dynamodb.tables import look_up
+from keyhop.dynamodb.tables import look_up, table_names
 from keyhop.errors import GaveUp
 from keyhop.jobs.journal import Checkpoint
 from keyhop.jobs.pages import TablePages
@@ -339,3 +339,12 @@ def test_a_throttled_first_contact_is_waited_out(
     result = strict.keys(table_name)
     assert sorted(key["pk"]["S"] for key in result.keys) == sorted(expected)
     assert len(contacts) == 6
+
+
+def test_the_names_of_all_tables_are_listed_by_both_clients(
+    dynamodb: Database, table_name: str
+) -> None:
+    dynamodb.create(table_name)
+    ours = connect(Endpoint(url=dynamodb.url)).client
+    for client in (dynamodb.client, ours):
+        assert table_name in set(table_names(client))

@@ -6,7 +6,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from keyhop.dynamodb.client import Connection, DynamoDB
+from keyhop.dynamodb.client import Connection
 from keyhop.dynamodb.refusals import error_code, explained, is_transient
 from keyhop.dynamodb.requester import send
 from keyhop.dynamodb.schema import KeySpace, indexes_of, keyspace_of
@@ -281,12 +281,12 @@ def update(connection: Connection, table: str, **changes: Any) -> None:
             raise
 
 
-def table_names(client: DynamoDB) -> Iterator[str]:
+def table_names(client: Any) -> Iterator[str]:
     """Yield the names of all tables, or raise ClientError or BotoCoreError."""
     page: dict[str, Any] = {}
     while True:
         after = page.get("LastEvaluatedTableName")
-        page = client.call("list_tables", **({"ExclusiveStartTableName": after} if after else {}))
+        page = send(client, "list_tables", {"ExclusiveStartTableName": after} if after else {})
         yield from page["TableNames"]
         if "LastEvaluatedTableName" not in page:
             return
