@@ -519,11 +519,11 @@ class _Action:
         with Heartbeat(index._registry, self._name, self._lease_is_lost):
             try:
                 state = all_steps(self._life_cycle, self._walk, self._wait)
-                self._record(has_ended=True)
+                self._write_action(has_ended=True)
                 return state
             except CannotStart:
                 if self.blocking():
-                    self._record(has_ended=True)
+                    self._write_action(has_ended=True)
                 raise
             except Stopped:
                 if self._is_lost:
@@ -542,8 +542,8 @@ class _Action:
         begun, order = Journal(Directory(self._output)).load(ACTION), self._order
         if begun is None:
             return
-        if begun["version"] != ACTION_VERSION:
-            why = f"was written in format {begun['version']}; this Keyhop reads {ACTION_VERSION}"
+        if (version := begun.get("version")) != ACTION_VERSION:
+            why = f"was written in format {version}; this Keyhop reads {ACTION_VERSION}"
         elif begun["action"] != order.action:
             why = f"holds a {begun['action']} of a key index, and no {order.action}"
         elif begun["has_ended"]:
@@ -555,7 +555,7 @@ class _Action:
             return
         raise RunConflict(f"{self._output} {why}: begin another one, in another directory.")
 
-    def _record(self, has_ended: bool) -> None:
+    def _write_action(self, has_ended: bool) -> None:
         """Write down to which action the walks in the directory belong, if there is one."""
         if self._output is not None:
             order = self._order
@@ -708,7 +708,7 @@ class _Action:
             patience=index._patience,
         ) as job:
             job.prepare(may_be_finished=self._resume)
-            self._record(has_ended=False)
+            self._write_action(has_ended=False)
             complete(job, ACTIVITIES[kind], index._progress, index._say, self._expected)
         report = report_of(kind, life_cycle.order, job.journal)
         self._expected = report["collections"]

@@ -15,6 +15,7 @@ from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 
 from testing.databases import Database
 from testing.marks import prove
+from testing.simulation.service import failure
 from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.lives import DAY, SETS_TTL, Dying, Life, client_at, until_done
 
@@ -68,6 +69,26 @@ def test_the_stream_that_another_re_key_follows_stays_on(life: Life) -> None:
     other = replace(life, pair=replace(life.pair, destination=f"{life.pair.source}-other"))
     other.begin()
     until_done(life.ending("cancel", delete=life.pair.destination).step)
+    assert life.described(life.pair.source)["StreamSpecification"] == STREAM
+
+
+class WithoutLists:
+    """A client that may not list tables."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def call(self, operation: str, **parameters: Any) -> Any:
+        if operation == "list_tables":
+            raise failure("AccessDeniedException", "not authorized to perform: ListTables")
+        return self._client.call(operation, **parameters)
+
+
+def test_the_stream_stays_on_if_other_re_keys_cannot_be_seen(life: Life) -> None:
+    life.begin()
+    client = WithoutLists(client_at(life.database.url))
+    until_done(life.ending("cancel", client=client, delete=life.pair.destination).step)
+    assert tables_of(life) == [life.pair.source]
     assert life.described(life.pair.source)["StreamSpecification"] == STREAM
 
 
