@@ -539,17 +539,17 @@ class _Action:
         """Raise RunConflict if the walks in the directory are not those of this action."""
         if not self._resume or self._output is None:
             return
-        begun, order = Journal(Directory(self._output)).load(ACTION), self._order
-        if begun is None:
+        action, order = Journal(Directory(self._output)).load(ACTION), self._order
+        if action is None:
             return
-        if (version := begun.get("version")) != ACTION_VERSION:
+        if (version := action.get("version")) != ACTION_VERSION:
             why = f"was written in format {version}; this Keyhop reads {ACTION_VERSION}"
-        elif begun["action"] != order.action:
-            why = f"holds a {begun['action']} of a key index, and no {order.action}"
-        elif begun["has_ended"]:
+        elif action["action"] != order.action:
+            why = f"holds a {action['action']} of a key index, and no {order.action}"
+        elif action["has_ended"]:
             why = f"holds a {order.action} of a key index that has ended"
-        elif begun["repair"] != order.repair:
-            how = "repairs" if begun["repair"] else "does not repair"
+        elif action["repair"] != order.repair:
+            how = "repairs" if action["repair"] else "does not repair"
             why = f"holds a verification that {how}"
         else:
             return
