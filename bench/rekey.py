@@ -1,33 +1,50 @@
-"""Measure the CPU and memory of a re-key's stream worker: `python -m bench.rekey`.
+"""Measure the CPU and memory of a re-key's stream worker, and the CPU of its copy.
+
+`python -m bench.rekey` measures all, and `python -m bench.rekey copy` one of them.
 
 The CPU for a record is the CPU time of this process, with DynamoDB Local: neither the database nor
 the load of the machine counts, only what a function with one vCPU would do. The template sets two
 keys; items have 1 KB. The memory is the peak of a process that processes batches of items of 400
 KB: first as many as the 6 MB of an invocation contain, then small items that have grown since, so
 that each look reads as much as a response of BatchGetItem can contain.
+
+The CPU for a copied item is that of a process which copies a whole table in memory of DynamoDB
+Local, from its start to its end: the scan, the template, the conditional puts, and the second look
+at each item. Beside it, boto3's client puts the same items, which it does not read, one after the
+other or from as many threads.
 """
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import boto3
+from botocore.config import Config
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.tables import look_up
+from keyhop.jobs.journal import Journal
+from keyhop.jobs.local import LocalJob
 from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
+from keyhop.rekey.request import BackfillInput
 from keyhop.rekey.side.table import SideTable, table_request
 from keyhop.rekey.worker.replicate import Replicator
-from keyhop.tasks import transform_of
+from keyhop.storage.store import Memory
+from keyhop.tasks import tasks_of, transform_of
 
+from bench.command import environment
 from testing.databases import Database
 from testing.servers import dynamodb_local
 
 RECORDS, BATCH, ITEM_BYTES = 4_000, 500, 1_000
+COPIED, ROUNDS = 20_000, 3
 LARGE_BYTES, LARGE = 400 * 1024 - 200, 100
 EVENT_BYTES = 6_000_000
 """The maximum size of an invocation's records, as JSON (AWS documentation)."""
@@ -78,17 +95,19 @@ def records_of(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def prepare(url: str, items: Iterator[dict[str, Any]]) -> Replicator:
+def prepare(url: str, items: Iterator[dict[str, Any]], pair: Pair = PAIR) -> Replicator:
     """Create a pair whose source has these items, and return its worker."""
     database = Database("dynamodb_local", url)
-    for table in (PAIR.source, PAIR.destination):
+    for table in (pair.source, pair.destination):
         database.create(table, ("PK", "S"), ("SK", "S"))
-    database.client.create_table(**table_request(PAIR.side))
-    database.fill(PAIR.source, items)
+    database.client.create_table(**table_request(pair.side))
+    database.fill(pair.source, items)
     connection = connect(Endpoint(url=url), 64)
-    SideTable(connection, PAIR.side).swap(None, Control(replicating=True))
-    tables = [look_up(connection, table) for table in (PAIR.source, PAIR.destination)]
-    return Replicator(PAIR, "forward", transform_of(PAIR, *tables), lambda table: connection)
+    side = SideTable(connection, pair.side)
+    side.put_plan(pair)
+    side.swap(None, Control(replicating=True))
+    tables = [look_up(connection, table) for table in (pair.source, pair.destination)]
+    return Replicator(pair, "forward", transform_of(pair, *tables), lambda table: connection)
 
 
 def speed() -> None:
@@ -106,6 +125,50 @@ def speed() -> None:
     print(f"{count:,} records of {ITEM_BYTES:,} bytes, in batches of {BATCH}")
     print(f"  {count / cpu:,.0f} a second of CPU ({1e6 * cpu / count:.0f} us each), {took:.1f} s")
     print(f"  {usage.write_units / count:.4f} WRU and {usage.read_units / count:.4f} RRU each")
+
+
+def copy() -> None:
+    """Print the CPU for each copied item, and for each item that boto3's client puts."""
+    ways = ("copy-table", "put-items 1", "put-items 8")
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    with dynamodb_local() as url:
+        for number in range(ROUNDS):
+            for at, way in enumerate(ways):
+                pair = Pair(f"Orders{number}{at}", f"Copies{number}{at}", PAIR.template)
+                prepare(url, (order(each, ITEM_BYTES) for each in range(COPIED)), pair)
+                command = [sys.executable, "-m", "bench.rekey", *way.split()]
+                child = subprocess.Popen([*command, url, pair.destination], env=environment())
+                _, status, used = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
+                if child.returncode:
+                    raise SystemExit(f"{way} has failed.")
+                seconds[way].append(used.ru_utime + used.ru_stime)
+    print(f"{COPIED:,} items of {ITEM_BYTES:,} bytes, from the start of a process to its end")
+    for way, times in seconds.items():
+        print(f"  {1e3 * min(times) / COPIED:.3f} ms of CPU each: {way}")
+
+
+def copy_table(url: str, destination: str) -> None:
+    """Copy a table by one process."""
+    request = BackfillInput.parse({"rekey": destination, "maxWriteRate": 1e6})
+    job = LocalJob(request, tasks_of(), connect(Endpoint(url=url), 64), Journal(Memory()))
+    job.prepare()
+    job.begin()
+    if not job.work() or job.finish()[1]["counts"] != {"copied": COPIED}:
+        raise SystemExit("The table was not copied.")
+
+
+def put_items(url: str, destination: str, threads: int) -> None:
+    """Put the items of `copy` by boto3's client."""
+    config = Config(max_pool_connections=threads)
+    client = boto3.client("dynamodb", endpoint_url=url, config=config)
+
+    def put(number: int) -> None:
+        client.put_item(TableName=destination, Item=order(number, ITEM_BYTES))
+
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(put, range(COPIED)):
+            pass
 
 
 def memory() -> None:
@@ -127,16 +190,23 @@ def _peak() -> float:
 
 
 def main() -> None:
-    """Measure both, each in a separate process."""
+    """Measure all, each in a separate process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["speed", "memory"])
+    whats = {"speed": speed, "memory": memory, "copy": copy}
+    parser.add_argument("what", nargs="?", choices=whats)
     what = parser.parse_args().what
     if what is not None:
-        {"speed": speed, "memory": memory}[what]()
+        whats[what]()
         return
-    for name in ("speed", "memory"):
+    for name in whats:
         subprocess.run([sys.executable, "-m", "bench.rekey", name], check=True)
 
 
 if __name__ == "__main__":
-    main()
+    match sys.argv[1:]:
+        case ["copy-table", url, destination]:
+            copy_table(url, destination)
+        case ["put-items", threads, url, destination]:
+            put_items(url, destination, int(threads))
+        case _:
+            main()

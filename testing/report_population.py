@@ -162,10 +162,14 @@ class Endless(Collection):
 
 
 def probe(
-    collection: Collection, chance: random.Random, budget: float, per_block: int = PER_BLOCK
+    collection: Collection,
+    chance: random.Random,
+    budget: float,
+    per_block: int = PER_BLOCK,
+    head: Sequence[SortKey] = (),
 ) -> LengthProber:
     """A prober that has done its work on a collection."""
-    prober = LengthProber(chance, per_block, budget)
+    prober = LengthProber(chance, per_block, budget, head)
     while (ask := prober.next()) is not None:
         prober.take(collection.page(ask))
     return prober

@@ -176,9 +176,9 @@ def test_the_command_shows_the_price_with_dry_run(dynamodb: Database, dated: str
     flags = ("report", dated, "--endpoint-url", dynamodb.url, "--dry-run")
     shown = command(*flags)
     assert shown.status == 0
-    assert "at most about 3,000 RRU: $0.000375" in shown.out.decode()
+    assert "at most about 2,000 RRU: $0.000250" in shown.out.decode()
     as_json = json.loads(command(*flags, "--format", "json").out)
-    assert as_json["read_units"] == 3000
+    assert as_json["read_units"] == 2000
     for more in (["--format", "html"], ["--strict"], ["--output", "nowhere"]):
         assert command(*flags, *more).status == 2
 

@@ -129,7 +129,7 @@ def run(**options: Any) -> None:
 
     \b
     examples:
-      keyhop report Orders                       a sample of 3,000 RRU: $0.0004
+      keyhop report Orders                       a sample of 2,000 RRU: $0.0003
       keyhop report Orders --dry-run             what would it cost?
       keyhop report Orders -o report             the page: report/report.html
       keyhop report Orders --stream 15m          who is written most

@@ -182,7 +182,7 @@ def examine(
         peak_writes: The write units a second that you expect.
         candidates: Other partition keys to be judged, such as "PK=DEVICE#{deviceId}#{ts:day}".
         confirm: How many of the largest collections are measured again.
-        max_read_units: The maximum read units of the sample, 3,000 by default.
+        max_read_units: The maximum read units of the sample, 2,000 by default.
         max_read_rate: The maximum read units a second.
         max_cost: The maximum dollars of the sample. If `exhaustive` may cost more, BudgetSpent is
             raised, at once or when so much is spent.

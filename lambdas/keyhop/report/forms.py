@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 
 from keyhop.dynamodb.values import Key, TypedValue, distinct_bytes, plain, text_of
@@ -293,6 +294,12 @@ PREFIX = 4
 """The characters of a key without a type tag that a prefix shows."""
 
 
+@lru_cache(maxsize=4_096)
+def _digest(identity: str, values: bytes) -> str:
+    secret = hashlib.sha256(identity.encode()).digest()
+    return hashlib.blake2b(values, digest_size=DIGEST_BYTES, key=secret).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class Shower:
     """Writes the keys of one table, and of its indexes.
@@ -307,11 +314,7 @@ class Shower:
 
     def digest(self, key: Key) -> str:
         """Return a digest of the values in the order of their names; equal numbers are equal."""
-        secret = hashlib.sha256(self.identity.encode()).digest()
-        digest = hashlib.blake2b(digest_size=DIGEST_BYTES, key=secret)
-        for name in sorted(key):
-            digest.update(distinct_bytes(key[name]))
-        return digest.hexdigest()
+        return _digest(self.identity, b"".join(distinct_bytes(key[name]) for name in sorted(key)))
 
     def shown(self, key: Key) -> str:
         """Return a key in the form that the report may show."""

@@ -14,7 +14,7 @@ from keyhop.report.forms import SHOW_KEYS
 THROTTLED = "throttled"
 """Accepts reading a table with a key range that was throttled within the last hour."""
 
-DEFAULT_UNITS = 3_000.0
+DEFAULT_UNITS = 2_000.0
 """The default read units of a sample; see docs/internals/report-statistics.md for its accuracy."""
 
 LONGEST_STREAM_SECONDS = 3_600.0

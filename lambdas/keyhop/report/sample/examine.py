@@ -27,6 +27,7 @@ from keyhop.dynamodb.values import Item, Key, TypedValue, has_values, size_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.forms import KeyForm, is_ahead, is_bucket, rest_of, tag_of
 from keyhop.report.sample.asks import Ask, Asks
+from keyhop.report.sample.drawing import LENGTH_UNITS
 from keyhop.report.sample.rows import (
     DAY_SECONDS,
     CollectionRow,
@@ -39,9 +40,6 @@ from keyhop.report.statistics.sort_key import SortKey, moment_of
 from keyhop.report.statistics.window import LengthProber
 from keyhop.scan.page_size import FILL
 from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance, collapse
-
-PROBE_UNITS = 4.0
-"""The read units of one length of many: its error matters less than how lengths differ."""
 
 THROUGH_UNITS = 6.0
 """The read units of a collection with sort keys that are not numbers: they read 48 KB, and most
@@ -86,6 +84,7 @@ class Examination:
         seed: The seed of random places.
         observed_share: The share of the segments whose items are observed.
         through: Whether every item is read.
+        length_units: The approximate read units of the length of a collection.
     """
 
     space: KeySpace
@@ -95,6 +94,7 @@ class Examination:
     seed: str = ""
     observed_share: float = 1.0
     through: bool = False
+    length_units: float = LENGTH_UNITS
 
     def segment(self, number: int, probed: bool) -> Asks[SegmentRow]:
         """Read a segment of the table.
@@ -115,11 +115,18 @@ class Examination:
             is_whole, weighted = not collection.cut, [(item, 1.0) for item in collection.items]
             # If only an item of Keyhop was read, the key may not exist.
             if collection.cut and (probed or not collection.items):
-                units = PROBE_UNITS if probed else 0.0
+                units = self.length_units if probed else 0.0
                 chance = random.Random(f"{self.seed} {number} {len(rows)}")
                 mean = statistics.fmean(map(size_of, collection.items or [{}]))
                 length, weighted = yield from probe(
-                    self.space, collection.key, mean, self.ours, units, chance, THROUGH_UNITS
+                    self.space,
+                    collection.key,
+                    mean,
+                    self.ours,
+                    units,
+                    chance,
+                    THROUGH_UNITS,
+                    collection.items,
                 )
                 is_whole = length.level == 1.0
             if not weighted:
@@ -295,6 +302,7 @@ def probe(
     units: float,
     chance: random.Random,
     through: float = 0.0,
+    head: Sequence[Item] = (),
 ) -> Asks[tuple[Estimate, list[Weighted]]]:
     """Estimate the length of a collection of a table with a sort key.
 
@@ -309,6 +317,7 @@ def probe(
         chance: The random numbers.
         through: The read units to read it from its beginning, perhaps to its end, if its sort keys
             are not numbers.
+        head: Items from its beginning that were read, if it has more.
 
     Returns:
         The length, and the items that were read.
@@ -316,8 +325,8 @@ def probe(
     assert space.sort is not None
     sort = space.sort
     per_block = min(MOST_PER_BLOCK, max(1, int(FILL * BLOCK_BYTES / max(1.0, mean))))
-    prober = LengthProber(chance, per_block, units)
-    items_by_key: dict[SortKey, Item] = {}
+    items_by_key = {sort_key(item[sort.name]): item for item in head}
+    prober = LengthProber(chance, per_block, units, [*items_by_key])
     while (ask := prober.next()) is not None:
         at = None if ask.start is None else _value(ask.start, sort.type)
         answer = yield Ask.query(key, sort.name, at, ask.forward, ask.limit, beyond=not ask.forward)

@@ -8,8 +8,9 @@ drawn in a window of a long one.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from keyhop.dynamodb.values import Item, Key, size_of
 from keyhop.report.candidates import Candidate
@@ -128,6 +129,31 @@ class Observation:
                 None if key is None else looking.shower.digest({"candidate": {"S": key}})
                 for key in (candidate.of(item) for candidate in looking.candidates)
             ),
+        )
+
+    def to_row(self) -> tuple[Any, ...]:
+        """Return the values of the fields (see facts_json.to_json), ten times as fast as cattrs."""
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "Observation":
+        """Reverse `to_row`, with the lists of JSON."""
+        size, names, weight, tag, widths, dates, words, ttl, entries, composed, candidates = row
+        return cls(
+            size,
+            tuple(names),
+            weight,
+            tag,
+            {index: tuple(map(tuple, places)) for index, places in widths.items()},
+            dates,
+            words,
+            ttl,
+            entries,
+            {
+                index: {name: tuple(joined) for name, joined in of_index.items()}
+                for index, of_index in composed.items()
+            },
+            tuple(candidates),
         )
 
 

@@ -7,8 +7,8 @@ collection: intervals are by a jackknife that leaves out one collection at a tim
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from keyhop.report.estimate import Estimate
 from keyhop.scan.statistics import Z, proportion_limits, t_quantile
@@ -21,8 +21,7 @@ FEWEST = 3
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One item that was read.
 
     Attributes:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -82,6 +83,7 @@ class Parsed:
     shape: str
 
 
+@lru_cache(maxsize=4_096)
 def parse(key: SortKey, kind: Kind | None = None) -> Parsed | None:
     """Return the parts of a key, as `kind` if given; None if no number can be read from it."""
     if not isinstance(key, str):
@@ -276,6 +278,7 @@ def _zone_of(time: str) -> str:
     return match[0] if match else ""
 
 
+@lru_cache(maxsize=4_096)
 def _since(core: str, shape: str) -> int | None:
     """Return the nanoseconds since the year 1, in local time; None without a date."""
     zone = _zone_of(shape)

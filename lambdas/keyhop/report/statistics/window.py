@@ -136,9 +136,17 @@ class LengthProber:
         chance: The random numbers.
         per_block: The approximate number of items that fill one block of 4 KB.
         budget: The read units to use. A page may cost more than half a unit.
+        head: Sort keys from its beginning that were read, if it has more items. They replace the
+            first page if they are half as many; fewer would make the lengths vary.
     """
 
-    def __init__(self, chance: random.Random, per_block: int, budget: float = BUDGET) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        per_block: int,
+        budget: float = BUDGET,
+        head: Sequence[SortKey] = (),
+    ) -> None:
         self._chance = chance
         self._m = max(1, per_block)
         self._left = budget
@@ -154,6 +162,10 @@ class LengthProber:
         self._unknown = False
         self._drawn: tuple[Gap, int, int, int] | None = None
         self._planned = 0
+        if 2 * len(head) >= self._m:
+            self._seen.update(head)
+            self._asks.clear()
+            self._take_head(list(head), short=False)
 
     def next(self) -> Ask | None:
         """Return the next Query; None at the end, or when the budget is spent."""

@@ -230,7 +230,7 @@ def test_without_the_data_nothing_of_them_is_clear(reports: Reports) -> None:
 
 def test_an_estimate_reads_no_item(reports: Reports) -> None:
     estimate = reports.run("estimate", dryRun=True)["estimate"]
-    assert (estimate["read_units"], estimate["table"]) == (3_000, reports.table)
+    assert (estimate["read_units"], estimate["table"]) == (2_000, reports.table)
     assert not reports.told
 
 

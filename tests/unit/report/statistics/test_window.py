@@ -97,6 +97,22 @@ def test_eight_windows_that_agree_leave_the_assumed_error() -> None:
     assert found.high == pytest.approx(found.value * factor)
 
 
+@pytest.mark.parametrize("items", [1, 3, 4, 7, 20])
+def test_items_that_were_read_replace_the_first_page_if_they_are_half_of_it(items: int) -> None:
+    ask = LengthProber(random.Random(1), 7, head=range(items)).next()
+    assert ask is not None
+    assert (ask.start, ask.forward) == (None, items < 4)
+
+
+def test_a_length_is_right_on_average_after_half_a_page() -> None:
+    chance, found = random.Random(5), []
+    for _ in range(200):
+        keys = poisson_times(500, chance)
+        found.append(probe(Collection(keys), chance, 2.5, 7, keys[:4]).estimate())
+    assert fmean(one.value for one in found) == pytest.approx(500, rel=0.05)
+    assert sum(one.low <= 500 <= one.high for one in found) >= 190
+
+
 def test_two_items_show_how_dense_items_are() -> None:
     """Otherwise the interval would have to include that there are none between the windows."""
     found = probe(Collection(range(0, 200_000, 1_000)), random.Random(1), 9, 2).estimate()
