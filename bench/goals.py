@@ -23,6 +23,14 @@ def goals(results: dict[str, Any]) -> Iterator[Goal]:
     """Yield each goal with its figure."""
     yield from _speed_goals(results)
     yield from _database_goals(results["databases"]["DynamoDB Local"])
+    copied, put, _ = results["rekey"].values()
+    figure = "CPU of an item that a re-key copies, against boto3's put_item of it"
+    yield figure, "-", "at most 1", f"{copied / put:.2f}", copied <= put
+    report = results["report"]
+    figure = f"RRU of a report on {report['items'] / 1e6:.0f} million items"
+    yield figure, "-", "at most 2,000", f"{report['units']:,.0f}", report["units"] <= 2_000
+    seconds = report["cpu_seconds"]
+    yield "its CPU, seconds", "-", "at most 3", f"{seconds:.1f}", seconds <= 3
 
 
 def _speed_goals(results: dict[str, Any]) -> Iterator[Goal]:

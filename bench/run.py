@@ -19,16 +19,20 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from keyhop import __version__
+from keyhop.report.request import DEFAULT_UNITS
 
 from bench import key_index, profile, sharding, speed
 from bench.rates import measure_rates
+from bench.rekey import copy_cpu
 from bench.report import plot, say, write_report
+from bench.report_units import measured
 from bench.simulated import SEED, simulated_tables
 from testing.databases import load
 from testing.servers import ROOT, dynalite, dynamodb_local, local_client
 from testing.tables import TABLES
 
 SEGMENTS = 16
+REPORTS = 10
 
 LOCAL_TABLES: dict[str, int] = {
     "ten": 10,
@@ -59,6 +63,9 @@ def main() -> None:
     results |= speed.measure_all()
     profile.main()
     results["rates"] = measure_rates()
+    say("the copy of a re-key, and a report")
+    results["rekey"] = copy_cpu()
+    results["report"] = measured(DEFAULT_UNITS, REPORTS)
     results["minutes"] = round((time.monotonic() - began) / 60, 1)
     write_report(results)
     plot(results)

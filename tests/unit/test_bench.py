@@ -46,6 +46,8 @@ GOOD: dict[str, Any] = {
         items: {"boto3 client.scan": 500.0, "keyhop": 70.0, "walk": 200.0}
         for items in ("1", "10", "100")
     },
+    "rekey": {"the copy": 0.3, "boto3's put_item": 0.9, "boto3's put_item, 8 threads": 1.0},
+    "report": {"items": 23_000_000, "units": 1_900.0, "cpu_seconds": 2.9},
     "million": [{**ROW, "way": "to standard output", "megabytes": 80.0}],
     "speed": {
         "base": "33c15f63",
@@ -70,7 +72,7 @@ GOOD: dict[str, Any] = {
 
 def test_each_goal_has_its_figure() -> None:
     rows = list(goals(GOOD))
-    assert len(rows) == 20
+    assert len(rows) == 23
     assert all(row[-1] for row in rows)
     assert rows[0][1:] == ("118", "at least 1,500", "1,600", True)
 
@@ -113,6 +115,21 @@ def test_a_goal_against_the_other_methods_can_be_missed(
     assert len(missed) == len(figures)
     for row, figure in zip(missed, figures, strict=True):
         assert row[0].startswith(figure)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "figure"),
+    [
+        ("rekey", "the copy", 0.91, "CPU of an item that a re-key copies"),
+        ("report", "units", 2_001.0, "RRU of a report on 23 million items"),
+        ("report", "cpu_seconds", 3.01, "its CPU"),
+    ],
+)
+def test_a_goal_of_the_re_key_or_the_report_can_be_missed(
+    part: str, name: str, value: float, figure: str
+) -> None:
+    (missed,) = [row for row in goals({**GOOD, part: {**GOOD[part], name: value}}) if not row[-1]]
+    assert missed[0].startswith(figure)
 
 
 SIGN = ("/any/lambdas/keyhop/dynamodb/transport.py", 1, "head")

@@ -5,7 +5,7 @@ collection: intervals are by a jackknife that leaves out one collection at a tim
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -59,7 +59,7 @@ def weighted_share(items: Sequence[Item], method: str = METHOD) -> Estimate | No
     The effective number of draws is the jackknife's, and at most Kish's of the collections. The
     limits are Clopper and Pearson's for that number (Korn and Graubard 1998).
     """
-    sums = _sums((item.collection, item.weight, item.weight * item.value) for item in items)
+    sums = _sums(items)
     total = sum(weight for weight, _ in sums.values())
     if total <= 0:
         return None
@@ -94,7 +94,7 @@ def weighted_mean(items: Sequence[Item]) -> Estimate | None:
     The interval is that of a jackknife that leaves out one collection at a time, and has no upper
     end where there is only one collection.
     """
-    sums = _sums((item.collection, item.weight, item.weight * item.value) for item in items)
+    sums = _sums(items)
     total = math.fsum(weight for weight, _ in sums.values())
     values = math.fsum(value for _, value in sums.values())
     if total <= 0:
@@ -152,14 +152,15 @@ def _at(order: Sequence[Item], total: float, level: float) -> float:
     return order[-1].value if order else math.nan
 
 
-def _sums(
-    weighted: Iterable[tuple[Hashable, float, float]],
-) -> Mapping[Hashable, tuple[float, float]]:
-    """Return the weight and the weight of the hits of each collection."""
-    sums: defaultdict[Hashable, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for collection, weight, hit in weighted:
-        before, hits = sums[collection]
-        sums[collection] = (before + weight, hits + hit)
+def _sums(items: Iterable[Item]) -> Mapping[Hashable, Sequence[float]]:
+    """Return the weight and the weighted value of each collection."""
+    sums: dict[Hashable, list[float]] = {}
+    for collection, weight, value in items:
+        if (known := sums.get(collection)) is None:
+            sums[collection] = [weight, weight * value]
+        else:
+            known[0] += weight
+            known[1] += weight * value
     return sums
 
 

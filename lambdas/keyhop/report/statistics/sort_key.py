@@ -294,6 +294,7 @@ def _since(core: str, shape: str) -> int | None:
     return seconds * 10**9 + int(digits[14:].ljust(9, "0"))
 
 
+@lru_cache(maxsize=64)
 def _step(shape: str) -> int:
     """Return the nanoseconds of the last digit."""
     bare = shape[: len(shape) - len(_zone_of(shape))]
