@@ -91,7 +91,7 @@ def test_put_into_each_collection_and_undone(each: Each) -> None:
     assert said == [f"The run is kept in {result.output}."]
     assert [*Path().iterdir()] == [result.output]
     assert {progress.activity for progress in seen} == {"listing the keys", "putting"}
-    assert seen[-1].is_over
+    assert (seen[-1].keys, seen[-1].share, seen[-1].is_over) == (len(SIZES), 1.0, True)
     assert each.features() == each.keys
     assert {item["of"]["S"] for item in each.items().values() if "of" in item} == each.keys
     assert result.to_json()["list"]["keys"] == len(SIZES)

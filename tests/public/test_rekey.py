@@ -95,6 +95,8 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     assert asked[1][1] == expected
     activities = {progress.activity for progress in seen}
     assert activities == {"copying", "reading both", "comparing"}
+    last = [progress for progress in seen if progress.activity == "copying"][-1]
+    assert (last.keys, last.expected, last.share, last.is_over) == (30, 30, 1.0, True)
     assert seen[-1].is_over
 
 

@@ -162,7 +162,7 @@ class LocalJob:
                 ledger=None if groups == 1 else learnt_for_each(planned.ledger),
             )
             ledger, self._opening = planned.ledger, planned.opening
-            self.expected = self.expected or planned.keys
+            self.expected = self.expected or planned.keys or self.plan.rows or None
         else:
             rest = of_the_rest(self._begun, recover(self.journal, self._begun))
             self.approve(self, partial(predicted_units, reader, self._begun.method, wishes, *rest))

@@ -307,8 +307,10 @@ class GroupWorker:
 
     @property
     def keys(self) -> int:
-        """Return the distinct keys of the group so far. Any thread may call it, as `ended`."""
-        return self._keys + (self._slice.keys if self._slice else 0)
+        """Return the distinct keys of the group so far, or the outcomes that a task has counted
+        instead. Any thread may call it, as `ended`.
+        """
+        return self._keys + (self._slice.keys or self._slice.counts.total() if self._slice else 0)
 
     @property
     def ended(self) -> int:
@@ -354,7 +356,7 @@ class GroupWorker:
         self._memory = KnownKeys() if self.plan.needs_memory else None
         for commit in self.journal.commits(self.group):
             number += 1
-            keys += commit.keys
+            keys += commit.keys or commit.counts.total()
             ended += commit.ended
             spent += self.plan.spent(commit.usage)
             checkpoint = commit.checkpoint
@@ -457,7 +459,7 @@ class GroupWorker:
         self._book()
         self.new_keys += commit.keys
         self.commits += 1
-        self._settle(self._keys + keys, self._ended + ended)
+        self._settle(self._keys + (keys or commit.counts.total()), self._ended + ended)
         self.committed(commit)
         return checkpoint, number + 1
 

@@ -93,7 +93,7 @@ class Progress:
     """The progress of a run.
 
     Attributes:
-        keys: The keys that were found so far.
+        keys: The keys that were found so far, or the keys or items that were worked on.
         expected: The approximate number of keys; None if it is unknown.
         share: The share of the run that is done, from 0 to 1, as an estimate.
         segments, segments_done: The parts of the run, and how many of them have ended.
