@@ -55,7 +55,7 @@ CHECKS: dict[str, Check] = {
     # The key index
     "index-life": Check("an index is built, maintained, read, and removed: the table is as before"),
     "index-old-records": Check(
-        "if a stream was already on, records from before the keeper are processed"
+        "if a stream was already on, the keeper gets records from before it", "cloudwatch"
     ),
     "index-stream-stays": Check("a stream that was on before the build stays on after the removal"),
     "index-capacity": Check(

@@ -153,7 +153,8 @@ class OfOwnStack:
 
     shards: the metadata of `hot`. days: for a report; its partition keys are dates. orders: for a
     re-key, to `by_tenant`, which the re-key makes. scheduled: its keys are listed by a schedule.
-    enclosed: its keys are listed from a VPC without a route to the internet.
+    enclosed: its keys are listed from a VPC without a route to the internet. twice: is replaced by
+    another table of its name.
     """
 
     kept: list[Fixture]
@@ -167,6 +168,7 @@ class OfOwnStack:
     orders: Fixture
     scheduled: Fixture
     enclosed: Fixture
+    twice: Fixture
 
     @classmethod
     def of(cls, prefix: str, key: str | None) -> "OfOwnStack":
@@ -190,6 +192,7 @@ class OfOwnStack:
             Fixture(f"{base}orders", "orders"),
             Fixture(f"{base}scheduled", "plain", sort=None),
             Fixture(f"{base}enclosed", "plain", sort=None),
+            Fixture(f"{base}twice", "empty"),
         )
 
     @property
@@ -205,7 +208,7 @@ class OfOwnStack:
     def made(self, stack_makes_tables: bool) -> list[Fixture]:
         """Those that the suite makes by itself, and not the stack."""
         others = [] if stack_makes_tables else [self.shards]
-        further = [self.each, self.days, self.orders, self.scheduled, self.enclosed]
+        further = [self.each, self.days, self.orders, self.scheduled, self.enclosed, self.twice]
         sharded = [self.hot, self.small, self.small_shards, *others]
         return [*self.kept, self.wide, *sharded, *further]
 

@@ -50,19 +50,23 @@ def bulk_put(client: Any, streams: Any, table: Fixture, bucket: str) -> str:
             },
         )
         arn = started["BulkOperationDescription"]["BulkOperationArn"]
+        seen: set[str] = set()
 
         def status() -> str:
             told = client.describe_bulk_operation(BulkOperationArn=arn)
             return str(told["BulkOperationDescription"]["BulkOperationStatus"])
 
-        _wait(lambda: status() in ENDED, "the bulk put has not ended")
-        expect_equal(status(), "COMPLETED", "the bulk put's status")
-        seen: set[str] = set()
-
         def all_have_come() -> bool:
             seen.update(image["pk"]["S"] for _, image in followed.records())
             followed.find_shards("TRIM_HORIZON")
             return seen >= {item["pk"]["S"] for item in ITEMS}
+
+        def has_ended() -> bool:
+            all_have_come()  # while the bulk put runs, because an iterator expires after 15 minutes
+            return status() in ENDED
+
+        _wait(has_ended, "the bulk put has not ended")
+        expect_equal(status(), "COMPLETED", "the bulk put's status")
 
         _wait(all_have_come, "records of the bulk put have not come", 300.0)
     finally:

@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.values import from_json
 
 from tests.live.deployed import Deployed
@@ -59,19 +60,19 @@ class Runs:
         self._arns[name] = arn
         return name
 
-    def outcome(self, name: str) -> dict[str, Any]:
+    def outcome(self, name: str, seconds: float = RUN_SECONDS) -> dict[str, Any]:
         """How an execution ended, once it has; raises Differs if it takes too long."""
-        deadline = time.monotonic() + RUN_SECONDS
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             told = self._describe(name)
             if told is not None and told["status"] != "RUNNING":
                 return told
             time.sleep(self.ways.poll_seconds)
-        raise Differs(f"execution {name} was not over after {RUN_SECONDS:g} seconds")
+        raise Differs(f"execution {name} was not over after {seconds:g} seconds")
 
-    def output(self, name: str) -> dict[str, Any]:
+    def output(self, name: str, seconds: float = RUN_SECONDS) -> dict[str, Any]:
         """The output of an execution that succeeded; raises Differs if it did not."""
-        told = self.outcome(name)
+        told = self.outcome(name, seconds)
         why = f"{told.get('error')}: {told.get('cause')}"
         expect(told["status"] == "SUCCEEDED", f"execution {name} {told['status']}: {why}")
         output: dict[str, Any] = json.loads(told["output"])
@@ -83,8 +84,15 @@ class Runs:
         self._states.stop_execution(executionArn=self._arn(name))
 
     def redrive(self, name: str) -> None:
-        """Let it go on where it was stopped."""
-        self._states.redrive_execution(executionArn=self._arn(name))
+        """Let it go on where it was stopped, as soon as all of it has ended."""
+        for look in range(MOST_LOOKS):
+            try:
+                self._states.redrive_execution(executionArn=self._arn(name))
+                break
+            except ClientError as error:
+                if error_code(error) != "ExecutionNotRedrivable" or look == MOST_LOOKS - 1:
+                    raise
+                time.sleep(self.ways.poll_seconds)
         for _ in range(MOST_LOOKS):
             told = self._describe(name)
             if told is not None and told.get("redriveCount"):
@@ -293,14 +301,7 @@ def check_result(
     expect(
         manifest["cost"]["total"] > manifest["cost"]["dynamodb"] > 0, f"cost: {manifest['cost']}"
     )
-    found = []
-    for part in manifest["parts"]:
-        content = runs.read(f"runs/{run}/{part['name']}")
-        expect_equal(hashlib.sha256(content).hexdigest(), part["sha256"], part["name"])
-        lines = gzip.decompress(content).decode().splitlines()
-        expect_equal(len(lines), part["keys"], f"lines of {part['name']}")
-        found += [comparable(from_json(json.loads(line))[name]) for line in lines]
-    expect_keys(found, wanted)
+    expect_keys(keys_in_parts(runs, run, manifest, name), wanted)
     prefix = f"runs/{run}/"
     named = {prefix + part["name"] for part in manifest["parts"]}
     listed = json.loads(runs.read(f"{prefix}parts.json"))
@@ -311,3 +312,17 @@ def check_result(
         f"{len(wanted)} keys, {manifest['read_units']:g} read units, "
         f"{manifest['seconds']:.1f} s, ${manifest['cost']['total']:.6f}"
     )
+
+
+def keys_in_parts(
+    runs: Runs, run: str, manifest: dict[str, Any], name: str
+) -> list[tuple[str, Any]]:
+    """Return the values of the attribute `name` in all lines of a run's parts."""
+    found = []
+    for part in manifest["parts"]:
+        content = runs.read(f"runs/{run}/{part['name']}")
+        expect_equal(hashlib.sha256(content).hexdigest(), part["sha256"], part["name"])
+        lines = gzip.decompress(content).decode().splitlines()
+        expect_equal(len(lines), part["keys"], f"lines of {part['name']}")
+        found += [comparable(from_json(json.loads(line))[name]) for line in lines]
+    return found
