@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, US_EAST_1
 from keyhop.jobs.price import FunctionSize, run_cost
 
-from tests.live import command, features, hot_keys, key_index, runs, service, streams
+from tests.live import around, command, features, hot_keys, key_index, runs, service, streams
 from tests.live.catalogue import CHECKS
 from tests.live.fixtures import ORDERS, Fixture, OfOwnStack, enumerated
 
-UNKNOWN = ("bulk-put-records", "vector-index")
+UNKNOWN = ("bulk-put-records", "vector-index", "vector-index-beside")
 """Checks of features without a known price; they write four small items."""
 
 LOADING_PASSES = 2
@@ -27,8 +27,9 @@ WORKER = FunctionSize(1769, "arm64")
 """Of a stack of the suite's own."""
 
 HOURS = 5
-"""Of a start with a stack of its own. Most of it is waiting: DynamoDB takes up to ten minutes to
-add an index, of which six are built, and Lambda up to forty to delete functions in a VPC."""
+"""The longest time of a start with a stack of its own. Most of it is waiting: DynamoDB takes up to
+ten minutes to add an index, and nine are added; Lambda takes up to forty to delete functions in a
+VPC."""
 
 STANDING_DOLLARS = 0.06 * HOURS
 """Of a stack of its own: provisioned tables of 30 units at $0.024 an hour, 50 metrics that are
@@ -48,10 +49,10 @@ DOLLARS_OF_VPC = 0.06
 """Two interface endpoints in one zone for two hours at $0.01, and a second dashboard and alarms."""
 
 SCHEDULED_RUNS = 6 * HOURS
-"""One in ten minutes."""
+"""One every ten minutes."""
 
 AUTO_RUNS = int(key_index.TRUST_SECONDS / key_index.TRUST_PAUSE_SECONDS)
-"""Of each table with a key index, until method auto reads the index."""
+"""Of each table with a key index, at most, until method auto reads the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ def _of_runs(tables: list[Fixture], worker: FunctionSize) -> dict[str, float]:
     one = _run(worker, many)
     return {
         "run": sum(_run(worker, table) for table in chosen),
+        "run-stop": one,
         "run-resume": 2 * one,
         "run-redrive": 2 * one,
         "run-groups": one,
@@ -176,6 +178,9 @@ def _of_own_stack(
         "sharding-hot-key": US_EAST_1.dollars(0, hot_keys.HOT_WRITE_UNITS),
         "sharding-small-table": US_EAST_1.dollars(0, hot_keys.OTHER_WRITE_UNITS),
         "run-large-part": _run(worker, others.wide),
+        # Loading, a hop from each key, and the worker.
+        "worker-speed": US_EAST_1.dollars(UNITS_PER_BLOCK * around.QUICK_KEYS)
+        + _run(worker, others.quick, around.QUICK_KEYS),
         "athena": 2 * DOLLARS_OF_QUERY,
         "metrics-at-error": DOLLARS_OF_METRICS,
         "alarm-at-error": DOLLARS_OF_METRICS,

@@ -27,16 +27,16 @@ OLD_SECONDS = 300.0
 """How old EARLY is, at least, when a keeper gets it. No record of a later write is so old."""
 
 FORMER_RECORDS = 600
-"""Of the item FORMER, beside EARLY: more than a batch has. IteratorAge is the age of a batch's last
-record, which is an old one of the first batch then."""
+"""Of the item FORMER, after EARLY: more than a batch holds. IteratorAge is the age of the last
+record of a batch, so the first batch must hold old records only."""
 
 TRUST_SECONDS = 900.0
-"""Until auto reads the index: not while CloudWatch shows that the keeper was more than a minute
-behind in the last five minutes, as it is when it begins."""
+"""Until auto reads the index. It does not while CloudWatch shows that the keeper was more than a
+minute behind in the last five minutes, as it is when it begins."""
 
 TRUST_PAUSE_SECONDS = 60.0
 TELLING_SECONDS = 900.0
-"""For metrics, which come minutes late."""
+"""For metrics and alarms, which come minutes late."""
 
 GRACE_SECONDS = 30
 WRITE_RATE = 200
@@ -73,7 +73,7 @@ class Life:
         return self._build_keep_read_remove()
 
     def old_records(self) -> str:
-        """Whether the keeper got records from before it, by the age of what it got."""
+        """Wait until the metrics show that the keeper got a batch of records from before it."""
 
         def age() -> str | None:
             oldest = _oldest_record(self.early)
@@ -271,7 +271,7 @@ def forget_scaling(tables: Iterable[str]) -> list[str]:
 
 
 SCALED = ["dynamodb:index:WriteCapacityUnits"]
-"""What the index of a table scales that scales its writes only."""
+"""The dimensions that are scaled in the index of a table that scales only its writes."""
 
 
 def _scaled_by(table: str) -> list[str]:
@@ -283,7 +283,7 @@ def _scaled_by(table: str) -> list[str]:
 
 
 def _oldest_record(since: datetime) -> float:
-    """Return how old a batch was when a keeper got it, in seconds, at most since a moment."""
+    """Return the greatest age, in seconds, of the batches that a keeper got since a moment."""
     told = boto3.client("cloudwatch").get_metric_statistics(
         Namespace="AWS/Lambda",
         MetricName="IteratorAge",

@@ -1,6 +1,6 @@
-"""What a start of the suite has left that could not clean up: it was killed, or lost its rights.
+"""The leftovers of a start of the suite that was killed, or lost its rights before its clean-up.
 
-All that has the tag of the start is its own: stacks, tables, buckets, log groups and a key.
+Everything with the tag of the start is its own: stacks, tables, buckets, log groups and a key.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -67,7 +67,7 @@ class Leftovers:
 
 
 def _named(arns: Iterable[str], service: str, prefix: str = "") -> Iterator[str]:
-    """Yield the names in the ARNs of one service that begin so, without what follows a name."""
+    """Yield the names after a prefix in the ARNs of one service; a log group's ends with `:*`."""
     for arn in arns:
         _, _, owner, _, _, name = arn.split(":", 5)
         if owner == service and name.startswith(prefix):

@@ -96,8 +96,8 @@ def work(suite: Suite, report: Report, interruptions: Interruptions) -> list[str
 
 
 def dry_run(options: argparse.Namespace) -> Suite:
-    """Return a start of which nothing is asked: it may have no account, and no region."""
-    # With these nobody is asked for credentials, not even the machine that this may run on.
+    """Return a start that sends no request, for which no account and no region must be set."""
+    # With these credentials boto3 looks for no others, not even at an EC2 machine's own service.
     nobody = {
         **LOCAL_CREDENTIALS,
         "region_name": boto3.session.Session().region_name or ANY_REGION,
@@ -162,7 +162,7 @@ def prepare(options: argparse.Namespace) -> Suite:
 
 
 def _may_expire() -> bool:
-    """Return whether the credentials have a token, and were given without a way to renew them."""
+    """Return whether the credentials are temporary, and nothing here can renew them."""
     credentials = boto3.session.Session().get_credentials()
     is_fixed = credentials is not None and not hasattr(credentials, "refresh_needed")
     return is_fixed and bool(credentials.token)

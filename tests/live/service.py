@@ -224,7 +224,7 @@ def identity(client: Any, table: Fixture, ways: Ways) -> None:
 
 
 def replaced(client: Any, table: Fixture, make: Callable[[], None]) -> str:
-    """A table that was made; delete it, and `make` another one of its name."""
+    """Delete a table, let `make` create another one of its name, and compare their TableIds."""
     before = client.describe_table(TableName=table.name)["Table"]["TableId"]
     client.delete_table(TableName=table.name)
     client.get_waiter("table_not_exists").wait(TableName=table.name)

@@ -34,7 +34,7 @@ REMOVALS = 2
 """Attempts to delete a stack: what was in use at the first one may be free at the second."""
 
 SKEW_SECONDS = 300.0
-"""The clock here may be ahead of AWS's by so much; a larger difference makes signatures invalid."""
+"""How far the clock here may be ahead of AWS's: if it is further, AWS refuses the signatures."""
 
 GONE = "DELETE_COMPLETE"
 REVIEWED = "REVIEW_IN_PROGRESS"
@@ -42,7 +42,7 @@ REVIEWED = "REVIEW_IN_PROGRESS"
 
 BUCKET, TABLE, LOGS = "AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::Logs::LogGroup"
 NOTHING = "AWS::CDK::Metadata"
-"""The type of a resource that is none: the CDK counts its stacks by it."""
+"""The type of an entry in the template by which the CDK counts its stacks; no resource of AWS."""
 
 QUIET = {
     "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
@@ -252,7 +252,7 @@ class OwnStack:
         if not self._is_there(kind, name):
             return
         if kind == BUCKET:
-            _empty(name)  # the stack may be gone for long, and runs may have written since
+            _empty(name)  # runs may have written after the stack was deleted
             boto3.client("s3").delete_bucket(Bucket=name)
         elif kind == LOGS:
             boto3.client("logs").delete_log_group(logGroupName=name)
@@ -302,7 +302,7 @@ class OwnStack:
 
 
 def removing(found: Mapping[str, Any]) -> str:
-    """Return what removes the stack of a start that was killed, whose id is in its tag."""
+    """Return how to remove a stack that a killed start has left, by the id in its tag."""
     suite = next((tag["Value"] for tag in found.get("Tags", ()) if tag["Key"] == TAG), None)
     return f"remove what it left: make live REMOVE={suite}" if suite else "delete the stack"
 

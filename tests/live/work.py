@@ -96,7 +96,7 @@ class Work:
         streams = aws_client("dynamodbstreams", Endpoint(suite.region, url=local))
         followed = next(table for table in others.kept if table.streams)
         check_streams(suite.client, streams, followed, report)
-        check_newer(suite.client, streams, followed, runs.bucket, report)
+        check_newer(suite.client, streams, followed, others.full, runs.bucket, report)
         say("The key index")
         self._scales = "scaling" not in suite.ways.lacks
         check_key_index(suite.client, others.kept, runs, outputs, report)

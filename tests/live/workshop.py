@@ -56,6 +56,8 @@ class Workshop:
         """Create, load, and wait until reads see all of it."""
         for table in tables:
             self._create(table)
+            if table.indexes:  # DynamoDB creates one table with indexes at a time
+                self._wait_until_ready(table)
         for table in tables:
             self._wait_until_ready(table)
             load(self._client, table.items, table.name)
@@ -179,15 +181,9 @@ def definition(table: Fixture, suite: str) -> dict[str, Any]:
         types["sk"] = table.sort
         keys.append({"AttributeName": "sk", "KeyType": "RANGE"})
     more: dict[str, Any] = {}
-    if table.has_index:
-        types["day"] = "S"
-        more["GlobalSecondaryIndexes"] = [
-            {
-                "IndexName": INDEX,
-                "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ]
+    if table.indexes:
+        types |= dict.fromkeys(table.indexes.values(), "S")
+        more["GlobalSecondaryIndexes"] = [index(*pair) for pair in table.indexes.items()]
     more["BillingMode"] = "PAY_PER_REQUEST"
     if table.capacity:
         units = {"ReadCapacityUnits": table.capacity, "WriteCapacityUnits": table.capacity}
@@ -204,6 +200,15 @@ def definition(table: Fixture, suite: str) -> dict[str, Any]:
         ],
         "Tags": [{"Key": TAG, "Value": suite}],
         **more,
+    }
+
+
+def index(name: str, attribute: str) -> dict[str, Any]:
+    """Return the definition of an index whose partition key is an attribute."""
+    return {
+        "IndexName": name,
+        "KeySchema": [{"AttributeName": attribute, "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
     }
 
 
@@ -240,7 +245,7 @@ class OwnKey:
 
 
 def remove_key(arn: str) -> list[str]:
-    """Have a key deleted, unless it waits for that; returns why it could not be, if so."""
+    """Schedule the deletion of a key, unless that is done; returns why it failed, if it did."""
     client = boto3.client("kms")
     try:
         if client.describe_key(KeyId=arn)["KeyMetadata"]["KeyState"] != "PendingDeletion":
@@ -251,7 +256,7 @@ def remove_key(arn: str) -> list[str]:
 
 
 def tagged(suite: str) -> list[str]:
-    """Return the ARNs of all that has the tag of a start of the suite; deleted ones for a while."""
+    """Return the ARNs of everything with the tag of a start. Deleted ones remain for a while."""
     pages = boto3.client("resourcegroupstaggingapi").get_paginator("get_resources")
     filters = [{"Key": TAG, "Values": [suite]}]
     found = pages.paginate(TagFilters=filters).search("ResourceTagMappingList[].ResourceARN")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import boto3
@@ -287,7 +288,7 @@ def test_a_stack_of_its_own_is_allowed_its_tables_and_no_others() -> None:
     base = "x-keyhop-live-"
     context = {entry["table"]: entry for entry in others.context()}
     kept = ("kept-off", "kept-on", "kept-small", "kept-key")
-    names = (*kept, "wide", "hot", "each", "days", "scheduled")
+    names = (*kept, "wide", "quick", "hot", "each", "days", "scheduled")
     assert context.keys() == {base + name for name in names}
     assert context[f"{base}kept-key"]["kmsKey"].endswith("key/k")
     assert context[f"{base}hot"]["sharding"]["metadata"] == others.shards.name
@@ -480,6 +481,7 @@ def test_leftovers_are_found_by_their_tag(
     arns = ["arn:aws:s3:::the-stacks", "arn:aws:dynamodb:us-east-1:123456789012:table/shards"]
     monkeypatch.setattr(leftovers, "tagged", lambda suite: arns if suite == "mine" else [])
     monkeypatch.setattr(leftovers, "stop_following", lambda function: [])
+    monkeypatch.setattr(leftovers, "OwnStack", partial(OwnStack, formation=formation))
     dynamodb = boto3.client("dynamodb")
     shards = dynamodb.describe_table(TableName="shards")["Table"]["TableArn"]
     dynamodb.tag_resource(ResourceArn=shards, Tags=[{"Key": TAG, "Value": "mine"}])
