@@ -89,6 +89,10 @@ class KeyEnumeration(Construct):
         self.runs.show_on(self.watch)
         tables_of_stack = made_in(Stack.of(self), config.all_tables)
         self.guard.comes_after(self.results, self.runs, self.watch, *tables_of_stack)
+        if network:
+            # Its function answers CloudFormation by the endpoints and routes of the VPC: a stack
+            # that makes both must not delete them before the custom resource.
+            self.guard.comes_after(network.vpc)
         start = 'Start an execution of it with {"table": "..."}'
         self.say(
             ("StateMachineArn", self.runs.job.state_machine_arn, start),

@@ -14,18 +14,25 @@ from keyhop.report.sources.absence import client_beside
 from keyhop.report.sources.metrics import look
 from keyhop.storage.s3 import PIECE_BYTES
 
+from testing.databases import load
 from tests.live.deployed import Deployed, find
 from tests.live.fixtures import Fixture, OfOwnStack
 from tests.live.hot_keys import ITEMS, KEY
-from tests.live.key_index import Life
-from tests.live.report import Differs, Report, expect, expect_equal
-from tests.live.runs import Runs, check_result, whole_run
+from tests.live.key_index import TELLING_SECONDS, Life
+from tests.live.report import Differs, Report, expect, expect_equal, expect_keys, until
+from tests.live.runs import Runs, check_result, keys_in_parts, whole_run
 from tests.live.stack import NAME, OwnStack
 
-TELLING_SECONDS = 900.0
-"""Metrics and alarms come minutes late."""
+QUICK_KEYS = 40_000
+"""They keep a worker busy for ten seconds."""
+
+SPEED = 3_800.0
+"""Requests a second of a worker, by docs/reference/costs.md."""
 
 QUERY_SECONDS = 120.0
+OUTER_SERVICES = ("states", "lambda")
+"""The services that functions in a VPC reach by interface endpoints."""
+
 SCHEDULE_SECONDS = 1_500.0
 """A schedule of ten minutes may begin with its deployment or ten minutes later."""
 
@@ -36,6 +43,7 @@ def check_around(
     """outputs: of the stack, which has logLevel ERROR."""
     large: list[str] = []
     report.check("run-large-part", lambda: large_part(runs, tables.wide, large))
+    report.check("worker-speed", lambda: worker_speed(runs, tables.quick))
     report.check("athena", lambda: athena(runs, outputs, large, tables.wide))
     began = datetime.now(UTC) - timedelta(hours=3)
     report.check("metrics-at-error", lambda: _until(lambda: metrics(began), "RunSeconds"))
@@ -57,6 +65,21 @@ def large_part(runs: Runs, table: Fixture, made: list[str]) -> str:
     told = runs.tag_of(key)
     expect("-" in told, f"{key} was not uploaded in pieces: its ETag is {told}")
     return f"{largest:,} bytes; {check_result(runs, run, output, table)}"
+
+
+def worker_speed(runs: Runs, table: Fixture) -> str:
+    """Load the table, let one worker hop from key to key, and return its requests a second."""
+    items = ({"pk": {"S": f"k{n}"}, "sk": {"S": "a"}} for n in range(QUICK_KEYS))
+    load(boto3.client("dynamodb"), items, table.name)
+    time.sleep(runs.ways.settle_seconds)
+    run = runs.start("quick", {"table": table.name, "segments": 32, "method": "skip"})
+    expect_equal(runs.output(run)["keys"], QUICK_KEYS, "keys")
+    manifest = runs.manifest(run)
+    expect_equal(manifest["groups"], 1, "groups, each of which has a worker")
+    speed = manifest["requests"] / manifest["worker_seconds"]
+    told = f"{speed:,.0f} requests a second, {manifest['throttles']} throttled"
+    expect(speed >= SPEED / 2, told)
+    return told
 
 
 def athena(runs: Runs, outputs: Mapping[str, str], made: list[str], wide: Fixture) -> str:
@@ -134,13 +157,11 @@ def seen(table: str) -> str | None:
 
 def scheduled(table: Fixture, runs: Runs, since: datetime) -> str:
     """A run that nobody started: its result is that of any run."""
-    deadline = time.monotonic() + SCHEDULE_SECONDS
-    while (found := _run_of(table, runs, since)) is None:
-        expect(time.monotonic() < deadline, f"no run began in {SCHEDULE_SECONDS:g} seconds")
-        time.sleep(10.0)
-    output = runs.output(runs.note(found))
-    expect_equal(output["keys"], len(table.keys), "keys")
-    return f"{output['keys']} keys by {output['run']}"
+    execution = until(lambda: _run_of(table, runs, since), "a scheduled run", SCHEDULE_SECONDS)
+    output = runs.output(runs.note(execution))
+    run = output["run"]
+    expect_keys(keys_in_parts(runs, run, runs.manifest(run), "pk"), table.keys)
+    return f"{output['keys']} keys by {run}"
 
 
 def _run_of(table: Fixture, runs: Runs, since: datetime) -> str | None:
@@ -156,29 +177,35 @@ def _run_of(table: Fixture, runs: Runs, since: datetime) -> str | None:
 
 
 def _until(look: Callable[[], str | None], what: str) -> str:
-    deadline = time.monotonic() + TELLING_SECONDS
-    while (told := look()) is None:
-        expect(time.monotonic() < deadline, f"{what} did not come in {TELLING_SECONDS:g} seconds")
-        time.sleep(10.0)
-    return told
+    return until(look, what, TELLING_SECONDS)
 
 
 def check_vpc(
     stack: OwnStack, table: Fixture, runs_of: Callable[[Deployed], Runs], report: Report
 ) -> None:
     """Deploy, list the keys of a table, and destroy: the deletion of functions in a VPC takes up
-    to half an hour. runs_of: makes the runs of a new deployment.
+    to forty minutes. runs_of: makes the runs of a new deployment.
     """
     report.check("vpc-run", lambda: enclosed_run(stack, table, runs_of))
 
 
 def enclosed_run(stack: OwnStack, table: Fixture, runs_of: Callable[[Deployed], Runs]) -> str:
     """All keys, by functions that reach the services through the VPC's endpoints only."""
-    outputs = stack.deploy()
+    outputs = stack.deploy(zone=common_zone())
     told = whole_run(runs_of(find(outputs["StateMachineArn"], stack.name)), table, None)
     left = stack.destroy()
     expect_equal(left, [outputs["ResultsBucketName"]], "what is left of the stack")
     return told
+
+
+def common_zone() -> str:
+    """Return an availability zone in which all of OUTER_SERVICES have endpoints: not each has."""
+    client = boto3.client("ec2")
+    names = [f"com.amazonaws.{client.meta.region_name}.{service}" for service in OUTER_SERVICES]
+    told = client.describe_vpc_endpoint_services(ServiceNames=names)["ServiceDetails"]
+    zones = set.intersection(*(set(service["AvailabilityZones"]) for service in told))
+    expect(zones, f"no zone has endpoints of all of {', '.join(names)}")
+    return min(zones)
 
 
 def check_destroy(
@@ -210,7 +237,9 @@ def update_refused(stack: OwnStack, tables: OfOwnStack, life: Life) -> str:
     else:
         raise Differs("the table was let go")
     status = stack.status()
+    time.sleep(life.ways.settle_seconds)  # until the rights that came back are known everywhere
     life.remove()
+    expect_equal(status, "UPDATE_ROLLBACK_COMPLETE", "the stack's status")
     return status
 
 
@@ -224,9 +253,14 @@ def destroy_refused(stack: OwnStack, life: Life) -> str:
     else:
         raise Differs("the stack was destroyed")
     status = stack.status()
-    expect_equal(status, "DELETE_FAILED", f"the stack's status; cdk said: {said}")
+    deleted, why = stack.deleted_resources(), ""
+    if status == "DELETE_FAILED":
+        why = stack.why_no_update()
     life.remove()
-    return status
+    expect_equal(status, "DELETE_FAILED", f"the stack's status; cdk said: {said}")
+    expect_equal(deleted, [], "what was deleted before that")
+    expect(status in why, f"an update was refused for another reason: {why}")
+    return f"{status}, and an update is refused"
 
 
 def destroyed(stack: OwnStack, tables: OfOwnStack, runs: Runs) -> str:

@@ -33,10 +33,15 @@ CHECKS: dict[str, Check] = {
     "bulk-put-records": Check(
         "each item of a bulk put creates a record in the table's stream", "bulk puts"
     ),
+    "vector-index-beside": Check(
+        "a vector index is made beside 20 indexes, while the last of them is made or soon after",
+        "vectors",
+    ),
     # keyhop keys
     "command": Check("keyhop keys lists each key exactly once"),
     # EnumerateKeys
     "run": Check("an execution lists each key exactly once; output, manifest and parts agree"),
+    "run-stop": Check("functions go on after their execution was stopped"),
     "run-resume": Check("resume continues a run whose execution was stopped"),
     "run-redrive": Check("a redrive continues a run that was stopped", "redrive"),
     "run-groups": Check("several groups work at once, and a check confirms the result"),
@@ -45,6 +50,9 @@ CHECKS: dict[str, Check] = {
     "run-allow-list": Check("a table that is not allowed is refused"),
     "run-budget": Check("a spent budget fails; resume ends with the same keys"),
     "run-large-part": Check("a part above 8 MB is uploaded in pieces, and is complete"),
+    "worker-speed": Check(
+        "a worker sends 3,800 requests a second, or half of that at least", "speed"
+    ),
     # Around the runs
     "athena": Check(
         "Athena reads the keys of a run, and none of a run that does not exist", "glue"
@@ -55,7 +63,7 @@ CHECKS: dict[str, Check] = {
     # The key index
     "index-life": Check("an index is built, maintained, read, and removed: the table is as before"),
     "index-old-records": Check(
-        "if a stream was already on, records from before the keeper are processed"
+        "if a stream was already on, the keeper gets records from before it", "cloudwatch"
     ),
     "index-stream-stays": Check("a stream that was on before the build stays on after the removal"),
     "index-capacity": Check(

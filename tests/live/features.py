@@ -2,7 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,7 +38,10 @@ FOLLOW_SECONDS = 300.0
 """For the function that follows the streams: a new mapping takes up to a minute or two to begin."""
 
 GATE_SECONDS = 600.0
-"""For the gates of a cutover, some of which wait for metrics that come minutes late."""
+"""For the gates of a cutover, some of which wait for the next batch of a stream."""
+
+DETACH_SECONDS = 300.0
+"""For Lambda to delete what calls a function; one that is only just made is busy at first."""
 
 
 def check_features(
@@ -101,8 +106,11 @@ class OwnRekey:
         self._client = client
         self._tables = tables
         self._runs = runs
-        self._rekey = Rekey(tables.orders.name, to=tables.by_tenant, stack=NAME)
         self._is_there = False
+
+    @cached_property
+    def _rekey(self) -> Rekey:
+        return Rekey(self._tables.orders.name, to=self._tables.by_tenant, stack=NAME)
 
     def there(self) -> str:
         """Create, copy, follow, verify and cut over: the new table serves."""
@@ -115,6 +123,9 @@ class OwnRekey:
         self._wait_for(self._tables.by_tenant, ORDERS + 1)
         verified = self._done(self._rekey.verify())["compared"]
         expect_equal(verified["left"], 0, "differences after the verification")
+        copied = _exactly(self._items(self._tables.by_tenant))
+        wanted = _exactly(map(moved, map(order, range(ORDERS + 1))))
+        expect_equal(copied, wanted, "the items of the new table")
         pause = self._change(lambda: self._rekey.cutover(expect=0))
         self._is_there = True
         return f"{ORDERS + 1} items, writes waited {pause:.1f} s"
@@ -122,13 +133,16 @@ class OwnRekey:
     def back(self) -> str:
         """A write to the new table reaches the old one, and a rollback lets that one serve."""
         expect(self._is_there, "the new table does not serve")
-        moved = {**order(ORDERS + 1), "pk": {"S": "TENANT#x"}, "tenant": {"S": "x"}}
-        self._write(self._tables.by_tenant, {**moved, "oldPk": {"S": "USER#9"}})
+        last = {**order(ORDERS + 1), "tenant": {"S": "x"}}
+        self._write(self._tables.by_tenant, moved(last))
         self._wait_for(self._tables.orders.name, ORDERS + 2)
         pause = self._change(lambda: self._rekey.rollback())
         self._rekey.cancel()
         left = [one for one in self._tables.made_by_rekey if self._count(one) is not None]
         expect_equal(left, [], "tables of the re-key after cancel")
+        wanted = _exactly([*map(order, range(ORDERS + 1)), last])
+        kept = _exactly(self._items(self._tables.orders.name))
+        expect_equal(kept, wanted, "the items of the old table at the end")
         return f"writes waited {pause:.1f} s"
 
     def _done(self, result: RekeyResult) -> dict[str, Any]:
@@ -160,6 +174,11 @@ class OwnRekey:
             expect(time.monotonic() < deadline, f"{table} has {found} items, and not {count}")
             time.sleep(self._runs.ways.poll_seconds)
 
+    def _items(self, table: str) -> list[dict[str, Any]]:
+        """All of them; the tables fit into a page."""
+        page = self._client.scan(TableName=table, ConsistentRead=True)
+        return list(page["Items"])
+
     def _count(self, table: str) -> int | None:
         """Of items; None if there is no such table. The tables fit into a page."""
         try:
@@ -169,10 +188,40 @@ class OwnRekey:
         return int(page["Count"])
 
 
-def stop_following(function: str) -> None:
-    """Delete what calls the function Replicate: a stack's deletion leaves it."""
+def moved(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of `orders` as TEMPLATE maps it."""
+    return {**item, "pk": {"S": f"TENANT#{item['tenant']['S']}"}, "oldPk": item["pk"]}
+
+
+def _exactly(items: Iterable[dict[str, Any]]) -> list[str]:
+    """Return items, which have texts only, so that two lists of them can be compared."""
+    return sorted(json.dumps(item, sort_keys=True) for item in items)
+
+
+def stop_following(function: str, pause: float = 2.0) -> list[str]:
+    """Delete what calls the function Replicate, and return what could not be, and why.
+
+    A stack's deletion leaves it, and the stack refuses to be deleted while it is there.
+    """
     functions = boto3.client("lambda")
+    deadline = time.monotonic() + DETACH_SECONDS
+    while mappings := _mappings(functions, function):
+        for one in mappings:
+            if one["State"] != "Deleting":
+                with suppress(
+                    functions.exceptions.ResourceInUseException,
+                    functions.exceptions.ResourceNotFoundException,
+                ):
+                    functions.delete_event_source_mapping(UUID=one["UUID"])
+        if time.monotonic() > deadline:
+            return [f"what calls {function}: it is still there"]
+        time.sleep(pause)
+    return []
+
+
+def _mappings(functions: Any, function: str) -> list[dict[str, Any]]:
     pages = functions.get_paginator("list_event_source_mappings")
-    for page in pages.paginate(FunctionName=function):
-        for one in page["EventSourceMappings"]:
-            functions.delete_event_source_mapping(UUID=one["UUID"])
+    try:
+        return list(pages.paginate(FunctionName=function).search("EventSourceMappings[]"))
+    except functions.exceptions.ResourceNotFoundException:
+        return []  # there is no such function

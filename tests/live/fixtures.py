@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from keyhop.dynamodb.schema import GREATEST_SORT_KEY
-from keyhop.dynamodb.units import UNITS_PER_BLOCK, blocks_of
+from keyhop.dynamodb.units import MOST_INDEXES, UNITS_PER_BLOCK, blocks_of
 from keyhop.dynamodb.values import KeyType
 from keyhop.rekey.pair import SIDE_SUFFIX
 
@@ -48,7 +48,8 @@ KEPT_CAPACITY = 25
 
 @dataclass(frozen=True)
 class Fixture:
-    """One table. shape: hops, plain, index, many, kept, wide, days, orders or empty.
+    """One table. shape: hops, plain, index, many, kept, wide, days, orders, empty or full, which is
+    empty, and has all indexes but one that a table may have.
 
     capacity: provisioned units, for reads and for writes; None: on demand. streams: from the
     beginning. key: the customer-managed key it is encrypted with.
@@ -68,6 +69,13 @@ class Fixture:
         return self.shape == "index"
 
     @property
+    def indexes(self) -> dict[str, str]:
+        """The names of its indexes, each with the attribute that is its partition key."""
+        if self.shape == "full":
+            return {f"by-sort-key-{number}": "sk" for number in range(1, MOST_INDEXES)}
+        return {INDEX: "day"} if self.has_index else {}
+
+    @property
     def label(self) -> str:
         """The name without what all have in common."""
         return self.name.rpartition(COMMON)[2]
@@ -85,6 +93,7 @@ class Fixture:
             "days": _days,
             "orders": _orders,
             "empty": lambda: iter(()),
+            "full": lambda: iter(()),
         }
         return list(makers[self.shape]())
 
@@ -153,7 +162,9 @@ class OfOwnStack:
 
     shards: the metadata of `hot`. days: for a report; its partition keys are dates. orders: for a
     re-key, to `by_tenant`, which the re-key makes. scheduled: its keys are listed by a schedule.
-    enclosed: its keys are listed from a VPC without a route to the internet.
+    enclosed: its keys are listed from a VPC without a route to the internet. twice: is replaced by
+    another table of its name. full: gets its last index, and a vector index. quick: is loaded by
+    the check of a worker's speed.
     """
 
     kept: list[Fixture]
@@ -167,6 +178,9 @@ class OfOwnStack:
     orders: Fixture
     scheduled: Fixture
     enclosed: Fixture
+    twice: Fixture
+    full: Fixture
+    quick: Fixture
 
     @classmethod
     def of(cls, prefix: str, key: str | None) -> "OfOwnStack":
@@ -190,6 +204,9 @@ class OfOwnStack:
             Fixture(f"{base}orders", "orders"),
             Fixture(f"{base}scheduled", "plain", sort=None),
             Fixture(f"{base}enclosed", "plain", sort=None),
+            Fixture(f"{base}twice", "empty"),
+            Fixture(f"{base}full", "full"),
+            Fixture(f"{base}quick", "empty"),
         )
 
     @property
@@ -205,7 +222,8 @@ class OfOwnStack:
     def made(self, stack_makes_tables: bool) -> list[Fixture]:
         """Those that the suite makes by itself, and not the stack."""
         others = [] if stack_makes_tables else [self.shards]
-        further = [self.each, self.days, self.orders, self.scheduled, self.enclosed]
+        further = [self.each, self.days, self.orders, self.scheduled, self.enclosed, self.twice]
+        further += [self.full, self.quick]
         sharded = [self.hot, self.small, self.small_shards, *others]
         return [*self.kept, self.wide, *sharded, *further]
 
@@ -217,7 +235,7 @@ class OfOwnStack:
                 {"table": t.name, "keyIndex": True, **({"kmsKey": t.key} if t.key else {})}
                 for t in self.kept
             ),
-            {"table": self.wide.name},
+            *({"table": t.name} for t in (self.wide, self.quick)),
             {"table": self.hot.name, "sharding": sharding},
             {"table": self.each.name, "each": {"put": True, "delete": True}},
             {"table": self.days.name, "report": True},

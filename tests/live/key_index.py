@@ -1,21 +1,42 @@
 """A key index from its build to its removal, on tables that differ in what they were before."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 from keyhop.key_index.sentinel import INDEX
 
 from tests.live.fixtures import Fixture, comparable
-from tests.live.report import Differs, Report, expect, expect_equal, expect_keys
+from tests.live.report import Differs, Report, expect, expect_equal, expect_keys, until
 from tests.live.runs import Runs
+from tests.live.stack import NAME
 from tests.live.ways import Ways
 
 FOLLOW_SECONDS = 300.0
 """For the keeper: a new mapping takes up to a minute or two to begin."""
+
+INDEX_SECONDS = 3_600.0
+"""For a build or a removal: DynamoDB takes many minutes to add an index, also to a small table."""
+
+OLD_SECONDS = 300.0
+"""How old EARLY is, at least, when a keeper gets it. No record of a later write is so old."""
+
+FORMER_RECORDS = 600
+"""Of the item FORMER, after EARLY: more than a batch holds. IteratorAge is the age of the last
+record of a batch, so the first batch must hold old records only."""
+
+TRUST_SECONDS = 900.0
+"""Until auto reads the index. It does not while CloudWatch shows that the keeper was more than a
+minute behind in the last five minutes, as it is when it begins."""
+
+TRUST_PAUSE_SECONDS = 60.0
+TELLING_SECONDS = 900.0
+"""For metrics and alarms, which come minutes late."""
 
 GRACE_SECONDS = 30
 WRITE_RATE = 200
@@ -24,6 +45,8 @@ MORE_WRITES = 10
 
 EARLY = {"pk": {"S": "before the keeper"}, "sk": {"S": "a"}}
 """Written after the stream was turned on and before anybody follows it."""
+
+FORMER = {"pk": {"S": "before the keeper"}, "sk": {"S": "b"}}
 
 
 @dataclass
@@ -38,19 +61,39 @@ class Life:
 
     def __post_init__(self) -> None:
         self.keys = set(self.table.keys)
+        self.early = datetime.now(UTC)
         self.before: Any = None
         self._done = 0
 
     def build_keep_read_remove(self) -> str:
         """All of it; the order is a user's."""
-        if self.table.capacity and "scaling" not in self.ways.lacks:
-            with _scaled(self.table.name, self.table.capacity):
+        if self._is_scaled:
+            with _scaled(self.table.name, self.table.capacity or 0):
                 return self._build_keep_read_remove()
         return self._build_keep_read_remove()
 
+    def old_records(self) -> str:
+        """Wait until the metrics show that the keeper got a batch of records from before it."""
+
+        def age() -> str | None:
+            oldest = _oldest_record(self.early)
+            return f"records of {oldest:g} s" if oldest >= OLD_SECONDS else None
+
+        return until(age, f"records of {OLD_SECONDS:g} s", TELLING_SECONDS)
+
+    @property
+    def _is_scaled(self) -> bool:
+        return bool(self.table.capacity) and "scaling" not in self.ways.lacks
+
     def _build_keep_read_remove(self) -> str:
         if self.table.streams:
+            self.early = datetime.now(UTC)
             self._put(EARLY)
+            if self._has_metrics:
+                for _ in range(FORMER_RECORDS // 2):
+                    self.client.put_item(TableName=self.table.name, Item=FORMER)
+                    self.client.delete_item(TableName=self.table.name, Key=FORMER)
+                time.sleep(OLD_SECONDS)
         self.before = self._items()
         built = self.build()
         # The keeper of a stream that was on is there before the walk, and may put any of them.
@@ -62,23 +105,42 @@ class Life:
         if self.table.capacity:
             units = index["ProvisionedThroughput"]["WriteCapacityUnits"]
             expect(units <= self.table.capacity, f"the index has {units} WCU after the build")
-            if "scaling" not in self.ways.lacks:
+            if self._is_scaled:
                 capacity = built["capacity"]
                 expect_equal(capacity["refused"], None, "what auto scaling refused")
                 expect_equal(capacity["scaled"], True, "whether the index has auto scaling")
+                expect_equal(_scaled_by(self.table.name), SCALED, "what scales the index")
         self._follow()
-        run = self.runs.start(f"{self.table.label}-auto", {"table": self.table.name})
-        output = self.runs.output(run)
-        expect_equal(output["method"], "index", "what auto chose")
+        output = self._list_by_index()
         expect_equal(output["keys"], len(self.keys), "keys by the index")
         self._put({"pk": {"S": "new"}, "sk": {"S": "a"}}, back=True)
         self.remove()
         expect_equal(self._items(), self.before, "the items after the removal")
         told = self._describe()
         expect(not told.get("GlobalSecondaryIndexes"), "an index is left")
+        if self._is_scaled:
+            expect_equal(_scaled_by(self.table.name), [], "what scales the index that is gone")
         on = bool((told.get("StreamSpecification") or {}).get("StreamEnabled"))
         expect_equal(on, self.table.streams, "whether the stream is on")
         return f"{put} sentinels put by the build, {output['read_units']:g} read units by the index"
+
+    @property
+    def _has_metrics(self) -> bool:
+        return "cloudwatch" not in self.ways.lacks
+
+    def _list_by_index(self) -> dict[str, Any]:
+        """Return the output of a run by method auto, as soon as one has read the index."""
+        deadline = time.monotonic() + (TRUST_SECONDS if self._has_metrics else 0.0)
+        number = 1
+        while True:
+            run = self.runs.start(f"{self.table.label}-auto-{number}", {"table": self.table.name})
+            output = self.runs.output(run)
+            if output["method"] == "index":
+                return output
+            why = self.runs.manifest(run).get("reason")
+            expect(time.monotonic() < deadline, f"auto chose {output['method']}: {why}")
+            time.sleep(TRUST_PAUSE_SECONDS)
+            number += 1
 
     def build(self) -> dict[str, Any]:
         """The output of BuildKeyIndex."""
@@ -131,7 +193,7 @@ class Life:
         self._done += 1
         what = f"{self.table.label}-{'again' if self.before is None else action}-{self._done}"
         name = self.runs.start(what, asked, self.machines[action])
-        return self.runs.output(name)
+        return self.runs.output(name, INDEX_SECONDS)
 
 
 def life_of(client: Any, table: Fixture, runs: Runs, outputs: Mapping[str, str]) -> Life:
@@ -154,15 +216,19 @@ def check_key_index(
         if table.key:
             names.append("index-kms")
         came = _Once(life)
+        looks = {"index-old-records": lambda came=came, life=life: came() and life.old_records()}
         for name in names:
-            report.check(name, came, table.name)
+            report.check(name, looks.get(name, came), table.name)
     if not any(table.key for table in tables):
         report.check("index-kms", _no_key)
 
 
 @contextmanager
 def _scaled(table: str, capacity: int) -> Iterator[None]:
-    """Give a table auto scaling of its writes, which never takes it above its capacity."""
+    """Give a table auto scaling of its writes, which never takes it above its capacity.
+
+    Also AWS's role for that comes into the account, if it was not there; it stays.
+    """
     client = boto3.client("application-autoscaling")
     which = {
         "ServiceNamespace": "dynamodb",
@@ -183,7 +249,51 @@ def _scaled(table: str, capacity: int) -> Iterator[None]:
         )
         yield
     finally:
-        client.deregister_scalable_target(**which)
+        forget_scaling([table])
+
+
+def forget_scaling(tables: Iterable[str]) -> list[str]:
+    """Remove the auto scaling of tables and of their key indexes, which their deletion leaves;
+    return what could not be removed, and why.
+    """
+    client = boto3.client("application-autoscaling")
+    left = []
+    for table in tables:
+        resources = [f"table/{table}", f"table/{table}/index/{INDEX}"]
+        told = client.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=resources)
+        for target in told["ScalableTargets"]:
+            names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+            try:
+                client.deregister_scalable_target(**{name: target[name] for name in names})
+            except (BotoCoreError, ClientError) as error:
+                left.append(f"auto scaling of {target['ResourceId']}: {error}")
+    return left
+
+
+SCALED = ["dynamodb:index:WriteCapacityUnits"]
+"""The dimensions that are scaled in the index of a table that scales only its writes."""
+
+
+def _scaled_by(table: str) -> list[str]:
+    """Return the dimensions of a table's key index that policies scale, as the service tells."""
+    told = boto3.client("application-autoscaling").describe_scaling_policies(
+        ServiceNamespace="dynamodb", ResourceId=f"table/{table}/index/{INDEX}"
+    )
+    return [policy["ScalableDimension"] for policy in told["ScalingPolicies"]]
+
+
+def _oldest_record(since: datetime) -> float:
+    """Return the greatest age, in seconds, of the batches that a keeper got since a moment."""
+    told = boto3.client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/Lambda",
+        MetricName="IteratorAge",
+        Dimensions=[{"Name": "FunctionName", "Value": f"{NAME}-KeepIndex"}],
+        StartTime=since,
+        EndTime=datetime.now(UTC) + timedelta(minutes=5),
+        Period=300,
+        Statistics=["Maximum"],
+    )
+    return max((point["Maximum"] / 1000 for point in told["Datapoints"]), default=0.0)
 
 
 class _Once:

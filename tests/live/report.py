@@ -57,7 +57,18 @@ def _short(value: object) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
+def until(look: Callable[[], str | None], what: str, seconds: float, pause: float = 10.0) -> str:
+    """Return what `look` returns, as soon as that is not None; raises Differs after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while (told := look()) is None:
+        expect(time.monotonic() < deadline, f"{what} did not come in {seconds:g} seconds")
+        time.sleep(pause)
+    return told
+
+
 NOT_ASKED_FOR = "not among ONLY"
+NOT_FINISHED = "not finished"
+HEAD = "| check | claim | result | date | region | cost at most |"
 
 
 @dataclass
@@ -86,8 +97,9 @@ class Report:
             self.skip(name, self.lacks[check.needs])
             return
         title = f"{name}{f' [{on}]' if on else ''}: {check.shows}"
-        self.made.setdefault(name, "holds")
         began = time.monotonic()
+        before = self.made.get(name)
+        self.made[name] = NOT_FINISHED  # an interruption leaves it so
         try:
             note = look()
         except (Differs, BotoCoreError, ClientError, KeyhopError) as error:
@@ -96,6 +108,7 @@ class Report:
             traceback.print_exc()
             self._fail(name, title, f"{type(error).__name__}: {error}")
         else:
+            self.made[name] = before or "holds"
             self.passed += 1
             seconds = time.monotonic() - began
             say(f"  ok      {title} ({seconds:.1f} s){f': {note}' if note else ''}")
@@ -117,18 +130,18 @@ class Report:
         say(f"  FAILED  {title}\n          {why}")
 
     def table(self, region: str, costs: Mapping[str, float]) -> str:
-        """Return what was shown as a table for docs/internals/claims.md: one row for each check."""
+        """Return what was shown as a table for docs/internals/claims.md: one row for each check.
+
+        costs: of those whose price is known.
+        """
         today = datetime.now(UTC).date().isoformat()
+        dollars = {name: f"${cost:.4f}" for name, cost in costs.items()}
         rows = (
             f"| `{name}` | {self.checks[name].shows} | {result} | {today} | {region} | "
-            f"${costs.get(name, 0.0):.4f} |"
+            f"{dollars.get(name, 'unknown')} |"
             for name, result in self.made.items()
         )
-        head = (
-            "| check | claim | result | date | region | cost at most |",
-            "|---|---|---|---|---|---|",
-        )
-        return "\n".join(("", *head, *rows, ""))
+        return "\n".join(("", HEAD, "|---|---|---|---|---|---|", *rows, ""))
 
     def summary(self) -> str:
         """What came of all."""

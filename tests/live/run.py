@@ -7,8 +7,9 @@ the end, also after Ctrl-C and after a failure: only what it made, by tag and id
 first what it will do and what that costs, and asks. The checks have names, which
 docs/internals/claims.md uses. Settings come from the environment, or as flags:
 
-  TABLE_PREFIX=mine-     begins the names of its tables; required
-  DRY_RUN=1              make nothing: list each check with its cost
+  TABLE_PREFIX=mine-     begins the names of its tables; required, except with DRY_RUN
+  DRY_RUN=1              list each check with its cost; needs no account, and sends no request
+  REMOVE=1a2b3c4d        only remove what a start that was killed has left, by its id
   YES=1                  do not ask
   ONLY=athena,run        make these checks only, by name
   WITHOUT_STACK=1        deploy nothing: the service and the command only
@@ -41,19 +42,26 @@ from types import FrameType
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from keyhop.errors import KeyhopError
 
+from testing.servers import LOCAL_CREDENTIALS
 from tests.live.catalogue import CHECKS
 from tests.live.deployed import DEFAULT_STACK, find
 from tests.live.fixtures import COMMON, OfOwnStack, fixtures
+from tests.live.leftovers import Leftovers
 from tests.live.report import Differs, Refused, Report, say
 from tests.live.stack import ENCLOSED, NAME, OwnStack
 from tests.live.suite import Suite
-from tests.live.ways import ways_of
+from tests.live.ways import AWS, Ways, ways_of
 from tests.live.work import Work
 from tests.live.workshop import Workshop
 
 PASSED, FAILED, NOT_BEGUN, INTERRUPTED = 0, 1, 2, 130
 PREFIX = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,39}")
+ANY_PREFIX = "mine-"
+"""Of the names in a dry run without one."""
+ANY_REGION = "us-east-1"
+ID = re.compile(r"[0-9a-f]{8}")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -87,8 +95,28 @@ def work(suite: Suite, report: Report, interruptions: Interruptions) -> list[str
     return left
 
 
+def dry_run(options: argparse.Namespace) -> Suite:
+    """Return a start that sends no request, for which no account and no region must be set."""
+    # With these credentials boto3 looks for no others, not even at an EC2 machine's own service.
+    nobody = {
+        **LOCAL_CREDENTIALS,
+        "region_name": boto3.session.Session().region_name or ANY_REGION,
+    }
+    client = boto3.client("dynamodb", **nobody)
+    prefix, own = options.prefix, not options.without_stack
+    tables, ways = fixtures(prefix), _ways(**nobody)
+    return Suite("(none yet)", "(not asked)", client, prefix, tables, None, own, ways)
+
+
+def _ways(**more: str) -> Ways:
+    services = ("dynamodb", "sts", "stepfunctions", "s3", "lambda", "cloudformation")
+    return ways_of(boto3.client(name, **more).meta.endpoint_url for name in services)
+
+
 def prepare(options: argparse.Namespace) -> Suite:
     """Find out all that can be without making anything; raises Refused."""
+    if options.dry_run and not options.prefix:
+        options.prefix = ANY_PREFIX
     if not PREFIX.fullmatch(options.prefix):
         raise Refused(
             f"TABLE_PREFIX is {options.prefix!r}; it must be 1 to 40 of a-z A-Z 0-9 _ . - with a "
@@ -97,21 +125,24 @@ def prepare(options: argparse.Namespace) -> Suite:
     if unknown := names_in(options.only) - CHECKS.keys():
         known = ", ".join(CHECKS)
         raise Refused(f"ONLY has {', '.join(sorted(unknown))}; the checks are {known}.")
-    if "AWS_REGION" in os.environ:
-        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ["AWS_REGION"])  # boto3's name for it
+    is_given = bool(options.state_machine_arn or options.stack_name)
+    if options.dry_run and not is_given:
+        return dry_run(options)
     try:
         client = boto3.client(
             "dynamodb", config=Config(retries={"mode": "standard", "total_max_attempts": 10})
         )
     except NoRegionError as error:
         raise Refused("No AWS region is set: set AWS_REGION, or AWS_PROFILE.") from error
-    services = ("sts", "stepfunctions", "s3", "lambda", "cloudformation")
-    endpoints = [client.meta.endpoint_url, *(boto3.client(s).meta.endpoint_url for s in services)]
-    ways = ways_of(endpoints)
+    if (region := os.environ.get("AWS_REGION", client.meta.region_name)) != client.meta.region_name:
+        raise Refused(
+            f"AWS_REGION is {region}, where the stack would be, and AWS_DEFAULT_REGION is "
+            f"{client.meta.region_name}, where the tables would be: set them to the same."
+        )
+    ways = _ways()
     account = boto3.client("sts").get_caller_identity()["Account"]
     tables = fixtures(options.prefix)
     deployed = None
-    is_given = bool(options.state_machine_arn or options.stack_name)
     own = not (options.without_stack or is_given)
     if is_given and not options.without_stack:
         deployed = find(options.state_machine_arn, options.stack_name or DEFAULT_STACK)
@@ -126,7 +157,15 @@ def prepare(options: argparse.Namespace) -> Suite:
     if not options.dry_run:
         Workshop(client, "", ways).refuse_existing(names)
     suite = uuid.uuid4().hex[:8]
-    return Suite(suite, account, client, options.prefix, tables, deployed, own, ways)
+    may_expire = own and ways is AWS and _may_expire()
+    return Suite(suite, account, client, options.prefix, tables, deployed, own, ways, may_expire)
+
+
+def _may_expire() -> bool:
+    """Return whether the credentials are temporary, and nothing here can renew them."""
+    credentials = boto3.session.Session().get_credentials()
+    is_fixed = credentials is not None and not hasattr(credentials, "refresh_needed")
+    return is_fixed and bool(credentials.token)
 
 
 def names_in(text: str) -> set[str]:
@@ -148,21 +187,49 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--without-stack", action="store_true", default=bool(env("WITHOUT_STACK")))
     parser.add_argument("--only", default=env("ONLY", ""), metavar="NAME,NAME")
     parser.add_argument("--dry-run", action="store_true", default=env("DRY_RUN") == "1")
+    parser.add_argument("--remove", default=env("REMOVE"), metavar="ID")
     parser.add_argument("--yes", action="store_true", default=env("YES") == "1")
     return parser.parse_args(arguments)
 
 
 def consents(ask: Callable[[str], str] = input) -> bool:
-    """Whether the user types yes; no answer is none."""
+    """Whether the user types yes; no answer is none, and neither is Ctrl-C."""
     try:
         return ask("Go on? Type yes: ").strip().lower() == "yes"
-    except EOFError:
+    except (EOFError, KeyboardInterrupt):
         return False
+
+
+def remove(options: argparse.Namespace) -> int:
+    """Remove what a start has left that could not clean up; returns the exit status."""
+    try:
+        if not ID.fullmatch(options.remove):
+            raise Refused(f"REMOVE is {options.remove!r}; it must be the id that a start has said.")
+        leftovers = Leftovers(options.remove, _ways())
+        say(leftovers.announcement())
+    except (Refused, BotoCoreError, ClientError) as error:
+        print(error, file=sys.stderr)
+        return NOT_BEGUN
+    if not options.yes and not consents():
+        print("Nothing was done.", file=sys.stderr)
+        return NOT_BEGUN
+    try:
+        left = leftovers.remove()
+    except KeyboardInterrupt:
+        print("Interrupted: start it again, to remove the rest.", file=sys.stderr)
+        return INTERRUPTED
+    removed = "Everything is removed."
+    say("NOT REMOVED:" + "".join(f"\n  {what}" for what in left) if left else removed)
+    return FAILED if left else PASSED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The whole suite; returns the exit status."""
     options = parse(arguments)
+    if "AWS_REGION" in os.environ:
+        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ["AWS_REGION"])  # boto3's name for it
+    if options.remove:
+        return remove(options)
     try:
         suite = prepare(options)
     except (Refused, BotoCoreError, ClientError) as error:
@@ -179,15 +246,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interruptions = Interruptions()
     try:
         left = work(suite, report, interruptions)
+        status = FAILED if report.failed or left else PASSED
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
-        return INTERRUPTED
-    except (Differs, Refused, BotoCoreError, ClientError) as error:
+        status = INTERRUPTED
+    except (Differs, Refused, BotoCoreError, ClientError, KeyhopError) as error:
         print(f"The suite could not go on: {error}", file=sys.stderr)
-        return FAILED
-    say(report.table(suite.region, suite.expected.checks))
-    say(report.summary())
-    return FAILED if report.failed or left else PASSED
+        status = FAILED
+    else:
+        say(report.summary())
+    if report.made:
+        say(report.table(suite.region, suite.costs))
+    return status
 
 
 if __name__ == "__main__":

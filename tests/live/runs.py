@@ -5,15 +5,17 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.dynamodb.refusals import error_code
 from keyhop.dynamodb.values import from_json
 
 from tests.live.deployed import Deployed
 from tests.live.fixtures import COMMON, INDEX, Fixture, comparable
-from tests.live.report import Differs, Report, expect, expect_equal, expect_keys, say
+from tests.live.report import Differs, Report, expect, expect_equal, expect_keys, say, until
 from tests.live.ways import Ways
 
 RUN_SECONDS = 900.0
@@ -26,6 +28,12 @@ MOST_LOOKS = 30
 
 SMALL_BUDGET = 30.0
 """Read units that do not suffice for SEGMENTS segments, which cost 0.5 at least."""
+
+STILL_WRITTEN_SECONDS = 120.0
+"""For the next object of a function that was not stopped: it writes one in 15 to 60 seconds."""
+
+STILL_SECONDS = 2.0
+"""The times that S3 and Step Functions give are compared; they may differ by a second."""
 
 SLOW_RATE = 8.0
 """Read units a second by which such a run takes at least twelve seconds."""
@@ -59,19 +67,19 @@ class Runs:
         self._arns[name] = arn
         return name
 
-    def outcome(self, name: str) -> dict[str, Any]:
+    def outcome(self, name: str, seconds: float = RUN_SECONDS) -> dict[str, Any]:
         """How an execution ended, once it has; raises Differs if it takes too long."""
-        deadline = time.monotonic() + RUN_SECONDS
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             told = self._describe(name)
             if told is not None and told["status"] != "RUNNING":
                 return told
             time.sleep(self.ways.poll_seconds)
-        raise Differs(f"execution {name} was not over after {RUN_SECONDS:g} seconds")
+        raise Differs(f"execution {name} was not over after {seconds:g} seconds")
 
-    def output(self, name: str) -> dict[str, Any]:
+    def output(self, name: str, seconds: float = RUN_SECONDS) -> dict[str, Any]:
         """The output of an execution that succeeded; raises Differs if it did not."""
-        told = self.outcome(name)
+        told = self.outcome(name, seconds)
         why = f"{told.get('error')}: {told.get('cause')}"
         expect(told["status"] == "SUCCEEDED", f"execution {name} {told['status']}: {why}")
         output: dict[str, Any] = json.loads(told["output"])
@@ -83,8 +91,15 @@ class Runs:
         self._states.stop_execution(executionArn=self._arn(name))
 
     def redrive(self, name: str) -> None:
-        """Let it go on where it was stopped."""
-        self._states.redrive_execution(executionArn=self._arn(name))
+        """Let it go on where it was stopped, as soon as all of it has ended."""
+        for look in range(MOST_LOOKS):
+            try:
+                self._states.redrive_execution(executionArn=self._arn(name))
+                break
+            except ClientError as error:
+                if error_code(error) != "ExecutionNotRedrivable" or look == MOST_LOOKS - 1:
+                    raise
+                time.sleep(self.ways.poll_seconds)
         for _ in range(MOST_LOOKS):
             told = self._describe(name)
             if told is not None and told.get("redriveCount"):
@@ -107,10 +122,12 @@ class Runs:
 
     def sizes(self, run: str) -> dict[str, int]:
         """The objects of a run, with their bytes."""
-        pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=f"runs/{run}/"
-        )
-        return {one["Key"]: one["Size"] for page in pages for one in page.get("Contents", ())}
+        return {one["Key"]: one["Size"] for one in self._list(run)}
+
+    def newest(self, run: str) -> datetime:
+        """Return when a function last wrote an object of a run: map-results are Step Functions'."""
+        mine = (one for one in self._list(run) if "/map-results/" not in one["Key"])
+        return max(one["LastModified"] for one in mine)
 
     def tag_of(self, key: str) -> str:
         """An object's ETag: with a hyphen and a number if it was uploaded in so many pieces."""
@@ -123,6 +140,12 @@ class Runs:
     def delete(self) -> list[str]:
         """Delete what was written; returns what could not be deleted, and why."""
         return self._each(self._delete)
+
+    def _list(self, run: str) -> list[dict[str, Any]]:
+        pages = self._s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=f"runs/{run}/"
+        )
+        return [one for page in pages for one in page.get("Contents", ())]
 
     def _each(self, remove: Callable[[str], None]) -> list[str]:
         left = []
@@ -170,6 +193,7 @@ def check_runs(tables: list[Fixture], runs: Runs, ways: Ways, report: Report) ->
         )
     (many,) = (table for table in tables if table.shape == "many")
     checks: dict[str, Callable[[], str | None]] = {
+        "run-stop": lambda: functions_go_on(runs, many, ways),
         "run-resume": lambda: stopped(runs, many, ways, by_redrive=False),
         "run-redrive": lambda: stopped(runs, many, ways, by_redrive=True),
         "run-groups": lambda: groups(runs, many),
@@ -256,8 +280,31 @@ def resumed(runs: Runs, table: Fixture) -> str:
 
 def stopped(runs: Runs, table: Fixture, ways: Ways, by_redrive: bool) -> str:
     """The functions that were at work when it was stopped are twins of those that go on."""
+    run = _stopped(runs, "redrive" if by_redrive else "resume", table, ways)
+    if by_redrive:
+        runs.redrive(run)
+        output = runs.output(run)
+    else:
+        output = runs.output(runs.start("go-on", {"table": table.name, "resume": run}))
+    return check_result(runs, run, output, table)
+
+
+def functions_go_on(runs: Runs, table: Fixture, ways: Ways) -> str:
+    """Stop an execution, and wait until one of its functions writes an object after that."""
+    run = _stopped(runs, "stop", table, ways)
+    stop = runs.outcome(run)["stopDate"]
+
+    def written() -> str | None:
+        seconds = (runs.newest(run) - stop).total_seconds()
+        return f"an object {seconds:.0f} s after the stop" if seconds > STILL_SECONDS else None
+
+    return until(written, "an object", STILL_WRITTEN_SECONDS, ways.poll_seconds)
+
+
+def _stopped(runs: Runs, why: str, table: Fixture, ways: Ways) -> str:
+    """Start an execution, and stop it while its functions are at work; returns the run."""
     given = {"table": table.name, "segments": SEGMENTS, "maxReadRate": SLOW_RATE}
-    run = runs.start(f"stopped-{'redrive' if by_redrive else 'resume'}", given)
+    run = runs.start(f"stopped-{why}", given)
     deadline = time.monotonic() + RUN_SECONDS
     # From here on PlanRun is over, and the groups are being worked.
     while not any(f"runs/{run}/groups/" in key for key in runs.objects(run)):
@@ -266,12 +313,7 @@ def stopped(runs: Runs, table: Fixture, ways: Ways, by_redrive: bool) -> str:
     time.sleep(1 + ways.poll_seconds)
     runs.stop(run)
     expect_equal(runs.outcome(run)["status"], "ABORTED", "status of the stopped execution")
-    if by_redrive:
-        runs.redrive(run)
-        output = runs.output(run)
-    else:
-        output = runs.output(runs.start("go-on", {"table": table.name, "resume": run}))
-    return check_result(runs, run, output, table)
+    return run
 
 
 def check_result(
@@ -293,14 +335,7 @@ def check_result(
     expect(
         manifest["cost"]["total"] > manifest["cost"]["dynamodb"] > 0, f"cost: {manifest['cost']}"
     )
-    found = []
-    for part in manifest["parts"]:
-        content = runs.read(f"runs/{run}/{part['name']}")
-        expect_equal(hashlib.sha256(content).hexdigest(), part["sha256"], part["name"])
-        lines = gzip.decompress(content).decode().splitlines()
-        expect_equal(len(lines), part["keys"], f"lines of {part['name']}")
-        found += [comparable(from_json(json.loads(line))[name]) for line in lines]
-    expect_keys(found, wanted)
+    expect_keys(keys_in_parts(runs, run, manifest, name), wanted)
     prefix = f"runs/{run}/"
     named = {prefix + part["name"] for part in manifest["parts"]}
     listed = json.loads(runs.read(f"{prefix}parts.json"))
@@ -311,3 +346,17 @@ def check_result(
         f"{len(wanted)} keys, {manifest['read_units']:g} read units, "
         f"{manifest['seconds']:.1f} s, ${manifest['cost']['total']:.6f}"
     )
+
+
+def keys_in_parts(
+    runs: Runs, run: str, manifest: dict[str, Any], name: str
+) -> list[tuple[str, Any]]:
+    """Return the values of the attribute `name` in all lines of a run's parts."""
+    found = []
+    for part in manifest["parts"]:
+        content = runs.read(f"runs/{run}/{part['name']}")
+        expect_equal(hashlib.sha256(content).hexdigest(), part["sha256"], part["name"])
+        lines = gzip.decompress(content).decode().splitlines()
+        expect_equal(len(lines), part["keys"], f"lines of {part['name']}")
+        found += [comparable(from_json(json.loads(line))[name]) for line in lines]
+    return found

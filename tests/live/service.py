@@ -1,7 +1,7 @@
 """What Keyhop relies on, asked of the service itself: plain Scans, nothing of Keyhop's between."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -178,7 +178,7 @@ def foreign_start_keys(scans: Scans) -> str:
 
 
 def greatest_sort_keys(scans: Scans) -> None:
-    """A collection with all extreme sort keys: the greatest one comes last, and right there."""
+    """A collection with all extreme sort keys: they come in their order, the greatest one last."""
     assert scans.table.sort is not None
     key = scans.table.of_all_extremes
     segment, _ = scans.place_of(key)
@@ -200,6 +200,9 @@ def greatest_sort_keys(scans: Scans) -> None:
         for item in scans.items(segment)
     ]
     expect_keys((pair for pair in found if pair[1] == comparable(greatest)), wanted)
+    met = [sort for partition, sort in found if partition == comparable(key)]
+    ordered = [comparable(value) for value in in_order(scans.table.sort)]
+    expect_equal(met, ordered, "the sort keys of a collection, in the order of a Scan")
 
 
 def empty_segments(scans: Scans, ways: Ways) -> None:
@@ -218,6 +221,17 @@ def identity(client: Any, table: Fixture, ways: Ways) -> None:
     expect(description["TableArn"].endswith(f"table/{table.name}"), description["TableArn"])
     if ways.has_table_id:
         expect(description.get("TableId"), "there is no TableId")
+
+
+def replaced(client: Any, table: Fixture, make: Callable[[], None]) -> str:
+    """Delete a table, let `make` create another one of its name, and compare their TableIds."""
+    before = client.describe_table(TableName=table.name)["Table"]["TableId"]
+    client.delete_table(TableName=table.name)
+    client.get_waiter("table_not_exists").wait(TableName=table.name)
+    make()
+    after = client.describe_table(TableName=table.name)["Table"]["TableId"]
+    expect(before != after, f"the table was replaced, and its TableId is {after} as before")
+    return f"{before}, then {after}"
 
 
 def members(client: Any, table: Fixture) -> None:

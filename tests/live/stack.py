@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,24 @@ from tests.live.workshop import TAG
 NAME = "KeyhopLive"
 ENCLOSED = "KeyhopLiveVpc"
 """The stack of vpc_app.py."""
-DEPLOY_SECONDS = 1_800
-CHANGE_SECONDS = 1_800.0
+DEPLOY_SECONDS = 3_600
+CHANGE_SECONDS = 3_600.0
+"""A function in a VPC is deleted after up to forty minutes."""
+
+REMOVALS = 2
+"""Attempts to delete a stack: what was in use at the first one may be free at the second."""
+
+SKEW_SECONDS = 300.0
+"""How far the clock here may be ahead of AWS's: if it is further, AWS refuses the signatures."""
+
 GONE = "DELETE_COMPLETE"
 REVIEWED = "REVIEW_IN_PROGRESS"
 """Of a stack whose change set was made and not executed: nothing goes on."""
 
 BUCKET, TABLE, LOGS = "AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::Logs::LogGroup"
+NOTHING = "AWS::CDK::Metadata"
+"""The type of an entry in the template by which the CDK counts its stacks; no resource of AWS."""
+
 QUIET = {
     "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
     "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
@@ -70,8 +81,7 @@ class OwnStack:
         if (found := self._find()) is not None:
             raise Refused(
                 f"There is a stack {self.name} already ({found['StackStatus']}): if another "
-                f"start of the suite runs, wait for it; if one was killed, delete the stack and "
-                f"its tables."
+                f"start of the suite runs, wait for it; if one was killed, {removing(found)}."
             )
         if self._find("CDKToolkit") is None:
             raise Refused("The CDK has nothing in this account and region: npx cdk bootstrap")
@@ -80,7 +90,7 @@ class OwnStack:
         """`npx cdk deploy`, with some of the context otherwise; returns the outputs. Raises Differs
         with the end of its words.
         """
-        self._began = self._began or time.time() - 1.0
+        self._began = self._began or time.time() - SKEW_SECONDS
         written = Path(self._folder.name) / "outputs.json"
         given = {**self._context, **context}
         self._cdk(
@@ -101,6 +111,44 @@ class OwnStack:
         if found is not None and found["StackStatus"] != GONE:
             raise Differs(f"the stack is {found['StackStatus']} after cdk destroy")
         return sorted(name for kind, name in self._resources if self._is_there(kind, name))
+
+    def adopt(self) -> bool:
+        """Take over a stack that another process has made; returns whether one has this tag."""
+        found = self._find()
+        if found is None or {"Key": TAG, "Value": self._suite} not in found["Tags"]:
+            return False
+        self._began = found["CreationTime"].timestamp()
+        return True
+
+    def adopt_resources(self, resources: Iterable[tuple[str, str]]) -> None:
+        """Take over what an earlier stack has left: the type of each resource, and its name."""
+        self._resources.update(resources)
+
+    def deleted_resources(self) -> list[str]:
+        """Return the resources of the stack that are deleted, by their logical ids."""
+        return [
+            one["LogicalResourceId"]
+            for one in self._list_resources()
+            if one["ResourceStatus"] == GONE and one["ResourceType"] != NOTHING
+        ]
+
+    def why_no_update(self) -> str:
+        """Try an update that changes nothing; returns why CloudFormation refuses it."""
+        found = self._find() or {}
+        parameters = [
+            {"ParameterKey": one["ParameterKey"], "UsePreviousValue": True}
+            for one in found.get("Parameters", ())
+        ]
+        try:
+            self._formation.update_stack(
+                StackName=self.name,
+                UsePreviousTemplate=True,
+                Parameters=parameters,
+                Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"],
+            )
+        except ClientError as error:
+            return str(error)
+        raise Differs("an update was begun")
 
     def status(self) -> str:
         """As CloudFormation calls it."""
@@ -137,11 +185,14 @@ class OwnStack:
         if not self._is_ours(found):
             raise Differs("it was not made by this start of the suite")
         self._note_resources()
-        self._empty_buckets()
-        self._formation.delete_stack(StackName=found["StackId"])
-        found = self._wait_for_its_end()
-        if found is not None and found["StackStatus"] != GONE:
-            raise Differs(f"it is {found['StackStatus']}: {found.get('StackStatusReason')}")
+        for _ in range(REMOVALS):
+            self._empty_buckets()  # with the records of key indexes, for which it would refuse
+            self._formation.delete_stack(StackName=found["StackId"])
+            time.sleep(self._ways.poll_seconds)
+            left = self._wait_for_its_end()
+            if left is None or left["StackStatus"] == GONE:
+                return
+        raise Differs(f"it is {left['StackStatus']}: {left.get('StackStatusReason')}")
 
     def _is_ours(self, found: dict[str, Any]) -> bool:
         """By its tag; one that is only reviewed, as cdk was interrupted, may have none: before this
@@ -162,22 +213,19 @@ class OwnStack:
     def _note_resources(self) -> None:
         if self._find() is None:
             return
-        for page in self._formation.get_paginator("list_stack_resources").paginate(
-            StackName=self.name
-        ):
-            for one in page["StackResourceSummaries"]:
-                kind, name = one["ResourceType"], one.get("PhysicalResourceId")
-                if name and kind in (BUCKET, TABLE, LOGS):
-                    self._resources.add((kind, name))
+        for one in self._list_resources():
+            kind, name = one["ResourceType"], one.get("PhysicalResourceId")
+            if name and kind in (BUCKET, TABLE, LOGS):
+                self._resources.add((kind, name))
+
+    def _list_resources(self) -> list[dict[str, Any]]:
+        pages = self._formation.get_paginator("list_stack_resources").paginate(StackName=self.name)
+        return [one for page in pages for one in page["StackResourceSummaries"]]
 
     def _empty_buckets(self) -> None:
-        s3 = boto3.client("s3")
         for kind, name in self._resources:
             if kind == BUCKET and self._is_there(kind, name):
-                for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name):
-                    keys = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
-                    if keys:
-                        s3.delete_objects(Bucket=name, Delete={"Objects": keys, "Quiet": True})
+                _empty(name)
 
     def _is_there(self, kind: str, name: str) -> bool:
         looks = {
@@ -204,12 +252,14 @@ class OwnStack:
         if not self._is_there(kind, name):
             return
         if kind == BUCKET:
+            _empty(name)  # runs may have written after the stack was deleted
             boto3.client("s3").delete_bucket(Bucket=name)
         elif kind == LOGS:
             boto3.client("logs").delete_log_group(logGroupName=name)
         else:
             dynamodb = boto3.client("dynamodb")
-            dynamodb.update_table(TableName=name, DeletionProtectionEnabled=False)
+            if dynamodb.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"):
+                dynamodb.update_table(TableName=name, DeletionProtectionEnabled=False)
             dynamodb.get_waiter("table_exists").wait(TableName=name)
             dynamodb.delete_table(TableName=name)
             dynamodb.get_waiter("table_not_exists").wait(TableName=name)
@@ -249,6 +299,20 @@ class OwnStack:
         if running.returncode:
             end = "\n".join(said.strip().splitlines()[-15:])
             raise Differs(f"cdk {arguments[0]} ended with {running.returncode}:\n{end}")
+
+
+def removing(found: Mapping[str, Any]) -> str:
+    """Return how to remove a stack that a killed start has left, by the id in its tag."""
+    suite = next((tag["Value"] for tag in found.get("Tags", ()) if tag["Key"] == TAG), None)
+    return f"remove what it left: make live REMOVE={suite}" if suite else "delete the stack"
+
+
+def _empty(bucket: str) -> None:
+    s3 = boto3.client("s3")
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        keys = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
+        if keys:
+            s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
 
 
 def _is_changing(status: str) -> bool:

@@ -4,12 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.live.catalogue import CHECKS
-from tests.live.cost import UNKNOWN, WORKER, Expected, expected
+from tests.live.cost import HOURS, UNKNOWN, WORKER, Expected, expected
 from tests.live.deployed import Deployed
 from tests.live.fixtures import Fixture, OfOwnStack
 from tests.live.stack import ENCLOSED, NAME
 from tests.live.ways import Ways
 from tests.live.workshop import TAG
+
+MAY_EXPIRE = (
+    "THE CREDENTIALS ARE TEMPORARY, and cannot be renewed here: they must be valid for longer than "
+    "that, or nothing can be removed at the end."
+)
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,7 @@ class Suite:
     """One start of the suite, with all that was found out before anything is made.
 
     deployed: a deployment that was there. own: whether the suite deploys a stack of its own.
+    may_expire: whether the credentials are temporary, and nothing here can renew them.
     """
 
     id: str
@@ -27,6 +33,7 @@ class Suite:
     deployed: Deployed | None
     own: bool
     ways: Ways
+    may_expire: bool = False
 
     @property
     def region(self) -> str:
@@ -38,6 +45,12 @@ class Suite:
         """What it will cost."""
         worker = WORKER if self.own else self.deployed and self.deployed.worker
         return expected(self.tables, worker, self.others if self.own else None)
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """Return the maximum cost of each check whose price is known, in dollars."""
+        costs = self.expected.checks.items()
+        return {name: cost for name, cost in costs if name not in UNKNOWN}
 
     @property
     def others(self) -> OfOwnStack:
@@ -57,10 +70,11 @@ class Suite:
                 self.ways.stack_makes_tables
             )
             more = "\n  key       one of KMS, for one table; deleted (7 days)" if has_keys else ""
-            minutes = "an hour and a half"
+            minutes = f"up to {HOURS} hours"
             if "vpc" not in self.ways.lacks:
                 what += f"\n            and {ENCLOSED}, in a VPC: deployed and destroyed"
             more += f"\n  re-key    makes {' and '.join(self.others.made_by_rekey)}; deleted"
+        warning = f"\n  {MAY_EXPIRE}" if self.may_expire else ""
         names = "".join(f"\n    {table.name}" for table in tables)
         return (
             f"The live suite of Keyhop, start {self.id}, on {self.ways.where}\n"
@@ -69,14 +83,14 @@ class Suite:
             f"  machine   {what}{more}\n"
             f"{self.expected.text()}\n"
             f"  It takes {minutes}. No other table is touched; what the runs write to the "
-            f"bucket is deleted."
+            f"bucket is deleted.{warning}"
         )
 
     def checks(self) -> str:
         """Each check with its cost, and what it would show; those that cannot be made here."""
-        costs, lines = self.expected.checks, []
+        costs, known, lines = self.expected.checks, self.costs, []
         for name, check in CHECKS.items():
-            cost = "unknown" if name in UNKNOWN else f"${costs.get(name, 0.0):.4f}"
+            cost = f"${known[name]:.4f}" if name in known else "unknown"
             if check.needs in self.ways.lacks:
                 cost = "skipped"
             elif name not in costs:

@@ -1,7 +1,7 @@
 """The CDK app of a second stack of the suite: the functions are in a VPC without a route out.
 
 The VPC has one isolated subnet and the endpoints that docs/how-to/constructs.md names for listing
-keys. Context: `stackName`, `table`.
+keys. Context: `stackName`, `table`, `zone`.
 """
 
 from aws_cdk import App, Stack
@@ -18,13 +18,15 @@ GATEWAYS = ("dynamodb", "s3")
 class Enclosed(Stack):
     """A table, listed from a VPC."""
 
-    def __init__(self, app: App, name: str, table: str) -> None:
+    def __init__(self, app: App, name: str, table: str, zone: str | None = None) -> None:
         super().__init__(app, name)
         isolated = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
         subnet = ec2.SubnetConfiguration(
             name="isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=24
         )
-        vpc = ec2.Vpc(self, "Vpc", max_azs=1, nat_gateways=0, subnet_configuration=[subnet])
+        # Not each zone has endpoints of all services.
+        place = {"availability_zones": [zone]} if zone else {"max_azs": 1}
+        vpc = ec2.Vpc(self, "Vpc", nat_gateways=0, subnet_configuration=[subnet], **place)
         for service in ENDPOINTS["keys"]:
             if service in GATEWAYS:
                 gateway = ec2.GatewayVpcEndpointAwsService(service)
@@ -44,7 +46,9 @@ class Enclosed(Stack):
 def main() -> None:
     """Synthesize."""
     app = App(stack_traces=False)
-    Enclosed(app, app.node.get_context("stackName"), app.node.get_context("table"))
+    context = app.node.get_context
+    zone = app.node.try_get_context("zone")
+    Enclosed(app, context("stackName"), context("table"), zone)
     app.synth()
 
 

@@ -52,6 +52,7 @@ LAPTOP = Ways(
         "schedules": "ministack starts nothing by a schedule",
         "vpc": "ministack's functions are in no VPC",
         "throttles": "DynamoDB Local throttles nothing",
+        "speed": "the functions share the laptop's processor with all else",
         "vectors": "DynamoDB Local has no vector indexes",
         "bulk puts": "DynamoDB Local has no bulk puts",
     },

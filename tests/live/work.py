@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint
@@ -15,11 +16,11 @@ from tests.live.deployed import Deployed, find
 from tests.live.features import check_features, stop_following
 from tests.live.fixtures import OfOwnStack, enumerated
 from tests.live.hot_keys import check_hot_keys
-from tests.live.key_index import check_key_index, life_of
+from tests.live.key_index import check_key_index, forget_scaling, life_of
 from tests.live.newer import check_newer
 from tests.live.report import Report, say
 from tests.live.runs import Runs, check_runs
-from tests.live.service import check_service
+from tests.live.service import check_service, replaced
 from tests.live.stack import ENCLOSED, NAME, OwnStack
 from tests.live.streams import check_streams
 from tests.live.suite import Suite
@@ -41,6 +42,7 @@ class Work:
         self._outputs: dict[str, str] = {}
         self._runs: list[Runs] = []
         self._read_units = 0.0
+        self._scales = False
 
     def do(self) -> None:
         """All checks; what cannot be made here is told by name."""
@@ -66,6 +68,10 @@ class Work:
 
     def _with_own_stack(self, others: OfOwnStack) -> None:
         suite, report = self._suite, self._report
+        if suite.ways.has_table_id:
+            twice = others.twice
+            again = partial(self._workshop.make, [twice])
+            report.check("table-identity", lambda: replaced(suite.client, twice, again), twice.name)
         say("A stack of its own, with logLevel ERROR")
         tables = [*(table.name for table in enumerated(suite.tables)), *others.context()]
         context = {
@@ -74,6 +80,7 @@ class Work:
             "logLevel": "ERROR",
             "verifyIndexSchedule": "never",
             "shrinkSchedule": "never",
+            "verifySchedule": "never",
         }
         pair = {"source": others.orders.name, "destination": others.by_tenant}
         context["rekey"] = json.dumps([pair])
@@ -89,8 +96,9 @@ class Work:
         streams = aws_client("dynamodbstreams", Endpoint(suite.region, url=local))
         followed = next(table for table in others.kept if table.streams)
         check_streams(suite.client, streams, followed, report)
-        check_newer(suite.client, streams, followed, runs.bucket, report)
+        check_newer(suite.client, streams, followed, others.full, runs.bucket, report)
         say("The key index")
+        self._scales = "scaling" not in suite.ways.lacks
         check_key_index(suite.client, others.kept, runs, outputs, report)
         say("Actions, reports and re-keys")
         check_features(suite.client, others, runs, outputs, report)
@@ -139,6 +147,7 @@ class Work:
         if self._runs:
             steps.append(self._wait_for_functions)
         steps += [runs.delete for runs in self._runs] if not self._suite.own else []
+        steps += [self._forget_scaling] if self._scales else []
         steps += [stack.remove for stack in (self._enclosed, self._stack) if stack]
         steps.append(self._key.remove)
         left: list[str] = []
@@ -149,18 +158,24 @@ class Work:
                 left.append(f"{step.__name__}: {type(error).__name__}: {error}")
         if left:
             say("NOT REMOVED:" + "".join(f"\n  {what}" for what in left))
+            if self._suite.own:
+                say(f"To try again later: make live REMOVE={self._suite.id}")
         else:
             say("All tables and objects that it made are removed.")
         if self._runs:
             say(
-                "Histories of its executions go when their retention is over; what cdk uploaded "
-                "stays in its own bucket (npx cdk gc)."
+                "Histories of its executions, metrics and traces go when their retention is over; "
+                "what cdk uploaded stays in its own bucket (npx cdk gc), and the role of auto "
+                "scaling in the account."
             )
         return left
 
     def _stop_following(self) -> list[str]:
-        stop_following(self._outputs["ReplicateArn"])
-        return []
+        return stop_following(self._outputs["ReplicateArn"], self._suite.ways.poll_seconds)
+
+    def _forget_scaling(self) -> list[str]:
+        """Remove the auto scaling of an index whose removal did not come to its end."""
+        return forget_scaling(table.name for table in self._suite.others.kept if table.capacity)
 
     def _wait_for_functions(self) -> list[str]:
         time.sleep(self._suite.ways.last_write_seconds)

@@ -6,6 +6,8 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.dynamodb.refusals import error_code
+from keyhop.dynamodb.tables import NOT_NOW
 from keyhop.dynamodb.units import UNITS_PER_BLOCK
 
 from testing.databases import load
@@ -17,8 +19,11 @@ TAG = "keyhop-live"
 """Its value is the id of the suite's start that made the table."""
 
 READY_SECONDS = 300.0
-REMOVAL_SECONDS = 300.0
+REMOVAL_SECONDS = 2_400.0
+"""A table to which an index is being added cannot be deleted for many minutes."""
 
+DOUBT_SECONDS = 300.0
+"""Until a table without the tag is another's: a new table's tags are seen a little later."""
 
 PENDING_DAYS = 7
 """The least that KMS allows; a key that waits for its deletion is not charged."""
@@ -42,14 +47,17 @@ class Workshop:
         if there:
             raise Refused(
                 f"There are tables already that this suite would make: {', '.join(there)}. If "
-                f"another start of it runs, wait for it; if one was killed (tag {TAG}), delete "
-                f"them; else choose another TABLE_PREFIX."
+                f"another start of it runs, wait for it; if one was killed, remove what it left: "
+                f"make live REMOVE=ID, where ID is the value of their tag {TAG}; else choose "
+                f"another TABLE_PREFIX."
             )
 
     def make(self, tables: list[Fixture]) -> None:
         """Create, load, and wait until reads see all of it."""
         for table in tables:
             self._create(table)
+            if table.indexes:  # DynamoDB creates one table with indexes at a time
+                self._wait_until_ready(table)
         for table in tables:
             self._wait_until_ready(table)
             load(self._client, table.items, table.name)
@@ -65,17 +73,22 @@ class Workshop:
         """Delete what was made; returns what could not be, and why."""
         waiting: dict[str, str] = dict.fromkeys(self._made, "it is still there")
         left = []
-        deadline = time.monotonic() + REMOVAL_SECONDS
-        while waiting and time.monotonic() < deadline:
+        began = time.monotonic()
+        while waiting and (passed := time.monotonic() - began) < REMOVAL_SECONDS:
             time.sleep(self._ways.poll_seconds)
             for name in list(waiting):
                 try:
                     if self._is_gone(name):
                         del waiting[name]
                 except ClientError as error:
-                    left.append(f"table {name}: {error}")
-                    del waiting[name]
-                except (BotoCoreError, Refused) as error:
+                    waiting[name] = str(error)
+                    if error_code(error) not in NOT_NOW:
+                        left.append(f"table {name}: {waiting.pop(name)}")
+                except Refused as error:
+                    waiting[name] = str(error)
+                    if passed > DOUBT_SECONDS:
+                        left.append(f"table {name}: {waiting.pop(name)}")
+                except BotoCoreError as error:
                     waiting[name] = str(error)
         left += [f"table {name}: {why}" for name, why in waiting.items()]
         return left
@@ -140,7 +153,10 @@ class Workshop:
         if not ours:
             raise Refused("it was not made by this start of the suite")
         if found["TableStatus"] == "ACTIVE":
-            self._client.delete_table(TableName=name)
+            if found.get("DeletionProtectionEnabled"):
+                self._client.update_table(TableName=name, DeletionProtectionEnabled=False)
+            else:
+                self._client.delete_table(TableName=name)
         return False
 
     def _has_our_tag(self, found: dict[str, Any]) -> bool:
@@ -165,15 +181,9 @@ def definition(table: Fixture, suite: str) -> dict[str, Any]:
         types["sk"] = table.sort
         keys.append({"AttributeName": "sk", "KeyType": "RANGE"})
     more: dict[str, Any] = {}
-    if table.has_index:
-        types["day"] = "S"
-        more["GlobalSecondaryIndexes"] = [
-            {
-                "IndexName": INDEX,
-                "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ]
+    if table.indexes:
+        types |= dict.fromkeys(table.indexes.values(), "S")
+        more["GlobalSecondaryIndexes"] = [index(*pair) for pair in table.indexes.items()]
     more["BillingMode"] = "PAY_PER_REQUEST"
     if table.capacity:
         units = {"ReadCapacityUnits": table.capacity, "WriteCapacityUnits": table.capacity}
@@ -190,6 +200,15 @@ def definition(table: Fixture, suite: str) -> dict[str, Any]:
         ],
         "Tags": [{"Key": TAG, "Value": suite}],
         **more,
+    }
+
+
+def index(name: str, attribute: str) -> dict[str, Any]:
+    """Return the definition of an index whose partition key is an attribute."""
+    return {
+        "IndexName": name,
+        "KeySchema": [{"AttributeName": attribute, "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
     }
 
 
@@ -218,10 +237,27 @@ class OwnKey:
 
     def remove(self) -> list[str]:
         """Have it deleted; returns what could not be removed, and why."""
-        if self.arn is None:
+        if self._client is None:
             return []
-        try:
-            self._client.schedule_key_deletion(KeyId=self.arn, PendingWindowInDays=PENDING_DAYS)
-        except (BotoCoreError, ClientError) as error:
-            return [f"key {self.arn}: {error}"]
-        return []
+        # Without an answer to CreateKey only its tag tells which it is.
+        arns = [self.arn] if self.arn else [a for a in tagged(self._suite) if ":kms:" in a]
+        return [why for arn in arns for why in remove_key(arn)]
+
+
+def remove_key(arn: str) -> list[str]:
+    """Schedule the deletion of a key, unless that is done; returns why it failed, if it did."""
+    client = boto3.client("kms")
+    try:
+        if client.describe_key(KeyId=arn)["KeyMetadata"]["KeyState"] != "PendingDeletion":
+            client.schedule_key_deletion(KeyId=arn, PendingWindowInDays=PENDING_DAYS)
+    except (BotoCoreError, ClientError) as error:
+        return [f"key {arn}: {error}"]
+    return []
+
+
+def tagged(suite: str) -> list[str]:
+    """Return the ARNs of everything with the tag of a start. Deleted ones remain for a while."""
+    pages = boto3.client("resourcegroupstaggingapi").get_paginator("get_resources")
+    filters = [{"Key": TAG, "Values": [suite]}]
+    found = pages.paginate(TagFilters=filters).search("ResourceTagMappingList[].ResourceARN")
+    return sorted(arn for arn in found if arn)

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import pytest
 
 from testing.servers import ROOT
+from tests.live import report
 from tests.live.catalogue import CHECKS
 
 CLAIMS = ROOT / "docs" / "internals" / "claims.md"
 KINDS = {"live", "oracle", "documentation", "assumption"}
+HEAD = "| claim | known by | where |"
 
 
 @dataclass(frozen=True)
@@ -19,15 +21,21 @@ class Claim:
     where: str
 
 
+def rows_below(head: str) -> list[str]:
+    """The rows of all tables with this first line."""
+    tables = re.findall(r"(?:^\|.*\n)+", CLAIMS.read_text(), re.MULTILINE)
+    return [
+        row for table in tables if table.startswith(f"{head}\n") for row in table.splitlines()[2:]
+    ]
+
+
 def claims() -> list[Claim]:
-    rows = re.findall(r"^\| (.+) \| (\w+) \| (.+) \|$", CLAIMS.read_text(), re.MULTILINE)
-    return [Claim(*row) for row in rows]
+    rows = [re.fullmatch(r"\| (.+) \| (\w+) \| (.+) \|", row) for row in rows_below(HEAD)]
+    return [Claim(*row.groups()) for row in rows if row]
 
 
 def test_each_row_of_the_tables_is_a_claim_of_a_kind() -> None:
-    lines = [line for line in CLAIMS.read_text().splitlines() if line.startswith("| ")]
-    heads = [line for line in lines if line == "| claim | known by | where |"]
-    assert len(claims()) == len(lines) - len(heads)
+    assert len(claims()) == len(rows_below(HEAD)) > 0
     assert {claim.known_by for claim in claims()} == KINDS
     assert len({claim.says for claim in claims()}) == len(claims())
 
@@ -35,6 +43,13 @@ def test_each_row_of_the_tables_is_a_claim_of_a_kind() -> None:
 def test_live_claims_and_checks_of_the_suite_are_the_same() -> None:
     named = {claim.where.strip("`") for claim in claims() if claim.known_by == "live"}
     assert named == CHECKS.keys()
+
+
+def test_results_are_those_of_checks() -> None:
+    """The table that the suite prints is pasted as it is."""
+    rows = [row.strip("| ").split(" | ") for row in rows_below(report.HEAD)]
+    assert {name.strip("`") for name, *_ in rows} <= CHECKS.keys()
+    assert {len(row) for row in rows} <= {len(report.HEAD.strip("| ").split(" | "))}
 
 
 @pytest.mark.parametrize("name", sorted(CHECKS))

@@ -3,10 +3,13 @@
 Tables and stacks are told apart by tags and ids, and a redrive is awaited.
 """
 
+import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import boto3
@@ -16,15 +19,17 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from infra.network import ENDPOINTS
+from tests.live import leftovers, run
 from tests.live import stack as stacks
+from tests.live.around import OUTER_SERVICES
 from tests.live.catalogue import CHECKS, Check
-from tests.live.cost import WORKER, expected
+from tests.live.cost import UNKNOWN, WORKER, expected
 from tests.live.deployed import Deployed, deploy_command
 from tests.live.fixtures import Fixture, OfOwnStack, comparable, fixtures, size_of
-from tests.live.report import Differs, Refused, Report, expect, expect_keys
+from tests.live.report import NOT_FINISHED, Differs, Refused, Report, expect, expect_keys
 from tests.live.runs import Runs
 from tests.live.stack import NAME, REVIEWED, OwnStack
-from tests.live.vpc_app import Enclosed
+from tests.live.vpc_app import GATEWAYS, Enclosed
 from tests.live.ways import AWS, LAPTOP, ways_of
 from tests.live.workshop import TAG, Workshop
 
@@ -121,6 +126,34 @@ def test_what_may_not_be_deleted_is_told(dynamodb: Any, monkeypatch: pytest.Monk
     (left,) = workshop.remove()
     assert TABLE.name in left
     assert "AccessDeniedException" in left
+
+
+def test_a_table_that_is_busy_is_deleted_later(
+    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while an index is added to it."""
+    workshop, delete = made(dynamodb, "suite-1"), dynamodb.delete_table
+    refusals = iter(["ResourceInUseException", "LimitExceededException"])
+
+    def refuse_at_first(**given: Any) -> Any:
+        if code := next(refusals, None):
+            raise ClientError({"Error": {"Code": code}}, "DeleteTable")
+        return delete(**given)
+
+    monkeypatch.setattr(dynamodb, "delete_table", refuse_at_first)
+    assert workshop.remove() == []
+    assert names(dynamodb) == []
+
+
+def test_a_protected_table_of_ours_is_deleted(dynamodb: Any) -> None:
+    """As the metadata of a stack that is gone."""
+    create(
+        dynamodb, "shards", DeletionProtectionEnabled=True, Tags=[{"Key": TAG, "Value": "suite-1"}]
+    )
+    workshop = Workshop(dynamodb, "suite-1", FAST)
+    workshop.expect(["shards"])
+    assert workshop.remove() == []
+    assert names(dynamodb) == []
 
 
 class StepFunctions:
@@ -255,7 +288,7 @@ def test_a_stack_of_its_own_is_allowed_its_tables_and_no_others() -> None:
     base = "x-keyhop-live-"
     context = {entry["table"]: entry for entry in others.context()}
     kept = ("kept-off", "kept-on", "kept-small", "kept-key")
-    names = (*kept, "wide", "hot", "each", "days", "scheduled")
+    names = (*kept, "wide", "quick", "hot", "each", "days", "scheduled")
     assert context.keys() == {base + name for name in names}
     assert context[f"{base}kept-key"]["kmsKey"].endswith("key/k")
     assert context[f"{base}hot"]["sharding"]["metadata"] == others.shards.name
@@ -279,8 +312,20 @@ def test_the_results_are_told_as_a_table_for_the_claims(capsys: pytest.CaptureFi
     claim = {name: CHECKS[name].shows for name in ("hop", "run")}
     assert cells == [
         ["`hop`", claim["hop"], "**fails**", today, "eu-west-1", "$0.0100"],
-        ["`run`", claim["run"], "holds", today, "eu-west-1", "$0.0000"],
+        ["`run`", claim["run"], "holds", today, "eu-west-1", "unknown"],
     ]
+
+
+def test_an_interrupted_check_has_not_passed(capsys: pytest.CaptureFixture[str]) -> None:
+    report = Report()
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    report.check("hop", lambda: None, "one")
+    with pytest.raises(KeyboardInterrupt):
+        report.check("hop", interrupted, "another")
+    assert report.made == {"hop": NOT_FINISHED}
 
 
 def test_a_table_of_another_maker_is_removed_by_its_tag_only(dynamodb: Any) -> None:
@@ -303,6 +348,18 @@ def test_the_app_in_a_vpc_has_the_endpoints_that_synth_names() -> None:
     functions = [r for r in resources if r["Type"] == "AWS::Lambda::Function"]
     assert functions
     assert all("VpcConfig" in function["Properties"] for function in functions)
+    assert {*OUTER_SERVICES} == {*ENDPOINTS["keys"]} - {*GATEWAYS}
+
+
+def test_the_endpoints_are_deleted_after_what_answers_by_them() -> None:
+    app = App(context={"aws:cdk:bundling-stacks": []})
+    Enclosed(app, "Trial", "Orders", "us-east-1b")
+    resources = app.synth().get_stack_by_name("Trial").template["Resources"]
+    (guard,) = (r for r in resources.values() if r["Type"] == "Custom::KeeperMappings")
+    way = {"AWS::EC2::VPCEndpoint", "AWS::EC2::SubnetRouteTableAssociation"}
+    assert {name for name, r in resources.items() if r["Type"] in way} <= {*guard["DependsOn"]}
+    (subnet,) = (r for r in resources.values() if r["Type"] == "AWS::EC2::Subnet")
+    assert subnet["Properties"]["AvailabilityZone"] == "us-east-1b"
 
 
 def test_the_cost_is_told_with_all_that_is_made() -> None:
@@ -310,11 +367,27 @@ def test_the_cost_is_told_with_all_that_is_made() -> None:
     service = expected(tables, None)
     runs = expected(tables, WORKER)
     whole = expected(tables, WORKER, OfOwnStack.of("x-", "key"))
-    assert service.dollars < runs.dollars < whole.dollars < 0.5
+    assert service.dollars < runs.dollars < whole.dollars < 1.0
     assert whole.checks["sharding-hot-key"] > 0.09
     assert whole.checks.keys() == CHECKS.keys()
     assert list(whole.checks) == list(CHECKS)
     assert f"in all, at most        ${whole.dollars:.2f}" in whole.text()
+    assert f"without                {', '.join(UNKNOWN)}: no price" in whole.text()
+    assert "without" not in runs.text()
+
+
+def test_a_dry_run_lists_each_check_and_sends_no_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(
+        "botocore.httpsession.URLLib3Session.send", lambda *_: pytest.fail("a request was sent")
+    )
+    assert run.main(["--dry-run"]) == run.PASSED
+    said = capsys.readouterr().out
+    listed = re.findall(r"^  ([a-z-]+) +(?:\$0\.\d{4}|unknown)  ", said, re.MULTILINE)
+    assert listed == list(CHECKS)
 
 
 def test_a_command_to_deploy_is_quoted() -> None:
@@ -391,6 +464,33 @@ def test_its_stack_goes_with_all_that_it_retains(formation: Formation, status: s
     assert begun(formation).remove() == []
     assert formation.stacks == {}
     assert there() == (["a-users"], [])
+
+
+def test_a_bucket_of_a_stack_that_is_gone_is_emptied_and_deleted(formation: Formation) -> None:
+    """After the suite's own destroy, runs lie in it."""
+    stack = begun(formation)
+    stack.adopt_resources(formation.resources)
+    assert stack.remove() == []
+    assert there() == (["a-users"], [])
+
+
+def test_leftovers_are_found_by_their_tag(
+    formation: Formation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stack is gone: its bucket and its protected table are found all the same."""
+    arns = ["arn:aws:s3:::the-stacks", "arn:aws:dynamodb:us-east-1:123456789012:table/shards"]
+    monkeypatch.setattr(leftovers, "tagged", lambda suite: arns if suite == "mine" else [])
+    monkeypatch.setattr(leftovers, "stop_following", lambda function: [])
+    monkeypatch.setattr(leftovers, "OwnStack", partial(OwnStack, formation=formation))
+    dynamodb = boto3.client("dynamodb")
+    shards = dynamodb.describe_table(TableName="shards")["Table"]["TableArn"]
+    dynamodb.tag_resource(ResourceArn=shards, Tags=[{"Key": TAG, "Value": "mine"}])
+    found = leftovers.Leftovers("mine", FAST)
+    assert "\n  table shards\n  bucket the-stacks, with" in found.announcement()
+    assert found.remove() == []
+    assert there() == (["a-users"], [])
+    with pytest.raises(Refused, match="Nothing in this account"):
+        leftovers.Leftovers("theirs", FAST)
 
 
 def test_a_stack_of_another_start_stays(formation: Formation) -> None:
