@@ -98,6 +98,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.usefixtures("app")
 def test_each_example_runs_and_shows_what_it_says() -> None:
     names: dict[str, Any] = {}

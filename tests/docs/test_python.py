@@ -79,6 +79,7 @@ def test_the_examples_run(
     assert keyhop.Shards("Audit").show("/f.txt").shards.writable == 4
 
 
+@pytest.mark.prove
 def test_the_example_of_a_re_key_runs(
     dynamodb: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

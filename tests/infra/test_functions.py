@@ -47,6 +47,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.prove
 def test_every_handler_imports_from_what_is_uploaded_and_from_nothing_else(
     uploaded: Deployed, code: Path, packages: Path, tmp_path: Path
 ):

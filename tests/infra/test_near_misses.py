@@ -188,6 +188,7 @@ def is_any_allowed(statements: Sequence[Mapping[str, Any]], calls: Sequence[Call
         return False  # the action knows no resource of this kind
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("owner", OWNERS)
 def test_everything_that_is_not_listed_is_denied(owner: str) -> None:
     assert allowed_but_not_listed(owner, as_tested().statements(owner)) == set()

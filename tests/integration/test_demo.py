@@ -69,6 +69,7 @@ def test_a_command_that_cannot_begin_is_reported_as_such(
     assert "The run had not begun." in capsys.readouterr().out
 
 
+@pytest.mark.prove
 def test_writes_go_on_while_the_database_fails_for_a_time(
     cloud: Cloud, strict: Database, stand_in: StandIn
 ) -> None:

@@ -16,7 +16,6 @@ from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import TURNED
 
 from testing.databases import Database
-from testing.marks import prove
 from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.learned import TABLE_SETTING, TTL_SETTING, Learned
 from tests.integration.rekey.lives import KEYS, SETS_TTL, Dying, Life, client_at, until_done
@@ -47,7 +46,8 @@ def test_the_destination_has_the_plan_s_keys_the_source_s_indexes_and_a_stream(l
     assert (side.plan(), side.control()) == (life.pair, Control())
 
 
-@pytest.mark.parametrize("after", [prove(False), True])
+@pytest.mark.prove
+@pytest.mark.parametrize("after", [False, True])
 def test_killed_at_each_change_it_ends_as_if_it_had_not_been(
     dynamodb: Database, table_name: str, after: bool
 ) -> None:

@@ -14,7 +14,6 @@ from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 
 from testing.databases import Database
-from testing.marks import prove
 from testing.simulation.service import failure
 from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.lives import DAY, SETS_TTL, Dying, Life, client_at, until_done
@@ -339,15 +338,9 @@ def test_a_batch_under_way_is_waited_for(life: Life) -> None:
     until_done(cancel.step)
 
 
-@pytest.mark.parametrize(
-    ("how", "after"),
-    [
-        prove("cancel", True),
-        prove("cancel", False),
-        prove("complete", True),
-        prove("complete", False),
-    ],
-)
+@pytest.mark.prove
+@pytest.mark.parametrize("how", ["cancel", "complete"])
+@pytest.mark.parametrize("after", [False, True])
 def test_killed_at_each_change_it_still_leaves_nothing(
     dynamodb: Database, table_name: str, how: Any, after: bool
 ) -> None:
@@ -372,7 +365,8 @@ def test_killed_at_each_change_it_still_leaves_nothing(
     assert dies_at > 4
 
 
-@pytest.mark.parametrize("after", [prove(False), prove(True)])
+@pytest.mark.prove
+@pytest.mark.parametrize("after", [False, True])
 def test_whatever_a_killed_create_has_left_is_cancelled(
     dynamodb: Database, table_name: str, after: bool
 ) -> None:

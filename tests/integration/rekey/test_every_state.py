@@ -32,6 +32,7 @@ class Found(NotDeployed):
         return self.state.mapped  # type: ignore[attr-defined]
 
 
+@pytest.mark.prove
 def test_the_next_command_is_not_refused(
     pairs: Pairs, template: Path, states: States, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,7 @@ from tests.integration.rekey.test_verify import plant
 pytestmark = pytest.mark.timeout(1800)
 
 ITEMS, SEGMENTS = 24, 6
-EVERY = pytest.mark.parametrize("every", [19, prove(3), prove_long(1)])
+EVERY = pytest.mark.parametrize("every", [prove(3), prove_long(1)])
 """Of so many moments, one is tried."""
 
 

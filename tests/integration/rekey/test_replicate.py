@@ -3,6 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
+import pytest
+
 from tests.integration.rekey.worlds import World, batches
 
 
@@ -21,6 +23,7 @@ def test_what_changes_in_the_source_changes_in_the_destination(world: World) -> 
     assert world.side.claims("forward") == []
 
 
+@pytest.mark.prove
 def test_batches_at_once_in_any_order_and_twice_end_as_the_source_is(world: World) -> None:
     chance = Random(7)
     for _ in range(150):

@@ -14,7 +14,6 @@ from keyhop.rekey.standing import RekeyStatus
 from keyhop.rekey.worker.protocol import WAIT_SECONDS
 from keyhop.rekey.worker.replicate import KILLED_TIMES, GiveUp, Replicator
 
-from testing.marks import prove
 from testing.rekey_owned import Owned
 from tests.integration.rekey.faults import WRITES, Fate, Faulty, Killed
 from tests.integration.rekey.worlds import World, batches
@@ -267,7 +266,8 @@ def test_what_fails_for_the_moment_is_not_taken_for_what_kills(world: World) -> 
     assert world.there == world.here
 
 
-@pytest.mark.parametrize("seed", [0, *(prove(seed) for seed in range(1, 12))])
+@pytest.mark.prove
+@pytest.mark.parametrize("seed", range(12))
 def test_whatever_happens_the_destination_ends_as_the_source_is(world: World, seed: int) -> None:
     """Writers, batches at once, copies, throttles, lost and late requests, kills."""
     chance = Random(seed)

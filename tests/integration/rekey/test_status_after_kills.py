@@ -25,7 +25,7 @@ from tests.integration.rekey.pairs import Pairs, items_of, made, orders
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("nothing_waits")]
 
-EVERY = pytest.mark.parametrize("every", [29, prove(9), prove_long(1)])
+EVERY = pytest.mark.parametrize("every", [prove(9), prove_long(1)])
 """Of so many moments, one is tried."""
 
 MOST_COMMANDS = 8

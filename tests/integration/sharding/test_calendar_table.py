@@ -113,7 +113,7 @@ def test_a_batch_says_which_item_failed(place: Place) -> None:
     [
         prove({}, False),
         ({}, True),
-        ({"policy": Policy(start_shards={"7#*": 4})}, False),
+        prove({"policy": Policy(start_shards={"7#*": 4})}, False),
         prove({"policy": Policy(start_shards={"7#*": 4})}, True),
     ],
     ids=str,

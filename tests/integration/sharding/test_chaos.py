@@ -310,7 +310,7 @@ def case(way: str, seconds: float, *marks: Any, seed: int = 1) -> Any:
 @pytest.mark.parametrize(
     ("seed", "seconds", "settings"),
     [
-        case("calculated", 30.0),
+        case("calculated", 30.0, pytest.mark.prove),
         *(case(way, 60.0, *LONG) for way in WAYS),
         *(
             case(way, 120.0, pytest.mark.prove_long, LONG[1], seed=1000 * number)

@@ -439,6 +439,7 @@ def test_a_counter_grows_by_throttles(hot: tuple[Any, ShardedCounter]) -> None:
     assert counter.value(KEY, consistent=True) == counted[0] > 16 * 30
 
 
+@pytest.mark.prove
 def test_adds_values_growth_and_drain_at_once(hot: tuple[Any, ShardedCounter]) -> None:
     """A consistent value is never below what was counted before, nor above what was begun."""
     setup, counter = hot

@@ -6,7 +6,6 @@ import pytest
 from keyhop.sharding.drain import Drain, DrainStep, Next
 
 from testing.databases import Database
-from testing.marks import prove
 from tests.integration.sharding.single import Place
 from tests.integration.sharding.tables import KEY, Setup, in_time, sharded
 
@@ -100,7 +99,8 @@ def drained_beside(setup: Setup, writes: float, old: int) -> tuple[DrainStep, in
     return done[0], late, len(waited)
 
 
-@pytest.mark.parametrize("old", [200, prove(800)])
+@pytest.mark.prove
+@pytest.mark.parametrize("old", [200, 800])
 def test_a_drain_does_not_call_itself_off(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch, old: int
 ) -> None:

@@ -9,7 +9,6 @@ from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.key.shards import Phase, Shards, to_item
 
 from testing.databases import Database
-from testing.marks import prove
 from testing.virtual_time import EPOCH
 from tests.integration.sharding.racer import BARRIER_SECONDS, Outcome, race
 from tests.integration.sharding.tables import KEY, Setup, sharded
@@ -71,7 +70,8 @@ def hot_writer(setup: Setup, number: int, ends: float) -> Callable[[], None]:
     return write
 
 
-@pytest.mark.parametrize("seed", [1, prove(2)])
+@pytest.mark.prove
+@pytest.mark.parametrize("seed", [1, 2])
 def test_threads_add_one_shard_in_each_cooldown(
     dynamodb: Database, table_name: str, seed: int
 ) -> None:
