@@ -101,11 +101,11 @@ in `keyhop/report/statistics`, the tables and the sampler in `testing/report_pop
   measured. The pooled error of the windows is subtracted from the spread. A quantile with fewer
   than 10 sampled collections beyond it is not given.
 - **Length of one collection.** 0.5 read units for its end, 1 for each window: a page before and a
-  page after a random place of the sort keys, read as numbers. A sample has two windows for each
-  length, or three if there are units for all. The items of its beginning that the sample has read
-  serve as its first page if they are half of one; otherwise that costs 0.5 too. An item represents
-  1/(chance that a window meets it) items. There is one window in each of several equal parts. Sort
-  keys that are not numbers give "unknown, at least n". Tags are skipped, for 1 read unit each.
+  page after a random place of the sort keys, read as numbers. The items of its beginning
+  that the sample has read serve as its first page if they are half of one; otherwise that costs 0.5
+  too. An item represents 1/(chance that a window meets it) items. There is one window in each of
+  several equal parts, in a sample of three. Sort keys that are not numbers give "unknown, at least
+  n". Tags are skipped, for 1 read unit each.
 - **Share in giants.** This is ItemCount less keys x mean length. Thresholds are steps of 1, 2, 5,
   so the data do not choose them. There is no estimate where one collection is more than 6 % of the
   mass below. `unseen` is the share above the largest sampled collection, and `giants` the share

@@ -233,7 +233,6 @@ def examination(plan: RunPlan) -> Examination:
         seed=options["seed"],
         observed_share=observed_share,
         through=drawing.through,
-        length_units=drawing.length_units,
     )
 
 

@@ -18,18 +18,14 @@ from keyhop.scan.statistics import KEYS_PER_SAMPLE
 Kind = Literal["probe", "count", "draw"]
 
 SHARES: Mapping[Kind, float] = {"probe": 0.44, "count": 0.16, "draw": 0.33}
-"""The shares of the read units. Lengths cost most: 2,000 units give about 400 of them. The rest is
+"""The shares of the read units. Lengths cost most: 2,000 units give about 350 of them. The rest is
 for a second look at the largest collections (report/sampling.py)."""
 
-SHARES_WITHOUT_INDEX: Mapping[Kind, float] = {"probe": 0.65, "count": 0.31, "draw": 0.0}
+SHARES_WITHOUT_INDEX: Mapping[Kind, float] = {"probe": 0.68, "count": 0.3, "draw": 0.0}
 LEAST_UNITS: Mapping[Kind, float] = {"probe": 1.5, "count": 1.5, "draw": 0.5}
 """The minimum cost of a segment, which limits the draw to what the units can pay."""
 
-LENGTH_UNITS, MOST_LENGTH_UNITS = 3.0, 4.0
-"""The read units of the length of a collection: of one of many, as its error matters less than how
-lengths differ; and of one of few, if there are units for all."""
-
-USUAL_UNITS: Mapping[Kind, float] = {"probe": 28.0, "count": 4.0, "draw": 1.0}
+USUAL_UNITS: Mapping[Kind, float] = {"probe": 34.0, "count": 4.0, "draw": 1.0}
 """The assumed cost of a segment until some were read: those that end first are the cheapest."""
 
 THROUGH: Mapping[Kind, float] = {"probe": 1.0, "count": 0.0, "draw": 0.0}
@@ -112,7 +108,6 @@ class Drawing:
         indexes: The segments of indexes.
         shares: The shares of the read units; None without a limit, when every segment is read.
         through: Whether every item of the segments is read.
-        length_units: The approximate read units of the length of a collection.
     """
 
     segments: int
@@ -121,7 +116,6 @@ class Drawing:
     indexes: tuple[IndexDraws, ...]
     shares: Mapping[Kind, float] | None
     through: bool = False
-    length_units: float = LENGTH_UNITS
 
     @property
     def size(self) -> int:
@@ -184,10 +178,7 @@ def draw(
     counted = _most("count", units * shares["count"])
     chosen = chance.sample(range(segments), min(segments, probed + counted))
     if len(chosen) == segments:  # few enough to probe every segment
-        shares = _all_probed(shares)
-        for_length = units * shares["probe"] / max(1.0, keys) - 2 * page_units
-        length_units = max(LENGTH_UNITS, min(MOST_LENGTH_UNITS, for_length))
-        return Drawing(segments, tuple(chosen), (), of_indexes, shares, length_units=length_units)
+        return Drawing(segments, tuple(chosen), (), of_indexes, _all_probed(shares))
     return Drawing(segments, tuple(chosen[:probed]), tuple(chosen[probed:]), of_indexes, shares)
 
 

@@ -27,7 +27,6 @@ from keyhop.dynamodb.values import Item, Key, TypedValue, has_values, size_of
 from keyhop.report.estimate import Estimate
 from keyhop.report.forms import KeyForm, is_ahead, is_bucket, rest_of, tag_of
 from keyhop.report.sample.asks import Ask, Asks
-from keyhop.report.sample.drawing import LENGTH_UNITS
 from keyhop.report.sample.rows import (
     DAY_SECONDS,
     CollectionRow,
@@ -40,6 +39,10 @@ from keyhop.report.statistics.sort_key import SortKey, moment_of
 from keyhop.report.statistics.window import LengthProber
 from keyhop.scan.page_size import FILL
 from keyhop.scan.skip_scan import BEGINNING, Page, Position, advance, collapse
+
+PROBE_UNITS = 4.0
+"""The read units of one length of many: its error matters less than how lengths differ. They are
+for three windows; with two, a Gini coefficient of many lengths is often too far off."""
 
 THROUGH_UNITS = 6.0
 """The read units of a collection with sort keys that are not numbers: they read 48 KB, and most
@@ -84,7 +87,6 @@ class Examination:
         seed: The seed of random places.
         observed_share: The share of the segments whose items are observed.
         through: Whether every item is read.
-        length_units: The approximate read units of the length of a collection.
     """
 
     space: KeySpace
@@ -94,7 +96,6 @@ class Examination:
     seed: str = ""
     observed_share: float = 1.0
     through: bool = False
-    length_units: float = LENGTH_UNITS
 
     def segment(self, number: int, probed: bool) -> Asks[SegmentRow]:
         """Read a segment of the table.
@@ -115,7 +116,7 @@ class Examination:
             is_whole, weighted = not collection.cut, [(item, 1.0) for item in collection.items]
             # If only an item of Keyhop was read, the key may not exist.
             if collection.cut and (probed or not collection.items):
-                units = self.length_units if probed else 0.0
+                units = PROBE_UNITS if probed else 0.0
                 chance = random.Random(f"{self.seed} {number} {len(rows)}")
                 mean = statistics.fmean(map(size_of, collection.items or [{}]))
                 length, weighted = yield from probe(
