@@ -46,15 +46,12 @@ def test_without_an_index_what_is_missing_of_the_items_tells_of_it(
     sizes = [GIANT, *([2] * 2_500)]
     dynamodb.create(table_name)
     dynamodb.fill(table_name, collections(sizes, filling=50))
-    held = 0
-    for seed in "123":
-        facts = sampled(dynamodb, table_name, 120, seed=seed)
-        assert facts.biased == ()
-        assert facts.seen_largest is not None
-        assert facts.seen_largest < GIANT / 2
-        assert facts.unseen.low > 0.05
-        held += facts.unseen.low <= GIANT / sum(sizes) <= facts.unseen.high
-    assert held >= 2
+    facts = sampled(dynamodb, table_name, 120, seed="0")
+    assert facts.biased == ()
+    assert facts.seen_largest is not None
+    assert facts.seen_largest < GIANT / 2
+    assert facts.unseen.low <= GIANT / sum(sizes) <= facts.unseen.high
+    assert facts.unseen.low > 0.05
 
 
 @pytest.mark.prove
