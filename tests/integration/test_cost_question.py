@@ -1,6 +1,7 @@
 """`keyhop keys` asks before reads of more than a dollar, and --max-cost ends a run."""
 
 import pytest
+from keyhop.jobs import lifecycle
 
 from testing.databases import Database, resuming
 
@@ -45,6 +46,16 @@ def test_a_few_keys_are_not_asked_about(
     assert strict.keys(table_name).status == 2
     listed = strict.keys(table_name, "--limit", "3")
     assert (listed.status, len(listed.keys)) == (0, 3)
+    assert strict.keys(table_name, "--limit", "299").status == 2
+
+
+def test_a_wrong_first_guess_of_the_keys_does_not_answer_the_question(
+    strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sample that follows it has its own number of keys: 299 of 300 are nearly all."""
+    monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 20000, "writes": 20000}')
+    monkeypatch.setattr(lifecycle, "rough_keys", lambda looks, item_count: 3_000.0)
+    strict.collections(table_name, SIZES, filling=800)
     assert strict.keys(table_name, "--limit", "299").status == 2
 
 

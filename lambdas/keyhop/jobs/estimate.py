@@ -226,20 +226,26 @@ def predicted_units(
     predicted: Interval | None,
     share: float,
     is_enough: Enough,
+    limit: int | None = None,
 ) -> Interval:
     """Return the read units that `share` of a run will cost, and its check as a whole.
 
     Args:
         predicted: The read units of the whole run, by its first look or by its progress so far.
         is_enough: Returns whether an interval is exact enough, so that no sample is necessary.
+        limit: The number of keys after which the run ends, which `predicted` respects.
+            A sample says anew which share of the keys that is.
     """
     predicted = predicted or _most_by_size(reader, wishes)
     if predicted is not None:
         whole = _with_check(reader, wishes, predicted, share)
         if predicted.low == predicted.high or is_enough(whole):
             return whole
-    costs = estimate(reader, method, "", wishes).costs
-    return _with_check(reader, wishes, costs.get(method, costs["scan"]).units, share)
+    estimated = estimate(reader, method, "", wishes)
+    units = estimated.costs.get(method, estimated.costs["scan"]).units
+    if limit:
+        share *= min(1.0, limit / max(1.0, estimated.findings.keys.mean))
+    return _with_check(reader, wishes, units, share)
 
 
 def of_the_rest(plan: RunPlan, totals: Totals) -> tuple[Interval | None, float]:

@@ -145,11 +145,11 @@ class LocalJob:
         if self._begun is None:
             planned = self._planned
             planned.look(partial(self._in_processes, wishes))
-            method = planned.plan.method
-            share = min(1.0, self.limit / planned.keys) if self.limit and planned.keys else 1.0
-            self.approve(
-                self, partial(predicted_units, reader, method, wishes, planned.units, share)
-            )
+            method, units = planned.plan.method, planned.units
+            if self.limit and planned.keys and units is not None:
+                units = units.scaled(min(1.0, self.limit / planned.keys))
+            predict = partial(predicted_units, reader, method, wishes, units, 1.0, limit=self.limit)
+            self.approve(self, predict)
             layout = planned.layout
             groups = 1 if self.task.visits else min(layout.processes, layout.segments)
             if groups > 1 and self.start_process and isinstance(self.journal.store, Memory):
