@@ -200,8 +200,9 @@ UPDATE = {"update": "SET seen = :yes", "values": {":yes": True}, "item": {"sk": 
 def test_a_limit_of_units_holds_for_items_that_are_larger_than_expected(large: Each) -> None:
     with pytest.raises(keyhop.errors.BudgetSpent) as raised:
         large(**UPDATE, output="run", max_write_units=25)
-    assert raised.value.result.outcomes == {"updated": 4}
-    assert raised.value.result.write_units == 20
+    updated = raised.value.result.outcomes["updated"]
+    assert updated in (4, 5), "the fifth may be sent when the others' costs are known"
+    assert raised.value.result.write_units == 5 * updated
 
 
 @pytest.mark.parametrize("action", [UPDATE, {"delete": True, "item": {"sk": "#m"}}])
