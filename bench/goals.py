@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from testing.tables import TABLES
+
 PUBLISHED, SCAN, PLANNED = "published, serial", "full scan", "keyhop, as planned"
 
 MOST_CPU = {"1": 0.20, "10": 0.15, "100": 0.20}
@@ -84,7 +86,7 @@ def _database_goals(rows: list[dict[str, Any]]) -> Iterator[Goal]:
     for table, limit in MOST_UNITS_PER_KEY.items():
         row = tables[table][PLANNED]
         per_key = row["units"] / row["keys"]
-        figure = f"RRU for each key, {row['title']}"
+        figure = f"RRU for each key, {TABLES[table].title}"
         yield figure, "-", f"at most {limit:g}", f"{per_key:.4f}", per_key <= limit
     ways = [way for table in tables.values() for way in _both(table)]
     worst = max(

@@ -150,7 +150,7 @@ def _readings(database: Database, folder: Path) -> Iterator[dict[str, Any]]:
     keys_of = ("keys", DEPLOYED, "--summary", str(summary), "--method")
     verify = ("index", "verify", DEPLOYED, "--yes", "--format", "json")
     for way, arguments in (
-        ("key index (`--method index`)", (*keys_of, "index")),
+        ("key index (`--method index`)", (*keys_of, "index", "--accept", "stale-index")),
         ("skip-scan (`--method skip`)", (*keys_of, "skip")),
         ("full scan (`--method scan`)", (*keys_of, "scan")),
         ("verification (`keyhop index verify`)", (*verify, "--grace", "0")),

@@ -30,7 +30,6 @@ GOOD: dict[str, Any] = {
         "DynamoDB Local": [
             {
                 "table": table,
-                "title": table,
                 "way": way,
                 "keys": 10_000,
                 "units": 10_000 * units,
