@@ -132,6 +132,16 @@ STEP_FUNCTIONS: Mends = [
         "    given = _resolve_path_or_ctx(path, effective, ctx) if path else None\n"
         '    max_conc = int(given or state_def.get("MaxConcurrency") or 0)',
     ),
+    # A map reads objects that are gzipped.
+    (
+        '    return body.decode("utf-8") if isinstance(body, (bytes, bytearray)) else str(body)\n',
+        """    if key.endswith(".gz"):
+        import gzip
+
+        body = gzip.decompress(body)
+    return body.decode("utf-8") if isinstance(body, (bytes, bytearray)) else str(body)
+""",
+    ),
     # UpdateMapRun changes what runs at once: nobody who runs is stopped, and nobody begins while
     # there are enough. A map that tolerates no failure begins no child after one has failed.
     (

@@ -1,5 +1,6 @@
 """What this project needs of ministack, each mend by itself: a function and a map made by hand."""
 
+import gzip
 import json
 import os
 import signal
@@ -161,6 +162,29 @@ def test_a_map_takes_its_concurrency_from_the_input(
         gate.touch()
     assert most_at_once(executions, execution, LONGEST_SECONDS) <= 3
     assert executions.follow(execution, LONGEST_SECONDS).status == "SUCCEEDED"
+
+
+def test_a_map_reads_the_lines_of_a_gzipped_object(machine: Machine, cloud: Cloud) -> None:
+    s3, lines = cloud.client("s3"), [{"number": 1}, {"number": 2}]
+    s3.create_bucket(Bucket="packed")
+    packed = gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    s3.put_object(Bucket="packed", Key="lines.jsonl.gz", Body=packed)
+    each = {
+        "Type": "Map",
+        "ItemReader": {
+            "Resource": "arn:aws:states:::s3:getObject",
+            "ReaderConfig": {"InputType": "JSONL"},
+            "Parameters": {"Bucket": "packed", "Key": "lines.jsonl.gz"},
+        },
+        "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+            "StartAt": "Return",
+            "States": {"Return": {"Type": "Pass", "End": True}},
+        },
+        "End": True,
+    }
+    executions = machine({"StartAt": "Each", "States": {"Each": each}})
+    assert executions.follow(executions.start({}), LONGEST_SECONDS).output == lines
 
 
 def test_concurrency_can_be_changed_while_a_map_runs(

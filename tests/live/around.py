@@ -1,4 +1,4 @@
-"""Around the runs: a large part, Athena, metrics, alarms, a VPC; destroy, deploy again."""
+"""Around the runs: a large part, readers of keys, metrics, alarms, a VPC; destroy, deploy again."""
 
 import json
 import time
@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import boto3
 from keyhop.dynamodb.client import connect
 from keyhop.dynamodb.endpoint import Endpoint
+from keyhop.dynamodb.values import from_json
 from keyhop.report.facts import TABLE, Absent
 from keyhop.report.sources import control_plane
 from keyhop.report.sources.absence import client_beside
@@ -16,11 +17,11 @@ from keyhop.storage.s3 import PIECE_BYTES
 
 from testing.databases import load
 from tests.live.deployed import Deployed, find
-from tests.live.fixtures import Fixture, OfOwnStack
+from tests.live.fixtures import Fixture, OfOwnStack, comparable
 from tests.live.hot_keys import ITEMS, KEY
 from tests.live.key_index import TELLING_SECONDS, Life
 from tests.live.report import Differs, Report, expect, expect_equal, expect_keys, until
-from tests.live.runs import Runs, check_result, keys_in_parts, whole_run
+from tests.live.runs import SEGMENTS, Runs, check_result, keys_in_parts, whole_run
 from tests.live.stack import NAME, OwnStack
 
 QUICK_KEYS = 40_000
@@ -38,13 +39,14 @@ SCHEDULE_SECONDS = 1_500.0
 
 
 def check_around(
-    tables: OfOwnStack, runs: Runs, outputs: Mapping[str, str], report: Report
+    reader: OwnStack, tables: OfOwnStack, runs: Runs, outputs: Mapping[str, str], report: Report
 ) -> None:
-    """outputs: of the stack, which has logLevel ERROR."""
+    """reader: the stack of reader_app.py. outputs: of the first one, which has logLevel ERROR."""
     large: list[str] = []
     report.check("run-large-part", lambda: large_part(runs, tables.wide, large))
     report.check("worker-speed", lambda: worker_speed(runs, tables.quick))
     report.check("athena", lambda: athena(runs, outputs, large, tables.wide))
+    report.check("second-machine", lambda: second_machine(reader, tables.each, runs))
     began = datetime.now(UTC) - timedelta(hours=3)
     report.check("metrics-at-error", lambda: _until(lambda: metrics(began), "RunSeconds"))
     report.check("alarm-at-error", lambda: _until(alarm, "a state ALARM of FailedRun"))
@@ -111,6 +113,23 @@ def _query(runs: Runs, text: str) -> list[str]:
     expect_equal(status["State"], "SUCCEEDED", f"the query: {status.get('StateChangeReason')}")
     rows = client.get_query_results(QueryExecutionId=begun["QueryExecutionId"])["ResultSet"]["Rows"]
     return [cell["VarCharValue"] for cell in rows[1]["Data"]]
+
+
+def second_machine(stack: OwnStack, table: Fixture, runs: Runs) -> str:
+    """Give the parts of a run to the machine of docs/how-to/runs.md; it returns the keys that the
+    children of its maps got.
+    """
+    run = runs.start("second-keys", {"table": table.name, "segments": SEGMENTS})
+    runs.output(run)
+    parts = len(runs.manifest(run)["parts"])
+    expect(parts > 1, "the run has one part only")
+    outputs = stack.deploy(bucket=runs.bucket, run=run)
+    time.sleep(runs.ways.settle_seconds)  # until the rights of its role are known everywhere
+    found = runs.output(runs.start("second", {}, outputs["MachineArn"]))
+    expect_equal(len(found), parts, "children of the map over the parts")
+    expect_keys([comparable(from_json(key)["pk"]) for part in found for key in part], table.keys)
+    expect_equal(stack.destroy(), [], "what is left of the stack")
+    return f"{len(table.keys)} keys in {parts} parts"
 
 
 def metrics(since: datetime) -> str | None:

@@ -57,6 +57,9 @@ CHECKS: dict[str, Check] = {
     "athena": Check(
         "Athena reads the keys of a run, and none of a run that does not exist", "glue"
     ),
+    "second-machine": Check(
+        "another state machine maps over the parts of a run, and over their keys"
+    ),
     "metrics-at-error": Check("with logLevel ERROR the functions' metrics arrive", "cloudwatch"),
     "alarm-at-error": Check("with logLevel ERROR a failed run raises its alarm", "cloudwatch"),
     "report-metrics": Check("a table's metrics are where a key report asks for them", "cloudwatch"),

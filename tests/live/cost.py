@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from keyhop.dynamodb.units import PRICE_DATE, PRICE_REGION, UNITS_PER_BLOCK, US_EAST_1
-from keyhop.jobs.price import FunctionSize, run_cost
+from keyhop.jobs.price import DOLLARS_PER_GET, DOLLARS_PER_TRANSITION, FunctionSize, run_cost
 
 from tests.live import around, command, features, hot_keys, key_index, runs, service, streams
 from tests.live.catalogue import CHECKS
@@ -44,6 +44,9 @@ DOLLARS_OF_METRICS = 0.001
 
 DOLLARS_OF_QUERY = 10 / 1_000_000 * 5
 """The least that Athena charges for a query: 10 MB, at $5 for a TB."""
+
+DOLLARS_PER_CHILD = 3 * DOLLARS_PER_TRANSITION + DOLLARS_PER_GET
+"""The start of an execution with one state, the state and the end, and the object that it reads."""
 
 DOLLARS_OF_VPC = 0.06
 """Two interface endpoints in one zone for two hours at $0.01, and a second dashboard and alarms."""
@@ -182,6 +185,8 @@ def _of_own_stack(
         "worker-speed": US_EAST_1.dollars(UNITS_PER_BLOCK * around.QUICK_KEYS)
         + _run(worker, others.quick, around.QUICK_KEYS),
         "athena": 2 * DOLLARS_OF_QUERY,
+        # The execution itself, a child for each part, and one for each key.
+        "second-machine": _run(worker, others.each) + (1 + runs.GROUPS + keys) * DOLLARS_PER_CHILD,
         "metrics-at-error": DOLLARS_OF_METRICS,
         "alarm-at-error": DOLLARS_OF_METRICS,
         "schedule": SCHEDULED_RUNS * _run(worker, others.scheduled),

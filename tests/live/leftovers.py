@@ -10,7 +10,7 @@ import boto3
 from tests.live.features import stop_following
 from tests.live.key_index import forget_scaling
 from tests.live.report import Refused
-from tests.live.stack import BUCKET, ENCLOSED, LOGS, NAME, OwnStack
+from tests.live.stack import BUCKET, LOGS, NAME, STACKS, OwnStack
 from tests.live.ways import Ways
 from tests.live.workshop import Workshop, remove_key, tagged
 
@@ -26,7 +26,7 @@ class Leftovers:
         self._buckets = list(_named(arns, "s3"))
         self._logs = list(_named(arns, "logs", "log-group:"))
         self._keys = [arn for arn in arns if ":kms:" in arn]
-        stacks = [OwnStack(suite, ways, {}, name=name) for name in (ENCLOSED, NAME)]
+        stacks = [OwnStack(suite, ways, {}, name=name) for name in STACKS]
         self._stacks = [stack for stack in stacks if stack.adopt()]
         if not (self._stacks or self._tables or self._buckets or self._logs or self._keys):
             raise Refused(f"Nothing in this account and region has the tag of start {suite}.")

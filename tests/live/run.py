@@ -2,10 +2,10 @@
 
 It makes tables of its own, asks the service what Keyhop relies on, deploys a stack of its own
 (KeyhopLive, with logLevel ERROR), runs `keyhop keys`, the state machines and the functions on them,
-deploys a second stack in a VPC, destroys both, deploys the first again, and removes everything in
-the end, also after Ctrl-C and after a failure: only what it made, by tag and identity. It says
-first what it will do and what that costs, and asks. The checks have names, which
-docs/internals/claims.md uses. Settings come from the environment, or as flags:
+deploys a stack with another state machine and one in a VPC, destroys all three, deploys the first
+again, and removes everything in the end, also after Ctrl-C and after a failure: only what it made,
+by tag and identity. It says first what it will do and what that costs, and asks. The checks have
+names, which docs/internals/claims.md uses. Settings come from the environment, or as flags:
 
   TABLE_PREFIX=mine-     begins the names of its tables; required, except with DRY_RUN
   DRY_RUN=1              list each check with its cost; needs no account, and sends no request
@@ -50,7 +50,7 @@ from tests.live.deployed import DEFAULT_STACK, find
 from tests.live.fixtures import COMMON, OfOwnStack, fixtures
 from tests.live.leftovers import Leftovers
 from tests.live.report import Differs, Refused, Report, say
-from tests.live.stack import ENCLOSED, NAME, OwnStack
+from tests.live.stack import STACKS, OwnStack
 from tests.live.suite import Suite
 from tests.live.ways import AWS, Ways, ways_of
 from tests.live.work import Work
@@ -149,7 +149,7 @@ def prepare(options: argparse.Namespace) -> Suite:
         deployed.check(tables, client.meta.region_name, account)
     names = [table.name for table in tables]
     if own and not options.dry_run:
-        for stack in (NAME, ENCLOSED):
+        for stack in STACKS:
             OwnStack("", ways, {}, name=stack).refuse_existing()
     if own:
         others = OfOwnStack.of(options.prefix, "a key")

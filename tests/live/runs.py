@@ -77,12 +77,12 @@ class Runs:
             time.sleep(self.ways.poll_seconds)
         raise Differs(f"execution {name} was not over after {seconds:g} seconds")
 
-    def output(self, name: str, seconds: float = RUN_SECONDS) -> dict[str, Any]:
+    def output(self, name: str, seconds: float = RUN_SECONDS) -> Any:
         """The output of an execution that succeeded; raises Differs if it did not."""
         told = self.outcome(name, seconds)
         why = f"{told.get('error')}: {told.get('cause')}"
         expect(told["status"] == "SUCCEEDED", f"execution {name} {told['status']}: {why}")
-        output: dict[str, Any] = json.loads(told["output"])
+        output = json.loads(told["output"])
         self.dollars += output["cost"]["total"] if "manifest" in output else 0.0
         return output
 

@@ -26,6 +26,10 @@ from tests.live.workshop import TAG
 NAME = "KeyhopLive"
 ENCLOSED = "KeyhopLiveVpc"
 """The stack of vpc_app.py."""
+READER = "KeyhopLiveReader"
+"""The stack of reader_app.py."""
+STACKS = (ENCLOSED, READER, NAME)
+"""All stacks of a start, in the order of their removal."""
 DEPLOY_SECONDS = 3_600
 CHANGE_SECONDS = 3_600.0
 """A function in a VPC is deleted after up to forty minutes."""

@@ -7,7 +7,7 @@ from tests.live.catalogue import CHECKS
 from tests.live.cost import HOURS, UNKNOWN, WORKER, Expected, expected
 from tests.live.deployed import Deployed
 from tests.live.fixtures import Fixture, OfOwnStack
-from tests.live.stack import ENCLOSED, NAME
+from tests.live.stack import ENCLOSED, NAME, READER
 from tests.live.ways import Ways
 from tests.live.workshop import TAG
 
@@ -71,6 +71,7 @@ class Suite:
             )
             more = "\n  key       one of KMS, for one table; deleted (7 days)" if has_keys else ""
             minutes = f"up to {HOURS} hours"
+            what += f"\n            and {READER}, a machine that reads keys: deployed and destroyed"
             if "vpc" not in self.ways.lacks:
                 what += f"\n            and {ENCLOSED}, in a VPC: deployed and destroyed"
             more += f"\n  re-key    makes {' and '.join(self.others.made_by_rekey)}; deleted"

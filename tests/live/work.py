@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from keyhop.dynamodb.client import aws_client
@@ -21,7 +21,7 @@ from tests.live.newer import check_newer
 from tests.live.report import Report, say
 from tests.live.runs import Runs, check_runs
 from tests.live.service import check_service, replaced
-from tests.live.stack import ENCLOSED, NAME, OwnStack
+from tests.live.stack import ENCLOSED, NAME, READER, OwnStack
 from tests.live.streams import check_streams
 from tests.live.suite import Suite
 from tests.live.workshop import OwnKey, Workshop
@@ -37,8 +37,7 @@ class Work:
         self._report = report
         self._workshop = Workshop(suite.client, suite.id, suite.ways)
         self._key = OwnKey(suite.id)
-        self._stack: OwnStack | None = None
-        self._enclosed: OwnStack | None = None
+        self._stacks: list[OwnStack] = []
         self._outputs: dict[str, str] = {}
         self._runs: list[Runs] = []
         self._read_units = 0.0
@@ -86,9 +85,9 @@ class Work:
         context["rekey"] = json.dumps([pair])
         if not suite.ways.stack_makes_tables:
             context["dynamodbEndpoint"] = os.environ["AWS_ENDPOINT_URL_DYNAMODB"]
-        self._stack = OwnStack(suite.id, suite.ways, context)
+        stack = self._stack_of(context, NAME)
         self._workshop.expect(others.made_by_rekey)
-        outputs = self._outputs = self._stack.deploy()
+        outputs = self._outputs = stack.deploy()
         runs = self._runs_of(find(outputs["StateMachineArn"], NAME))
         self._check_machine(runs)
         say("Streams")
@@ -105,16 +104,14 @@ class Work:
         say("Hot keys")
         check_hot_keys(suite.client, others, runs, outputs, report)
         say("Around the runs")
-        check_around(others, runs, outputs, report)
+        reader = self._stack_of({}, READER, "tests.live.reader_app")
+        check_around(reader, others, runs, outputs, report)
         say("The deployment")
-        enclosed = {"table": others.enclosed.name}
-        self._enclosed = OwnStack(
-            suite.id, suite.ways, enclosed, name=ENCLOSED, app="tests.live.vpc_app"
-        )
-        check_vpc(self._enclosed, others.enclosed, self._runs_of, report)
+        enclosed = self._stack_of({"table": others.enclosed.name}, ENCLOSED, "tests.live.vpc_app")
+        check_vpc(enclosed, others.enclosed, self._runs_of, report)
         plain = next(table for table in suite.tables if table.shape == "plain")
         life = life_of(suite.client, others.kept[0], runs, outputs)
-        check_destroy(self._stack, others, plain, runs, self._runs_of, life, report)
+        check_destroy(stack, others, plain, runs, self._runs_of, life, report)
 
     def _check_machine(self, runs: Runs) -> None:
         say("The state machine")
@@ -124,6 +121,11 @@ class Work:
         runs = Runs(deployed, f"{self._suite.id}-{len(self._runs)}", self._suite.ways)
         self._runs.append(runs)
         return runs
+
+    def _stack_of(self, context: Mapping[str, str], name: str, app: str | None = None) -> OwnStack:
+        stack = OwnStack(self._suite.id, self._suite.ways, context, name=name, app=app)
+        self._stacks.append(stack)
+        return stack
 
     def _say_the_cost(self) -> None:
         suite = self._suite
@@ -148,7 +150,7 @@ class Work:
             steps.append(self._wait_for_functions)
         steps += [runs.delete for runs in self._runs] if not self._suite.own else []
         steps += [self._forget_scaling] if self._scales else []
-        steps += [stack.remove for stack in (self._enclosed, self._stack) if stack]
+        steps += [stack.remove for stack in reversed(self._stacks)]
         steps.append(self._key.remove)
         left: list[str] = []
         for step in steps:

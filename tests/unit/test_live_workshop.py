@@ -3,6 +3,7 @@
 Tables and stacks are told apart by tags and ids, and a redrive is awaited.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -26,6 +27,7 @@ from tests.live.catalogue import CHECKS, Check
 from tests.live.cost import UNKNOWN, WORKER, expected
 from tests.live.deployed import Deployed, deploy_command
 from tests.live.fixtures import Fixture, OfOwnStack, comparable, fixtures, size_of
+from tests.live.reader_app import RETURN_KEY, Reader
 from tests.live.report import NOT_FINISHED, Differs, Refused, Report, expect, expect_keys
 from tests.live.runs import Runs
 from tests.live.stack import NAME, REVIEWED, OwnStack
@@ -349,6 +351,28 @@ def test_the_app_in_a_vpc_has_the_endpoints_that_synth_names() -> None:
     assert functions
     assert all("VpcConfig" in function["Properties"] for function in functions)
     assert {*OUTER_SERVICES} == {*ENDPOINTS["keys"]} - {*GATEWAYS}
+
+
+def test_the_second_machine_is_the_example_of_the_page_and_may_run_its_maps() -> None:
+    app = App()
+    Reader(app, "Trial", "results", "orders-7")
+    resources = app.synth().get_stack_by_name("Trial").template["Resources"].values()
+    (machine,) = (r for r in resources if r["Type"] == "AWS::StepFunctions::StateMachine")
+    outer = json.loads(machine["Properties"]["DefinitionString"])["States"]["ForEachPart"]
+    parts = {"Bucket": "results", "Key": "runs/orders-7/parts.json"}
+    assert outer["ItemReader"]["Parameters"] == parts
+    inner = outer["ItemProcessor"]["States"]["ForEachKey"]
+    assert inner["ItemReader"]["ReaderConfig"] == {"InputType": "JSONL"}
+    assert inner["ItemProcessor"] == RETURN_KEY
+    (role,) = (r for r in resources if r["Type"] == "AWS::IAM::Role")
+    (policy,) = role["Properties"]["Policies"]
+    actions = {one["Action"]: str(one["Resource"]) for one in policy["PolicyDocument"]["Statement"]}
+    assert ":s3:::results/runs/orders-7/*" in actions.pop("s3:GetObject")
+    start, *follow = (actions[f"states:{verb}Execution"] for verb in ("Start", "Describe", "Stop"))
+    assert ":stateMachine:Trial'" in start
+    assert ":stateMachine:Trial/*'" in start
+    assert all(":execution:Trial:*'" in told for told in follow)
+    assert all(":execution:Trial/*'" in told for told in follow)
 
 
 def test_the_endpoints_are_deleted_after_what_answers_by_them() -> None:
