@@ -142,7 +142,7 @@ def _bursts(outcomes: list[Outcome]) -> Iterator[str]:
                 else f"{outcome.last_throttle} s",
                 f"{outcome.longest_wait:.1f} s",
                 ", ".join(f"{count} at {at} s" for at, count in outcome.shards if at > 0)
-                or f"{outcome.way.shards}",
+                or f"{outcome.way.shards or 'unchanged'}",
             )
             for outcome in outcomes
         ),
