@@ -150,21 +150,21 @@ def _bursts(outcomes: list[Outcome]) -> Iterator[str]:
     yield ""
     yield (
         f"A new key; {burst.WRITERS} writers, {burst.CALM_SECONDS} s of calm, then 60 s (30 s for "
-        f"20 times) in which they want 5 or 20 times what one takes, {burst.KEY_RATE} write "
-        f"units a second in this model. All have the same back-off and patience; who was held up "
-        f"does not make up for it. Absorbed: from then on {burst.ABSORBED:.0%} of what is wanted "
-        f"was written. Time is virtual, so the figures hardly depend on the machine. Keyhop has "
-        f"its default policy and settle_seconds of 5. The times are those at which a count was "
-        f"written: the new shards are used half of that later in an append-only key, else all of "
-        f"it. Processes with a writer each tell one another how much is wanted, so their first "
-        "step comes a little later."
+        f"20 times) in which they request 5 or 20 times the rate of a partition, which is "
+        f"{burst.KEY_RATE} write units a second in this model. All have the same back-off and "
+        f"patience; a writer that had to wait does not catch up. Absorbed: from then on "
+        f"{burst.ABSORBED:.0%} of the requested writes succeeded. Time is virtual, so the figures "
+        f"hardly depend on the machine. Keyhop has its default policy and settle_seconds of 5. The "
+        f"times are those at which a count was written: an append-only key uses the new shards "
+        f"half of settle_seconds later, another key all of it. Several processes tell one another "
+        "the requested rate, so their first step comes a little later."
     )
     yield ""
     yield (
-        "What this does not show: the service gives a partition about 1,000 write units a second, "
-        "lends it unused capacity of five minutes, and may split it by itself, by sort key, some "
-        "minutes later; the model does neither. A fixed number costs its fan-out for every key and "
-        "every read, cold ones too, and cannot be changed later without a migration."
+        "The service gives a partition about 1,000 write units a second, lends it unused capacity "
+        "of five minutes, and may split it by sort key some minutes later; the model does neither. "
+        "A fixed number of shards costs its fan-out for every key and every read, and cannot be "
+        "changed later without a migration."
     )
 
 
@@ -238,16 +238,15 @@ def _reads(reads: list[Read]) -> Iterator[str]:
         f"that of boto3's query of the single key with the same consistency, by turns. A page "
         f"costs at least 0.5 RRU, consistent 1, whatever it holds: that is what the fan-out adds. "
         f"With a limit a little more than its share is read of each shard. `in order`: "
-        f"calculated places and items that puts may move; consistent reads must then read the "
-        f"shards one after the other, each only as far as those before it (protocol.py), "
-        f"so their times add up. Append-only and eventually consistent reads never do."
+        f"calculated places, and items that puts may move. Consistent reads must then read the "
+        f"shards one after the other (protocol.py), so their times add up. Append-only and "
+        f"eventually consistent reads never do."
     )
     yield ""
     yield (
-        "What this does not show: the latency of the service. Here a request is answered within a "
-        "millisecond or two by a server on the same two cores, which gains nothing from requests "
-        "that are sent at once. There, shards are different partitions and answer side by side; "
-        "what is waited for is the slowest of them."
+        "This does not show the latency of the service. Here a server on the same two cores "
+        "answers within a millisecond or two, and concurrent requests are no faster. On AWS, "
+        "shards are different partitions and answer at the same time; a read waits for the slowest."
     )
 
 

@@ -209,7 +209,7 @@ def _matches(pattern: Any, value: Any) -> bool:
             _matches(part, value.get(name)) for name, part in pattern.items()
         )
     if not all(isinstance(text, str) for text in pattern):
-        raise NotImplementedError(f"The bridge filters by equal texts only, not by {pattern}.")
+        raise ValueError(f"The bridge filters by equal texts only, not by {pattern}.")
     return value in pattern
 
 

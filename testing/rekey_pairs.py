@@ -11,6 +11,7 @@ from keyhop.rekey.control import Control
 from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable, table_request
 from keyhop.rekey.task import TransformOf, side_table
+from keyhop.rekey.template.rules import Reversed
 from keyhop.rekey.transform import KeyNames, Transform
 from keyhop.template import Unmappable
 
@@ -19,7 +20,15 @@ from testing.databases import Database
 KEYS = KeyNames("pk", "sk")
 
 
-class ByTenant(Transform):
+class TwoWays(Transform):
+    """A transform whose reverse direction finds the place of a source item by `forward`."""
+
+    @property
+    def reverse(self) -> Transform:
+        return Reversed(self, (), self.place_of)
+
+
+class ByTenant(TwoWays):
     """{pk, sk, tenant} lies at {tenant, pk#sk}, without `tenant`. skip: items that are left out."""
 
     kind = "bijective"
@@ -41,12 +50,8 @@ class ByTenant(Transform):
             return None
         return {**item, "pk": {"S": partition}, "sk": {"S": sort}, "tenant": item["pk"]}
 
-    @property
-    def reverse(self) -> Transform:
-        raise NotImplementedError
 
-
-class ByOrder(Transform):
+class ByOrder(TwoWays):
     """{pk, sk} lies at {sk, "-"}, and keeps `user`: two users with the same `sk` contend."""
 
     kind = "recoverable"
@@ -61,10 +66,6 @@ class ByOrder(Transform):
             return None
         rest = {name: item[name] for name in item if name != "user"}
         return {**rest, "pk": item["user"], "sk": item["pk"]}
-
-    @property
-    def reverse(self) -> Transform:
-        raise NotImplementedError
 
 
 TRANSFORMS: dict[str, type[Transform]] = {"tenant": ByTenant, "order": ByOrder}

@@ -210,7 +210,7 @@ def test_a_filter_by_more_than_equal_texts_is_refused(follow: Follow) -> None:
     pattern = json.dumps({"eventName": [{"prefix": "IN"}]})
     followed = follow(FilterCriteria={"Filters": [{"Pattern": pattern}]})
     followed.put("a")
-    with pytest.raises(NotImplementedError, match="equal texts only"):
+    with pytest.raises(ValueError, match="equal texts only"):
         followed.bridge().look()
 
 

@@ -12,7 +12,7 @@ from tests.live.key_index import forget_scaling
 from tests.live.report import Refused
 from tests.live.stack import BUCKET, LOGS, NAME, STACKS, OwnStack
 from tests.live.ways import Ways
-from tests.live.workshop import Workshop, remove_key, tagged
+from tests.live.workshop import Workshop, remove_all, remove_key, tagged
 
 
 class Leftovers:
@@ -57,13 +57,7 @@ class Leftovers:
             rest.remove_left_over,
             lambda: [why for arn in self._keys for why in remove_key(arn)],
         ]
-        left: list[str] = []
-        for step in steps:
-            try:
-                left += step()
-            except Exception as error:  # whatever it is, the other steps must be taken
-                left.append(f"{type(error).__name__}: {error}")
-        return left
+        return remove_all(steps)
 
 
 def _named(arns: Iterable[str], service: str, prefix: str = "") -> Iterator[str]:

@@ -24,7 +24,7 @@ from tests.live.service import check_service, replaced
 from tests.live.stack import ENCLOSED, NAME, READER, OwnStack
 from tests.live.streams import check_streams
 from tests.live.suite import Suite
-from tests.live.workshop import OwnKey, Workshop
+from tests.live.workshop import OwnKey, Workshop, remove_all
 
 NOT_ITS_OWN = "only with a stack of the suite's own: STACK_NAME, STATE_MACHINE_ARN or WITHOUT_STACK"
 
@@ -152,12 +152,7 @@ class Work:
         steps += [self._forget_scaling] if self._scales else []
         steps += [stack.remove for stack in reversed(self._stacks)]
         steps.append(self._key.remove)
-        left: list[str] = []
-        for step in steps:
-            try:
-                left += step()
-            except Exception as error:  # whatever it is, the other steps must be taken
-                left.append(f"{step.__name__}: {type(error).__name__}: {error}")
+        left = remove_all(steps)
         if left:
             say("NOT REMOVED:" + "".join(f"\n  {what}" for what in left))
             if self._suite.own:

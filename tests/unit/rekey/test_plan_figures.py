@@ -19,17 +19,18 @@ from keyhop.dynamodb.values import Item
 from keyhop.rekey.plan.reading import tally
 from keyhop.rekey.plan.trial import Question, Trial, costs, estimated, hot_keys, index_question
 from keyhop.rekey.template.load import load
-from keyhop.rekey.transform import KeyNames, Kind, Transform
+from keyhop.rekey.transform import KeyNames, Kind
 from keyhop.template import Unmappable
 
 from testing.marks import few
+from testing.rekey_pairs import TwoWays
 from testing.simulation.tables import Table as Stored
 from testing.simulation.tables import keyed
 
 TERABYTE = 1e12
 
 
-class ByPlace(Transform):
+class ByPlace(TwoWays):
     """The attribute `place` becomes the key; an item without it cannot be mapped."""
 
     source, destination = KeyNames("pk", "sk"), KeyNames("place")
@@ -43,10 +44,6 @@ class ByPlace(Transform):
 
     def back(self, item: Item) -> Item | None:
         return item
-
-    @property
-    def reverse(self) -> "Transform":
-        raise NotImplementedError
 
 
 ON_DEMAND = {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}}
