@@ -132,7 +132,7 @@ class Observation:
         )
 
     def to_row(self) -> tuple[Any, ...]:
-        """Return the values of the fields (see facts_json.to_json), ten times as fast as cattrs."""
+        """Return the values of the fields in order: as facts_json.to_json does, but faster."""
         return tuple(getattr(self, name) for name in self.__slots__)
 
     @classmethod
