@@ -36,7 +36,8 @@ PLACED = 128
 to 0.2 then.
 """
 GROWING = 20
-SHORT_SECONDS = 30.0
+SHORT_MOMENTS = 30
+"""A look at fewer moments of the stream's resolution than this is short."""
 SLICE = 50
 """With this many records, the busiest stream shard of a moment is not so by chance."""
 MINUTE, DAY = 60, 86_400
@@ -371,7 +372,7 @@ class Traffic:
         pairs = [(new, float(number)) for new, number in numbers if number is not None]
         if 2 * len(pairs) < len(inserted):
             return None
-        times = _times([new for new, _ in pairs])
+        times = self._times([new for new, _ in pairs])
         return kendall(times, [number for _, number in pairs])
 
     def _rho(self, place: Callable[[Key], float | None]) -> Estimate | None:
@@ -383,7 +384,17 @@ class Traffic:
         step = max(1, len(chosen) // PLACED)
         places = [(first, place(self._key(first.value))) for first in chosen[::step][:PLACED]]
         pairs = [(first, at) for first, at in places if at is not None]
-        return spearman(_times([first for first, _ in pairs]), [at for _, at in pairs])
+        return spearman(self._times([first for first, _ in pairs]), [at for _, at in pairs])
+
+    def _times(self, firsts: Sequence[_First]) -> list[float]:
+        """Return the order of keys in time: by moment, or in a short look by the order of records.
+
+        That order is approximate if there are several shards.
+        """
+        moments = [first.at for first in firsts]
+        if not moments or max(moments) - min(moments) < SHORT_MOMENTS * self._resolution:
+            return [float(first.number) for first in firsts]
+        return moments
 
     def _in_turn(self) -> float | None:
         """Return how far stream shards are written one after the other, from 0 to 1.
@@ -409,17 +420,6 @@ class Traffic:
             for traffic in growing
             if traffic.inserts and days
         }
-
-
-def _times(firsts: Sequence[_First]) -> list[float]:
-    """Return the order of keys in time: by the second, or in a short look by the records' order.
-
-    The order of records is approximate if there are several shards.
-    """
-    moments = [first.at for first in firsts]
-    if not moments or max(moments) - min(moments) < SHORT_SECONDS:
-        return [float(first.number) for first in firsts]
-    return moments
 
 
 def _heat(placed: list[tuple[_Key, float | None]]) -> tuple[tuple[float, int, float], ...]:

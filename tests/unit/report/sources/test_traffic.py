@@ -142,6 +142,15 @@ def test_load_in_the_order_of_hashes():
     assert facts(records, place=lambda key: None).hash_rho is None
 
 
+def test_a_copy_over_the_turn_of_a_minute_of_a_database_that_has_no_seconds():
+    minute = BEGAN - BEGAN % 60
+    for turn in (1, 58):
+        records = [record(minute + 60 * (at >= turn), f"key-{at}") for at in range(60)]
+        told = facts(records, place=lambda key: int(key["customer"]["S"][4:]) / 60)
+        assert told.hash_rho.value == pytest.approx(1.0, abs=0.001)
+        assert told.tau.value == 1.0
+
+
 @pytest.mark.parametrize(
     ("shard_of", "in_turn"),
     [
