@@ -226,6 +226,7 @@ WIDER = {
 """Statements that allow too much: whose, and what of an ARN is replaced with what."""
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("wider", WIDER)
 def test_a_statement_that_allows_more_is_noticed(wider: str) -> None:
     owner, narrow, wide = WIDER[wider]

@@ -935,6 +935,7 @@ INVALID: list[Request] = [
 ]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("operation", "request_"), INVALID, ids=lambda part: str(part)[:90])
 def test_what_the_service_refuses_is_refused_and_does_nothing(
     both: Both, operation: str, request_: dict[str, Any]
@@ -949,6 +950,7 @@ def test_what_the_service_refuses_is_refused_and_does_nothing(
     both.check_streams()
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("path", ["a.x", "b.x", "n.x", "pk.x", "sk.x"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_write_goes_into_a_key_attribute_of_the_table_or_an_index(
@@ -965,6 +967,7 @@ def test_no_write_goes_into_a_key_attribute_of_the_table_or_an_index(
     assert answer["Error"]["Code"] == code
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("condition", ["attribute_exists(t)", "attribute_not_exists(t)"])
 @pytest.mark.parametrize("in_transaction", [False, True])
 @pytest.mark.parametrize(
@@ -1114,6 +1117,7 @@ def test_a_scan_goes_on_after_its_last_key(both: Both, limit: int) -> None:
     assert sorted(map(repr_of, items_in(simulated))) == sorted(map(repr_of, items_in(real)))
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("total", [1, 2, 7, 40])
 def test_segments_together_have_each_collection_once(both: Both, total: int) -> None:
     """DynamoDB Local deals the items of one collection of a global index to several segments."""
@@ -1152,6 +1156,7 @@ def test_a_start_key_of_another_segment_is_refused(both: Both, total: int) -> No
             both.service.answer("scan", {**request, "Segment": other})
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("size", [1_000, 4_000, 100_000, 349_000, 400_000])
 @pytest.mark.parametrize("index", [{}, {"IndexName": "by_n"}])
 def test_a_page_ends_at_a_megabyte(both: Both, size: int, index: dict[str, Any]) -> None:
@@ -1181,6 +1186,7 @@ def test_an_update_of_an_index_key_to_another_type_is_refused() -> None:
         Service({"sorted": table}).answer("update_item", updating("SET n = :n", n={"S": "x"}))
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 100])
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from testing.databases import Database, resuming
 from testing.servers import ROOT
 from testing.standin.server import StandIn
@@ -16,6 +18,7 @@ from tests.integration.test_nothing_is_lost import committed_keys
 SIZES = [1, 6, 1, 25, 2] * 30
 
 
+@pytest.mark.prove
 def test_ctrl_c_does_not_wait_for_an_answer_and_loses_no_more_than_that(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:

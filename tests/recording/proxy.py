@@ -150,7 +150,7 @@ def proxy_before(target: str, judge: Judge) -> Iterator[str]:
         request_queue_size = 64
 
     with Server(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
+        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

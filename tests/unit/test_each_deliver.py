@@ -499,7 +499,7 @@ def test_a_queue_that_is_not_at_aws_gets_its_messages_where_it_is(
     at_aws(monkeypatch)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Emulator)
     server.requests = []  # type: ignore[attr-defined]
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         queue = f"http://127.0.0.1:{server.server_port}/000000000000/keys"
         effect = delivery({"kind": "queue", "target": queue, "batch": 25}, work())

@@ -279,6 +279,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_each_part_of_the_protocol_is_needed(mutant) -> None:
     rules, start, goes_wrong = MUTANTS[mutant]

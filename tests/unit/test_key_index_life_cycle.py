@@ -89,12 +89,12 @@ def test_a_deploy_meanwhile(action: str) -> None:
     assert Rules().explore(scene(action, users=users, crashes=1)) > 1_000
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     "actions",
     [
-        ("build", "verify"),
-        *map(prove, [("verify", "verify"), ("remove", "verify"), ("remove", "build")]),
-        *map(prove, [("remove", "remove"), ("build", "build")]),
+        *(("build", "verify"), ("verify", "verify"), ("remove", "verify"), ("remove", "build")),
+        *(("remove", "remove"), ("build", "build")),
     ],
 )
 def test_a_deploy_while_two_are_at_work_of_whom_one_may_be_stopped(
@@ -210,8 +210,6 @@ MUTANTS = {
         Rules(why_not=_ignoring_kept_by),
         scene(users=(("disable",), INSERT, ("enable",))),
     ),
-}
-SLOW_MUTANTS = {
     "a removal voids no verification, and a changed mapping is not noticed": (
         Rules(life_cycle=NotesBelatedly, why_not=_ignoring_kept_by),
         scene("remove", "verify", users=(("forget",),), crashes=1),
@@ -231,8 +229,9 @@ SLOW_MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", [*MUTANTS, *map(prove, SLOW_MUTANTS)])
+@pytest.mark.prove
+@pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_die(name: str) -> None:
-    mutant, world = (MUTANTS | SLOW_MUTANTS)[name]
+    mutant, world = MUTANTS[name]
     with pytest.raises(AssertionError, match=r"partial list|left"):
         mutant.explore(world)

@@ -22,6 +22,7 @@ from keyhop.scan.statistics import Findings, Forecast, Interval
 from keyhop.wording import duration
 
 from testing.databases import Database
+from testing.marks import prove
 from testing.standin.server import running
 
 
@@ -100,7 +101,7 @@ def test_the_plan_says_why_the_index_is_not_read_and_drops_a_column_where_it_is_
     assert not any("index" in line for line in plan_lines(estimate, None, 80))
 
 
-@pytest.mark.parametrize("columns", [80, 50])
+@pytest.mark.parametrize("columns", [50, prove(80)])
 def test_bar_state_and_eta_have_room_on_a_terminal_and_no_colour_is_left_out(columns: int) -> None:
     """A run that takes a good second, on a terminal of so many columns, with NO_COLOR."""
     with running() as server:

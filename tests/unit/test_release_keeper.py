@@ -135,7 +135,7 @@ def cloudformation(aws: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud
     monkeypatch.setattr(release_keeper, "PAUSE_SECONDS", 0)
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         told = CloudFormation(f"http://127.0.0.1:{server.server_port}/answer", functions)
-        thread = Thread(target=server.serve_forever, daemon=True)
+        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield told
         server.shutdown()

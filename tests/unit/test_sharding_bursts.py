@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 
 from bench.sharding_burst import CALCULATED, LOG, WRITERS, Outcome, Way, burst
-from testing.marks import prove
 
 NEEDED = 5
 SECONDS = 20
@@ -23,14 +22,15 @@ def lost_of_a_minute(outcome: Outcome) -> float:
     return (wanted - outcome.written) / (outcome.way.rate * 60)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("settings", "processes", "lost"),
     [
         (CALCULATED, WRITERS, 0.11),
-        prove(LOG, WRITERS, 0.06),
-        prove(CALCULATED, 1, 0.10),
-        prove(LOG, 1, 0.05),
-        prove(CALCULATED, 4, 0.10),
+        (LOG, WRITERS, 0.06),
+        (CALCULATED, 1, 0.10),
+        (LOG, 1, 0.05),
+        (CALCULATED, 4, 0.10),
     ],
     ids=str,
 )

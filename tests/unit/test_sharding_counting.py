@@ -82,6 +82,7 @@ WITHOUT = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("left_out", WITHOUT)
 def test_each_part_is_needed(left_out: str) -> None:
     changed, scenario = WITHOUT[left_out]

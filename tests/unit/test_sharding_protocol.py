@@ -174,6 +174,9 @@ LOGS = {
 
 
 SLOW = (
+    *("growth, ended, growth", "settled growth, ended, growth", "growth twice, unread"),
+    *("growth, ended, growth, old items", "growth, one new item after the other"),
+    *("growth twice, two puts",),
     *("growth twice", "settled growth twice", "settled growth twice, old items"),
     *("growth again, after a drain", "growth, ended, growth, one after the other"),
 )
@@ -308,6 +311,7 @@ WITHOUT = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("left_out", WITHOUT)
 def test_each_part_of_the_protocol_is_needed(left_out: str) -> None:
     changed, scenario = WITHOUT[left_out]

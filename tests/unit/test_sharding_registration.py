@@ -168,6 +168,7 @@ WITHOUT = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("left_out", WITHOUT)
 def test_each_part_is_needed(left_out: str) -> None:
     programs, changed = WITHOUT[left_out]

@@ -16,9 +16,6 @@ from testing.sharding_simulator.run import run
 
 RUNS, RUNS_OF_PROVE = 1_000, 200
 AT_ONCE = 100
-QUICK = ("a late success is repeated", "a fork has its parent's luck")
-"""Mutants that a few runs find."""
-
 FOUND_BY = {
     "a get looks once": 741,
     "nothing is claimed": 192,
@@ -49,7 +46,8 @@ def test_no_schedule_breaks_a_promise(seeds: range) -> None:
     assert sum(operations) > 100 * len(operations)
 
 
-@pytest.mark.parametrize("name", [name if name in QUICK else prove(name) for name in MUTANTS])
+@pytest.mark.prove
+@pytest.mark.parametrize("name", MUTANTS)
 def test_what_the_protocol_needs_is_missed(name: str) -> None:
     with mutated(name):
         assert any(run(seed).wrong for seed in (FOUND_BY.get(name, 0), *range(RUNS)))

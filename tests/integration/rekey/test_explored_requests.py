@@ -89,6 +89,7 @@ class Requests:
         return held, tuple(sorted(claims))
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("held", HELD)
 def test_requests_are_as_they_are_explored(dynamodb: Database, table_name: str, held: str) -> None:
     world = World(dynamodb, table_name)
@@ -108,6 +109,7 @@ def test_requests_are_as_they_are_explored(dynamodb: Database, table_name: str, 
             world.side.drop_claim(claim)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("kind", [Kind.WRITE, Kind.REMOVE])
 @pytest.mark.parametrize("is_there", [True, False])

@@ -193,6 +193,7 @@ class Watched(BucketPages):
         return super().step(segment, position, over)
 
 
+@pytest.mark.prove
 def test_killed_before_any_commit_no_bucket_and_no_difference_counts_twice(tmp_path: Path) -> None:
     shop = Shop(300, 30)
     digests = Digests(shop, tmp_path / "digests", 4, 100)

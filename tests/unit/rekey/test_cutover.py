@@ -491,6 +491,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", MUTANTS)
 def test_without_any_part_of_it_something_is_lost(
     name: str, monkeypatch: pytest.MonkeyPatch

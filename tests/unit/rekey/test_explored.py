@@ -37,11 +37,13 @@ def test_all_histories_end_well() -> None:
     assert sum(worlds.values()) >= LEAST_WORLDS
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_each_part_is_needed(mutant: str) -> None:
     assert MUTANTS[mutant]()[1] is not None
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("scenario", RIGHT)
 def test_with_all_parts_the_same_histories_end_well(scenario: str) -> None:
     assert RIGHT[scenario]()[1] is None

@@ -15,13 +15,9 @@ USUAL = (
     "a busy shop, seen from everywhere",
     "keys with a shard's number behind a hash sign",
     "invoices numbered from 1",
-    "players and matches, without a sort key",
     "log lines by day",
-    "views of the front page",
-    "an item that tells the state of a machine",
     "a log that is written at its end",
     "throttled by what is provisioned",
-    "one kind of item with many optional attributes",
 )
 SLOW = (
     *("half a million invoices by number", "polls of ten shards each"),
