@@ -69,6 +69,7 @@ from keyhop.report.statistics.order import density
 from keyhop.report.statistics.shares import (
     Item,
     share_of,
+    share_of_sums,
     weighted_mean,
     weighted_quantiles,
     weighted_share,
@@ -252,13 +253,11 @@ class Observed:
 
     def among_rows(self, rows: Set[int]) -> Estimate | None:
         """Return the share of the table's items that are in some of the rows."""
-        return self._of_all(
-            [Item(at, observation.weight, float(at in rows)) for at, _, observation in self.all]
-        )
+        return self._of_all([entry for entry in self.all if entry[0] in rows])
 
     def share(self, holds: Callable[[Observation], bool]) -> Estimate | None:
         """Return the share of the table's items for which a condition holds."""
-        return self._of_all(self.items(lambda observation: float(holds(observation))))
+        return self._of_all([entry for entry in self.all if holds(entry[2])])
 
     def among(
         self, belongs: Callable[[Observation], bool], holds: Callable[[Observation], bool]
@@ -268,20 +267,29 @@ class Observed:
         Each unread item may belong to the group, so a group that is small in the sample has a wide
         interval.
         """
-        group = [
-            Item(at, observation.weight, float(holds(observation)))
-            for at, _, observation in self.all
-            if belongs(observation)
-        ]
-        share, size = weighted_share(group), self.share(belongs)
+        group = [entry for entry in self.all if belongs(entry[2])]
+        share, size = Observed(group).share(holds), self._of_all(group)
         if share is None or size is None:
             return None
         of_all = self.unrepresented + size.low
         return widened(share, self.unrepresented / of_all if of_all else 1.0)
 
-    def _of_all(self, items: Sequence[Item]) -> Estimate | None:
-        share = weighted_share(items)
+    def _of_all(self, some: Iterable[tuple[int, KeyForm, Observation]]) -> Estimate | None:
+        """Return the share of the table's items that some of the observations represent."""
+        hits = dict.fromkeys(self._weights, 0.0)
+        for at, _, observation in some:
+            hits[at] += observation.weight
+        sums = list(zip(self._weights.values(), hits.values(), strict=True))
+        share = share_of_sums(sums, len(self.all))
         return None if share is None else widened(share, self.unrepresented)
+
+    @cached_property
+    def _weights(self) -> Mapping[int, float]:
+        """Return the weight of each collection's observations, by the collection's number."""
+        weights: dict[int, float] = {}
+        for at, _, observation in self.all:
+            weights[at] = weights.get(at, 0.0) + observation.weight
+        return weights
 
     def coverage(self) -> dict[str, Estimate]:
         """Return the share of items that have an attribute, by attribute."""
@@ -311,10 +319,7 @@ class Observed:
         for tag, collections in holders.items():
             if len(collections) >= FEWEST_ALIKE:
                 share = self._of_all(
-                    [
-                        Item(at, observation.weight, float(tag in (form.tag, observation.tag)))
-                        for at, form, observation in self.all
-                    ]
+                    [entry for entry in self.all if tag in (entry[1].tag, entry[2].tag)]
                 )
                 if share is not None:
                     tags.append(

@@ -6,7 +6,7 @@ collection: intervals are by a jackknife that leaves out one collection at a tim
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -59,21 +59,27 @@ def weighted_share(items: Sequence[Item], method: str = METHOD) -> Estimate | No
     The effective number of draws is the jackknife's, and at most Kish's of the collections. The
     limits are Clopper and Pearson's for that number (Korn and Graubard 1998).
     """
-    sums = _sums(items)
-    total = sum(weight for weight, _ in sums.values())
+    return share_of_sums(_sums(items).values(), len(items), method)
+
+
+def share_of_sums(
+    sums: Collection[Sequence[float]], n_items: int, method: str = METHOD
+) -> Estimate | None:
+    """Return `weighted_share` from the weight, and the weight of the hits, of each collection."""
+    total = sum(weight for weight, _ in sums)
     if total <= 0:
         return None
-    hits = sum(hit for _, hit in sums.values())
+    hits = sum(hit for _, hit in sums)
     share = min(1.0, hits / total)
-    n = effective(weight for weight, _ in sums.values())
+    n = effective(weight for weight, _ in sums)
     groups = len(sums)
     if groups > 1:
-        rest = [(hits - hit) / (total - weight) for weight, hit in sums.values() if weight < total]
+        rest = [(hits - hit) / (total - weight) for weight, hit in sums if weight < total]
         variance = (groups - 1) / groups * sum((part - share) ** 2 for part in rest)
         if variance > 0:
             n = min(n, share * (1 - share) / variance * (Z / t_quantile(groups - 1)) ** 2)
     low, high = proportion_limits(share * n, n)
-    return Estimate(share, min(low, share), max(high, share), len(items), method)
+    return Estimate(share, min(low, share), max(high, share), n_items, method)
 
 
 def widened(share: Estimate, unrepresented: float) -> Estimate:
