@@ -103,7 +103,7 @@ def test_what_is_asked_wrongly_is_refused_and_an_estimate_reads_nothing(
     assert (refused.status, refused.error) == ("FAILED", "InvalidInput")
     assert '"report": true' in str(refused.cause) or "tables of this deployment" in refused.cause
     planned = machine.follow(machine.start({"table": table, "dryRun": True}), LONGEST_SECONDS)
-    assert planned.output["read_units"] == 3000
+    assert planned.output["read_units"] == 2000
     strict = {"table": table, "controlPlaneOnly": True, "strict": True}
     failed = machine.follow(machine.start(strict), LONGEST_SECONDS)
     assert (failed.status, failed.error) == ("FAILED", "NotGoodEnough")
