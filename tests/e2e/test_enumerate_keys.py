@@ -94,7 +94,7 @@ def test_the_table_alone_is_enough_and_a_name_is_used_once(
         deployed.executions.start({"table": "Small", "segments": 9}, "alone")
 
 
-def test_more_than_a_hundred_groups(deployed: Deployed, small: set[str]) -> None:
+def test_a_run_can_have_more_than_a_hundred_groups(deployed: Deployed, small: set[str]) -> None:
     values = {"table": "Small", "segments": 3_300, "maxConcurrency": 4}
     deployed.complete(values, "many-groups")
     assert deployed.executions.manifest("many-groups")["groups"] == 104

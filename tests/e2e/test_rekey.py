@@ -26,18 +26,9 @@ from local.stream_bridge import StreamBridge, bridge_for
 from testing.key_index_tables import scanned
 from tests.e2e.conftest import Deployed
 from tests.infra.recorded import REKEY
+from tests.live.features import TEMPLATE
 
 SOURCE, DESTINATION = REKEY[0]["source"], REKEY[0]["destination"]
-TEMPLATE = {
-    "items": [
-        {
-            "name": "order",
-            "match": {"pk": "USER#{user}", "sk": "ORDER#{order}"},
-            "set": {"pk": "TENANT#{tenant}", "sk": "ORDER#{order}"},
-            "keep": {"pk": "oldPk"},
-        }
-    ]
-}
 KEYS = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 PAIR = Pair(SOURCE, DESTINATION, TEMPLATE)
 ITEMS = 300

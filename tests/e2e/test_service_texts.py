@@ -72,16 +72,16 @@ def test_missing_objects_are_handled_without_the_permission_to_list(
     """Without s3:ListBucket, S3 answers 403 for a missing object as for a forbidden one."""
     expected = deployed.database.collections("Unknown", [1, 2, 3] * 5)
     with without(recorder, "ManageIndex", "FindTheObjectsOfARunAndSeeThatOneIsMissing"):
-        ended = builds.follow(builds.start({"table": "Unknown"}), LONGEST_SECONDS)
-    assert (ended.status, ended.error) == ("FAILED", "NotPermitted")
-    assert "s3:ListBucket" in ended.cause
+        run = builds.follow(builds.start({"table": "Unknown"}), LONGEST_SECONDS)
+    assert (run.status, run.error) == ("FAILED", "NotPermitted")
+    assert "s3:ListBucket" in run.cause
     with without(recorder, "PlanRun", "SeeThatNothingIsKnownOfAKeyIndex"):
         blind = deployed.run({"table": "Unknown"}, "blind")
     seeing = deployed.run({"table": "Unknown"}, "seeing")
-    for ended in (blind, seeing):
-        assert ended.status == "SUCCEEDED", ended
-        assert ended.output["method"] == "skip"
-        assert set(deployed.listed_keys(ended.output["run"])) == expected
+    for run in (blind, seeing):
+        assert run.status == "SUCCEEDED", run
+        assert run.output["method"] == "skip"
+        assert set(deployed.listed_keys(run.output["run"])) == expected
 
 
 def test_auto_works_while_an_index_is_being_built(deployed: Deployed, builds: Executions) -> None:
@@ -93,12 +93,12 @@ def test_auto_works_while_an_index_is_being_built(deployed: Deployed, builds: Ex
     while not builds.states.list_executions(**running)["executions"]:
         assert builds.states.describe_execution(executionArn=build)["status"] == "RUNNING"
         time.sleep(0.1)
-    ended = deployed.run({"table": "Building", "method": "auto"}, "meanwhile")
+    run = deployed.run({"table": "Building", "method": "auto"}, "meanwhile")
     status = builds.states.describe_execution(executionArn=build)["status"]
     builds.states.stop_execution(executionArn=build)
     assert status == "RUNNING"
-    assert ended.status == "SUCCEEDED", ended
-    assert ended.output["method"] == "skip"
+    assert run.status == "SUCCEEDED", run
+    assert run.output["method"] == "skip"
     assert set(deployed.listed_keys("meanwhile")) == expected
     for walk in builds.states.list_executions(**running)["executions"]:
         builds.states.stop_execution(executionArn=walk["executionArn"])
@@ -110,12 +110,12 @@ def test_a_denied_kms_key_is_named_in_the_cause(
 ) -> None:
     denied = fault_of("PlanRun", "Scan", refusal("AccessDeniedException", KMS_DENIED))
     with recorder.answering(denied) as answered:
-        ended = deployed.run({"table": "Small"})
+        run = deployed.run({"table": "Small"})
     assert answered
-    assert (ended.status, ended.error) == ("FAILED", "NotPermitted")
-    assert "kms:Decrypt" in ended.cause
-    assert KMS_KEY in ended.cause
-    assert "dynamodb:Scan" not in ended.cause
+    assert (run.status, run.error) == ("FAILED", "NotPermitted")
+    assert "kms:Decrypt" in run.cause
+    assert KMS_KEY in run.cause
+    assert "dynamodb:Scan" not in run.cause
 
 
 def test_a_walk_without_permission_to_write_names_the_action(
@@ -130,12 +130,10 @@ def test_a_walk_without_permission_to_write_names_the_action(
     )
     fault = fault_of("WalkSegments", "PutItem", refusal("AccessDeniedException", message))
     with recorder.answering(fault) as answered:
-        ended = builds.follow(builds.start({"table": "Denied", "graceSeconds": 1}), LONGEST_SECONDS)
+        run = builds.follow(builds.start({"table": "Denied", "graceSeconds": 1}), LONGEST_SECONDS)
     assert answered
-    assert ended.status == "FAILED"
-    assert (
-        "allow dynamodb:PutItem on arn:aws:dynamodb:us-east-1:000000000000:table/De" in ended.cause
-    )
+    assert run.status == "FAILED"
+    assert "allow dynamodb:PutItem on arn:aws:dynamodb:us-east-1:000000000000:table/De" in run.cause
 
 
 def test_a_build_waits_while_another_index_of_the_table_is_built(
@@ -150,11 +148,9 @@ def test_a_build_waits_while_another_index_of_the_table_is_built(
 
     fault = fault_of("ManageIndex", "UpdateTable", busy, times=2)
     with recorder.answering(index_fault) as answered:
-        ended = builds.follow(
-            builds.start({"table": "Unbuilt", "graceSeconds": 1}), LONGEST_SECONDS
-        )
+        run = builds.follow(builds.start({"table": "Unbuilt", "graceSeconds": 1}), LONGEST_SECONDS)
     assert len(answered) == 2
-    assert ended.status == "SUCCEEDED", ended
+    assert run.status == "SUCCEEDED", run
 
 
 def test_a_worker_tolerates_that_list_map_runs_is_throttled(
@@ -164,10 +160,10 @@ def test_a_worker_tolerates_that_list_map_runs_is_throttled(
     throttled = states_refusal("ThrottlingException", "Rate exceeded")
     fault = fault_of("ScanSegments", "ListMapRuns", throttled, times=4)
     with recorder.answering(fault) as answered:
-        ended = deployed.run({"table": "Small", "maxReadRate": 4_000, "maxConcurrency": 1})
+        run = deployed.run({"table": "Small", "maxReadRate": 4_000, "maxConcurrency": 1})
     assert answered
-    assert ended.status == "SUCCEEDED", ended
-    assert ended.output["keys"] == len(small)
+    assert run.status == "SUCCEEDED", run
+    assert run.output["keys"] == len(small)
 
 
 @pytest.mark.parametrize(("status", "code"), [(503, "SlowDown"), (400, "RequestTimeout")])
@@ -182,7 +178,7 @@ def test_a_request_that_s3_cannot_serve_now_is_retried(
         return next(answers, None) if is_commit else None
 
     with recorder.answering(fault) as answered:
-        ended = deployed.run({"table": "Small", "segments": 64})
+        run = deployed.run({"table": "Small", "segments": 64})
     assert len(answered) == 3
-    assert ended.status == "SUCCEEDED", ended
-    assert ended.output["keys"] == len(small)
+    assert run.status == "SUCCEEDED", run
+    assert run.output["keys"] == len(small)

@@ -59,9 +59,7 @@ def check_around(
 
 
 def large_part(runs: Runs, table: Fixture, run_names: list[str]) -> str:
-    """Let one worker write all keys in one slice, so that the part is uploaded in pieces. Append
-    the run's name to `run_names`.
-    """
+    """Let one worker write a part that is uploaded in pieces; append the run to `run_names`."""
     run = runs.start("wide", {"table": table.name, "segments": 1})
     output = runs.output(run)
     run_names.append(run)
@@ -210,10 +208,7 @@ def check_vpc(
 
 
 def run_in_vpc(stack: OwnStack, table: Fixture, runs_of: Callable[[Deployed], Runs]) -> str:
-    """List a table's keys by functions that reach the services through the VPC's endpoints only.
-
-    The deletion of functions in a VPC takes up to forty minutes.
-    """
+    """List a table's keys by functions that reach the services through the VPC's endpoints only."""
     outputs = stack.deploy(zone=common_zone())
     note = whole_run(runs_of(find(outputs["StateMachineArn"], stack.name)), table, None)
     expect_equal(stack.destroy(), [outputs["ResultsBucketName"]], "what is left of the stack")

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check: the claim about the service that it `shows`, and a capability that it `needs`, which
-    a laptop lacks (LAPTOP in ways.py).
-    """
+    """A check: the claim that it `shows`, and a capability that it `needs` and a laptop lacks."""
 
     shows: str
     needs: str | None = None

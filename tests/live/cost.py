@@ -90,12 +90,8 @@ class Expected:
 def expected(
     tables: list[Fixture], worker: FunctionSize | None, stack_tables: OfOwnStack | None = None
 ) -> Expected:
-    """Return the expected cost.
-
-    Args:
-        tables: The tables of the checks of the service.
-        worker: The worker function; None if no state machine is run.
-        stack_tables: The tables of the suite's own stack, if it deploys one.
+    """Return the expected cost. `worker` is None if no state machine is used; `stack_tables` are
+    those of the suite's own stack, if it deploys one.
     """
     checks = _service_checks(tables)
     loaded = list(tables)

@@ -132,9 +132,7 @@ def small_table(client: Any, tables: OfOwnStack) -> str:
 
 
 def _write_until(write: Any, is_enough: Any, seconds: float, limit: int) -> int:
-    """Write in many threads until `is_enough`, which is polled once a second, or the first error.
-    Return the number of writes.
-    """
+    """Write in many threads until `is_enough`, an error or a limit; return the number of writes."""
     over = threading.Event()
     counts = [0] * WRITERS
 

@@ -38,9 +38,7 @@ ENDED = {"COMPLETED", "COMPLETED_WITH_ERRORS", "CANCELLED", "FAILED"}
 def check_newer(
     client: Any, streams: Any, table: Fixture, full: Fixture, bucket: str, report: Report
 ) -> None:
-    """Make the checks on a table with pk and sk, both S, and a stream, and leave it as it was; and
-    on the table `full`, which gets indexes.
-    """
+    """Make the checks. Leave `table`, which has a stream, as it was; add indexes to `full`."""
     report.check("bulk-put-records", lambda: bulk_put(client, streams, table, bucket), table.name)
     report.check("vector-index", lambda: vector_index(client, table), table.name)
     report.check("vector-index-beside", lambda: vector_index_beside(client, full), full.name)

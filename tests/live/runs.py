@@ -53,9 +53,7 @@ class Runs:
         self._s3 = boto3.client("s3")
 
     def start(self, label: str, values: dict[str, Any], machine: str | None = None) -> str:
-        """Start an execution of EnumerateKeys, or of another machine by its ARN; return its name,
-        which is also the name of the run.
-        """
+        """Start an execution of EnumerateKeys or another machine; return its name and the run's."""
         name = f"{COMMON}{self._suite}-{label}"
         arn = machine or self.machine
         self._arns[name] = f"{arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
@@ -69,9 +67,7 @@ class Runs:
         return name
 
     def outcome(self, name: str, seconds: float = RUN_SECONDS) -> dict[str, Any]:
-        """Wait until an execution has ended, and return its description. Raise Differs if it takes
-        too long.
-        """
+        """Return the description of an ended execution; raise Differs if it takes too long."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             description = self._describe(name)

@@ -91,9 +91,7 @@ class OwnStack:
             raise Refused("The CDK has nothing in this account and region: npx cdk bootstrap")
 
     def deploy(self, *flags: str, **context: str) -> dict[str, str]:
-        """Run `npx cdk deploy` with more or other context, and return the outputs. Raise Differs
-        with the end of its output if it fails.
-        """
+        """Run `npx cdk deploy` with more or other context; return the outputs, or raise Differs."""
         self._began = self._began or time.time() - SKEW_SECONDS
         output_file = Path(self._folder.name) / "outputs.json"
         merged = {**self._context, **context}

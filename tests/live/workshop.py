@@ -156,9 +156,7 @@ class Workshop:
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def _is_gone(self, name: str) -> bool:
-        """Return whether a table is gone, and if not, continue its deletion. Raise Refused if it is
-        somebody else's.
-        """
+        """Return whether a table is gone; if not, delete it, or raise Refused if it is not ours."""
         details = self._describe(name)
         if details is None:
             return True
