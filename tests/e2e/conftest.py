@@ -1,14 +1,12 @@
-"""One laptop cloud with the deployed stack for all end-to-end tests.
+"""A laptop cloud with the deployed stack, shared by all end-to-end tests.
 
-All are `make prove`'s: what they catch first is the emulator's, CloudFormation's or a right's, and
-`make test` has the same steps in one process (tests/machine.py), the definitions and the rights.
-They run in one worker of pytest-xdist (the group "cloud"), so that there is one of it, and begin
-first: the others have all other tests meanwhile.
+The tests run in `make prove` only. They find faults of the emulator, CloudFormation and
+permissions; `make test` runs the same steps in one process (tests/machine.py). One worker of
+pytest-xdist runs them all (the group "cloud"), before its other tests, so that there is one cloud.
 """
 
 import io
 import json
-import os
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -46,61 +44,58 @@ KINDS = Kinds(
     frozenset(("Sharded", METADATA, "Reported", *PAIRED)),
 )
 WORKER_SECONDS = 30
-"""The least that the stack takes: a worker works half a minute, and hands back."""
+"""The minimum that the stack accepts: a worker runs for half a minute, and returns a checkpoint."""
 
 LONGEST_SECONDS = 280.0
 TEST_SECONDS = 300
-"""With the deployment, which is part of the first test, on a machine that does something else."""
+"""The limit on a busy machine, including the deployment, which is part of the first test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--record-calls", action="store_true", help="write tests/infra/calls.json anew (all tests)"
+        "--record-calls", action="store_true", help="rewrite tests/infra/calls.json (all tests)"
     )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if str(item.path).startswith(here):
+        if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(TEST_SECONDS))
             item.add_marker(pytest.mark.prove)
 
 
 @dataclass
 class Deployed:
-    """The deployed application."""
-
     cloud: Cloud
     executions: Executions
     database: Database
     names: set[str] = field(default_factory=set)
 
-    def run(self, given: Any, name: str | None = None, machine: str | None = None) -> Run:
+    def run(self, values: Any, name: str | None = None, machine: str | None = None) -> Run:
         """Start an execution of EnumerateKeys, or of another machine, and wait for its end."""
         executions = self.machine(machine) if machine else self.executions
-        return executions.follow(executions.start(given, name), LONGEST_SECONDS)
+        return executions.follow(executions.start(values, name), LONGEST_SECONDS)
 
-    def done(self, given: Any, name: str | None = None, machine: str | None = None) -> Run:
-        """The same, of one that succeeds."""
-        ended = self.run(given, name, machine)
-        assert ended.status == "SUCCEEDED", ended
-        return ended
+    def complete(self, values: Any, name: str | None = None, machine: str | None = None) -> Run:
+        """Run an execution that must succeed."""
+        run = self.run(values, name, machine)
+        assert run.status == "SUCCEEDED", run
+        return run
 
     def machine(self, name: str) -> Executions:
-        """The executions of another state machine of the stack."""
+        """Return the executions of another state machine of the stack."""
         arn = self.cloud.outputs[f"{name}Arn"]
         return Executions(self.cloud.client, arn, self.executions.bucket)
 
-    def found(self, run: str, attribute: str = "pk", type_: str = "S") -> Counter[str]:
-        """The keys of a run, each with how often it is there."""
+    def listed_keys(self, run: str, attribute: str = "pk", type_: str = "S") -> Counter[str]:
+        """Count each key in the result of a run."""
         return Counter(key[attribute][type_] for key in self.executions.keys(run))
 
     def alarms(self, machine: str = "EnumerateKeys") -> float:
-        """How often the machine's RaiseAlarm has counted in the last hour."""
+        """Return the sum of the metric of the machine's RaiseAlarm in the last hour."""
         now = datetime.now(UTC)
         names = {"service": SERVICE, "machine": machine}
-        told = self.cloud.client("cloudwatch").get_metric_statistics(
+        statistics = self.cloud.client("cloudwatch").get_metric_statistics(
             Namespace="Keyhop",
             MetricName="NeedsAPerson",
             Dimensions=[{"Name": name, "Value": value} for name, value in names.items()],
@@ -109,7 +104,7 @@ class Deployed:
             Period=60,
             Statistics=["Sum"],
         )
-        return float(sum(one["Sum"] for one in told["Datapoints"]))
+        return float(sum(point["Sum"] for point in statistics["Datapoints"]))
 
     def put(self, key: str, content: Any) -> None:
         """Write an object into the results bucket."""
@@ -119,7 +114,7 @@ class Deployed:
 
 @pytest.fixture(scope="session")
 def recorder(request: pytest.FixtureRequest) -> Iterator[Recorder]:
-    """Of all calls of the session."""
+    """A recorder of all calls of the session."""
     recorder = Recorder(KINDS)
     yield recorder
     if request.config.getoption("--record-calls"):
@@ -128,7 +123,7 @@ def recorder(request: pytest.FixtureRequest) -> Iterator[Recorder]:
 
 @pytest.fixture(scope="session")
 def cloud(dynamodb_local_url: str, recorder: Recorder) -> Iterator[Cloud]:
-    """ministack, and the DynamoDB Local of the other tests."""
+    """A cloud of ministack, and of the DynamoDB Local of the other tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("local.cloud.dynamodb_local", lambda: nullcontext(dynamodb_local_url))
         with laptop_cloud(recorder.seen) as cloud:
@@ -137,7 +132,7 @@ def cloud(dynamodb_local_url: str, recorder: Recorder) -> Iterator[Cloud]:
 
 @pytest.fixture(autouse=True)
 def every_call_is_allowed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """By the roles that are deployed: the emulators have no IAM."""
+    """Check each call against the deployed roles, because the emulators have no IAM."""
     yield
     if "deployed" in request.fixturenames:
         recorder: Recorder = request.getfixturevalue("recorder")
@@ -148,8 +143,8 @@ def every_call_is_allowed(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def deployed(cloud: Cloud, recorder: Recorder) -> Deployed:
     """The stack, deployed by the CDK's command line as a user does it."""
-    given = {"workerTimeoutSeconds": str(WORKER_SECONDS), "rekey": json.dumps(REKEY)}
-    outputs = cloud.deploy(TABLES, **given)
+    context = {"workerTimeoutSeconds": str(WORKER_SECONDS), "rekey": json.dumps(REKEY)}
+    outputs = cloud.deploy(TABLES, **context)
     recorder.template = Template(json.loads(cloud.template.read_text()))
     executions = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
     return Deployed(cloud, executions, Database("dynamodb_local", cloud.dynamodb))
@@ -157,17 +152,17 @@ def deployed(cloud: Cloud, recorder: Recorder) -> Deployed:
 
 @pytest.fixture
 def at_the_cloud(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command sees the laptop cloud."""
+    """Direct the command to the laptop cloud."""
     for name, value in deployed.cloud.exports.items():
         monkeypatch.setenv(name, value)
 
 
 def create_function(cloud: Cloud, name: str, code: str, **more: Any) -> str:
-    """The ARN of a new function, whose code has a `handler`."""
+    """Create a function whose code has a `handler`, and return its ARN."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("code.py", code)
-    made = cloud.client("lambda").create_function(
+    response = cloud.client("lambda").create_function(
         FunctionName=name,
         Runtime="python3.13",
         Handler="code.handler",
@@ -175,12 +170,13 @@ def create_function(cloud: Cloud, name: str, code: str, **more: Any) -> str:
         Code={"ZipFile": packed.getvalue()},
         **more,
     )
-    return str(made["FunctionArn"])
+    return str(response["FunctionArn"])
 
 
 def stop_following(cloud: Cloud, tables: str) -> None:
-    """Delete the mappings of tables whose names begin so: all bridges of a cloud deliver what there
-    is, and the code of this stack lies in a test's own folder."""
+    """Delete the event source mappings of tables whose names begin with `tables`. Other bridges
+    would deliver records to functions whose code is in the folder of a finished test.
+    """
     functions = cloud.client("lambda")
     for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
         if f"/{tables}" in mapping["EventSourceArn"]:
@@ -189,5 +185,5 @@ def stop_following(cloud: Cloud, tables: str) -> None:
 
 @pytest.fixture(scope="session")
 def small(deployed: Deployed) -> set[str]:
-    """The table Small; its keys."""
+    """The keys of the table Small."""
     return deployed.database.collections("Small", [1, 6, 1, 25, 2] * 60, filling=300)

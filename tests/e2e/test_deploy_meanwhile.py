@@ -1,4 +1,4 @@
-"""A changed version is deployed while executions and the keeper are at work: they go on."""
+"""Deploy a new version while executions and the keeper are running; all of them continue."""
 
 import json
 import re
@@ -25,19 +25,19 @@ STACK = "Turns"
 TABLES: list[Any] = ["TurnsSlow", {"table": "TurnsKept", "keyIndex": True}]
 NEWER = f"{__version__}.post1"
 READ_RATE = 2
-"""400 collections of 0.5 read units each, and a first look: more than a minute and a half."""
+"""The rate at which 400 collections of 0.5 read units take more than a minute and a half."""
 
 WRITE_RATE = 10
-"""200 sentinels of 2 write units: 40 seconds, after the walk before it and the index."""
+"""The rate at which 200 sentinels of 2 write units take 40 seconds."""
 
 LONGEST_SECONDS = 300.0
 
 
 def newer_version(folder: Path) -> Path:
-    """The project with other code, as a release would be."""
+    """Return a copy of the project with another version, as of a release."""
     project = folder / "newer"
-    left_out = (".*", "node_modules", "cdk.out", "__pycache__", "tests", "docs")
-    shutil.copytree(ROOT, project, ignore=shutil.ignore_patterns(*left_out), symlinks=True)
+    excluded = (".*", "node_modules", "cdk.out", "__pycache__", "tests", "docs")
+    shutil.copytree(ROOT, project, ignore=shutil.ignore_patterns(*excluded), symlinks=True)
     for name in (".venv", ".cache"):
         (project / name).symlink_to((ROOT / name).resolve())
     version = project / "lambdas" / "keyhop" / "__init__.py"
@@ -48,14 +48,14 @@ def newer_version(folder: Path) -> Path:
 
 
 @pytest.fixture
-def followed(cloud: Cloud) -> Iterator[None]:
+def mapping_cleanup(cloud: Cloud) -> Iterator[None]:
     yield
     stop_following(cloud, "TurnsKept/")
 
 
-@pytest.mark.usefixtures("followed")
+@pytest.mark.usefixtures("mapping_cleanup")
 @pytest.mark.timeout(900)
-def test_runs_a_build_and_the_keeper_go_on_under_a_version_that_is_deployed_meanwhile(
+def test_runs_a_build_and_the_keeper_continue_under_a_new_version(
     cloud: Cloud, tmp_path: Path
 ) -> None:
     older = replace(cloud, folder=tmp_path, outputs={})
@@ -69,7 +69,7 @@ def test_runs_a_build_and_the_keeper_go_on_under_a_version_that_is_deployed_mean
     over, written = Event(), []
 
     def write() -> None:
-        # DynamoDB Local fails a request now and then while it makes an index.
+        # DynamoDB Local sometimes fails a request while it creates an index.
         client = local_client(cloud.dynamodb, attempts=8)
         while not over.wait(0.5):
             key = {"pk": {"S": f"new{len(written)}"}, "sk": {"S": "1"}}
@@ -82,22 +82,21 @@ def test_runs_a_build_and_the_keeper_go_on_under_a_version_that_is_deployed_mean
         writer.start()
         slow = {"table": "TurnsSlow", "segments": 8, "maxConcurrency": 1, "maxReadRate": READ_RATE}
         run = runs.start(slow, "turns")
-        given = {"table": "TurnsKept", "maxWriteRate": WRITE_RATE, "graceSeconds": 1}
-        build = builds.start(given)
+        build = builds.start({"table": "TurnsKept", "maxWriteRate": WRITE_RATE, "graceSeconds": 1})
         newer = replace(older, project=newer_version(tmp_path))
         newer.deploy(TABLES, stackName=STACK, workerTimeoutSeconds="30")
         status = runs.states.describe_execution(executionArn=run)["status"]
-        assert status == "RUNNING", "it was to last longer than the deployment"
-        listed = runs.follow(run, LONGEST_SECONDS)
-        built = builds.follow(build, LONGEST_SECONDS)
+        assert status == "RUNNING", "it must take longer than the deployment"
+        ended_run = runs.follow(run, LONGEST_SECONDS)
+        ended_build = builds.follow(build, LONGEST_SECONDS)
         over.set()
         writer.join()
-    assert listed.status == "SUCCEEDED", listed
+    assert ended_run.status == "SUCCEEDED", ended_run
     assert sorted(key["pk"]["S"] for key in runs.keys("turns")) == sorted(keys)
     assert runs.manifest("turns")["software_version"] == NEWER
-    assert built.status == "SUCCEEDED", built
+    assert ended_build.status == "SUCCEEDED", ended_build
     assert written
     bridge.deliver_all()
     sentinel = Sentinel.of(table_of(database, "TurnsKept").space)
     assert drift(database, "TurnsKept", sentinel) == (set(), set())
-    assert json.dumps(built.output).count(NEWER) > 0
+    assert NEWER in json.dumps(ended_build.output)

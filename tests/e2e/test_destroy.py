@@ -1,4 +1,4 @@
-"""What `cdk destroy` takes away, what it leaves, and what it refuses."""
+"""Check what `cdk destroy` deletes, what remains, and what it refuses."""
 
 import json
 from dataclasses import replace
@@ -14,23 +14,24 @@ from testing.key_index_tables import STREAM
 TABLES = ["Small", {"table": "Left", "keyIndex": True}]
 
 
+def functions_of(cloud: Cloud, stack: str) -> set[str]:
+    rows = cloud.client("lambda").list_functions()["Functions"]
+    return {row["FunctionName"] for row in rows if row["FunctionName"].startswith(f"{stack}-")}
+
+
 def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
     cloud: Cloud, tmp_path: Path
 ) -> None:
-    other = replace(cloud, folder=tmp_path, outputs={})
-    outputs = other.deploy(TABLES, stackName="Gone")
+    stack = replace(cloud, folder=tmp_path, outputs={})
+    outputs = stack.deploy(TABLES, stackName="Gone")
     states, functions, s3 = (cloud.client(name) for name in ("stepfunctions", "lambda", "s3"))
 
-    def machines() -> list[str]:
-        found = states.list_state_machines()["stateMachines"]
-        return [machine["name"] for machine in found if machine["name"].startswith("Gone-")]
-
-    def named() -> list[str]:
-        found = functions.list_functions()["Functions"]
-        return [one["FunctionName"] for one in found if one["FunctionName"].startswith("Gone-")]
+    def machines() -> set[str]:
+        rows = states.list_state_machines()["stateMachines"]
+        return {row["name"] for row in rows if row["name"].startswith("Gone-")}
 
     assert "Gone-EnumerateKeys" in machines()
-    assert "Gone-KeepIndex" in named()
+    assert "Gone-KeepIndex" in functions_of(cloud, "Gone")
     database = Database("dynamodb_local", cloud.dynamodb)
     database.create("Left", **STREAM)
     stream = database.client.describe_table(TableName="Left")["Table"]["LatestStreamArn"]
@@ -40,35 +41,28 @@ def test_a_destroyed_stack_leaves_its_results_and_nothing_else(
         pass
     assert len(mappings.of_table(stream)) == 1
     s3.put_object(Bucket=outputs["ResultsBucketName"], Key="runs/r/manifest.json", Body=b"{}")
-    other.destroy()
-    assert machines() == named() == mappings.of_table(stream) == []
-    kept = s3.list_objects_v2(Bucket=outputs["ResultsBucketName"])["Contents"]
-    assert [entry["Key"] for entry in kept] == ["runs/r/manifest.json"]
+    stack.destroy()
+    assert machines() == functions_of(cloud, "Gone") == set()
+    assert mappings.of_table(stream) == []
+    objects = s3.list_objects_v2(Bucket=outputs["ResultsBucketName"])["Contents"]
+    assert [entry["Key"] for entry in objects] == ["runs/r/manifest.json"]
 
 
-def test_a_stack_lets_go_of_no_table_while_its_key_index_stands(
-    cloud: Cloud, tmp_path: Path
-) -> None:
-    other = replace(cloud, folder=tmp_path, outputs={})
-    functions, s3 = cloud.client("lambda"), cloud.client("s3")
-    cloudformation = cloud.client("cloudformation")
-    bucket = other.deploy(TABLES, stackName="Stays")["ResultsBucketName"]
+def test_a_table_with_a_key_index_cannot_leave_the_stack(cloud: Cloud, tmp_path: Path) -> None:
+    stack = replace(cloud, folder=tmp_path, outputs={})
+    cloudformation, s3 = cloud.client("cloudformation"), cloud.client("s3")
+    bucket = stack.deploy(TABLES, stackName="Stays")["ResultsBucketName"]
     identity = "arn:aws:dynamodb:us-east-1:000000000000:table/Left#1"
     entry = {"identity": identity, "sentinel": {"sort": "!keyhop"}}
     s3.put_object(
         Bucket=bucket, Key="key-index/Left-0123/entry.json", Body=json.dumps(entry).encode()
     )
-
-    def named() -> set[str]:
-        found = functions.list_functions()["Functions"]
-        return {one["FunctionName"] for one in found if one["FunctionName"].startswith("Stays-")}
-
-    before = named()
+    before = functions_of(cloud, "Stays")
     with pytest.raises(Failed, match="The key index of Left stands"):
-        other.deploy(["Small"], stackName="Stays")
-    assert named() == before, "the update is rolled back"
+        stack.deploy(["Small"], stackName="Stays")
+    assert functions_of(cloud, "Stays") == before, "the update is rolled back"
     with pytest.raises(Failed):
-        other.destroy()
+        stack.destroy()
     pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName="Stays")
     events = [
         (event["LogicalResourceId"], event["ResourceStatus"])
@@ -76,10 +70,10 @@ def test_a_stack_lets_go_of_no_table_while_its_key_index_stands(
         for event in page["StackEvents"]
     ]
     events.reverse()
-    begun = events.index(("Stays", "DELETE_IN_PROGRESS"))
-    (guard, first), (same, second) = events[begun + 1 : begun + 3]
+    start = events.index(("Stays", "DELETE_IN_PROGRESS"))
+    (guard, first), (same, second) = events[start + 1 : start + 3]
     assert (guard, first, second) == (same, "DELETE_IN_PROGRESS", "DELETE_FAILED")
-    assert guard.startswith("KeyIndexKeeperMappings"), "it is asked before anything is gone"
-    # All else waits for it in CloudFormation, which deletes nothing that another resource depends
-    # on (test_a_stack_that_refuses_to_go_has_lost_nothing); the emulator goes on.
+    assert guard.startswith("KeyIndexKeeperMappings"), "it is called before anything is deleted"
+    # CloudFormation does not delete the resources that this one depends on, so all others remain
+    # (test_a_stack_that_refuses_to_go_has_lost_nothing); the emulator deletes them.
     cloudformation.delete_stack(StackName="Stays", RetainResources=[guard])

@@ -1,4 +1,4 @@
-"""ForEachKey on the laptop cloud: items for all keys, killed, resumed, undone; keys handed on."""
+"""Run ForEachKey on the laptop cloud: put and delete items, kill, resume, undo, and invoke."""
 
 import json
 import os
@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from keyhop.public.deployment import Run
 
 from testing.databases import keyhop
 from testing.executions import Executions
@@ -27,7 +26,7 @@ def handler(event, context):
 
 @pytest.fixture(scope="module")
 def keys(deployed: Deployed) -> set[str]:
-    """Of the table."""
+    """The keys of the table."""
     return set(deployed.database.collections(TABLE, [1, 4, 2] * 200))
 
 
@@ -36,15 +35,12 @@ def machine(deployed: Deployed) -> Executions:
     return deployed.machine("ForEachKey")
 
 
-def done(machine: Executions, name: str, **given: Any) -> Any:
-    started = machine.start({"table": TABLE, **given}, name)
-    ended = machine.follow(started, LONGEST_SECONDS)
-    assert ended.status == "SUCCEEDED", ended
-    return ended.output
+def complete(deployed: Deployed, name: str, **action: Any) -> Any:
+    return deployed.complete({"table": TABLE, **action}, name, "ForEachKey").output
 
 
 def features(deployed: Deployed) -> Counter[str]:
-    """The collections that have the feature's item."""
+    """Count the feature's items of each collection."""
     return Counter(
         item["pk"]["S"]
         for page in deployed.database.client.get_paginator("scan").paginate(TableName=TABLE)
@@ -55,80 +51,77 @@ def features(deployed: Deployed) -> Counter[str]:
 
 @pytest.mark.usefixtures("at_the_cloud")
 def test_an_item_is_put_for_each_key_updated_and_deleted(
-    deployed: Deployed, machine: Executions, keys: set[str]
+    deployed: Deployed, keys: set[str]
 ) -> None:
-    told = done(machine, "each-plan", put=ITEM, dryRun=True)
-    assert 0.8 * len(keys) < told["each"]["keys"] < 1.2 * len(keys)
-    result = done(machine, "each-put", put=ITEM)
-    assert result["outcomes"] == {"put": len(keys)}
+    plan = complete(deployed, "each-plan", put=ITEM, dryRun=True)
+    assert 0.8 * len(keys) < plan["each"]["keys"] < 1.2 * len(keys)
+    output = complete(deployed, "each-put", put=ITEM)
+    assert output["outcomes"] == {"put": len(keys)}
     assert features(deployed) == Counter(keys)
-    listed = keyhop("runs", "list", "--table", TABLE)
-    assert {"each-put", "each-plan"} <= {line.split()[0] for line in listed.lines[1:]}
-    shown = keyhop("runs", "show", "each-put")
-    assert (shown.status, shown.lines[0].split(", ")[0]) == (0, f"each-put: ForEachKey of {TABLE}")
-    assert str(len(keys)) in shown.out.decode()
-    again = done(machine, "each-again", put=ITEM, guard="transaction", keys="each-put-keys")
-    assert again["outcomes"] == {"there": len(keys)}
-    item = {"sk": "#feature"}
-    values = {":p": "gold"}
-    updated = done(
-        machine,
-        "each-update",
-        **{"update": "SET #p = :p", "names": {"#p": "plan"}, "values": values, "item": item},
-        keys="each-put-keys",
-    )
-    assert updated["outcomes"] == {"updated": len(keys)}
-    gone = done(machine, "each-delete", delete=True, item=item, keys="each-put-keys")
-    assert gone["outcomes"] == {"deleted": len(keys)}
+    rows = keyhop("runs", "list", "--table", TABLE).lines[1:]
+    assert {"each-put", "each-plan"} <= {row.split()[0] for row in rows}
+    shown_run = keyhop("runs", "show", "each-put")
+    assert shown_run.status == 0
+    assert shown_run.lines[0].split(", ")[0] == f"each-put: ForEachKey of {TABLE}"
+    assert str(len(keys)) in shown_run.out.decode()
+    options: Any = {"guard": "transaction", "keys": "each-put-keys"}
+    output = complete(deployed, "each-again", put=ITEM, **options)
+    assert output["outcomes"] == {"there": len(keys)}
+    options = {"item": {"sk": "#feature"}, "keys": "each-put-keys"}
+    update: Any = {"update": "SET #p = :p", "names": {"#p": "plan"}, "values": {":p": "gold"}}
+    output = complete(deployed, "each-update", **update, **options)
+    assert output["outcomes"] == {"updated": len(keys)}
+    output = complete(deployed, "each-delete", delete=True, **options)
+    assert output["outcomes"] == {"deleted": len(keys)}
     assert not features(deployed)
 
 
-def test_killed_it_is_gone_on_with_and_undone(
+def test_a_killed_run_is_resumed_and_undone(
     deployed: Deployed, machine: Executions, keys: set[str]
 ) -> None:
-    """At a rate that takes a while; the deployed function is killed in the middle of it.
+    """Kill the deployed function in the middle of a slow run.
 
     The item has no ${run}. So an item that was put without a commit is taken for a user's, and
-    stays when the run is undone.
+    remains when the run is undone.
     """
-    given = {"put": ITEM, "keys": "each-put-keys", "maxWriteRate": 100}
-    started = machine.start({"table": TABLE, **given}, "each-killed")
-    worker = busy_worker("Keyhop-EachKey")
-    os.kill(worker, signal.SIGKILL)
-    ended: Run = machine.follow(started, LONGEST_SECONDS)
-    if ended.status != "SUCCEEDED":
-        assert '"resume": "each-killed"' in str(ended.cause)
-        assert '"undo": "each-killed"' in str(ended.cause)
-        result = done(machine, "each-resumed", resume="each-killed")
-    else:
-        result = ended.output
-    assert result["outcomes"] == {"put": len(keys)}
+    values = {"table": TABLE, "put": ITEM, "keys": "each-put-keys", "maxWriteRate": 100}
+    execution = machine.start(values, "each-killed")
+    os.kill(busy_worker("Keyhop-EachKey"), signal.SIGKILL)
+    run = machine.follow(execution, LONGEST_SECONDS)
+    output: Any = run.output
+    if run.status != "SUCCEEDED":
+        assert '"resume": "each-killed"' in str(run.cause)
+        assert '"undo": "each-killed"' in str(run.cause)
+        output = complete(deployed, "each-resumed", resume="each-killed")
+    assert output["outcomes"] == {"put": len(keys)}
     assert features(deployed) == Counter(keys)
     deployed.database.client.put_item(
         TableName=TABLE,
         Item={"pk": {"S": min(keys)}, "sk": {"S": "#feature"}, "plan": {"S": "paid"}},
     )
-    undone = done(machine, "each-undone", undo="each-killed")
-    left = features(deployed)
-    assert left[min(keys)] == 1
-    assert left.total() < len(keys) / 2
-    assert undone["outcomes"] == {"changed": left.total(), "deleted": len(keys) - left.total()}
+    output = complete(deployed, "each-undone", undo="each-killed")
+    remaining = features(deployed)
+    count = remaining.total()
+    assert remaining[min(keys)] == 1
+    assert count < len(keys) / 2
+    assert output["outcomes"] == {"changed": count, "deleted": len(keys) - count}
 
 
-def test_keys_are_handed_to_a_function_and_those_that_fail_are_told(
+def test_keys_are_passed_to_a_function_and_failed_keys_are_reported(
     deployed: Deployed, machine: Executions, keys: set[str]
 ) -> None:
     create_function(deployed.cloud, ON_KEYS.rpartition(":")[2], ON_EACH_BATCH)
-    result = done(machine, "each-invoke", invoke=ON_KEYS, batch=50, keys="each-put-keys")
+    options: Any = {"batch": 50, "keys": "each-put-keys"}
+    output = complete(deployed, "each-invoke", invoke=ON_KEYS, **options)
     failing = keys & {"k7", "k13"}
-    assert result["outcomes"] == {"sent": len(keys) - len(failing), "failed": len(failing)}
+    assert output["outcomes"] == {"sent": len(keys) - len(failing), "failed": len(failing)}
     rows = {row["pk"]["S"]: row for row in machine.keys("each-invoke") if "error" in row}
     assert set(rows) == failing
     assert json.dumps(rows).count("3 tries") == len(failing)
 
 
-def test_what_the_deployment_may_not_do_is_refused_with_the_setting(machine: Executions) -> None:
-    started = machine.start({"table": TABLE, "put": {"sk": "x", "isAdmin": True}}, "each-refused")
-    ended = machine.follow(started, LONGEST_SECONDS)
-    assert (ended.status, ended.error) == ("FAILED", "CannotStart")
-    assert "isAdmin" in str(ended.cause)
+def test_an_attribute_outside_the_settings_is_refused(deployed: Deployed) -> None:
+    values = {"table": TABLE, "put": {"sk": "x", "isAdmin": True}}
+    run = deployed.run(values, "each-refused", "ForEachKey")
+    assert (run.status, run.error) == ("FAILED", "CannotStart")
+    assert "isAdmin" in str(run.cause)

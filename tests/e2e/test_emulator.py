@@ -1,4 +1,4 @@
-"""What this project needs of ministack, each mend by itself: a function and a map made by hand."""
+"""Check each patch of ministack that this project needs, with a simple function and map."""
 
 import gzip
 import json
@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ ROLE = "arn:aws:iam::000000000000:role/any"
 Machine = Callable[[dict[str, Any]], Executions]
 
 
-def test_a_mend_that_does_not_fit_is_told() -> None:
+def test_a_patch_of_another_version_is_refused() -> None:
     for name, mends in MENDED.items():
         with pytest.raises(SystemExit, match=rf"{name} is not as in ministack 1\.5\.33"):
             mended(name, "another version", mends)
@@ -50,32 +51,31 @@ def function(cloud: Cloud) -> str:
 
 @pytest.fixture(scope="module")
 def machine(cloud: Cloud) -> Machine:
-    made: list[str] = []
+    numbers = count()
 
-    def make(definition: dict[str, Any]) -> Executions:
+    def create(definition: dict[str, Any]) -> Executions:
         arn = cloud.client("stepfunctions").create_state_machine(
-            name=f"probe-{len(made)}", roleArn=ROLE, definition=json.dumps(definition)
+            name=f"probe-{next(numbers)}", roleArn=ROLE, definition=json.dumps(definition)
         )["stateMachineArn"]
-        made.append(arn)
         return Executions(cloud.client, arn, "")
 
-    return make
+    return create
 
 
 def task(function: str, **more: Any) -> dict[str, Any]:
     return {"Type": "Task", "Resource": function, "End": True, **more}
 
 
-def test_an_exception_is_caught_by_its_name_with_the_cause_that_lambda_makes(
+def test_an_exception_is_caught_by_its_name_with_the_cause_of_lambda(
     machine: Machine, function: str
 ) -> None:
     caught = [{"ErrorEquals": ["Poisoned"], "ResultPath": "$.failure", "Next": "Caught"}]
     states = {"Call": task(function, Catch=caught), "Caught": {"Type": "Pass", "End": True}}
     executions = machine({"StartAt": "Call", "States": states})
-    ended = executions.follow(executions.start({"poison": True}), LONGEST_SECONDS)
-    assert ended.status == "SUCCEEDED"
-    assert ended.output["failure"]["Error"] == "Poisoned"
-    cause = json.loads(ended.output["failure"]["Cause"])
+    run = executions.follow(executions.start({"poison": True}), LONGEST_SECONDS)
+    assert run.status == "SUCCEEDED"
+    assert run.output["failure"]["Error"] == "Poisoned"
+    cause = json.loads(run.output["failure"]["Cause"])
     assert (cause["errorType"], cause["errorMessage"]) == ("Poisoned", "one sentence")
     assert set(cause) == {"errorType", "errorMessage", "requestId", "stackTrace"}
 
@@ -83,10 +83,10 @@ def test_an_exception_is_caught_by_its_name_with_the_cause_that_lambda_makes(
 @pytest.mark.parametrize(
     ("send", "error"), [(signal.SIGKILL, "Runtime.ExitError"), (signal.SIGSTOP, "Sandbox.Timedout")]
 )
-def test_a_worker_that_dies_or_hangs_is_retried_by_the_name_that_lambda_gives(
+def test_a_worker_that_dies_or_hangs_is_retried_by_the_error_of_lambda(
     machine: Machine, function: str, send: signal.Signals, error: str, tmp_path: Path
 ) -> None:
-    """At work until that has happened, however late."""
+    """Send a signal to a worker that runs until then."""
     retry = [{"ErrorEquals": [error], "IntervalSeconds": 1, "MaxAttempts": 1}]
     executions = machine({"StartAt": "Call", "States": {"Call": task(function, Retry=retry)}})
     execution = executions.start({"until": str(tmp_path / "over")})
@@ -132,21 +132,21 @@ def until_running(executions: Executions, execution: str, many: int) -> None:
         pass
 
 
-def most_at_once(executions: Executions, execution: str, seconds: float) -> int:
-    """The most children that are seen to run at once until the map ends, or `seconds` are over."""
-    most = 0
+def max_running(executions: Executions, execution: str, seconds: float) -> int:
+    """Return the maximum number of running children until the map ends or `seconds` are over."""
+    maximum = 0
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         progress = executions.progress(execution)
         if progress is not None:
-            most = max(most, progress.running)
+            maximum = max(maximum, progress.running)
             if progress.done == progress.total:
                 break
-    return most
+    return maximum
 
 
 def gated(folder: Path, many: int) -> tuple[list[Path], list[dict[str, str]]]:
-    """Items of a map, each of which ends once its file is there."""
+    """Return files, and items of a map, each of which ends when its file exists."""
     gates = [folder / str(number) for number in range(many)]
     return gates, [{"until": str(gate)} for gate in gates]
 
@@ -160,7 +160,7 @@ def test_a_map_takes_its_concurrency_from_the_input(
     until_running(executions, execution, 3)
     for gate in gates:
         gate.touch()
-    assert most_at_once(executions, execution, LONGEST_SECONDS) <= 3
+    assert max_running(executions, execution, LONGEST_SECONDS) <= 3
     assert executions.follow(execution, LONGEST_SECONDS).status == "SUCCEEDED"
 
 
@@ -199,19 +199,19 @@ def test_concurrency_can_be_changed_while_a_map_runs(
     for gate in gates[:4]:
         gate.touch()
     until_running(executions, execution, 1)
-    assert most_at_once(executions, execution, 1.5) == 1
+    assert max_running(executions, execution, 1.5) == 1
     executions.states.update_map_run(mapRunArn=run["mapRunArn"], maxConcurrency=6)
     until_running(executions, execution, 6)
     for gate in gates:
         gate.touch()
-    assert most_at_once(executions, execution, LONGEST_SECONDS) <= 6
+    assert max_running(executions, execution, LONGEST_SECONDS) <= 6
     assert executions.follow(execution, LONGEST_SECONDS).status == "SUCCEEDED"
 
 
-def test_a_map_that_tolerates_nothing_begins_no_child_after_a_failure(
+def test_a_map_without_tolerance_starts_no_child_after_a_failure(
     machine: Machine, function: str
 ) -> None:
     executions = machine(mapped(function))
     items = [{"poison": True}] + [{"seconds": 0.1}] * 30
-    ended = executions.follow(executions.start({"items": items, "atOnce": 1}), LONGEST_SECONDS)
-    assert (ended.status, ended.error) == ("FAILED", "States.ExceedToleratedFailureThreshold")
+    run = executions.follow(executions.start({"items": items, "atOnce": 1}), LONGEST_SECONDS)
+    assert (run.status, run.error) == ("FAILED", "States.ExceedToleratedFailureThreshold")

@@ -1,4 +1,4 @@
-"""The key index on the laptop cloud: built by its state machine, kept by the deployed keeper."""
+"""The key index on the laptop cloud, built by its state machine and maintained by the keeper."""
 
 import json
 import os
@@ -23,8 +23,8 @@ from tests.e2e.processes import workers_of
 from tests.recording.proxy import Refusals, proxy_before
 
 KEEPER = "Keyhop-KeepIndex"
-GIVEN = {"graceSeconds": 1, "maxWriteRate": 100_000}
-MOST_KILLS = 10
+OPTIONS = {"graceSeconds": 1, "maxWriteRate": 100_000}
+MAX_KILLS = 10
 
 
 @pytest.fixture(autouse=True)
@@ -32,20 +32,20 @@ def own_state(at_the_cloud: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def run(deployed: Deployed, action: str, table: str, **given: Any) -> Run:
-    """An execution of BuildKeyIndex, VerifyKeyIndex or RemoveKeyIndex, to its end."""
-    return deployed.run({"table": table, **given}, machine=f"{action.capitalize()}KeyIndex")
+def run(deployed: Deployed, action: str, table: str, **options: Any) -> Run:
+    """Run an execution of BuildKeyIndex, VerifyKeyIndex or RemoveKeyIndex."""
+    return deployed.run({"table": table, **options}, machine=f"{action.capitalize()}KeyIndex")
 
 
-def done(deployed: Deployed, action: str, table: str, **given: Any) -> Any:
-    ended = run(deployed, action, table, **given)
-    assert ended.status == "SUCCEEDED", ended
-    return ended.output
+def complete(deployed: Deployed, action: str, table: str, **options: Any) -> Any:
+    """Run an execution that must succeed, and return its output."""
+    machine = f"{action.capitalize()}KeyIndex"
+    return deployed.complete({"table": table, **options}, machine=machine).output
 
 
-def reason_of(deployed: Deployed, ended: Run) -> str:
-    """Why the run reads what it reads."""
-    key = f"runs/{ended.output['run']}/run.json"
+def reason_of(deployed: Deployed, run: Run) -> str:
+    """Return the reason for the method of a run."""
+    key = f"runs/{run.output['run']}/run.json"
     return str(json.loads(deployed.executions.read(key))["reason"])
 
 
@@ -59,16 +59,16 @@ def index(deployed: Deployed, action: str, table: str, *more: str) -> Result:
 
 
 def mappings(deployed: Deployed, table: str) -> list[dict[str, Any]]:
-    told = deployed.cloud.client("lambda").list_event_source_mappings(FunctionName=KEEPER)
-    return [
-        one for one in told["EventSourceMappings"] if f":table/{table}/" in one["EventSourceArn"]
-    ]
+    page = deployed.cloud.client("lambda").list_event_source_mappings(FunctionName=KEEPER)
+    rows = page["EventSourceMappings"]
+    return [row for row in rows if f":table/{table}/" in row["EventSourceArn"]]
 
 
 class Disorder:
-    """What AWS may do at any time: some records come again later, after younger ones of their item.
+    """A disturbance that AWS may cause: some records are repeated after later ones of their item.
 
-    The order of different items is arbitrary; that of one item is kept. It is made in `repeating`.
+    The order of the items is random, and the order of each item's records is preserved. Records
+    are disturbed within `repeating` only.
     """
 
     def __init__(self) -> None:
@@ -88,15 +88,16 @@ class Disorder:
     def __call__(self, page: list[Record]) -> list[Record]:
         if not self._share:
             return page
-        again, self._late = self._late, [one for one in page if self._chance.random() < self._share]
-        self.repeated += len(again)
+        repeated = self._late
+        self._late = [record for record in page if self._chance.random() < self._share]
+        self.repeated += len(repeated)
         of_item: dict[str, deque[Record]] = defaultdict(deque)
         for record in page:
             of_item[str(record["dynamodb"]["Keys"])].append(record)
         turns = [item for item, records in of_item.items() for _ in records]
         self._chance.shuffle(turns)
         shuffled = [of_item[item].popleft() for item in turns]
-        for record in again:
+        for record in repeated:
             shuffled.insert(self._chance.randint(0, len(shuffled)), record)
         return shuffled
 
@@ -108,28 +109,27 @@ def disorder() -> Disorder:
 
 @pytest.fixture(scope="module")
 def bridge(deployed: Deployed, disorder: Disorder) -> StreamBridge:
-    """One for all tests, so that each goes on where the one before has ended."""
+    """A bridge for all tests, so that each one continues where the previous one ended."""
     return bridge_for(deployed.cloud, disorder)
 
 
 @pytest.fixture(scope="module")
-def kept(deployed: Deployed) -> Sentinel:
-    """The table Chaos with a key index, for several tests."""
+def chaos(deployed: Deployed) -> Sentinel:
+    """The sentinel of the table Chaos, which has a key index."""
     deployed.database.collections("Chaos", [1, 2] * 10)
-    done(deployed, "build", "Chaos", **GIVEN)
+    complete(deployed, "build", "Chaos", **OPTIONS)
     return sentinel_of(deployed, "Chaos")
 
 
 def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
-    """Built, kept true, read, broken on purpose, found, repaired, removed."""
+    """Build, maintain, read, break, verify, repair and remove a key index."""
     database = deployed.database
     expected = database.collections("Kept", [1, 6, 1, 25, 2] * 20)
     before = sorted(map(repr, scanned(database, "Kept")))
     sentinel = sentinel_of(deployed, "Kept")
-    planned = done(deployed, "build", "Kept", dryRun=True)
-    assert planned["write_units"] == 200
-    built = done(deployed, "build", "Kept", **GIVEN)
-    assert (built["build"]["put"], built["verification"]["drift"]) == (100, 0)
+    assert complete(deployed, "build", "Kept", dryRun=True)["write_units"] == 200
+    build = complete(deployed, "build", "Kept", **OPTIONS)
+    assert (build["build"]["put"], build["verification"]["drift"]) == (100, 0)
     bridge.deliver_all()
     assert drift(database, "Kept", sentinel) == (set(), set())
 
@@ -146,88 +146,88 @@ def test_a_day_of_a_key_index(deployed: Deployed, bridge: StreamBridge) -> None:
     put("short-lived", "a")
     delete("short-lived", "a")
     bridge.deliver_all()
-    read = deployed.run({"table": "Kept", "method": "auto"})
-    assert read.output["method"] == "index", reason_of(deployed, read)
-    assert set(deployed.found(read.output["run"])) == expected | {"new"}
+    listing = deployed.run({"table": "Kept", "method": "auto"})
+    assert listing.output["method"] == "index", reason_of(deployed, listing)
+    assert set(deployed.listed_keys(listing.output["run"])) == expected | {"new"}
     assert index(deployed, "status", "Kept").out.decode().count(KEEPER) == 1
-    assert index(deployed, "remove", "Kept").status == 2, "a keeper is at work"
+    assert index(deployed, "remove", "Kept").status == 2, "the index has a keeper"
 
     put("while nobody looks", "a")
     delete("new", "a")
     delete("new", "b")
     database.client.delete_item(TableName="Kept", Key=sentinel.key_of({"pk": {"S": min(expected)}}))
-    looked = done(deployed, "verify", "Kept", repair=False, graceSeconds=0)["verification"]
-    assert (looked["missing"], looked["surplus"], looked["repaired"]) == (2, 1, 0)
+    counts = complete(deployed, "verify", "Kept", repair=False, graceSeconds=0)["verification"]
+    assert (counts["missing"], counts["surplus"], counts["repaired"]) == (2, 1, 0)
     assert deployed.run({"table": "Kept"}).output["method"] == "skip"
-    repaired = done(deployed, "verify", "Kept", graceSeconds=0)["verification"]
-    assert repaired["repaired"] == 3
+    counts = complete(deployed, "verify", "Kept", graceSeconds=0)["verification"]
+    assert counts["repaired"] == 3
     assert drift(database, "Kept", sentinel) == (set(), set())
     bridge.deliver_all()
-    assert done(deployed, "verify", "Kept", graceSeconds=1)["verification"]["drift"] == 0
+    assert complete(deployed, "verify", "Kept", graceSeconds=1)["verification"]["drift"] == 0
 
     (mapping,) = mappings(deployed, "Kept")
     functions = deployed.cloud.client("lambda")
     functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
-    assert done(deployed, "verify", "Kept", graceSeconds=0)["verification"]["drift"] == 0
+    assert complete(deployed, "verify", "Kept", graceSeconds=0)["verification"]["drift"] == 0
 
     delete("while nobody looks", "a")
     bridge.deliver_all()
-    assert [one["State"] for one in mappings(deployed, "Kept")] == ["Enabled"]
-    removed = done(deployed, "remove", "Kept")
-    assert (removed["as_before"], removed["mappings"]) == (True, 0)
+    assert [row["State"] for row in mappings(deployed, "Kept")] == ["Enabled"]
+    removal = complete(deployed, "remove", "Kept")
+    assert (removal["as_before"], removal["mappings"]) == (True, 0)
     assert mappings(deployed, "Kept") == []
     assert sorted(map(repr, scanned(database, "Kept"))) == before
-    told = database.client.describe_table(TableName="Kept")["Table"]
-    assert not told.get("GlobalSecondaryIndexes")
-    assert not (told.get("StreamSpecification") or {}).get("StreamEnabled")
+    description = database.client.describe_table(TableName="Kept")["Table"]
+    assert not description.get("GlobalSecondaryIndexes")
+    assert not (description.get("StreamSpecification") or {}).get("StreamEnabled")
 
 
-def test_the_cause_of_a_failed_walk_is_the_machines_own(deployed: Deployed) -> None:
-    ended = run(deployed, "build", "Small")
-    assert (ended.status, ended.error) == ("FAILED", "InvalidInput")
-    assert "has no keyIndex in this deployment" in ended.cause
-    ended = run(deployed, "verify", "Chaos", maxConcurency=3)
-    assert "did you mean maxConcurrency" in ended.cause
+def test_a_refused_input_is_the_cause_of_the_failure(deployed: Deployed) -> None:
+    failed = run(deployed, "build", "Small")
+    assert (failed.status, failed.error) == ("FAILED", "InvalidInput")
+    assert "has no keyIndex in this deployment" in failed.cause
+    failed = run(deployed, "verify", "Chaos", maxConcurency=3)
+    assert "did you mean maxConcurrency" in failed.cause
 
 
-@pytest.mark.usefixtures("kept")
-def test_a_walk_that_somebody_stops_is_told_with_the_input_to_go_on(deployed: Deployed) -> None:
-    """It has neither error nor cause."""
+@pytest.mark.usefixtures("chaos")
+def test_a_stopped_walk_is_reported_with_the_input_to_continue(deployed: Deployed) -> None:
+    """A stopped execution has neither an error nor a cause."""
     verifications = deployed.machine("VerifyKeyIndex")
-    given = {"table": "Chaos", "graceSeconds": 0}
-    verification = verifications.start(given)
+    values = {"table": "Chaos", "graceSeconds": 0}
+    verification = verifications.start(values)
     arn = verifications.state_machine.replace("VerifyKeyIndex", "WalkKeyIndexes")
-    walks = {"stateMachineArn": arn}
-    found: list[Any] = []
-    while not found:
-        found = verifications.states.list_executions(**walks, statusFilter="RUNNING")["executions"]
-    (walk,) = found
+    running = {"stateMachineArn": arn, "statusFilter": "RUNNING"}
+    while not (walks := verifications.states.list_executions(**running)["executions"]):
+        pass
+    (walk,) = walks
     verifications.states.stop_execution(executionArn=walk["executionArn"])
-    ended = verifications.follow(verification, LONGEST_SECONDS)
-    assert (ended.status, ended.error) == ("FAILED", "RunEnded")
-    assert f"{walk['executionArn']} over the table is ABORTED" in ended.cause
-    advised = json.loads(ended.cause.partition("start again with ")[2])
-    assert advised == given
-    assert done(deployed, "verify", **advised)["verification"]["drift"] == 0
+    failed = verifications.follow(verification, LONGEST_SECONDS)
+    assert (failed.status, failed.error) == ("FAILED", "RunEnded")
+    assert f"{walk['executionArn']} over the table is ABORTED" in failed.cause
+    advised = json.loads(failed.cause.partition("start again with ")[2])
+    assert advised == values
+    assert complete(deployed, "verify", **advised)["verification"]["drift"] == 0
 
 
 @contextmanager
 def disturbed(deployed: Deployed) -> Iterator[Refusals]:
-    """The keeper sees DynamoDB through a proxy that refuses what it is told to."""
-    functions = deployed.cloud.client("lambda")
-    told = functions.get_function_configuration(FunctionName=KEEPER)["Environment"]["Variables"]
+    """Let the keeper reach DynamoDB through a proxy that refuses some requests."""
+    client = deployed.cloud.client("lambda")
+    environment = client.get_function_configuration(FunctionName=KEEPER)["Environment"]["Variables"]
+
+    def update(variables: dict[str, str]) -> None:
+        client.update_function_configuration(
+            FunctionName=KEEPER, Environment={"Variables": variables}
+        )
+
     refusals = Refusals()
     with proxy_before(deployed.cloud.database, refusals) as url:
-        through = {**told, "AWS_ENDPOINT_URL_DYNAMODB": url}
         try:
-            functions.update_function_configuration(
-                FunctionName=KEEPER, Environment={"Variables": through}
-            )
+            update({**environment, "AWS_ENDPOINT_URL_DYNAMODB": url})
             yield refusals
         finally:
-            functions.update_function_configuration(
-                FunctionName=KEEPER, Environment={"Variables": told}
-            )
+            update(environment)
 
 
 def write_at_random(deployed: Deployed, seed: int, times: int) -> None:
@@ -243,9 +243,11 @@ def write_at_random(deployed: Deployed, seed: int, times: int) -> None:
 
 @pytest.mark.parametrize("writes", [1_000, 10_000])
 def test_chaos_leaves_no_drift(
-    deployed: Deployed, bridge: StreamBridge, disorder: Disorder, kept: Sentinel, writes: int
+    deployed: Deployed, bridge: StreamBridge, disorder: Disorder, chaos: Sentinel, writes: int
 ) -> None:
-    """Many writes by 8 writers; duplicates, another order, kills and throttles for the keeper."""
+    """Write from 8 threads while the keeper gets repeated and reordered records, and is killed and
+    throttled.
+    """
     before = bridge.counts.copy()
     kills, delivered = 0, -1
 
@@ -259,13 +261,13 @@ def test_chaos_leaves_no_drift(
             writers = [
                 pool.submit(write_at_random, deployed, seed, writes // 8) for seed in range(8)
             ]
-            # Between two kills it gets some work done, or a batch would run out of retries; on a
-            # busy machine all may begin late.
-            while (left := wait(writers, timeout=0.5).not_done) or not is_disturbed():
-                if not left:
+            # Between two kills the keeper delivers something, or a batch would run out of retries.
+            # On a busy machine the disturbance may start late, so the writers continue.
+            while (pending := wait(writers, timeout=0.5).not_done) or not is_disturbed():
+                if not pending:
                     seed = len(writers)
                     writers.append(pool.submit(write_at_random, deployed, seed, writes // 8))
-                if kills < MOST_KILLS and bridge.counts["delivered"] > delivered:
+                if kills < MAX_KILLS and bridge.counts["delivered"] > delivered:
                     for process in sorted(workers_of(KEEPER))[:1]:
                         delivered = bridge.counts["delivered"]
                         os.kill(process, signal.SIGKILL)
@@ -278,15 +280,15 @@ def test_chaos_leaves_no_drift(
     assert disorder.repeated > 0
     assert bridge.counts["failed"] > before["failed"]
     assert bridge.counts["given_up"] == before["given_up"]
-    assert drift(deployed.database, "Chaos", kept) == (set(), set())
-    items = [item for item in scanned(deployed.database, "Chaos") if not kept.is_one(item)]
+    assert drift(deployed.database, "Chaos", chaos) == (set(), set())
+    items = [item for item in scanned(deployed.database, "Chaos") if not chaos.is_one(item)]
     assert len({item["pk"]["S"] for item in items}) > min(writes, 500) / 5
-    assert done(deployed, "verify", "Chaos", graceSeconds=0)["verification"]["drift"] == 0
+    assert complete(deployed, "verify", "Chaos", graceSeconds=0)["verification"]["drift"] == 0
 
 
 @pytest.fixture
-def few_retries(deployed: Deployed, kept: Sentinel) -> Iterator[None]:
-    """Of the table Chaos."""
+def few_retries(deployed: Deployed, chaos: Sentinel) -> Iterator[None]:
+    """Reduce the retries of the mapping of the table Chaos."""
     functions = deployed.cloud.client("lambda")
     (mapping,) = mappings(deployed, "Chaos")
     retries = mapping["MaximumRetryAttempts"]
@@ -297,28 +299,27 @@ def few_retries(deployed: Deployed, kept: Sentinel) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_retries")
-def test_a_poison_record_lands_in_the_queue_and_the_others_go_on(
-    deployed: Deployed, bridge: StreamBridge, kept: Sentinel
+def test_a_poison_record_goes_to_the_queue_and_does_not_block_others(
+    deployed: Deployed, bridge: StreamBridge, chaos: Sentinel
 ) -> None:
     database = deployed.database
     url = deployed.cloud.outputs["FailureQueueUrl"]
-    names = [f"new{number}" for number in range(30)]
     with disturbed(deployed) as proxy:
         bridge.deliver_all()
         proxy.poison = "new13"
-        for name in names:
-            item = {"pk": {"S": name}, "sk": {"S": "a"}}
+        for number in range(30):
+            item = {"pk": {"S": f"new{number}"}, "sk": {"S": "a"}}
             database.client.put_item(TableName="Chaos", Item=item)
         bridge.deliver_all()
-        assert drift(database, "Chaos", kept) == ({("S", "new13")}, set())
+        assert drift(database, "Chaos", chaos) == ({("S", "new13")}, set())
         queue = deployed.cloud.client("sqs")
         attributes = queue.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
         assert int(attributes["ApproximateNumberOfMessages"]) >= 1
-        cleared = index(deployed, "redrive", "Chaos", "--queue", url)
-        assert cleared.status == 0, cleared.err
-        assert drift(database, "Chaos", kept) == (set(), set())
-        nothing = index(deployed, "redrive", "Chaos", "--queue", url)
-        assert (nothing.status, b"0 messages" in nothing.out) == (0, True)
+        first = index(deployed, "redrive", "Chaos", "--queue", url)
+        assert first.status == 0, first.err
+        assert drift(database, "Chaos", chaos) == (set(), set())
+        second = index(deployed, "redrive", "Chaos", "--queue", url)
+        assert (second.status, b"0 messages" in second.out) == (0, True)
         proxy.poison = None
         bridge.deliver_all()
-    assert done(deployed, "verify", "Chaos", graceSeconds=0)["verification"]["drift"] == 0
+    assert complete(deployed, "verify", "Chaos", graceSeconds=0)["verification"]["drift"] == 0

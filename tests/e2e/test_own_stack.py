@@ -1,6 +1,6 @@
-"""The constructs in a stack of somebody's own, and the template without the CDK, both deployed.
+"""Deploy the constructs in a user's stack, and the template without the CDK.
 
-Their tables are in the emulator's own database: nothing in these stacks knows of a laptop.
+Their tables are in the emulator's database, because these stacks have no setting for a laptop.
 """
 
 import json
@@ -24,13 +24,13 @@ CUSTOMERS = {f"customer-{number}" for number in range(30)}
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[Cloud]:
-    """One of their own: the stack of the other tests has the same names of functions."""
+    """A separate cloud, because the functions of the other tests' stack have the same names."""
     with laptop_cloud() as cloud:
         yield cloud
 
 
 def fill(dynamodb: Any, table: str) -> None:
-    """Three orders of each customer."""
+    """Put three orders of each customer."""
     for customer in sorted(CUSTOMERS):
         for order in ("1", "2", "3"):
             dynamodb.put_item(
@@ -38,15 +38,15 @@ def fill(dynamodb: Any, table: str) -> None:
             )
 
 
-def listed(cloud: Cloud, outputs: dict[str, str], table: str) -> list[str]:
-    """The keys of the table, by an execution."""
+def list_keys(cloud: Cloud, outputs: dict[str, str], table: str) -> list[str]:
+    """List the keys of a table by an execution."""
     executions = Executions(cloud.client, outputs["StateMachineArn"], outputs["ResultsBucketName"])
-    ended = executions.follow(executions.start({"table": table}), 100)
-    assert ended.status == "SUCCEEDED", ended
-    return [key["customer"]["S"] for key in executions.keys(ended.name)]
+    run = executions.follow(executions.start({"table": table}), 100)
+    assert run.status == "SUCCEEDED", run
+    return sorted(key["customer"]["S"] for key in executions.keys(run.name))
 
 
-def test_the_example_is_deployed_from_the_wheel_and_lists_the_keys_of_its_own_table(
+def test_the_example_is_deployed_from_the_wheel_and_lists_the_keys_of_its_table(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = installed_in(tmp_path / "site", wheel_in(tmp_path))
@@ -54,17 +54,17 @@ def test_the_example_is_deployed_from_the_wheel_and_lists_the_keys_of_its_own_ta
     shutil.copytree(ROOT / "examples" / "own_stack", project)
     (project / "cdk.json").write_text(json.dumps({"app": f"{sys.executable} app.py"}))
     monkeypatch.setenv("PYTHONPATH", str(site))
-    own = replace(cloud, folder=tmp_path, project=project, outputs={})
-    outputs = own.deploy([])
+    stack = replace(cloud, folder=tmp_path, project=project, outputs={})
+    outputs = stack.deploy([])
     resources = cloud.client("cloudformation").describe_stack_resources(StackName="Shop")
     (table,) = (
-        one["PhysicalResourceId"]
-        for one in resources["StackResources"]
-        if one["LogicalResourceId"].startswith("Orders")
+        resource["PhysicalResourceId"]
+        for resource in resources["StackResources"]
+        if resource["LogicalResourceId"].startswith("Orders")
     )
     fill(cloud.client("dynamodb"), table)
-    assert sorted(listed(cloud, outputs, table)) == sorted(CUSTOMERS)
-    own.destroy()
+    assert list_keys(cloud, outputs, table) == sorted(CUSTOMERS)
+    stack.destroy()
 
 
 def test_the_template_is_deployed_by_two_commands_and_lists_the_keys_of_a_table_by_parameter(
@@ -83,17 +83,17 @@ def test_the_template_is_deployed_by_two_commands_and_lists_the_keys_of_a_table_
         BillingMode="PAY_PER_REQUEST",
     )
     fill(dynamodb, "Orders")
-    given = {"CodeBucket": "their-code", "Table1": "Orders"}
+    parameters = {"CodeBucket": "their-code", "Table1": "Orders"}
     stacks.create_stack(
         StackName="Templated",
         TemplateURL=f"{cloud.url}/their-code/keyhop/keyhop.template.json",
-        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given.items()],
+        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()],
         Capabilities=["CAPABILITY_IAM"],
     )
     stacks.get_waiter("stack_create_complete").wait(
         StackName="Templated", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
     )
     (stack,) = stacks.describe_stacks(StackName="Templated")["Stacks"]
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
-    assert sorted(listed(cloud, outputs, "Orders")) == sorted(CUSTOMERS)
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    assert list_keys(cloud, outputs, "Orders") == sorted(CUSTOMERS)
     stacks.delete_stack(StackName="Templated")

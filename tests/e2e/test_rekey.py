@@ -1,4 +1,4 @@
-"""A re-key on the laptop cloud: by the deployed functions and state machines, there and back."""
+"""A re-key and its rollback on the laptop cloud, by the deployed functions and state machines."""
 
 import random
 import time
@@ -26,23 +26,14 @@ from local.stream_bridge import StreamBridge, bridge_for
 from testing.key_index_tables import scanned
 from tests.e2e.conftest import Deployed
 from tests.infra.recorded import REKEY
+from tests.live.features import TEMPLATE
 
 SOURCE, DESTINATION = REKEY[0]["source"], REKEY[0]["destination"]
-TEMPLATE = {
-    "items": [
-        {
-            "name": "order",
-            "match": {"pk": "USER#{user}", "sk": "ORDER#{order}"},
-            "set": {"pk": "TENANT#{tenant}", "sk": "ORDER#{order}"},
-            "keep": {"pk": "oldPk"},
-        }
-    ]
-}
 KEYS = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 PAIR = Pair(SOURCE, DESTINATION, TEMPLATE)
 ITEMS = 300
-MOST_STEPS = 200
-MOST_TRIES = 4
+MAX_STEPS = 200
+MAX_ATTEMPTS = 4
 
 
 def order(number: int, tenant: int = 0, amount: int = 1) -> Item:
@@ -55,21 +46,21 @@ def order(number: int, tenant: int = 0, amount: int = 1) -> Item:
 
 
 def until_done(step: Callable[[], StepResult]) -> None:
-    for _ in range(MOST_STEPS):
-        found = step()
-        if found.done:
+    for _ in range(MAX_STEPS):
+        result = step()
+        if result.done:
             return
-    raise TimeoutError(found.says)
+    raise TimeoutError(result.says)
 
 
-def ended(deployed: Deployed, name: str, **given: Any) -> Run:
-    """An execution of one of the three machines."""
-    return deployed.run({"rekey": DESTINATION, **given}, machine=name)
+def run(deployed: Deployed, machine: str, **options: Any) -> Run:
+    """Run an execution of one of the three machines."""
+    return deployed.run({"rekey": DESTINATION, **options}, machine=machine)
 
 
-def done(deployed: Deployed, name: str, **given: Any) -> Any:
-    """Its output."""
-    return deployed.done({"rekey": DESTINATION, **given}, machine=name).output
+def complete(deployed: Deployed, machine: str, **options: Any) -> Any:
+    """Run an execution that must succeed, and return its output."""
+    return deployed.complete({"rekey": DESTINATION, **options}, machine=machine).output
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +75,7 @@ def connection(deployed: Deployed) -> Connection:
 
 @pytest.fixture(scope="module")
 def replicate(deployed: Deployed, connection: Connection) -> Mappings:
-    """Of the pair, which `create` has made and `start` has begun. The source has items already."""
+    """The event source mappings of a re-key that was started, for a source with items."""
     deployed.database.create(SOURCE)
     deployed.database.fill(SOURCE, [order(number) for number in range(ITEMS)])
     until_done(Creation(connection, PAIR, KEYS).step)
@@ -99,7 +90,7 @@ def replicate(deployed: Deployed, connection: Connection) -> Mappings:
 
 @contextmanager
 def writers(deployed: Deployed, many: int = 4) -> Iterator[None]:
-    """Puts, changes, moves and deletes of items of the source, until the block ends."""
+    """Put, change, move and delete items of the source until the block ends."""
     client = deployed.database.client
     over = Event()
 
@@ -117,36 +108,35 @@ def writers(deployed: Deployed, many: int = 4) -> Iterator[None]:
         return written
 
     with ThreadPoolExecutor(many) as pool:
-        at_work = [pool.submit(write, seed) for seed in range(many)]
+        futures = [pool.submit(write, seed) for seed in range(many)]
         try:
             yield
         finally:
             over.set()
-    assert all(one.result() for one in at_work)
+    assert all(future.result() for future in futures)
 
 
 def differences(deployed: Deployed) -> set[str]:
-    """Items of one table that the other one lacks, or has otherwise."""
+    """Return the items of either table that the other one lacks."""
     transform = load(TEMPLATE, KEYS, KEYS)
-    wanted = {_shown(transform.forward(item)) for item in scanned(deployed.database, SOURCE)}
-    there = {_shown(item) for item in scanned(deployed.database, DESTINATION)}
-    return wanted ^ there
+    expected = {_text(transform.forward(item)) for item in scanned(deployed.database, SOURCE)}
+    return expected ^ {_text(item) for item in scanned(deployed.database, DESTINATION)}
 
 
 def serve(deployed: Deployed, connection: Connection, to: str) -> float:
-    """Have that table serve; for how many seconds writes have waited.
+    """Let a table serve; return for how many seconds writes have waited.
 
-    On a busy machine the streams are carried late: so it is told that they are not, and a change
-    that is called off, or whose rehearsal takes too long, is tried again, as an operator would.
+    On a busy machine the streams lag. So the lag is reported as zero, and a change that is called
+    off, or whose rehearsal takes too long, is retried, as an operator would do.
     """
-    given = {"to": to, "freezeLimit": 20}
+    options = {"to": to, "freezeLimit": 20}
     side = SideTable(connection, PAIR.side)
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_ATTEMPTS):
         direction = "forward" if to == "destination" else "reverse"
         side.tell(f"lag.{direction}", {"seconds": 0.0, "at": time.time()})
-        looked = done(deployed, "RekeyCutOver", **given, dryRun=True)
-        assert all(gate["open"] for gate in looked["gates"]), looked
-        execution = ended(deployed, "RekeyCutOver", **given)
+        rehearsal = complete(deployed, "RekeyCutOver", **options, dryRun=True)
+        assert all(gate["open"] for gate in rehearsal["gates"]), rehearsal
+        execution = run(deployed, "RekeyCutOver", **options)
         if execution.status == "SUCCEEDED":
             output: Any = execution.output
             assert output["control"]["serving"] == to
@@ -155,39 +145,38 @@ def serve(deployed: Deployed, connection: Connection, to: str) -> float:
     raise TimeoutError(str(execution))
 
 
-def _shown(item: Any) -> str:
+def _text(item: Any) -> str:
     return str(sorted(item.items()))
 
 
 @pytest.mark.timeout(900)
-def test_there_and_back(
+def test_a_table_is_rekeyed_and_rolled_back(
     deployed: Deployed, connection: Connection, bridge: StreamBridge, replicate: Mappings
 ) -> None:
-    """Copied while it is written to, compared, cut over, gone back, as a table is re-keyed."""
-    quiet = done(deployed, "RekeyVerify", scheduled=True)
-    assert quiet["skipped"] == "the backfill has not ended"
-    refused = ended(deployed, "RekeyCutOver")
+    """Copy a table while it is written to, compare, cut over and roll back."""
+    skipped = complete(deployed, "RekeyVerify", scheduled=True)["skipped"]
+    assert skipped == "the backfill has not ended"
+    refused = run(deployed, "RekeyCutOver")
     assert refused.error == "GateShut", "nothing was compared yet"
     with bridge.running(), writers(deployed):
-        copied = done(deployed, "RekeyBackfill")
-        assert copied["outcomes"]["copied"]
+        assert complete(deployed, "RekeyBackfill")["outcomes"]["copied"]
     bridge.deliver_all()
-    # What was read before a write, and put after it, is left for the comparison.
-    gone = next(iter(scanned(deployed.database, DESTINATION)))
-    key = {name: gone[name] for name in ("pk", "sk")}
+    # An item that was read before a write and put after it differs until the comparison.
+    item = next(iter(scanned(deployed.database, DESTINATION)))
+    key = {name: item[name] for name in ("pk", "sk")}
     deployed.database.client.delete_item(TableName=DESTINATION, Key=key)
     with bridge.running():
-        found = done(deployed, "RekeyVerify", repair=True)["compared"]
-        assert found["missing"] >= 1
-        assert found["left"] == 0
+        comparison = complete(deployed, "RekeyVerify", repair=True)["compared"]
+        assert comparison["missing"] >= 1
+        assert comparison["left"] == 0
     bridge.deliver_all()
     assert differences(deployed) == set()
-    assert done(deployed, "RekeyVerify", scheduled=True)["compared"]["is_clean"]
+    assert complete(deployed, "RekeyVerify", scheduled=True)["compared"]["is_clean"]
 
     with bridge.running():
         assert 0 < serve(deployed, connection, "destination") < 20
-    assert ended(deployed, "RekeyBackfill").error == "CannotStart"
-    skipped = done(deployed, "RekeyVerify", scheduled=True)["skipped"]
+    assert run(deployed, "RekeyBackfill").error == "CannotStart"
+    skipped = complete(deployed, "RekeyVerify", scheduled=True)["skipped"]
     assert skipped == "the destination serves already"
     new = load(TEMPLATE, KEYS, KEYS).forward(order(5_000)) or {}
     deployed.database.client.put_item(TableName=DESTINATION, Item=new)

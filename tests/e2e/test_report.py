@@ -1,15 +1,14 @@
-"""ReportKeys on the laptop cloud: what is planted is found, and the page lies in the bucket.
+"""ReportKeys on the laptop cloud: it finds planted faults, and stores its page in the bucket.
 
-ministack has no Contributor Insights, and no metrics of DynamoDB Local: both are told as such.
+ministack has neither Contributor Insights nor metrics of DynamoDB Local; the report says so.
 """
 
 import json
-from typing import Any
 
 import pytest
 
 from testing.executions import Executions
-from tests.e2e.conftest import LONGEST_SECONDS, Deployed
+from tests.e2e.conftest import Deployed
 
 TABLE = "Reported"
 CANARY = "canary-51c0"
@@ -23,7 +22,7 @@ INDEX = {
 
 @pytest.fixture(scope="module")
 def table(deployed: Deployed) -> str:
-    """Its partition keys are dates, all items are of one state, and two are very large."""
+    """A table whose partition keys are dates, and whose items all have the same state."""
     client = deployed.database.client
     client.create_table(
         TableName=TABLE,
@@ -60,51 +59,47 @@ def machine(deployed: Deployed) -> Executions:
     return deployed.machine("ReportKeys")
 
 
-def shown(deployed: Deployed, **given: Any) -> str:
-    """By the dashboard's widget."""
-    answer = deployed.cloud.client("lambda").invoke(
-        FunctionName="Keyhop-ShowReport", Payload=json.dumps(given)
+def widget(deployed: Deployed, table: str) -> str:
+    """Return the report that the dashboard's widget shows."""
+    response = deployed.cloud.client("lambda").invoke(
+        FunctionName="Keyhop-ShowReport", Payload=json.dumps({"table": table})
     )
-    assert "FunctionError" not in answer
-    return str(json.loads(answer["Payload"].read()))
+    assert "FunctionError" not in response
+    return str(json.loads(response["Payload"].read()))
 
 
-def test_a_report_finds_what_is_planted_and_its_page_lies_in_the_bucket(
+def test_a_report_finds_planted_faults_and_stores_its_page(
     deployed: Deployed, machine: Executions, table: str
 ) -> None:
-    assert "no report" in shown(deployed, table=table)
-    given = {"table": table, "stream": 600, "insights": True, "maxReadUnits": 1000}
-    ended = machine.follow(machine.start(given, "reported"), LONGEST_SECONDS)
-    assert ended.status == "SUCCEEDED", ended
-    result = ended.output
-    found = {(one["rule"], one["target"]) for one in result["found"]}
-    assert {("A3", ""), ("A9", "byState")} <= found
+    assert "no report" in widget(deployed, table)
+    values = {"table": table, "stream": 600, "insights": True, "maxReadUnits": 1000}
+    result = deployed.complete(values, "reported", "ReportKeys").output
+    findings = {(finding["rule"], finding["target"]) for finding in result["found"]}
+    assert {("A3", ""), ("A9", "byState")} <= findings
     assert 0 < result["read_units"] <= 1000
     assert result["page"] == f"s3://{machine.bucket}/runs/reported/report.html"
     page = machine.read("runs/reported/report.html").decode()
     document = json.loads(machine.read("runs/reported/report.json"))
-    assert {one["id"] for one in document["findings"] if one["status"] == "found"} == {
-        rule for rule, _ in found
-    }
+    rules = {row["id"] for row in document["findings"] if row["status"] == "found"}
+    assert rules == {rule for rule, _ in findings}
     assert document["sources"]["stream"] == "looked at"
     assert "Insights" in document["sources"]["insights"]
     latest = machine.read(f"reports/{table}/report.html").decode()
-    widget = shown(deployed, table=table)
     assert latest == page
-    for text in (page, json.dumps(document), json.dumps(result), widget):
+    for text in (page, json.dumps(document), json.dumps(result), widget(deployed, table)):
         assert CANARY not in text
         assert "<script" not in text
 
 
-def test_what_is_asked_wrongly_is_refused_and_an_estimate_reads_nothing(
-    deployed: Deployed, machine: Executions, table: str
+def test_wrong_input_is_refused_and_an_estimate_reads_nothing(
+    deployed: Deployed, table: str
 ) -> None:
-    refused = machine.follow(machine.start({"table": "Small"}), LONGEST_SECONDS)
+    refused = deployed.run({"table": "Small"}, machine="ReportKeys")
     assert (refused.status, refused.error) == ("FAILED", "InvalidInput")
     assert '"report": true' in str(refused.cause) or "tables of this deployment" in refused.cause
-    planned = machine.follow(machine.start({"table": table, "dryRun": True}), LONGEST_SECONDS)
-    assert planned.output["read_units"] == 2000
+    estimate = deployed.run({"table": table, "dryRun": True}, machine="ReportKeys")
+    assert estimate.output["read_units"] == 2000
     strict = {"table": table, "controlPlaneOnly": True, "strict": True}
-    failed = machine.follow(machine.start(strict), LONGEST_SECONDS)
+    failed = deployed.run(strict, machine="ReportKeys")
     assert (failed.status, failed.error) == ("FAILED", "NotGoodEnough")
-    assert deployed.alarms("ReportKeys") == 0, "nothing is broken"
+    assert deployed.alarms("ReportKeys") == 0, "none of them is a fault of the deployment"

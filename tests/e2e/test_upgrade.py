@@ -1,8 +1,8 @@
-"""An early version is deployed and starts one job of each kind; then this version is deployed.
+"""Deploy an early version, start one job of each kind, and deploy this version.
 
 Each job ends with the right result, or fails with a sentence that says what to start again. The
-early version is from before the state machines' inputs and the stored formats had their present
-form, so it is a harder case than an upgrade between two releases will be.
+inputs of the state machines and the stored formats of the early version are different, so this is
+harder than an upgrade between two releases.
 """
 
 import json
@@ -53,7 +53,7 @@ SHARDS: Any = {
     "shard_history": {"SS": ["1700000000:4"]},
     "settle_seconds": {"N": "2"},
 }
-"""A key with four shards, as the early version's metadata has it."""
+"""A key with four shards in the metadata of the early version."""
 
 METADATA = f"{STACK}-shards-UpSharded"
 CONTEXT = {
@@ -63,19 +63,19 @@ CONTEXT = {
 }
 ORDERS = 300
 COPIED_PER_SECOND = 2
-"""So slow that the copy has not ended when this version is deployed."""
+"""A rate at which the copy has not ended when this version is deployed."""
 
 REFUSED = {
     "BuildKeyIndex": "Remove the key index with that version, and build it again",
     "RekeyBackfill": "End the re-key with that version, and begin it again",
 }
-"""The jobs whose records have another form now, with what each says."""
+"""The jobs whose stored formats have changed, with the advice in their cause."""
 
 LONGEST_SECONDS = 400.0
 
 
 def order(number: int) -> dict[str, Any]:
-    """An item of the table that is re-keyed."""
+    """Return an item of the table that is re-keyed."""
     return {
         "pk": {"S": f"USER#{number % 40}"},
         "sk": {"S": f"ORDER#{number}"},
@@ -84,7 +84,7 @@ def order(number: int) -> dict[str, Any]:
 
 
 def early_version(folder: Path) -> Path:
-    """The project as of EARLY."""
+    """Return the project at the commit EARLY."""
     project = folder / "early"
     project.mkdir()
     archived = subprocess.run(["git", "archive", EARLY], cwd=ROOT, capture_output=True, check=False)
@@ -104,28 +104,26 @@ class Early:
     database: Database
 
     def machine(self, name: str) -> Executions:
-        """One of its state machines."""
+        """Return the executions of one of its state machines."""
         outputs = self.cloud.outputs
         return Executions(self.cloud.client, outputs[f"{name}Arn"], outputs["ResultsBucketName"])
 
     def keyhop(self, *words: str) -> None:
-        """Run its command; its packages are in the layer of its functions."""
+        """Run its command, with tenacity from the layer of its functions."""
         (tenacity,) = (ROOT / ".cache" / "layers").glob("*/python/tenacity")
         library = self.cloud.folder / "library"
         if not library.exists():
             shutil.copytree(self.cloud.project / "lambdas", library)
             shutil.copytree(tenacity, library / "tenacity")
-        paths = [str(library)]
-        environment = {**os.environ, **self.cloud.exports, "PYTHONPATH": ":".join(paths)}
-        ended = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "keyhop", *words],
             cwd=self.cloud.folder,
-            env=environment,
+            env={**os.environ, **self.cloud.exports, "PYTHONPATH": str(library)},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert process.returncode == 0, process.stdout + process.stderr
 
 
 @pytest.fixture
@@ -138,7 +136,7 @@ def early(cloud: Cloud, tmp_path: Path) -> Iterator[Early]:
 
 
 @pytest.mark.timeout(1200)
-def test_jobs_of_an_early_version_end_right_or_say_what_to_start_again(early: Early) -> None:
+def test_jobs_of_an_early_version_succeed_or_say_what_to_start_again(early: Early) -> None:
     database = early.database
     listed = database.collections("UpListed", [1] * 400, filling=3_000)
     database.collections("UpKept", [1] * 200)
@@ -152,7 +150,7 @@ def test_jobs_of_an_early_version_end_right_or_say_what_to_start_again(early: Ea
     template = early.cloud.folder / "by-day.json"
     template.write_text(json.dumps(TEMPLATE))
     pair = (PAIR["source"], "--to", PAIR["destination"])
-    given: dict[str, Any] = {
+    jobs: dict[str, Any] = {
         "StateMachine": {"table": "UpListed", "segments": 8, "maxConcurrency": 1, "maxReadRate": 2},
         "BuildKeyIndex": {"table": "UpKept", "maxWriteRate": 10, "graceSeconds": 1},
         "ForEachKey": {"table": "UpEach", "put": ITEM, "maxWriteRate": 10},
@@ -164,25 +162,21 @@ def test_jobs_of_an_early_version_end_right_or_say_what_to_start_again(early: Ea
         early.keyhop("rekey", "create", *pair, "--template", str(template), "--yes")
         slowly = ("--max-write-rate", str(COPIED_PER_SECOND))
         early.keyhop("rekey", "start", *pair, "--stack", STACK, *slowly, "--yes")
-        started = {name: early.machine(name).start(one) for name, one in given.items()}
+        executions = {name: early.machine(name).start(job) for name, job in jobs.items()}
         (copy,) = early.machine("RekeyBackfill").of.latest(10)
-        started["RekeyBackfill"] = copy.execution
-        current = replace(early.cloud, project=ROOT)
-        current.deploy(TABLES, **CONTEXT)
-        ended = {
-            name: early.machine(name).follow(run, LONGEST_SECONDS) for name, run in started.items()
+        executions["RekeyBackfill"] = copy.execution
+        replace(early.cloud, project=ROOT).deploy(TABLES, **CONTEXT)
+        runs = {
+            name: early.machine(name).follow(execution, LONGEST_SECONDS)
+            for name, execution in executions.items()
         }
-    refused = {name: ended.pop(name) for name in REFUSED}
     for name, sentence in REFUSED.items():
-        assert (refused[name].status, sentence in str(refused[name].cause)) == ("FAILED", True), (
-            refused[name]
-        )
-    failed = {name: run for name, run in ended.items() if run.status != "SUCCEEDED"}
-    assert not failed
-    run = ended["StateMachine"].name
-    keys = sorted(key["pk"]["S"] for key in early.machine("StateMachine").keys(run))
-    assert keys == sorted(listed)
+        refused = runs.pop(name)
+        assert (refused.status, sentence in str(refused.cause)) == ("FAILED", True), refused
+    assert {run.status for run in runs.values()} == {"SUCCEEDED"}, runs
+    rows = early.machine("StateMachine").keys(runs["StateMachine"].name)
+    assert sorted(row["pk"]["S"] for row in rows) == sorted(listed)
     put = [item["pk"]["S"] for item in scanned(database, "UpEach") if item["sk"]["S"] == "#feature"]
     assert sorted(put) == sorted(each)
-    assert 0 < dict(ended["ReportKeys"].output or {})["read_units"] <= 200
-    assert dict(ended["DrainShards"].output or {})["shards"] == 1
+    assert 0 < dict(runs["ReportKeys"].output or {})["read_units"] <= 200
+    assert dict(runs["DrainShards"].output or {})["shards"] == 1

@@ -1,7 +1,7 @@
-"""The checks by name: claims.md names them, and a complete start of the suite has them all.
+"""The checks by name: claims.md names them, and a complete start of the suite makes them all.
 
-A check may be made several times, on several tables. One that needs what a laptop has not (ways.py)
-is skipped there, by name and with the reason.
+A check may be made several times, on several tables. A check that needs something that a laptop
+lacks (ways.py) is skipped there, with the reason.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """shows: the claim about the service. needs: an ability of the other side (ways.LACKS)."""
+    """A check: the claim that it `shows`, and a capability that it `needs` and a laptop lacks."""
 
     shows: str
     needs: str | None = None

@@ -1,4 +1,4 @@
-"""`keyhop keys` on the suite's tables, as a user starts it."""
+"""Check `keyhop keys` on the suite's tables, started as a user starts it."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ INTERRUPTED = (130, 143)
 
 
 def check_command(tables: list[Fixture], report: Report) -> None:
-    """On each table, and on the index."""
+    """Run the command on each table, and on the index."""
     for table in tables:
         index = INDEX if table.has_index else None
         report.check(
@@ -28,34 +28,36 @@ def check_command(tables: list[Fixture], report: Report) -> None:
 
 
 def keyhop_keys(table: Fixture, index: str | None) -> str:
-    """All keys, once each; a skip-scan costs less than reading the large collection."""
+    """Check that each key is listed once, and that hops cost less than half of a full read."""
     with tempfile.TemporaryDirectory(prefix="keyhop-live-") as folder:
-        report = Path(folder) / "report.json"
+        summary_file = Path(folder) / "report.json"
         arguments = [
             *("keys", table.name, "--format", "typed-json", "--segments", str(SEGMENTS), "--quiet"),
-            *("--summary", str(report)),
+            *("--summary", str(summary_file)),
             *(("--index", index) if index else ()),
         ]
-        # A process of its own: in this one its handling of Ctrl-C would be in the suite's way.
-        done = subprocess.run(
+        # In this process its handling of Ctrl-C would interfere with the suite's.
+        process = subprocess.run(
             [sys.executable, "-m", "keyhop", *arguments],
             capture_output=True,
             check=False,
             timeout=COMMAND_SECONDS,
         )
-        if done.returncode in INTERRUPTED:
+        if process.returncode in INTERRUPTED:
             raise KeyboardInterrupt
-        expect(done.returncode == 0, f"exit status {done.returncode}: {done.stderr.decode()}")
-        told = json.loads(report.read_bytes())
+        expect(
+            process.returncode == 0, f"exit status {process.returncode}: {process.stderr.decode()}"
+        )
+        summary = json.loads(summary_file.read_bytes())
     name = "day" if index else "pk"
-    lines = done.stdout.decode().splitlines()
+    lines = process.stdout.decode().splitlines()
     keys = [comparable(from_json(json.loads(line))[name]) for line in lines]
     expect_keys(keys, {comparable(item[name]) for item in table.items})
-    expect_equal(told["no_progress_hops"], 0, "hops without progress")
+    expect_equal(summary["no_progress_hops"], 0, "hops without progress")
     if table.shape == "hops":
-        expect_equal(told["method"], "skip", "method")
+        expect_equal(summary["method"], "skip", "method")
         expect(
-            told["read_units"] < table.full_read_units / 2,
-            f"{told['read_units']} read units; reading it through costs {table.full_read_units}",
+            summary["read_units"] < table.full_read_units / 2,
+            f"{summary['read_units']} read units; reading it through costs {table.full_read_units}",
         )
-    return f"{len(keys)} keys, {told['read_units']:g} read units by {told['method']}"
+    return f"{len(keys)} keys, {summary['read_units']:g} read units by {summary['method']}"

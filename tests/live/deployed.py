@@ -1,4 +1,4 @@
-"""The deployed state machine: which one, which tables it may read, and how to allow it more."""
+"""An existing deployment: its state machine, the tables it may read, and how to allow more."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ GIVEN_STACK = "STACK_NAME and STATE_MACHINE_ARN"
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """One deployment. tables: its allow-list, names and ARNs."""
+    """A deployment. `tables` is its allow-list of names and ARNs."""
 
     arn: str
     bucket: str
@@ -28,11 +28,11 @@ class Deployed:
 
     @property
     def stack_name(self) -> str:
-        """The stack names its machine after itself."""
+        """The name of the stack, which the state machine's name begins with."""
         return self.arn.rpartition(":")[2].removesuffix(MACHINE_SUFFIX)
 
     def check(self, tables: list[Fixture], region: str, account: str) -> None:
-        """Raises Refused unless it is here and may read those that the suite gives it."""
+        """Raise Refused unless it is in this account and region and may read the suite's tables."""
         if self.arn.split(":")[3:5] != [region, account]:
             raise Refused(
                 f"{self.arn} is not in account {account}, region {region}, where the tables would "
@@ -49,11 +49,11 @@ class Deployed:
 
 
 def find(arn: str | None, stack: str) -> Deployed:
-    """By its ARN, or by the output of its stack; raises Refused."""
+    """Find a deployment by its ARN, or by its stack's output; raise Refused if it is missing."""
     if not arn:
         arn = _arn_of(stack)
     machine = boto3.client("stepfunctions").describe_state_machine(stateMachineArn=arn)
-    # Whatever the stack is called, the definition leads to the function, and that to the rest.
+    # The definition names the function, whose environment has the settings of the deployment.
     plan_run = json.loads(machine["definition"])["States"]["PlanRun"]["Parameters"]["FunctionName"]
     function = boto3.client("lambda").get_function_configuration(FunctionName=plan_run)
     settings: dict[str, Any] = function["Environment"]["Variables"]
@@ -69,7 +69,7 @@ def find(arn: str | None, stack: str) -> Deployed:
 
 def _arn_of(stack: str) -> str:
     try:
-        (found,) = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        (details,) = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "ValidationError":
             raise
@@ -77,17 +77,17 @@ def _arn_of(stack: str) -> str:
             f"There is no stack {stack}. Leave {GIVEN_STACK} out, then the suite deploys one of "
             f"its own; or leave the state machine out: WITHOUT_STACK=1."
         ) from error
-    outputs = {o["OutputKey"]: o["OutputValue"] for o in found.get("Outputs", ())}
+    outputs = {o["OutputKey"]: o["OutputValue"] for o in details.get("Outputs", ())}
     if "StateMachineArn" not in outputs:
         raise Refused(
-            f"The stack {stack} ({found['StackStatus']}) has no output StateMachineArn: is it "
+            f"The stack {stack} ({details['StackStatus']}) has no output StateMachineArn: is it "
             f"Keyhop's, and is its deployment done?"
         )
     return str(outputs["StateMachineArn"])
 
 
 def deploy_command(tables: list[str], stack: str) -> str:
-    """The command that deploys with these tables."""
+    """Return the command that deploys with these tables."""
     command = ["npx", "cdk", "deploy", "-c", f"tables={','.join(tables)}"]
     if stack != DEFAULT_STACK:
         command += ["-c", f"stackName={stack}"]

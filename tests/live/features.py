@@ -1,4 +1,4 @@
-"""Actions, reports and re-keys, by the functions of the suite's own stack."""
+"""Checks of actions, reports and re-keys by the functions of the suite's own stack."""
 
 import json
 import time
@@ -19,10 +19,9 @@ from tests.live.runs import Runs
 from tests.live.stack import NAME
 
 PLANTED = ("A3", "")
-"""A rule that the table breaks: its partition keys are dates. The target is the table."""
+"""The rule and the target of a finding: the table's partition keys are dates."""
 
 MAX_READ_UNITS = 1_000
-
 
 TEMPLATE = {
     "items": [
@@ -35,68 +34,68 @@ TEMPLATE = {
     ]
 }
 FOLLOW_SECONDS = 300.0
-"""For the function that follows the streams: a new mapping takes up to a minute or two to begin."""
+"""The limit for the function that follows the streams: a new mapping starts in a minute or two."""
 
 GATE_SECONDS = 600.0
-"""For the gates of a cutover, some of which wait for the next batch of a stream."""
+"""The limit for the gates of a cutover, some of which wait for the next batch of a stream."""
 
 DETACH_SECONDS = 300.0
-"""For Lambda to delete what calls a function; one that is only just made is busy at first."""
+"""The limit for the deletion of event source mappings; a new one cannot be deleted at once."""
 
 
 def check_features(
     client: Any, tables: OfOwnStack, runs: Runs, outputs: dict[str, str], report: Report
 ) -> None:
-    """Leave the tables as they were. outputs: of the stack."""
+    """Make the checks, and leave the tables as they were. `outputs` are those of the stack."""
     report.check("each-put-undo", lambda: put_and_undo(client, tables.each, runs, outputs))
-    report.check("report-run", lambda: reported(tables.days, runs, outputs))
+    report.check("report-run", lambda: run_report(tables.days, runs, outputs))
     rekey = OwnRekey(client, tables, runs)
-    report.check("rekey-there", rekey.there)
-    report.check("rekey-back", rekey.back)
+    report.check("rekey-there", rekey.cut_over)
+    report.check("rekey-back", rekey.roll_back)
 
 
 def put_and_undo(client: Any, table: Fixture, runs: Runs, outputs: dict[str, str]) -> str:
-    """ForEachKey: put an item for each key, put it again, and undo the first run."""
+    """Let ForEachKey put an item for each key, put it again, and undo the first run."""
     before, keys = _items(client, table), len(table.keys)
 
-    def done(what: str, **given: Any) -> dict[str, Any]:
-        values = {"table": table.name, **given}
-        return runs.output(runs.start(f"each-{what}", values, outputs["ForEachKeyArn"]))
+    def run_action(name: str, **action: Any) -> dict[str, Any]:
+        values = {"table": table.name, **action}
+        return runs.output(runs.start(f"each-{name}", values, outputs["ForEachKeyArn"]))
 
-    put = done("put", put=FEATURE)
-    expect_equal(put["outcomes"], {"put": keys}, "the outcomes of the put")
-    there = [item for item in _items(client, table) if "#feature" in item]
-    expect_equal(len(there), keys, "items that were put")
-    again = done("again", put=FEATURE)
-    expect_equal(again["outcomes"], {"there": keys}, "the outcomes of the same put again")
-    undone = done("undo", undo=put["run"])
-    expect_equal(undone["outcomes"], {"deleted": keys}, "the outcomes of the undo")
+    first = run_action("put", put=FEATURE)
+    expect_equal(first["outcomes"], {"put": keys}, "the outcomes of the put")
+    added = [item for item in _items(client, table) if "#feature" in item]
+    expect_equal(len(added), keys, "items that were put")
+    second = run_action("again", put=FEATURE)
+    expect_equal(second["outcomes"], {"there": keys}, "the outcomes of the same put again")
+    undo = run_action("undo", undo=first["run"])
+    expect_equal(undo["outcomes"], {"deleted": keys}, "the outcomes of the undo")
     expect_equal(_items(client, table), before, "the items after the undo")
     return f"{keys} keys"
 
 
 def _items(client: Any, table: Fixture) -> list[str]:
-    """All of them; the table fits into a page."""
+    """Return all items of a table that fits into a page."""
     page = client.scan(TableName=table.name, ConsistentRead=True)
     return sorted(map(repr, page["Items"]))
 
 
-def reported(table: Fixture, runs: Runs, outputs: dict[str, str]) -> str:
-    """ReportKeys: all sources but Contributor Insights, which the table does not have."""
-    given = {"table": table.name, "maxReadUnits": MAX_READ_UNITS}
-    output = runs.output(runs.start("report", given, outputs["ReportKeysArn"]))
-    found = {(one["rule"], one["target"]) for one in output["found"]}
-    expect(PLANTED in found, f"A3 was not found, but {sorted(found)}")
+def run_report(table: Fixture, runs: Runs, outputs: dict[str, str]) -> str:
+    """Run ReportKeys with all sources but Contributor Insights, which the table does not have."""
+    values = {"table": table.name, "maxReadUnits": MAX_READ_UNITS}
+    output = runs.output(runs.start("report", values, outputs["ReportKeysArn"]))
+    findings = {(finding["rule"], finding["target"]) for finding in output["found"]}
+    expect(PLANTED in findings, f"A3 was not found, but {sorted(findings)}")
     units = output["read_units"]
     expect(0 < units <= MAX_READ_UNITS, f"the sample cost {units} read units")
     run = output["run"]
     document: dict[str, Any] = json.loads(runs.read(f"runs/{run}/report.json"))
-    shown = {one["id"] for one in document["findings"] if one["status"] == "found"}
-    expect_equal(shown, {rule for rule, _ in found}, "the findings of report.json")
+    rules = {row["id"] for row in document["findings"] if row["status"] == "found"}
+    expect_equal(rules, {rule for rule, _ in findings}, "the findings of report.json")
     page = runs.read(f"runs/{run}/report.html")
     expect_equal(runs.read(f"reports/{table.name}/report.html"), page, "the latest page")
     sources = ", ".join(f"{name} {state}" for name, state in sorted(document["sources"].items()))
-    return f"{len(found)} findings, {units:g} read units; {sources}"
+    return f"{len(findings)} findings, {units:g} read units; {sources}"
 
 
 class OwnRekey:
@@ -106,52 +105,52 @@ class OwnRekey:
         self._client = client
         self._tables = tables
         self._runs = runs
-        self._is_there = False
+        self._is_cut_over = False
 
     @cached_property
     def _rekey(self) -> Rekey:
         return Rekey(self._tables.orders.name, to=self._tables.by_tenant, stack=NAME)
 
-    def there(self) -> str:
-        """Create, copy, follow, verify and cut over: the new table serves."""
+    def cut_over(self) -> str:
+        """Create, copy, follow, verify and cut over, so that the new table serves."""
         with TemporaryDirectory(prefix="keyhop-live-") as folder:
             template = Path(folder) / "template.json"
             template.write_text(json.dumps(TEMPLATE))
             self._rekey.create(template)
-        self._done(self._rekey.start(remote=True))
+        self._output(self._rekey.start(remote=True))
         self._write(self._tables.orders.name, order(ORDERS))
         self._wait_for(self._tables.by_tenant, ORDERS + 1)
-        verified = self._done(self._rekey.verify())["compared"]
-        expect_equal(verified["left"], 0, "differences after the verification")
+        comparison = self._output(self._rekey.verify())["compared"]
+        expect_equal(comparison["left"], 0, "differences after the verification")
         copied = _exactly(self._items(self._tables.by_tenant))
-        wanted = _exactly(map(moved, map(order, range(ORDERS + 1))))
-        expect_equal(copied, wanted, "the items of the new table")
+        expected = _exactly(map(mapped, map(order, range(ORDERS + 1))))
+        expect_equal(copied, expected, "the items of the new table")
         pause = self._change(lambda: self._rekey.cutover(expect=0))
-        self._is_there = True
+        self._is_cut_over = True
         return f"{ORDERS + 1} items, writes waited {pause:.1f} s"
 
-    def back(self) -> str:
-        """A write to the new table reaches the old one, and a rollback lets that one serve."""
-        expect(self._is_there, "the new table does not serve")
+    def roll_back(self) -> str:
+        """Check that a write to the new table reaches the old one, and roll back."""
+        expect(self._is_cut_over, "the new table does not serve")
         last = {**order(ORDERS + 1), "tenant": {"S": "x"}}
-        self._write(self._tables.by_tenant, moved(last))
+        self._write(self._tables.by_tenant, mapped(last))
         self._wait_for(self._tables.orders.name, ORDERS + 2)
         pause = self._change(lambda: self._rekey.rollback())
         self._rekey.cancel()
-        left = [one for one in self._tables.made_by_rekey if self._count(one) is not None]
-        expect_equal(left, [], "tables of the re-key after cancel")
-        wanted = _exactly([*map(order, range(ORDERS + 1)), last])
-        kept = _exactly(self._items(self._tables.orders.name))
-        expect_equal(kept, wanted, "the items of the old table at the end")
+        remaining = [name for name in self._tables.made_by_rekey if self._count(name) is not None]
+        expect_equal(remaining, [], "tables of the re-key after cancel")
+        expected = _exactly([*map(order, range(ORDERS + 1)), last])
+        items = _exactly(self._items(self._tables.orders.name))
+        expect_equal(items, expected, "the items of the old table at the end")
         return f"writes waited {pause:.1f} s"
 
-    def _done(self, result: RekeyResult) -> dict[str, Any]:
-        """The output of the execution that a call has started."""
+    def _output(self, result: RekeyResult) -> dict[str, Any]:
+        """Return the output of the execution that a call has started."""
         assert result.run is not None
         return self._runs.output(self._runs.note(result.run.execution))
 
     def _change(self, change: Callable[[], RekeyResult]) -> float:
-        """Change which table serves, as soon as all gates are open; returns the pause of writes."""
+        """Call `change` until all gates are open and it succeeds; return the pause of writes."""
         deadline = time.monotonic() + GATE_SECONDS
         while True:
             result = change()
@@ -159,10 +158,10 @@ class OwnRekey:
                 outcome = self._runs.outcome(self._runs.note(result.run.execution))
                 if outcome["status"] == "SUCCEEDED":
                     return float(json.loads(outcome["output"])["pause"])
-                told = f"{outcome.get('error')}: {outcome.get('cause')}"
+                message = f"{outcome.get('error')}: {outcome.get('cause')}"
             else:
-                told = f"shut gates: {', '.join(result.obstacles)}"
-            expect(time.monotonic() < deadline, told)
+                message = f"shut gates: {', '.join(result.obstacles)}"
+            expect(time.monotonic() < deadline, message)
             time.sleep(self._runs.ways.poll_seconds)
 
     def _write(self, table: str, item: dict[str, Any]) -> None:
@@ -170,17 +169,17 @@ class OwnRekey:
 
     def _wait_for(self, table: str, count: int) -> None:
         deadline = time.monotonic() + FOLLOW_SECONDS
-        while (found := self._count(table)) != count:
-            expect(time.monotonic() < deadline, f"{table} has {found} items, and not {count}")
+        while (current := self._count(table)) != count:
+            expect(time.monotonic() < deadline, f"{table} has {current} items, and not {count}")
             time.sleep(self._runs.ways.poll_seconds)
 
     def _items(self, table: str) -> list[dict[str, Any]]:
-        """All of them; the tables fit into a page."""
+        """Return all items of a table that fits into a page."""
         page = self._client.scan(TableName=table, ConsistentRead=True)
         return list(page["Items"])
 
     def _count(self, table: str) -> int | None:
-        """Of items; None if there is no such table. The tables fit into a page."""
+        """Count the items of a table that fits into a page; return None if it does not exist."""
         try:
             page = self._client.scan(TableName=table, Select="COUNT", ConsistentRead=True)
         except self._client.exceptions.ResourceNotFoundException:
@@ -188,31 +187,31 @@ class OwnRekey:
         return int(page["Count"])
 
 
-def moved(item: dict[str, Any]) -> dict[str, Any]:
+def mapped(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item of `orders` as TEMPLATE maps it."""
     return {**item, "pk": {"S": f"TENANT#{item['tenant']['S']}"}, "oldPk": item["pk"]}
 
 
 def _exactly(items: Iterable[dict[str, Any]]) -> list[str]:
-    """Return items, which have texts only, so that two lists of them can be compared."""
+    """Return items, whose values are strings, in a form in which two lists can be compared."""
     return sorted(json.dumps(item, sort_keys=True) for item in items)
 
 
 def stop_following(function: str, pause: float = 2.0) -> list[str]:
-    """Delete what calls the function Replicate, and return what could not be, and why.
+    """Delete the event source mappings of the function Replicate; return what could not be deleted.
 
-    A stack's deletion leaves it, and the stack refuses to be deleted while it is there.
+    A stack does not delete them, and refuses its deletion while they exist.
     """
     functions = boto3.client("lambda")
     deadline = time.monotonic() + DETACH_SECONDS
     while mappings := _mappings(functions, function):
-        for one in mappings:
-            if one["State"] != "Deleting":
+        for mapping in mappings:
+            if mapping["State"] != "Deleting":
                 with suppress(
                     functions.exceptions.ResourceInUseException,
                     functions.exceptions.ResourceNotFoundException,
                 ):
-                    functions.delete_event_source_mapping(UUID=one["UUID"])
+                    functions.delete_event_source_mapping(UUID=mapping["UUID"])
         if time.monotonic() > deadline:
             return [f"what calls {function}: it is still there"]
         time.sleep(pause)
@@ -224,4 +223,4 @@ def _mappings(functions: Any, function: str) -> list[dict[str, Any]]:
     try:
         return list(pages.paginate(FunctionName=function).search("EventSourceMappings[]"))
     except functions.exceptions.ResourceNotFoundException:
-        return []  # there is no such function
+        return []  # the function does not exist

@@ -1,4 +1,4 @@
-"""The suite's tables: their names, key schemas, items and keys. Nothing here talks to a service."""
+"""The suite's tables: their names, key schemas, items and keys. This module sends no requests."""
 
 import base64
 import random
@@ -22,20 +22,20 @@ INDEX = "by-day"
 DAYS = 9
 
 SCHEDULE = "rate(10 minutes)"
-"""Of the table `scheduled`."""
+"""The schedule of the table `scheduled`."""
 FEATURE = {"sk": "#feature", "plan": "free"}
 """The item that ForEachKey puts for each key of the table `each`."""
 
 LARGE_ITEMS = 300
 LARGE_FILLING = 3_700
-"""1.1 MB: more than one page of 1 MB; each item under 4 KB, so that reading it costs 0.5."""
+"""The items have 1.1 MB together, more than a page, and less than 4 KB each, for 0.5 RRU."""
 
 MANY_SIZES = [1, 6, 1, 25, 2] * 60
 MANY_FILLING = 300
 KEPT_SIZES = [1, 6, 1, 25, 2] * 8
 WIDE_KEYS = 7_000
 WIDE_BYTES = 2_000
-"""Of a random partition key: together, packed, above 8 MB."""
+"""The length of a random partition key. Compressed, all of them have more than 8 MB."""
 PLAIN_ITEMS = 300
 ORDERS = 300
 TENANTS = 7
@@ -43,16 +43,19 @@ WRITE_BLOCK_BYTES = 1024
 NUMBER_BYTES = 21
 SMALL_CAPACITY = 5
 KEPT_CAPACITY = 25
-"""Of provisioned tables, for reads and for writes."""
+"""The read and write units of provisioned tables with a key index."""
 
 
 @dataclass(frozen=True)
 class Fixture:
-    """One table. shape: hops, plain, index, many, kept, wide, days, orders, empty or full, which is
-    empty, and has all indexes but one that a table may have.
+    """A table.
 
-    capacity: provisioned units, for reads and for writes; None: on demand. streams: from the
-    beginning. key: the customer-managed key it is encrypted with.
+    Attributes:
+        shape: hops, plain, index, many, kept, wide, days, orders, empty, or full, which has no
+            items, and one index less than the maximum.
+        capacity: The provisioned read and write units; None for on demand.
+        streams: Whether the table has a stream from the beginning.
+        key: The customer-managed key of its encryption.
     """
 
     name: str
@@ -65,7 +68,7 @@ class Fixture:
 
     @property
     def has_index(self) -> bool:
-        """Whether it has the index INDEX, by attribute `day`."""
+        """True if the table has the index INDEX, whose partition key is `day`."""
         return self.shape == "index"
 
     @property
@@ -77,12 +80,11 @@ class Fixture:
 
     @property
     def label(self) -> str:
-        """The name without what all have in common."""
+        """The name without the prefix."""
         return self.name.rpartition(COMMON)[2]
 
     @cached_property
     def items(self) -> list[dict[str, Any]]:
-        """All items."""
         makers: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
             "hops": self._hops,
             "plain": _plain,
@@ -99,7 +101,7 @@ class Fixture:
 
     @cached_property
     def keys(self) -> set[Any]:
-        """Its distinct partition keys, as `comparable` values."""
+        """The distinct partition keys, as `comparable` values."""
         return {comparable(item["pk"]) for item in self.items}
 
     @property
@@ -114,13 +116,13 @@ class Fixture:
 
     @property
     def write_units(self) -> int:
-        """What loading it costs; a deletion of the table costs nothing."""
+        """The write units of loading it."""
         each = 2 if self.has_index else 1
         return sum(each * -(-size_of(item) // WRITE_BLOCK_BYTES) for item in self.items)
 
     @property
     def full_read_units(self) -> float:
-        """What reading it through costs, eventually consistent."""
+        """The read units of an eventually consistent Scan of the whole table."""
         return UNITS_PER_BLOCK * blocks_of(sum(map(size_of, self.items)))
 
     def _hops(self) -> Iterator[dict[str, Any]]:
@@ -142,7 +144,7 @@ class Fixture:
 
 
 def fixtures(prefix: str) -> list[Fixture]:
-    """All tables, by names that follow from the prefix alone: they can be allow-listed before."""
+    """Return all tables. Their names depend on the prefix alone, for an allow-list."""
     base = f"{prefix}{COMMON}"
     hops = [
         Fixture(f"{base}{partition.lower()}-{sort.lower()}", "hops", partition, sort)
@@ -158,13 +160,17 @@ def fixtures(prefix: str) -> list[Fixture]:
 
 @dataclass(frozen=True)
 class OfOwnStack:
-    """The tables that only a stack of the suite's own may touch.
+    """The tables that only the suite's own stack may access.
 
-    shards: the metadata of `hot`. days: for a report; its partition keys are dates. orders: for a
-    re-key, to `by_tenant`, which the re-key makes. scheduled: its keys are listed by a schedule.
-    enclosed: its keys are listed from a VPC without a route to the internet. twice: is replaced by
-    another table of its name. full: gets its last index, and a vector index. quick: is loaded by
-    the check of a worker's speed.
+    Attributes:
+        shards: The metadata of `hot`.
+        days: A table for a report; its partition keys are dates.
+        orders: A table for a re-key, which creates `by_tenant`.
+        scheduled: A table whose keys a schedule lists.
+        enclosed: A table whose keys are listed from a VPC without a route to the internet.
+        twice: A table that is replaced by another one with its name.
+        full: A table that gets its last index, and a vector index.
+        quick: A table that the check of a worker's speed loads.
     """
 
     kept: list[Fixture]
@@ -184,7 +190,7 @@ class OfOwnStack:
 
     @classmethod
     def of(cls, prefix: str, key: str | None) -> "OfOwnStack":
-        """key: the customer-managed one, where there are any."""
+        """Return the tables. `key` is the customer-managed key, if the service has such keys."""
         base = f"{prefix}{COMMON}"
         kept = [
             Fixture(f"{base}kept-off", "kept"),
@@ -220,15 +226,16 @@ class OfOwnStack:
         return [self.by_tenant, f"{self.by_tenant}{SIDE_SUFFIX}"]
 
     def made(self, stack_makes_tables: bool) -> list[Fixture]:
-        """Those that the suite makes by itself, and not the stack."""
-        others = [] if stack_makes_tables else [self.shards]
-        further = [self.each, self.days, self.orders, self.scheduled, self.enclosed, self.twice]
-        further += [self.full, self.quick]
-        sharded = [self.hot, self.small, self.small_shards, *others]
-        return [*self.kept, self.wide, *sharded, *further]
+        """Return the tables that the suite creates, rather than the stack."""
+        metadata = [] if stack_makes_tables else [self.shards]
+        return [
+            *(*self.kept, self.wide, self.hot, self.small, self.small_shards, *metadata),
+            *(self.each, self.days, self.orders, self.scheduled, self.enclosed, self.twice),
+            *(self.full, self.quick),
+        ]
 
     def context(self) -> list[dict[str, Any]]:
-        """What the context says of those that the deployment may touch."""
+        """Return the entries of the context's `tables` for the deployment."""
         sharding = {"partitionKey": "pk", "metadata": self.shards.name}
         return [
             *(
@@ -244,30 +251,29 @@ class OfOwnStack:
 
 
 def enumerated(tables: list[Fixture]) -> list[Fixture]:
-    """Those that the state machine reads: each key type once as either key, and all shapes."""
+    """Return the tables that the state machine reads: all shapes, and each type of either key."""
     pairs = {("S", "N"), ("N", "B"), ("B", "S")}
     return [t for t in tables if t.shape != "hops" or (t.partition, t.sort) in pairs]
 
 
 def comparable(value: Mapping[str, Any]) -> tuple[str, Any]:
-    """A typed value that equals another one of the same meaning: the service rewrites numbers."""
+    """Return a typed value in which equal numbers are equal, as the service rewrites them."""
     ((type_, content),) = value.items()
     return type_, Decimal(content) if type_ == "N" else content
 
 
 def in_order(type_: KeyType) -> list[dict[str, Any]]:
-    """EXTREMES as the service sorts them: strings by their UTF-8 bytes."""
+    """Return EXTREMES in the order of the service, which sorts strings by their UTF-8 bytes."""
     sorters: dict[str, Any] = {"S": lambda text: text.encode(), "N": Decimal, "B": bytes}
     return [{type_: value} for value in sorted(EXTREMES[type_], key=sorters[type_])]
 
 
 def ordinary_sort_value(type_: KeyType, number: int) -> Any:
-    """A short sort key."""
     return {"S": f"{number:06}", "N": str(number), "B": b"%06d" % number}[type_]
 
 
 def size_of(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Bytes of an item, as the service counts them; a number as its longest."""
+    """Return the bytes of an item as the service counts them, with the maximum for a number."""
     total = 0
     for name, value in item.items():
         ((type_, content),) = value.items()
@@ -288,14 +294,14 @@ def _index() -> Iterator[dict[str, Any]]:
 
 
 def _days() -> Iterator[dict[str, Any]]:
-    """Items of 336 days, by whose date they are partitioned: rule A3 of a report."""
+    """Return items partitioned by 336 dates, which rule A3 of a report finds."""
     for month, day in product(range(1, 13), range(1, 29)):
         for number in range(2):
             yield {"pk": {"S": f"2025-{month:02}-{day:02}"}, "sk": {"S": f"{number:06}"}}
 
 
 def order(number: int) -> dict[str, Any]:
-    """An item of the table `orders`."""
+    """Return an item of the table `orders`."""
     return {
         "pk": {"S": f"USER#{number % 40}"},
         "sk": {"S": f"ORDER#{number}"},

@@ -1,4 +1,4 @@
-"""Sharded tables: growth by throttles of the service, the functions, and a drain."""
+"""Checks of sharded tables: shards added after throttling, the functions, and a drain."""
 
 import json
 import threading
@@ -24,10 +24,10 @@ HOT_ITEMS = 16
 HOT_BYTES = 100_000
 HOT_SECONDS = 90.0
 HOT_WRITE_UNITS = 150_000
-"""At most: an update costs the whole item's size, so a small request is 98 write units."""
+"""The maximum. An update is charged for the whole item: 98 write units for a small request."""
 
 OTHER_WRITE_UNITS = 20_000
-"""Of all else here, at most: loading, moving, and the table of 5 WCU."""
+"""The maximum of all other writes here: loading, moving, and the table of 5 WCU."""
 
 SMALL_SECONDS = 420.0
 """A table of 5 WCU saves up unused capacity for 300 seconds: 1,500 writes before the first
@@ -40,16 +40,16 @@ RAISED_TO = 15
 def check_hot_keys(
     client: Any, tables: OfOwnStack, runs: Runs, outputs: dict[str, str], report: Report
 ) -> None:
-    """outputs: of the stack."""
+    """Make the checks. `outputs` are those of the stack."""
     functions = boto3.client("lambda")
 
     def invoke(name: str, event: dict[str, Any]) -> Any:
-        answer = functions.invoke(
+        response = functions.invoke(
             FunctionName=outputs[f"{name}Name"], Payload=json.dumps(event).encode()
         )
-        told = json.loads(answer["Payload"].read())
-        expect("FunctionError" not in answer, f"{name} failed: {told}")
-        return told
+        output = json.loads(response["Payload"].read())
+        expect("FunctionError" not in response, f"{name} failed: {output}")
+        return output
 
     def write_and_query() -> str:
         items = [{"pk": KEY, "sk": f"{number:03}"} for number in range(ITEMS)]
@@ -63,8 +63,8 @@ def check_hot_keys(
         return f"{ITEMS} items over {_shards(client, tables.shards, KEY).number} shards"
 
     def drain() -> str:
-        given = {"table": tables.hot.name, "key": KEY, "shards": 1}
-        output = runs.output(runs.start("drain", given, outputs["DrainShardsArn"]))
+        values = {"table": tables.hot.name, "key": KEY, "shards": 1}
+        output = runs.output(runs.start("drain", values, outputs["DrainShardsArn"]))
         expect_equal((output["action"], output["shards"]), ("done", 1), "the drain's output")
         _expect_all(invoke, tables.hot, [{"pk": KEY, "sk": f"{n:03}"} for n in range(ITEMS)])
         return "1 shard, all items"
@@ -76,7 +76,7 @@ def check_hot_keys(
 
 
 def _add(table: ShardedTable, count: int) -> None:
-    """As soon as the metadata has been seen unchanged for long enough."""
+    """Add shards as soon as the metadata has been unchanged for long enough."""
     while True:
         try:
             add_shards(table, KEY, count)
@@ -87,7 +87,7 @@ def _add(table: ShardedTable, count: int) -> None:
 
 
 def hot_key(client: Any, tables: OfOwnStack) -> str:
-    """More than a partition's 1,000 write units a second to one key, until it has two shards."""
+    """Write more than a partition's 1,000 WRU a second to a key, until it has two shards."""
     with closing(ShardedTable(tables.hot.name, metadata=tables.shards.name)) as table:
         for number in range(HOT_ITEMS):
             table.put_item(Item={"pk": HOT, "sk": f"{number:03}", "filling": "x" * HOT_BYTES})
@@ -111,7 +111,7 @@ def hot_key(client: Any, tables: OfOwnStack) -> str:
 
 
 def small_table(client: Any, tables: OfOwnStack) -> str:
-    """The service says that the table is too small, and not that a key is hot."""
+    """Check that throttling of a small table raises its capacity, and adds no shards."""
     bounds = Provisioned(SMALL_CAPACITY, RAISED_TO)
     sharded = ShardedTable(
         tables.small.name, metadata=tables.small_shards.name, append_only=True, provisioned=bounds
@@ -131,29 +131,29 @@ def small_table(client: Any, tables: OfOwnStack) -> str:
     return f"{capacity} WCU after {writes} writes; throttles: {throttles}"
 
 
-def _write_until(write: Any, is_enough: Any, seconds: float, most: int) -> int:
-    """Many writers; what they raise ends it. Looks once a second. Returns how many writes."""
+def _write_until(write: Any, is_enough: Any, seconds: float, limit: int) -> int:
+    """Write in many threads until `is_enough`, an error or a limit; return the number of writes."""
     over = threading.Event()
-    done = [0] * WRITERS
+    counts = [0] * WRITERS
 
     def writer(number: int) -> None:
-        while not over.is_set() and done[number] < most // WRITERS:
-            write(done[number] * WRITERS + number)
-            done[number] += 1
+        while not over.is_set() and counts[number] < limit // WRITERS:
+            write(counts[number] * WRITERS + number)
+            counts[number] += 1
 
     deadline = time.monotonic() + seconds
     with ThreadPoolExecutor(WRITERS) as pool:
         writers = [pool.submit(writer, number) for number in range(WRITERS)]
         try:
             while not is_enough() and time.monotonic() < deadline:
-                if all(one.done() for one in writers):
+                if all(future.done() for future in writers):
                     break
                 over.wait(1.0)
         finally:
             over.set()
-        for one in writers:
-            one.result()
-    return sum(done)
+        for future in writers:
+            future.result()
+    return sum(counts)
 
 
 def _expect_all(invoke: Any, table: Fixture, items: list[dict[str, Any]]) -> None:
@@ -164,10 +164,10 @@ def _expect_all(invoke: Any, table: Fixture, items: list[dict[str, Any]]) -> Non
 
 
 def _shards(client: Any, metadata: Fixture, key: str) -> Shards:
-    answer = client.get_item(TableName=metadata.name, Key={"pk": {"S": key}}, ConsistentRead=True)
-    return from_item(answer["Item"])
+    response = client.get_item(TableName=metadata.name, Key={"pk": {"S": key}}, ConsistentRead=True)
+    return from_item(response["Item"])
 
 
 def _capacity(client: Any, table: Fixture) -> int:
-    told = client.describe_table(TableName=table.name)["Table"]["ProvisionedThroughput"]
-    return int(told["WriteCapacityUnits"])
+    throughput = client.describe_table(TableName=table.name)["Table"]["ProvisionedThroughput"]
+    return int(throughput["WriteCapacityUnits"])

@@ -1,4 +1,4 @@
-"""A key index from its build to its removal, on tables that differ in what they were before."""
+"""Checks of a key index from its build to its removal, on different kinds of tables."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,40 +18,41 @@ from tests.live.stack import NAME
 from tests.live.ways import Ways
 
 FOLLOW_SECONDS = 300.0
-"""For the keeper: a new mapping takes up to a minute or two to begin."""
+"""The limit for the keeper: a new mapping starts in a minute or two."""
 
 INDEX_SECONDS = 3_600.0
-"""For a build or a removal: DynamoDB takes many minutes to add an index, also to a small table."""
+"""The limit for a build or a removal: to add an index takes minutes, even to a small table."""
 
 OLD_SECONDS = 300.0
-"""How old EARLY is, at least, when a keeper gets it. No record of a later write is so old."""
+"""The minimum age of EARLY when the keeper gets it. No record of a later write is as old."""
 
 FORMER_RECORDS = 600
-"""Of the item FORMER, after EARLY: more than a batch holds. IteratorAge is the age of the last
-record of a batch, so the first batch must hold old records only."""
+"""The records of the item FORMER, after EARLY: more than a batch. IteratorAge is the age of the
+last record of a batch, so the first batch must have old records only."""
 
 TRUST_SECONDS = 900.0
-"""Until auto reads the index. It does not while CloudWatch shows that the keeper was more than a
-minute behind in the last five minutes, as it is when it begins."""
+"""The limit for method auto to read the index. It does not while the keeper was more than a minute
+behind in the last five minutes by CloudWatch, as it is at first."""
 
 TRUST_PAUSE_SECONDS = 60.0
-TELLING_SECONDS = 900.0
-"""For metrics and alarms, which come minutes late."""
+METRICS_SECONDS = 900.0
+"""The limit for metrics and alarms, which arrive minutes late."""
 
 GRACE_SECONDS = 30
 WRITE_RATE = 200
 MORE_WRITES = 10
-"""Of a user, and of the keeper for them."""
+"""Writes of a user, and of the keeper after them."""
 
 EARLY = {"pk": {"S": "before the keeper"}, "sk": {"S": "a"}}
-"""Written after the stream was turned on and before anybody follows it."""
+"""An item that is written after the stream was enabled and before anything reads the stream."""
 
 FORMER = {"pk": {"S": "before the keeper"}, "sk": {"S": "b"}}
+NEW = {"pk": {"S": "new"}, "sk": {"S": "a"}}
 
 
 @dataclass
 class Life:
-    """One table's; machines: the ARNs of BuildKeyIndex and RemoveKeyIndex."""
+    """The life of a table's key index. `machines` has the ARNs that `build` and `remove` it."""
 
     client: Any
     runs: Runs
@@ -63,23 +64,23 @@ class Life:
         self.keys = set(self.table.keys)
         self.early = datetime.now(UTC)
         self.before: Any = None
-        self._done = 0
+        self._run_count = 0
 
     def build_keep_read_remove(self) -> str:
-        """All of it; the order is a user's."""
+        """Build, maintain, read and remove the index, in the order in which a user does."""
         if self._is_scaled:
             with _scaled(self.table.name, self.table.capacity or 0):
                 return self._build_keep_read_remove()
         return self._build_keep_read_remove()
 
     def old_records(self) -> str:
-        """Wait until the metrics show that the keeper got a batch of records from before it."""
+        """Wait until the metrics show that the keeper got records from before it was created."""
 
         def age() -> str | None:
             oldest = _oldest_record(self.early)
             return f"records of {oldest:g} s" if oldest >= OLD_SECONDS else None
 
-        return until(age, f"records of {OLD_SECONDS:g} s", TELLING_SECONDS)
+        return until(age, f"records of {OLD_SECONDS:g} s", METRICS_SECONDS)
 
     @property
     def _is_scaled(self) -> bool:
@@ -95,33 +96,33 @@ class Life:
                     self.client.delete_item(TableName=self.table.name, Key=FORMER)
                 time.sleep(OLD_SECONDS)
         self.before = self._items()
-        built = self.build()
-        # The keeper of a stream that was on is there before the walk, and may put any of them.
-        least = 0 if self.table.streams else len(self.keys)
-        put = built["build"]["put"]
-        expect(least <= put <= len(self.keys), f"{put} sentinels put for {len(self.keys)} keys")
-        expect_equal(built["verification"]["remaining"], 0, "what is wrong after the build")
+        output = self.build()
+        # If the stream was enabled before, the keeper starts first and may put any of them.
+        minimum = 0 if self.table.streams else len(self.keys)
+        put = output["build"]["put"]
+        expect(minimum <= put <= len(self.keys), f"{put} sentinels put for {len(self.keys)} keys")
+        expect_equal(output["verification"]["remaining"], 0, "what is wrong after the build")
         index = self._describe()["GlobalSecondaryIndexes"][0]
         if self.table.capacity:
             units = index["ProvisionedThroughput"]["WriteCapacityUnits"]
             expect(units <= self.table.capacity, f"the index has {units} WCU after the build")
             if self._is_scaled:
-                capacity = built["capacity"]
+                capacity = output["capacity"]
                 expect_equal(capacity["refused"], None, "what auto scaling refused")
                 expect_equal(capacity["scaled"], True, "whether the index has auto scaling")
                 expect_equal(_scaled_by(self.table.name), SCALED, "what scales the index")
         self._follow()
         output = self._list_by_index()
         expect_equal(output["keys"], len(self.keys), "keys by the index")
-        self._put({"pk": {"S": "new"}, "sk": {"S": "a"}}, back=True)
+        self.client.delete_item(TableName=self.table.name, Key=NEW)
         self.remove()
         expect_equal(self._items(), self.before, "the items after the removal")
-        told = self._describe()
-        expect(not told.get("GlobalSecondaryIndexes"), "an index is left")
+        description = self._describe()
+        expect(not description.get("GlobalSecondaryIndexes"), "an index is left")
         if self._is_scaled:
             expect_equal(_scaled_by(self.table.name), [], "what scales the index that is gone")
-        on = bool((told.get("StreamSpecification") or {}).get("StreamEnabled"))
-        expect_equal(on, self.table.streams, "whether the stream is on")
+        has_stream = bool((description.get("StreamSpecification") or {}).get("StreamEnabled"))
+        expect_equal(has_stream, self.table.streams, "whether the stream is on")
         return f"{put} sentinels put by the build, {output['read_units']:g} read units by the index"
 
     @property
@@ -129,7 +130,7 @@ class Life:
         return "cloudwatch" not in self.ways.lacks
 
     def _list_by_index(self) -> dict[str, Any]:
-        """Return the output of a run by method auto, as soon as one has read the index."""
+        """Start runs by method auto until one reads the index; return its output."""
         deadline = time.monotonic() + (TRUST_SECONDS if self._has_metrics else 0.0)
         number = 1
         while True:
@@ -137,67 +138,62 @@ class Life:
             output = self.runs.output(run)
             if output["method"] == "index":
                 return output
-            why = self.runs.manifest(run).get("reason")
-            expect(time.monotonic() < deadline, f"auto chose {output['method']}: {why}")
+            reason = self.runs.manifest(run).get("reason")
+            expect(time.monotonic() < deadline, f"auto chose {output['method']}: {reason}")
             time.sleep(TRUST_PAUSE_SECONDS)
             number += 1
 
     def build(self) -> dict[str, Any]:
-        """The output of BuildKeyIndex."""
-        return self._do("build", {"graceSeconds": GRACE_SECONDS, "maxWriteRate": WRITE_RATE})
+        """Run BuildKeyIndex and return its output."""
+        return self._run("build", {"graceSeconds": GRACE_SECONDS, "maxWriteRate": WRITE_RATE})
 
     def remove(self) -> None:
-        """RemoveKeyIndex; raises Differs if the table is not as before."""
-        expect_equal(self._do("remove", {})["as_before"], True, "the table is as before")
+        """Run RemoveKeyIndex; raise Differs if the table is not as before."""
+        expect_equal(self._run("remove", {})["as_before"], True, "the table is as before")
 
     def _follow(self) -> None:
-        """A collection comes and another goes; the keeper puts and deletes their sentinels."""
-        self._put({"pk": {"S": "new"}, "sk": {"S": "a"}})
-        gone = {"pk": {"S": "k0"}, "sk": {"S": "000000"}}  # the only item of it
-        item = self.client.get_item(TableName=self.table.name, Key=gone)["Item"]
-        self.client.delete_item(TableName=self.table.name, Key=gone)
-        self.keys.discard(comparable(gone["pk"]))
-        self._wait_for_rows(self.keys)
-        self.client.put_item(TableName=self.table.name, Item=item)
-        self.keys.add(comparable(gone["pk"]))
-        self._wait_for_rows(self.keys)
+        """Add and remove item collections, whose sentinels the keeper puts and deletes."""
+        self._put(NEW)
+        key = {"pk": {"S": "k0"}, "sk": {"S": "000000"}}  # the only item of its collection
+        item = self.client.get_item(TableName=self.table.name, Key=key)["Item"]
+        self.client.delete_item(TableName=self.table.name, Key=key)
+        self.keys.discard(comparable(key["pk"]))
+        self._wait_for_rows()
+        self._put(item)
+        self._wait_for_rows()
 
-    def _put(self, item: dict[str, Any], back: bool = False) -> None:
-        """back: take it away again."""
-        if back:
-            self.client.delete_item(TableName=self.table.name, Key=item)
-            return
+    def _put(self, item: dict[str, Any]) -> None:
         self.client.put_item(TableName=self.table.name, Item=item)
         self.keys.add(comparable(item["pk"]))
 
-    def _wait_for_rows(self, wanted: set[Any]) -> None:
+    def _wait_for_rows(self) -> None:
         deadline = time.monotonic() + FOLLOW_SECONDS
         while True:
             page = self.client.scan(TableName=self.table.name, IndexName=INDEX)
             rows = [comparable(item["pk"]) for item in page["Items"]]
-            if set(rows) == wanted or time.monotonic() > deadline:
+            if set(rows) == self.keys or time.monotonic() > deadline:
                 break
             time.sleep(self.ways.poll_seconds)
-        expect_keys(rows, wanted)
+        expect_keys(rows, self.keys)
 
     def _items(self) -> list[str]:
-        """All of them; a table of this suite fits into a page."""
+        """Return all items of the table, which fits into a page."""
         page = self.client.scan(TableName=self.table.name, ConsistentRead=True)
         return sorted(map(repr, page["Items"]))
 
     def _describe(self) -> dict[str, Any]:
         return dict(self.client.describe_table(TableName=self.table.name)["Table"])
 
-    def _do(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
-        asked = {"table": self.table.name, **given}
-        self._done += 1
-        what = f"{self.table.label}-{'again' if self.before is None else action}-{self._done}"
-        name = self.runs.start(what, asked, self.machines[action])
+    def _run(self, action: str, options: dict[str, Any]) -> dict[str, Any]:
+        self._run_count += 1
+        label = f"{self.table.label}-{'again' if self.before is None else action}-{self._run_count}"
+        values = {"table": self.table.name, **options}
+        name = self.runs.start(label, values, self.machines[action])
         return self.runs.output(name, INDEX_SECONDS)
 
 
 def life_of(client: Any, table: Fixture, runs: Runs, outputs: Mapping[str, str]) -> Life:
-    """Of a table, by the state machines of a stack with these outputs."""
+    """Return the life of a table's index, by the state machines of a stack with these outputs."""
     machines = {name: outputs[f"{name.capitalize()}KeyIndexArn"] for name in ("build", "remove")}
     return Life(client, runs, machines, runs.ways, table)
 
@@ -205,7 +201,7 @@ def life_of(client: Any, table: Fixture, runs: Runs, outputs: Mapping[str, str])
 def check_key_index(
     client: Any, tables: list[Fixture], runs: Runs, outputs: Mapping[str, str], report: Report
 ) -> None:
-    """Each table's index; outputs: of the stack."""
+    """Check the index of each table. `outputs` are those of the stack."""
     for table in tables:
         life = life_of(client, table, runs, outputs)
         names = ["index-life"]
@@ -215,31 +211,31 @@ def check_key_index(
             names += ["index-capacity", "index-scaling"]
         if table.key:
             names.append("index-kms")
-        came = _Once(life)
-        looks = {"index-old-records": lambda came=came, life=life: came() and life.old_records()}
+        once = _Once(life)
+        checks = {"index-old-records": lambda once=once, life=life: once() and life.old_records()}
         for name in names:
-            report.check(name, looks.get(name, came), table.name)
+            report.check(name, checks.get(name, once), table.name)
     if not any(table.key for table in tables):
         report.check("index-kms", _no_key)
 
 
 @contextmanager
 def _scaled(table: str, capacity: int) -> Iterator[None]:
-    """Give a table auto scaling of its writes, which never takes it above its capacity.
+    """Give a table auto scaling of its writes, which never raises its capacity.
 
-    Also AWS's role for that comes into the account, if it was not there; it stays.
+    This also creates AWS's role for auto scaling in the account, which remains.
     """
     client = boto3.client("application-autoscaling")
-    which = {
+    target = {
         "ServiceNamespace": "dynamodb",
         "ResourceId": f"table/{table}",
         "ScalableDimension": "dynamodb:table:WriteCapacityUnits",
     }
-    client.register_scalable_target(**which, MinCapacity=capacity, MaxCapacity=capacity)
+    client.register_scalable_target(**target, MinCapacity=capacity, MaxCapacity=capacity)
     metric = {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"}
     try:
         client.put_scaling_policy(
-            **which,
+            **target,
             PolicyName="keyhop-live",
             PolicyType="TargetTrackingScaling",
             TargetTrackingScalingPolicyConfiguration={
@@ -253,38 +249,38 @@ def _scaled(table: str, capacity: int) -> Iterator[None]:
 
 
 def forget_scaling(tables: Iterable[str]) -> list[str]:
-    """Remove the auto scaling of tables and of their key indexes, which their deletion leaves;
+    """Remove the auto scaling of tables and their key indexes, which remains after their deletion;
     return what could not be removed, and why.
     """
     client = boto3.client("application-autoscaling")
-    left = []
+    failures = []
     for table in tables:
         resources = [f"table/{table}", f"table/{table}/index/{INDEX}"]
-        told = client.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=resources)
-        for target in told["ScalableTargets"]:
+        page = client.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=resources)
+        for target in page["ScalableTargets"]:
             names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
             try:
                 client.deregister_scalable_target(**{name: target[name] for name in names})
             except (BotoCoreError, ClientError) as error:
-                left.append(f"auto scaling of {target['ResourceId']}: {error}")
-    return left
+                failures.append(f"auto scaling of {target['ResourceId']}: {error}")
+    return failures
 
 
 SCALED = ["dynamodb:index:WriteCapacityUnits"]
-"""The dimensions that are scaled in the index of a table that scales only its writes."""
+"""The scaled dimensions of the index if the table scales only its writes."""
 
 
 def _scaled_by(table: str) -> list[str]:
-    """Return the dimensions of a table's key index that policies scale, as the service tells."""
-    told = boto3.client("application-autoscaling").describe_scaling_policies(
+    """Return the dimensions of a table's key index that scaling policies apply to."""
+    response = boto3.client("application-autoscaling").describe_scaling_policies(
         ServiceNamespace="dynamodb", ResourceId=f"table/{table}/index/{INDEX}"
     )
-    return [policy["ScalableDimension"] for policy in told["ScalingPolicies"]]
+    return [policy["ScalableDimension"] for policy in response["ScalingPolicies"]]
 
 
 def _oldest_record(since: datetime) -> float:
-    """Return the greatest age, in seconds, of the batches that a keeper got since a moment."""
-    told = boto3.client("cloudwatch").get_metric_statistics(
+    """Return the greatest age, in seconds, of the batches that the keeper got since a time."""
+    statistics = boto3.client("cloudwatch").get_metric_statistics(
         Namespace="AWS/Lambda",
         MetricName="IteratorAge",
         Dimensions=[{"Name": "FunctionName", "Value": f"{NAME}-KeepIndex"}],
@@ -293,25 +289,25 @@ def _oldest_record(since: datetime) -> float:
         Period=300,
         Statistics=["Maximum"],
     )
-    return max((point["Maximum"] / 1000 for point in told["Datapoints"]), default=0.0)
+    return max((point["Maximum"] / 1000 for point in statistics["Datapoints"]), default=0.0)
 
 
 class _Once:
-    """One life is what several checks look at: it is lived once, and each tells what it came to."""
+    """The outcome of one life of an index, shared by several checks: its note, or its error."""
 
     def __init__(self, life: Life) -> None:
         self._life = life
-        self._came: str | Exception | None = None
+        self._outcome: str | Exception | None = None
 
     def __call__(self) -> str:
-        if self._came is None:
+        if self._outcome is None:
             try:
-                self._came = self._life.build_keep_read_remove()
+                self._outcome = self._life.build_keep_read_remove()
             except Exception as error:
-                self._came = error
-        if isinstance(self._came, Exception):
-            raise self._came
-        return self._came
+                self._outcome = error
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
 
 
 def _no_key() -> str:

@@ -1,6 +1,6 @@
-"""The leftovers of a start of the suite that was killed, or lost its rights before its clean-up.
+"""The leftovers of a start that was killed, or lost its permissions before its clean-up.
 
-Everything with the tag of the start is its own: stacks, tables, buckets, log groups and a key.
+All stacks, tables, buckets, log groups and keys with the tag of the start belong to it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ from tests.live.workshop import Workshop, remove_all, remove_key, tagged
 
 
 class Leftovers:
-    """Finds them by their tag when it is made; raises Refused if there are none."""
+    """The resources with the tag of a start. The constructor raises Refused if there are none."""
 
     def __init__(self, suite: str, ways: Ways) -> None:
         self._suite = suite
@@ -32,7 +32,7 @@ class Leftovers:
             raise Refused(f"Nothing in this account and region has the tag of start {suite}.")
 
     def announcement(self) -> str:
-        """Return what will be removed. Some of it may be gone: tags are remembered for a while."""
+        """Return what will be removed. Some may be gone: tags remain visible for a while."""
         lines = [
             *(f"stack {stack.name}" for stack in self._stacks),
             *(f"table {name}" for name in self._tables),
@@ -43,7 +43,7 @@ class Leftovers:
         return f"Start {self._suite} has left:" + "".join(f"\n  {line}" for line in lines)
 
     def remove(self) -> list[str]:
-        """Remove all of it, in the order of Work.clean_up; returns what could not be, and why."""
+        """Remove all, in the order of Work.clean_up; return what could not be removed, and why."""
         workshop = Workshop(boto3.client("dynamodb"), self._suite, self._ways)
         workshop.expect(self._tables)
         rest = OwnStack(self._suite, self._ways, {})
@@ -55,13 +55,13 @@ class Leftovers:
             lambda: forget_scaling(self._tables),
             *(stack.remove for stack in self._stacks),
             rest.remove_left_over,
-            lambda: [why for arn in self._keys for why in remove_key(arn)],
+            lambda: [failure for arn in self._keys for failure in remove_key(arn)],
         ]
         return remove_all(steps)
 
 
 def _named(arns: Iterable[str], service: str, prefix: str = "") -> Iterator[str]:
-    """Yield the names after a prefix in the ARNs of one service; a log group's ends with `:*`."""
+    """Yield the names in the ARNs of a service without a prefix, and without a log group's `:*`."""
     for arn in arns:
         _, _, owner, _, _, name = arn.split(":", 5)
         if owner == service and name.startswith(prefix):

@@ -1,7 +1,7 @@
-"""What DynamoDB has learnt of late: vector indexes, and bulk puts from S3.
+"""Checks of new features of DynamoDB: vector indexes, and bulk puts from S3.
 
-What these checks cost is not in the estimate of the suite: their prices are not known here. They
-write four small items.
+Their cost is not in the estimate of the suite, because their prices are not known here. They write
+four small items.
 """
 
 import json
@@ -38,7 +38,7 @@ ENDED = {"COMPLETED", "COMPLETED_WITH_ERRORS", "CANCELLED", "FAILED"}
 def check_newer(
     client: Any, streams: Any, table: Fixture, full: Fixture, bucket: str, report: Report
 ) -> None:
-    """Leave a table with pk and sk, both S, and a stream, as it was. full: gets indexes."""
+    """Make the checks. Leave `table`, which has a stream, as it was; add indexes to `full`."""
     report.check("bulk-put-records", lambda: bulk_put(client, streams, table, bucket), table.name)
     report.check("vector-index", lambda: vector_index(client, table), table.name)
     report.check("vector-index-beside", lambda: vector_index_beside(client, full), full.name)
@@ -65,48 +65,45 @@ def bulk_put(client: Any, streams: Any, table: Fixture, bucket: str) -> str:
             },
         )
         arn = started["BulkOperationDescription"]["BulkOperationArn"]
-        seen: set[str] = set()
+        keys: set[str] = set()
 
         def status() -> str:
-            told = client.describe_bulk_operation(BulkOperationArn=arn)
-            return str(told["BulkOperationDescription"]["BulkOperationStatus"])
+            response = client.describe_bulk_operation(BulkOperationArn=arn)
+            return str(response["BulkOperationDescription"]["BulkOperationStatus"])
 
-        def all_have_come() -> bool:
-            seen.update(image["pk"]["S"] for _, image in followed.records())
+        def has_all_records() -> bool:
+            keys.update(image["pk"]["S"] for _, image in followed.records())
             followed.find_shards("TRIM_HORIZON")
-            return seen >= {item["pk"]["S"] for item in ITEMS}
+            return keys >= {item["pk"]["S"] for item in ITEMS}
 
         def has_ended() -> bool:
-            all_have_come()  # while the bulk put runs, because an iterator expires after 15 minutes
+            has_all_records()  # during the bulk put, because an iterator expires after 15 minutes
             return status() in ENDED
 
         _wait(has_ended, "the bulk put has not ended")
         expect_equal(status(), "COMPLETED", "the bulk put's status")
-
-        _wait(all_have_come, "records of the bulk put have not come", 300.0)
+        _wait(has_all_records, "records of the bulk put have not come", 300.0)
     finally:
         for item in ITEMS:
             key = {name: item[name] for name in ("pk", "sk")}
             client.delete_item(TableName=table.name, Key=key)
-        listed = s3.list_objects_v2(Bucket=bucket, Prefix=PREFIX).get("Contents", ())
-        for one in listed:
-            s3.delete_object(Bucket=bucket, Key=one["Key"])
-    return f"{len(seen)} records"
+        for entry in s3.list_objects_v2(Bucket=bucket, Prefix=PREFIX).get("Contents", ()):
+            s3.delete_object(Bucket=bucket, Key=entry["Key"])
+    return f"{len(keys)} records"
 
 
 def vector_index(client: Any, table: Fixture) -> None:
-    """Add a vector index, put an item without a vector, and take the index away again."""
+    """Add a vector index, put an item without a vector, and remove the index."""
     key = {"pk": {"S": "vectors"}, "sk": {"S": "!keyhop"}}
 
-    def found() -> dict[str, Any]:
-        told = client.describe_table(TableName=table.name)["Table"]
-        indexes = {one["IndexName"]: one for one in told.get("VectorIndexes", ())}
-        return dict(indexes.get(INDEX, {}))
+    def describe() -> dict[str, Any]:
+        indexes = client.describe_table(TableName=table.name)["Table"].get("VectorIndexes", ())
+        return next((dict(row) for row in indexes if row["IndexName"] == INDEX), {})
 
     client.update_table(TableName=table.name, VectorIndexUpdates=[{"Create": VECTORS}])
     try:
         _wait(
-            lambda: found().get("IndexStatus") == "ACTIVE" and not found().get("Backfilling"),
+            lambda: describe().get("IndexStatus") == "ACTIVE" and not describe().get("Backfilling"),
             "the vector index is not ready",
         )
         client.put_item(TableName=table.name, Item={**key, "keyhop": {"N": "1"}})
@@ -115,7 +112,7 @@ def vector_index(client: Any, table: Fixture) -> None:
         client.update_table(
             TableName=table.name, VectorIndexUpdates=[{"Delete": {"IndexName": INDEX}}]
         )
-        _wait(lambda: not found(), "the vector index is still there")
+        _wait(lambda: not describe(), "the vector index is still there")
 
 
 def vector_index_beside(client: Any, full: Fixture) -> str:
@@ -138,8 +135,8 @@ def vector_index_beside(client: Any, full: Fixture) -> str:
         return True
 
     def active(kind: str) -> int:
-        told = client.describe_table(TableName=full.name)["Table"].get(kind, ())
-        return sum(one["IndexStatus"] == "ACTIVE" and not one.get("Backfilling") for one in told)
+        rows = client.describe_table(TableName=full.name)["Table"].get(kind, ())
+        return sum(row["IndexStatus"] == "ACTIVE" and not row.get("Backfilling") for row in rows)
 
     _wait(is_accepted, "the vector index is not accepted")
     when = "after" if active("GlobalSecondaryIndexes") == MOST_INDEXES else "before"
@@ -148,8 +145,8 @@ def vector_index_beside(client: Any, full: Fixture) -> str:
     return f"it was accepted {when} the last of {MOST_INDEXES} indexes was ready"
 
 
-def _wait(is_so: Callable[[], bool], otherwise: str, seconds: float = WAIT_SECONDS) -> None:
+def _wait(condition: Callable[[], bool], failure: str, seconds: float = WAIT_SECONDS) -> None:
     deadline = time.monotonic() + seconds
-    while not is_so():
-        expect(time.monotonic() < deadline, f"{otherwise} after {seconds:.0f} s")
+    while not condition():
+        expect(time.monotonic() < deadline, f"{failure} after {seconds:.0f} s")
         time.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The CDK app of another stack of the suite: a state machine that is not Keyhop's, with its role.
+"""The CDK app of another stack of the suite: a state machine outside Keyhop, with its role.
 
 The machine is the example in docs/how-to/runs.md, Use the keys, and returns the keys that it gets.
 Context: `stackName`, `bucket`, `run`.
@@ -22,11 +22,11 @@ RETURN_KEY = {
     "StartAt": "ReturnKey",
     "States": {"ReturnKey": {"Type": "Pass", "End": True}},
 }
-"""What the machine does with each key; the example leaves that out."""
+"""The processor of each key, which the example does not define."""
 
 
 def definition(bucket: str, run: str) -> dict[str, Any]:
-    """Return the example of the page as a whole definition, for the parts of a run."""
+    """Return the example of the page as a complete definition, for the parts of a run."""
     (example,) = EXAMPLE.findall(PAGE.read_text())
     for placeholder, value in (
         ("BUCKET", bucket),
@@ -39,16 +39,16 @@ def definition(bucket: str, run: str) -> dict[str, Any]:
 
 
 class Reader(Stack):
-    """The machine has the stack's name, so that its role can name it."""
+    """A stack with a state machine that has its name, so that the machine's role can name it."""
 
     def __init__(self, app: App, name: str, bucket: str, run: str) -> None:
         super().__init__(app, name)
         parts = self.format_arn(
             service="s3", region="", account="", resource=bucket, resource_name=f"runs/{run}/*"
         )
-        # Children of a map that have a map themselves are executions of NAME/LABEL.
-        machines = [states_arn(self, "stateMachine", itself) for itself in (name, f"{name}/*")]
-        children = [states_arn(self, "execution", f"{name}{any_of}") for any_of in (":*", "/*")]
+        # Children of a map that contain a map are executions of NAME/LABEL.
+        machines = [states_arn(self, "stateMachine", f"{name}{suffix}") for suffix in ("", "/*")]
+        children = [states_arn(self, "execution", f"{name}{suffix}") for suffix in (":*", "/*")]
         allowed = {
             "s3:GetObject": [parts],
             "states:StartExecution": machines,
@@ -76,7 +76,7 @@ class Reader(Stack):
 
 
 def main() -> None:
-    """Synthesize."""
+    """Synthesize the app."""
     app = App(stack_traces=False)
     context = app.node.get_context
     Reader(app, context("stackName"), context("bucket"), context("run"))

@@ -1,4 +1,4 @@
-"""What the checks found: each is one line, and a failed one does not end the suite."""
+"""The results of the checks: each prints one line, and a failed check does not end the suite."""
 
 import time
 import traceback
@@ -16,40 +16,42 @@ from tests.live.catalogue import CHECKS, Check
 
 
 class Refused(Exception):
-    """The suite does not begin, or cannot go on; the message is for the user."""
+    """The suite cannot start or continue; the message is for the user."""
 
 
 class Differs(Exception):
-    """Something is not as Keyhop relies on; the message tells what was seen."""
+    """The service behaves differently from what Keyhop relies on; the message has the facts."""
 
 
 def say(text: str) -> None:
-    """Print; a terminal that is gone must not end the clean-up."""
+    """Print a text. A closed terminal must not end the clean-up."""
     with suppress(OSError):
         print(text, flush=True)
 
 
-def expect(condition: object, told: str) -> None:
-    """Raises Differs, which tells what was seen, unless `condition` holds."""
+def expect(condition: object, message: str) -> None:
+    """Raise Differs with a message unless `condition` is true."""
     if not condition:
-        raise Differs(told)
+        raise Differs(message)
 
 
-def expect_equal(seen: object, wanted: object, what: str) -> None:
-    """Raises Differs unless both are the same."""
-    expect(seen == wanted, f"{what}: {_short(seen)}, but {_short(wanted)} was expected")
+def expect_equal(actual: object, expected: object, label: str) -> None:
+    """Raise Differs unless both values are equal."""
+    expect(actual == expected, f"{label}: {_short(actual)}, but {_short(expected)} was expected")
 
 
-def expect_keys(seen: Iterable[Any], wanted: set[Any]) -> None:
-    """Raises Differs unless `seen` is each of `wanted` exactly once."""
-    counted = Counter(seen)
+def expect_keys(actual: Iterable[Any], expected: set[Any]) -> None:
+    """Raise Differs unless `actual` has each of the `expected` keys exactly once."""
+    counts = Counter(actual)
     faults = {
-        "missing": wanted - set(counted),
-        "surplus": set(counted) - wanted,
-        "more than once": {key for key, times in counted.items() if times > 1},
+        "missing": expected - set(counts),
+        "surplus": set(counts) - expected,
+        "more than once": {key for key, times in counts.items() if times > 1},
     }
-    told = "; ".join(f"{len(keys)} {what}: {_short(keys)}" for what, keys in faults.items() if keys)
-    expect(not told, f"of {len(wanted)} keys, {told}")
+    message = "; ".join(
+        f"{len(keys)} {fault}: {_short(keys)}" for fault, keys in faults.items() if keys
+    )
+    expect(not message, f"of {len(expected)} keys, {message}")
 
 
 def _short(value: object) -> str:
@@ -57,13 +59,13 @@ def _short(value: object) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
-def until(look: Callable[[], str | None], what: str, seconds: float, pause: float = 10.0) -> str:
-    """Return what `look` returns, as soon as that is not None; raises Differs after `seconds`."""
+def until(poll: Callable[[], str | None], label: str, seconds: float, pause: float = 10.0) -> str:
+    """Return the first result of `poll` that is not None; raise Differs after `seconds`."""
     deadline = time.monotonic() + seconds
-    while (told := look()) is None:
-        expect(time.monotonic() < deadline, f"{what} did not come in {seconds:g} seconds")
+    while (result := poll()) is None:
+        expect(time.monotonic() < deadline, f"{label} did not come in {seconds:g} seconds")
         time.sleep(pause)
-    return told
+    return result
 
 
 NOT_ASKED_FOR = "not among ONLY"
@@ -73,10 +75,12 @@ HEAD = "| check | claim | result | date | region | cost at most |"
 
 @dataclass
 class Report:
-    """Prints each check as it ends; remembers those that failed, and those that were left out.
+    """A report that prints each check as it ends, and records failed and skipped checks.
 
-    lacks: what the other side cannot do, with the reason: what needs it is skipped. only: what was
-    asked for; all, if that is nothing.
+    Attributes:
+        lacks: What the service cannot do, with the reason. Checks that need it are skipped.
+        only: The names of the requested checks; empty for all.
+        made: How each check ended, by name. A check of several tables has the worst result.
     """
 
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -86,25 +90,24 @@ class Report:
     failed: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
-    """By name, how a check that was made ended: with several tables, how the worst one did."""
 
-    def check(self, name: str, look: Callable[[], str | None], on: str = "") -> None:
-        """Make one check; what `look` returns is told beside it. on: which of several."""
+    def check(self, name: str, perform: Callable[[], str | None], target: str = "") -> None:
+        """Make one check of a `target`, and print what `perform` returns beside the result."""
         check = self.checks[name]
         if self.only and name not in self.only:
             return
         if check.needs in self.lacks:
             self.skip(name, self.lacks[check.needs])
             return
-        title = f"{name}{f' [{on}]' if on else ''}: {check.shows}"
+        title = f"{name}{f' [{target}]' if target else ''}: {check.shows}"
         began = time.monotonic()
         before = self.made.get(name)
-        self.made[name] = NOT_FINISHED  # an interruption leaves it so
+        self.made[name] = NOT_FINISHED  # remains after an interruption
         try:
-            note = look()
+            note = perform()
         except (Differs, BotoCoreError, ClientError, KeyhopError) as error:
             self._fail(name, title, f"{type(error).__name__}: {error}")
-        except Exception as error:  # one broken check must not hide what the others would find
+        except Exception as error:  # one broken check must not prevent the others
             traceback.print_exc()
             self._fail(name, title, f"{type(error).__name__}: {error}")
         else:
@@ -113,26 +116,25 @@ class Report:
             seconds = time.monotonic() - began
             say(f"  ok      {title} ({seconds:.1f} s){f': {note}' if note else ''}")
 
-    def skip(self, name: str, why: str) -> None:
-        """Leave a check out, and say why."""
+    def skip(self, name: str, reason: str) -> None:
         if name not in self.skipped:
-            self.skipped[name] = why
-            say(f"  skipped {name}: {self.checks[name].shows}\n          {why}")
+            self.skipped[name] = reason
+            say(f"  skipped {name}: {self.checks[name].shows}\n          {reason}")
 
-    def skip_the_rest(self, why: str) -> None:
-        """All that were neither made nor left out."""
+    def skip_the_rest(self, reason: str) -> None:
+        """Skip all checks that were neither made nor skipped."""
         for name in sorted(self.checks.keys() - self.made.keys() - self.skipped.keys()):
-            self.skip(name, NOT_ASKED_FOR if self.only and name not in self.only else why)
+            self.skip(name, NOT_ASKED_FOR if self.only and name not in self.only else reason)
 
-    def _fail(self, name: str, title: str, why: str) -> None:
+    def _fail(self, name: str, title: str, message: str) -> None:
         self.made[name] = "**fails**"
         self.failed.append(title)
-        say(f"  FAILED  {title}\n          {why}")
+        say(f"  FAILED  {title}\n          {message}")
 
     def table(self, region: str, costs: Mapping[str, float]) -> str:
-        """Return what was shown as a table for docs/internals/claims.md: one row for each check.
+        """Return the results as a table for docs/internals/claims.md, with one row for each check.
 
-        costs: of those whose price is known.
+        `costs` has the dollars of each check whose price is known.
         """
         today = datetime.now(UTC).date().isoformat()
         dollars = {name: f"${cost:.4f}" for name, cost in costs.items()}
@@ -144,9 +146,9 @@ class Report:
         return "\n".join(("", HEAD, "|---|---|---|---|---|---|", *rows, ""))
 
     def summary(self) -> str:
-        """What came of all."""
-        left = "".join(f"\n  {name}: {why}" for name, why in sorted(self.skipped.items()))
-        skipped = f"\n{len(self.skipped)} were skipped:{left}" if left else ""
+        """Return the numbers of passed, failed and skipped checks, with the names."""
+        reasons = "".join(f"\n  {name}: {why}" for name, why in sorted(self.skipped.items()))
+        skipped = f"\n{len(self.skipped)} were skipped:{reasons}" if reasons else ""
         if not self.failed:
             return f"All {self.passed} checks passed.{skipped}"
         names = "".join(f"\n  {title}" for title in self.failed)

@@ -59,14 +59,14 @@ from tests.live.workshop import Workshop
 PASSED, FAILED, NOT_BEGUN, INTERRUPTED = 0, 1, 2, 130
 PREFIX = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,39}")
 ANY_PREFIX = "mine-"
-"""Of the names in a dry run without one."""
+"""The prefix of the table names in a dry run without TABLE_PREFIX."""
 ANY_REGION = "us-east-1"
 ID = re.compile(r"[0-9a-f]{8}")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruptions:
-    """The first signal interrupts; later ones, and any during the clean-up, are only answered."""
+    """A signal handler. Only the first signal interrupts the suite, and never its clean-up."""
 
     def __init__(self) -> None:
         self.may_interrupt = True
@@ -74,7 +74,6 @@ class Interruptions:
             signal.signal(number, self)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
         if not self.may_interrupt:
             say("  cleaning up, which must not be interrupted ...")
             return
@@ -83,7 +82,7 @@ class Interruptions:
 
 
 def work(suite: Suite, report: Report, interruptions: Interruptions) -> list[str]:
-    """Everything, and the clean-up; returns what could not be removed."""
+    """Make the checks and clean up; return what could not be removed."""
     work = Work(suite, report)
     try:
         try:
@@ -91,30 +90,30 @@ def work(suite: Suite, report: Report, interruptions: Interruptions) -> list[str
         finally:
             interruptions.may_interrupt = False
     finally:
-        left = work.clean_up()
-    return left
+        failures = work.clean_up()
+    return failures
 
 
 def dry_run(options: argparse.Namespace) -> Suite:
-    """Return a start that sends no request, for which no account and no region must be set."""
-    # With these credentials boto3 looks for no others, not even at an EC2 machine's own service.
-    nobody = {
+    """Return a start that sends no request and needs neither an account nor a region."""
+    # With these credentials boto3 does not look for others, not even in EC2's metadata service.
+    settings = {
         **LOCAL_CREDENTIALS,
         "region_name": boto3.session.Session().region_name or ANY_REGION,
     }
-    client = boto3.client("dynamodb", **nobody)
-    prefix, own = options.prefix, not options.without_stack
-    tables, ways = fixtures(prefix), _ways(**nobody)
-    return Suite("(none yet)", "(not asked)", client, prefix, tables, None, own, ways)
+    client = boto3.client("dynamodb", **settings)
+    prefix, has_own_stack = options.prefix, not options.without_stack
+    tables, ways = fixtures(prefix), _ways(**settings)
+    return Suite("(none yet)", "(not asked)", client, prefix, tables, None, has_own_stack, ways)
 
 
-def _ways(**more: str) -> Ways:
+def _ways(**settings: str) -> Ways:
     services = ("dynamodb", "sts", "stepfunctions", "s3", "lambda", "cloudformation")
-    return ways_of(boto3.client(name, **more).meta.endpoint_url for name in services)
+    return ways_of(boto3.client(name, **settings).meta.endpoint_url for name in services)
 
 
 def prepare(options: argparse.Namespace) -> Suite:
-    """Find out all that can be without making anything; raises Refused."""
+    """Check the settings and the account without creating anything; raise Refused."""
     if options.dry_run and not options.prefix:
         options.prefix = ANY_PREFIX
     if not PREFIX.fullmatch(options.prefix):
@@ -123,10 +122,9 @@ def prepare(options: argparse.Namespace) -> Suite:
             f"letter or digit first: the tables will be called TABLE_PREFIX{COMMON}..."
         )
     if unknown := names_in(options.only) - CHECKS.keys():
-        known = ", ".join(CHECKS)
-        raise Refused(f"ONLY has {', '.join(sorted(unknown))}; the checks are {known}.")
-    is_given = bool(options.state_machine_arn or options.stack_name)
-    if options.dry_run and not is_given:
+        raise Refused(f"ONLY has {', '.join(sorted(unknown))}; the checks are {', '.join(CHECKS)}.")
+    uses_deployment = bool(options.state_machine_arn or options.stack_name)
+    if options.dry_run and not uses_deployment:
         return dry_run(options)
     try:
         client = boto3.client(
@@ -143,38 +141,38 @@ def prepare(options: argparse.Namespace) -> Suite:
     account = boto3.client("sts").get_caller_identity()["Account"]
     tables = fixtures(options.prefix)
     deployed = None
-    own = not (options.without_stack or is_given)
-    if is_given and not options.without_stack:
+    has_own_stack = not (options.without_stack or uses_deployment)
+    if uses_deployment and not options.without_stack:
         deployed = find(options.state_machine_arn, options.stack_name or DEFAULT_STACK)
         deployed.check(tables, client.meta.region_name, account)
     names = [table.name for table in tables]
-    if own and not options.dry_run:
+    if has_own_stack and not options.dry_run:
         for stack in STACKS:
             OwnStack("", ways, {}, name=stack).refuse_existing()
-    if own:
-        others = OfOwnStack.of(options.prefix, "a key")
-        names += [*(table.name for table in others.made(False)), *others.made_by_rekey]
+    if has_own_stack:
+        stack_tables = OfOwnStack.of(options.prefix, "a key")
+        names += [*(table.name for table in stack_tables.made(False)), *stack_tables.made_by_rekey]
     if not options.dry_run:
         Workshop(client, "", ways).refuse_existing(names)
-    suite = uuid.uuid4().hex[:8]
-    may_expire = own and ways is AWS and _may_expire()
-    return Suite(suite, account, client, options.prefix, tables, deployed, own, ways, may_expire)
+    may_expire = has_own_stack and ways is AWS and _may_expire()
+    settings = (account, client, options.prefix, tables, deployed, has_own_stack, ways, may_expire)
+    return Suite(uuid.uuid4().hex[:8], *settings)
 
 
 def _may_expire() -> bool:
-    """Return whether the credentials are temporary, and nothing here can renew them."""
+    """Return whether the credentials are temporary and cannot be renewed here."""
     credentials = boto3.session.Session().get_credentials()
     is_fixed = credentials is not None and not hasattr(credentials, "refresh_needed")
     return is_fixed and bool(credentials.token)
 
 
 def names_in(text: str) -> set[str]:
-    """Of checks, with commas between them."""
+    """Return the names in a list with commas."""
     return {name for name in text.replace(" ", "").split(",") if name}
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Flags, with the environment behind them."""
+    """Parse the flags; the environment variables are their defaults."""
     env = os.environ.get
     parser = argparse.ArgumentParser(
         prog="python -m tests.live.run",
@@ -193,7 +191,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def consents(ask: Callable[[str], str] = input) -> bool:
-    """Whether the user types yes; no answer is none, and neither is Ctrl-C."""
+    """Return whether the user types yes. The end of the input and Ctrl-C both mean no."""
     try:
         return ask("Go on? Type yes: ").strip().lower() == "yes"
     except (EOFError, KeyboardInterrupt):
@@ -201,7 +199,7 @@ def consents(ask: Callable[[str], str] = input) -> bool:
 
 
 def remove(options: argparse.Namespace) -> int:
-    """Remove what a start has left that could not clean up; returns the exit status."""
+    """Remove what a start that could not clean up has left; return the exit status."""
     try:
         if not ID.fullmatch(options.remove):
             raise Refused(f"REMOVE is {options.remove!r}; it must be the id that a start has said.")
@@ -214,17 +212,19 @@ def remove(options: argparse.Namespace) -> int:
         print("Nothing was done.", file=sys.stderr)
         return NOT_BEGUN
     try:
-        left = leftovers.remove()
+        failures = leftovers.remove()
     except KeyboardInterrupt:
         print("Interrupted: start it again, to remove the rest.", file=sys.stderr)
         return INTERRUPTED
-    removed = "Everything is removed."
-    say("NOT REMOVED:" + "".join(f"\n  {what}" for what in left) if left else removed)
-    return FAILED if left else PASSED
+    if failures:
+        say("NOT REMOVED:" + "".join(f"\n  {failure}" for failure in failures))
+    else:
+        say("Everything is removed.")
+    return FAILED if failures else PASSED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The whole suite; returns the exit status."""
+    """Run the whole suite; return the exit status."""
     options = parse(arguments)
     if "AWS_REGION" in os.environ:
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ["AWS_REGION"])  # boto3's name for it
@@ -245,8 +245,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = Report(suite.ways.lacks, only=names_in(options.only))
     interruptions = Interruptions()
     try:
-        left = work(suite, report, interruptions)
-        status = FAILED if report.failed or left else PASSED
+        failures = work(suite, report, interruptions)
+        status = FAILED if report.failed or failures else PASSED
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         status = INTERRUPTED

@@ -1,7 +1,6 @@
-"""A stack of the suite's own: deployed and destroyed by the CDK's command line, as a user does it.
+"""A stack of the suite, deployed and destroyed by the CDK's command line, as a user does it.
 
-What is left after that is removed by the services' own calls, and only what the stack listed as its
-own resources before.
+Resources that remain after that are removed by API calls, if the stack listed them before.
 """
 
 import json
@@ -16,6 +15,7 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+from keyhop.dynamodb.refusals import error_code
 
 from local.cloud import CDK
 from testing.servers import ROOT
@@ -29,24 +29,24 @@ ENCLOSED = "KeyhopLiveVpc"
 READER = "KeyhopLiveReader"
 """The stack of reader_app.py."""
 STACKS = (ENCLOSED, READER, NAME)
-"""All stacks of a start, in the order of their removal."""
+"""The stacks of a start, in the order of their removal."""
 DEPLOY_SECONDS = 3_600
 CHANGE_SECONDS = 3_600.0
-"""A function in a VPC is deleted after up to forty minutes."""
+"""The limit for a change. A function in a VPC is deleted after up to forty minutes."""
 
 REMOVALS = 2
-"""Attempts to delete a stack: what was in use at the first one may be free at the second."""
+"""The attempts to delete a stack. A resource in use at the first one may be free at the second."""
 
 SKEW_SECONDS = 300.0
-"""How far the clock here may be ahead of AWS's: if it is further, AWS refuses the signatures."""
+"""The maximum difference to AWS's clock: AWS refuses signatures if it is greater."""
 
 GONE = "DELETE_COMPLETE"
 REVIEWED = "REVIEW_IN_PROGRESS"
-"""Of a stack whose change set was made and not executed: nothing goes on."""
+"""The status of a stack whose change set was created and not executed. Nothing is in progress."""
 
 BUCKET, TABLE, LOGS = "AWS::S3::Bucket", "AWS::DynamoDB::Table", "AWS::Logs::LogGroup"
 NOTHING = "AWS::CDK::Metadata"
-"""The type of an entry in the template by which the CDK counts its stacks; no resource of AWS."""
+"""The type of an entry in the template with which the CDK counts its stacks, not of a resource."""
 
 QUIET = {
     "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
@@ -55,8 +55,8 @@ QUIET = {
 
 
 class OwnStack:
-    """A stack of one start of the suite. formation: boto3's client. app: the module of another
-    CDK app than the project's.
+    """A stack of one start of the suite. `formation` is the client of CloudFormation; `app` is the
+    module of a CDK app, if it is not the project's.
     """
 
     def __init__(
@@ -79,69 +79,66 @@ class OwnStack:
         self._folder = tempfile.TemporaryDirectory(prefix="keyhop-live-")
 
     def refuse_existing(self) -> None:
-        """Raises Refused if there is a stack of that name, or the account is not bootstrapped."""
+        """Raise Refused if a stack has the name, or the account is not bootstrapped."""
         if not CDK.exists():
             raise Refused("The CDK's command line is not set up: run make setup.")
-        if (found := self._find()) is not None:
+        if (stack := self._find()) is not None:
             raise Refused(
-                f"There is a stack {self.name} already ({found['StackStatus']}): if another "
-                f"start of the suite runs, wait for it; if one was killed, {removing(found)}."
+                f"There is a stack {self.name} already ({stack['StackStatus']}): if another "
+                f"start of the suite runs, wait for it; if one was killed, {removing(stack)}."
             )
         if self._find("CDKToolkit") is None:
             raise Refused("The CDK has nothing in this account and region: npx cdk bootstrap")
 
     def deploy(self, *flags: str, **context: str) -> dict[str, str]:
-        """`npx cdk deploy`, with some of the context otherwise; returns the outputs. Raises Differs
-        with the end of its words.
-        """
+        """Run `npx cdk deploy` with more or other context; return the outputs, or raise Differs."""
         self._began = self._began or time.time() - SKEW_SECONDS
-        written = Path(self._folder.name) / "outputs.json"
-        given = {**self._context, **context}
+        output_file = Path(self._folder.name) / "outputs.json"
+        merged = {**self._context, **context}
         self._cdk(
             *("deploy", *self._app, "--output", str(self._assembly)),
-            *("--require-approval", "never", "--outputs-file", str(written)),
+            *("--require-approval", "never", "--outputs-file", str(output_file)),
             *("--tags", f"{TAG}={self._suite}", *flags),
-            *(part for name, value in given.items() for part in ("-c", f"{name}={value}")),
+            *(part for name, value in merged.items() for part in ("-c", f"{name}={value}")),
         )
-        self._note_resources()
-        (outputs,) = json.loads(written.read_text()).values()
+        self._record_resources()
+        (outputs,) = json.loads(output_file.read_text()).values()
         return dict(outputs)
 
     def destroy(self) -> list[str]:
-        """`npx cdk destroy`, of what was deployed; returns what of its resources is still there."""
-        self._note_resources()
+        """Run `npx cdk destroy`, and return the remaining resources."""
+        self._record_resources()
         self._cdk("destroy", "--force", "--app", str(self._assembly))
-        found = self._find()
-        if found is not None and found["StackStatus"] != GONE:
-            raise Differs(f"the stack is {found['StackStatus']} after cdk destroy")
-        return sorted(name for kind, name in self._resources if self._is_there(kind, name))
+        stack = self._find()
+        if stack is not None and stack["StackStatus"] != GONE:
+            raise Differs(f"the stack is {stack['StackStatus']} after cdk destroy")
+        return sorted(name for kind, name in self._resources if self._exists(kind, name))
 
     def adopt(self) -> bool:
-        """Take over a stack that another process has made; returns whether one has this tag."""
-        found = self._find()
-        if found is None or {"Key": TAG, "Value": self._suite} not in found["Tags"]:
+        """Take over the stack of another process with this tag; return whether there is one."""
+        stack = self._find()
+        if stack is None or {"Key": TAG, "Value": self._suite} not in stack["Tags"]:
             return False
-        self._began = found["CreationTime"].timestamp()
+        self._began = stack["CreationTime"].timestamp()
         return True
 
     def adopt_resources(self, resources: Iterable[tuple[str, str]]) -> None:
-        """Take over what an earlier stack has left: the type of each resource, and its name."""
+        """Take over the types and names of resources that remain from an earlier stack."""
         self._resources.update(resources)
 
     def deleted_resources(self) -> list[str]:
-        """Return the resources of the stack that are deleted, by their logical ids."""
+        """Return the logical ids of the stack's deleted resources."""
         return [
-            one["LogicalResourceId"]
-            for one in self._list_resources()
-            if one["ResourceStatus"] == GONE and one["ResourceType"] != NOTHING
+            resource["LogicalResourceId"]
+            for resource in self._list_resources()
+            if resource["ResourceStatus"] == GONE and resource["ResourceType"] != NOTHING
         ]
 
     def why_no_update(self) -> str:
-        """Try an update that changes nothing; returns why CloudFormation refuses it."""
-        found = self._find() or {}
+        """Try an update without changes, and return the error with which CloudFormation refuses."""
         parameters = [
-            {"ParameterKey": one["ParameterKey"], "UsePreviousValue": True}
-            for one in found.get("Parameters", ())
+            {"ParameterKey": parameter["ParameterKey"], "UsePreviousValue": True}
+            for parameter in (self._find() or {}).get("Parameters", ())
         ]
         try:
             self._formation.update_stack(
@@ -155,105 +152,103 @@ class OwnStack:
         raise Differs("an update was begun")
 
     def status(self) -> str:
-        """As CloudFormation calls it."""
-        found = self._find()
-        return "there is no stack" if found is None else str(found["StackStatus"])
+        """Return the stack's status in CloudFormation."""
+        stack = self._find()
+        return "there is no stack" if stack is None else str(stack["StackStatus"])
 
     def remove(self) -> list[str]:
-        """Whatever is there; returns what could not be removed, and why."""
+        """Remove the stack and its resources; return what could not be removed, and why."""
         if not self._began:
             return []
-        left = []
+        failures = []
         try:
             self._remove_stack()
         except (BotoCoreError, ClientError, Differs) as error:
-            left.append(f"stack {self.name}: {error}")
-        left += self.remove_left_over()
+            failures.append(f"stack {self.name}: {error}")
+        failures += self.remove_left_over()
         self._folder.cleanup()
-        return left
+        return failures
 
     def remove_left_over(self) -> list[str]:
-        """What the stack's deletion leaves; returns what could not be removed, and why."""
-        left = []
+        """Remove what remains after the stack; return what could not be removed, and why."""
+        failures = []
         for kind, name in sorted(self._resources):
             try:
                 self._remove_resource(kind, name)
             except (BotoCoreError, ClientError) as error:
-                left.append(f"{kind} {name}: {error}")
-        return left
+                failures.append(f"{kind} {name}: {error}")
+        return failures
 
     def _remove_stack(self) -> None:
-        found = self._wait_for_its_end()
-        if found is None or found["StackStatus"] == GONE:
+        stack = self._wait_for_change()
+        if stack is None or stack["StackStatus"] == GONE:
             return
-        if not self._is_ours(found):
+        if not self._is_ours(stack):
             raise Differs("it was not made by this start of the suite")
-        self._note_resources()
+        stack_id = stack["StackId"]
+        self._record_resources()
         for _ in range(REMOVALS):
-            self._empty_buckets()  # with the records of key indexes, for which it would refuse
-            self._formation.delete_stack(StackName=found["StackId"])
+            self._empty_buckets()  # a stack whose bucket records key indexes refuses its deletion
+            self._formation.delete_stack(StackName=stack_id)
             time.sleep(self._ways.poll_seconds)
-            left = self._wait_for_its_end()
-            if left is None or left["StackStatus"] == GONE:
+            stack = self._wait_for_change()
+            if stack is None or stack["StackStatus"] == GONE:
                 return
-        raise Differs(f"it is {left['StackStatus']}: {left.get('StackStatusReason')}")
+        raise Differs(f"it is {stack['StackStatus']}: {stack.get('StackStatusReason')}")
 
-    def _is_ours(self, found: dict[str, Any]) -> bool:
-        """By its tag; one that is only reviewed, as cdk was interrupted, may have none: before this
-        start there was no stack of that name."""
-        if found["StackStatus"] == REVIEWED or not self._ways.keeps_tags:
-            return bool(found["CreationTime"].timestamp() >= self._began)
-        return {"Key": TAG, "Value": self._suite} in found["Tags"]
+    def _is_ours(self, stack: dict[str, Any]) -> bool:
+        """Return whether the stack has the tag. If cdk was interrupted at the change set, it may
+        have no tag; then it counts that no stack had the name before this start.
+        """
+        if stack["StackStatus"] == REVIEWED or not self._ways.keeps_tags:
+            return bool(stack["CreationTime"].timestamp() >= self._began)
+        return {"Key": TAG, "Value": self._suite} in stack["Tags"]
 
-    def _wait_for_its_end(self) -> dict[str, Any] | None:
-        """Of a change that is under way; an interrupted cdk leaves it to CloudFormation."""
+    def _wait_for_change(self) -> dict[str, Any] | None:
+        """Wait for the end of a change, as after an interruption of cdk; return the stack."""
         deadline = time.monotonic() + CHANGE_SECONDS
-        while (found := self._find()) and _is_changing(found["StackStatus"]):
+        while (stack := self._find()) and _is_changing(stack["StackStatus"]):
             if time.monotonic() > deadline:
-                raise Differs(f"it is {found['StackStatus']} for {CHANGE_SECONDS:g} seconds")
+                raise Differs(f"it is {stack['StackStatus']} for {CHANGE_SECONDS:g} seconds")
             time.sleep(self._ways.poll_seconds)
-        return found
+        return stack
 
-    def _note_resources(self) -> None:
+    def _record_resources(self) -> None:
         if self._find() is None:
             return
-        for one in self._list_resources():
-            kind, name = one["ResourceType"], one.get("PhysicalResourceId")
+        for resource in self._list_resources():
+            kind, name = resource["ResourceType"], resource.get("PhysicalResourceId")
             if name and kind in (BUCKET, TABLE, LOGS):
                 self._resources.add((kind, name))
 
     def _list_resources(self) -> list[dict[str, Any]]:
         pages = self._formation.get_paginator("list_stack_resources").paginate(StackName=self.name)
-        return [one for page in pages for one in page["StackResourceSummaries"]]
+        return [resource for page in pages for resource in page["StackResourceSummaries"]]
 
     def _empty_buckets(self) -> None:
         for kind, name in self._resources:
-            if kind == BUCKET and self._is_there(kind, name):
+            if kind == BUCKET and self._exists(kind, name):
                 _empty(name)
 
-    def _is_there(self, kind: str, name: str) -> bool:
-        looks = {
+    def _exists(self, kind: str, name: str) -> bool:
+        calls = {
             BUCKET: ("s3", "head_bucket", {"Bucket": name}),
             TABLE: ("dynamodb", "describe_table", {"TableName": name}),
             LOGS: ("logs", "describe_log_groups", {"logGroupNamePrefix": name}),
         }
-        service, operation, given = looks[kind]
+        service, operation, arguments = calls[kind]
         if kind == TABLE and not self._ways.stack_makes_tables:
             return False
         try:
-            told = getattr(boto3.client(service), operation)(**given)
+            response = getattr(boto3.client(service), operation)(**arguments)
         except ClientError as error:
-            if error.response["Error"]["Code"] in (
-                "404",
-                "NoSuchBucket",
-                "ResourceNotFoundException",
-            ):
+            if error_code(error) in ("404", "NoSuchBucket", "ResourceNotFoundException"):
                 return False
             raise
-        return kind != LOGS or any(one["logGroupName"] == name for one in told["logGroups"])
+        return kind != LOGS or name in {group["logGroupName"] for group in response["logGroups"]}
 
     def _remove_resource(self, kind: str, name: str) -> None:
-        if not self._is_there(kind, name):
+        if not self._exists(kind, name):
             return
         if kind == BUCKET:
             _empty(name)  # runs may have written after the stack was deleted
@@ -270,12 +265,12 @@ class OwnStack:
 
     def _find(self, name: str | None = None) -> dict[str, Any] | None:
         try:
-            (found,) = self._formation.describe_stacks(StackName=name or self.name)["Stacks"]
+            (stack,) = self._formation.describe_stacks(StackName=name or self.name)["Stacks"]
         except ClientError as error:
-            if error.response["Error"]["Code"] != "ValidationError":
+            if error_code(error) != "ValidationError":
                 raise
             return None
-        return None if found["StackStatus"] == GONE else dict(found)
+        return None if stack["StackStatus"] == GONE else dict(stack)
 
     @property
     def _assembly(self) -> Path:
@@ -283,8 +278,8 @@ class OwnStack:
 
     def _cdk(self, *arguments: str) -> None:
         say(f"  npx cdk {arguments[0]} {self.name} ...")
-        # A group of its own: Ctrl-C is answered here, and not by a half of its processes.
-        running = subprocess.Popen(
+        # In a new session, Ctrl-C reaches only this process, and not some of cdk's processes.
+        process = subprocess.Popen(
             [str(CDK), *arguments, "--no-notices"],
             cwd=ROOT,
             env={**os.environ, **QUIET},
@@ -295,19 +290,19 @@ class OwnStack:
             start_new_session=True,
         )
         try:
-            said, _ = running.communicate(timeout=DEPLOY_SECONDS)
+            output, _ = process.communicate(timeout=DEPLOY_SECONDS)
         except BaseException:
-            running.terminate()
-            running.communicate()
+            process.terminate()
+            process.communicate()
             raise
-        if running.returncode:
-            end = "\n".join(said.strip().splitlines()[-15:])
-            raise Differs(f"cdk {arguments[0]} ended with {running.returncode}:\n{end}")
+        if process.returncode:
+            end = "\n".join(output.strip().splitlines()[-15:])
+            raise Differs(f"cdk {arguments[0]} ended with {process.returncode}:\n{end}")
 
 
-def removing(found: Mapping[str, Any]) -> str:
+def removing(stack: Mapping[str, Any]) -> str:
     """Return how to remove a stack that a killed start has left, by the id in its tag."""
-    suite = next((tag["Value"] for tag in found.get("Tags", ()) if tag["Key"] == TAG), None)
+    suite = next((tag["Value"] for tag in stack.get("Tags", ()) if tag["Key"] == TAG), None)
     return f"remove what it left: make live REMOVE={suite}" if suite else "delete the stack"
 
 

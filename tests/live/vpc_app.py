@@ -1,4 +1,4 @@
-"""The CDK app of a second stack of the suite: the functions are in a VPC without a route out.
+"""The CDK app of a second stack of the suite, whose functions are in a VPC without a route out.
 
 The VPC has one isolated subnet and the endpoints that docs/how-to/constructs.md names for listing
 keys. Context: `stackName`, `table`, `zone`.
@@ -16,7 +16,7 @@ GATEWAYS = ("dynamodb", "s3")
 
 
 class Enclosed(Stack):
-    """A table, listed from a VPC."""
+    """A stack that lists the keys of a table from a VPC."""
 
     def __init__(self, app: App, name: str, table: str, zone: str | None = None) -> None:
         super().__init__(app, name)
@@ -24,7 +24,7 @@ class Enclosed(Stack):
         subnet = ec2.SubnetConfiguration(
             name="isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=24
         )
-        # Not each zone has endpoints of all services.
+        # Some zones do not have endpoints of all services.
         place = {"availability_zones": [zone]} if zone else {"max_azs": 1}
         vpc = ec2.Vpc(self, "Vpc", nat_gateways=0, subnet_configuration=[subnet], **place)
         for service in ENDPOINTS["keys"]:
@@ -44,7 +44,7 @@ class Enclosed(Stack):
 
 
 def main() -> None:
-    """Synthesize."""
+    """Synthesize the app."""
     app = App(stack_traces=False)
     context = app.node.get_context
     zone = app.node.try_get_context("zone")

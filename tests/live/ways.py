@@ -1,7 +1,7 @@
-"""What local databases and the local emulator do otherwise: the one place that knows.
+"""All differences between AWS and the local databases and emulator.
 
-All checks are written for AWS. Where a laptop cannot do as AWS does, the difference has a name
-here, and only endpoints on this machine get it: nothing is let through on a real account.
+All checks are written for AWS. Each difference of a laptop has a name here, and applies to
+endpoints on this machine only: on a real account no check is relaxed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,17 @@ from tests.live.report import Refused
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How the other side behaves; AWS is the default.
+    """The behaviour of the service; the defaults are those of AWS.
 
-    empty_page_units: what a page without items is charged. keeps_tags: tables have tags that can be
-    read. has_table_id: DescribeTable tells tables of one name apart. lacks: what it cannot do, as
-    checks need it (catalogue.py), and why. stack_makes_tables: tables of the stack are where the
-    others are. settle_seconds: after loading, until eventually consistent reads see it all.
-    poll_seconds: between two looks at something that is on its way. last_write_seconds: after their
-    tables are gone, until functions that were at work have noticed it.
+    Attributes:
+        empty_page_units: The read units of a page without items.
+        keeps_tags: Whether the tags of tables can be read.
+        has_table_id: Whether DescribeTable distinguishes tables with the same name.
+        lacks: The capabilities (see catalogue.py) that are missing, with the reason.
+        stack_makes_tables: Whether the stack's tables are in the same database as the others.
+        settle_seconds: The time until eventually consistent reads show all loaded items.
+        poll_seconds: The pause between two polls.
+        last_write_seconds: The time until running functions notice that their table is gone.
     """
 
     where: str
@@ -64,11 +67,11 @@ LAPTOP = Ways(
 
 
 def ways_of(endpoints: Iterable[str]) -> Ways:
-    """By where the requests go; raises Refused if some leave this machine and some do not."""
-    local = {Endpoint(url=url).is_loopback for url in endpoints}
-    if local == {True, False}:
+    """Return how the service at these endpoints behaves; raise Refused if only some are local."""
+    loopback = {Endpoint(url=url).is_loopback for url in endpoints}
+    if loopback == {True, False}:
         raise Refused(
             "Some endpoints are on this machine and some are not: set both AWS_ENDPOINT_URL and "
             "AWS_ENDPOINT_URL_DYNAMODB to a laptop cloud, or neither."
         )
-    return LAPTOP if local == {True} else AWS
+    return LAPTOP if loopback == {True} else AWS

@@ -1,4 +1,4 @@
-"""What one start of the suite does, in order, and its clean-up."""
+"""The steps of one start of the suite, in order, and its clean-up."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.live.key_index import check_key_index, forget_scaling, life_of
 from tests.live.newer import check_newer
 from tests.live.report import Report, say
 from tests.live.runs import Runs, check_runs
-from tests.live.service import check_service, replaced
+from tests.live.service import check_service, replace
 from tests.live.stack import ENCLOSED, NAME, READER, OwnStack
 from tests.live.streams import check_streams
 from tests.live.suite import Suite
@@ -30,7 +30,7 @@ NOT_ITS_OWN = "only with a stack of the suite's own: STACK_NAME, STATE_MACHINE_A
 
 
 class Work:
-    """Everything that a start makes, so that all of it is removed."""
+    """The work of one start, with everything that it creates, so that all of it is removed."""
 
     def __init__(self, suite: Suite, report: Report) -> None:
         self._suite = suite
@@ -44,74 +44,75 @@ class Work:
         self._scales = False
 
     def do(self) -> None:
-        """All checks; what cannot be made here is told by name."""
+        """Make all checks, and report those that cannot be made here as skipped."""
         suite, report = self._suite, self._report
-        others = self._others() if suite.own else None
+        stack_tables = self._stack_tables() if suite.has_own_stack else None
         say("Making and loading the tables ...")
-        made = others.made(suite.ways.stack_makes_tables) if others else []
-        self._workshop.make([*suite.tables, *made])
+        added = stack_tables.made(suite.ways.stack_makes_tables) if stack_tables else []
+        self._workshop.make([*suite.tables, *added])
         say("What Keyhop relies on")
         self._read_units = check_service(suite.client, suite.tables, suite.ways, report)
         say("keyhop keys")
         check_command(suite.tables, report)
         if suite.deployed is not None:
             self._check_machine(self._runs_of(suite.deployed))
-        if others is not None:
-            self._with_own_stack(others)
+        if stack_tables is not None:
+            self._check_own_stack(stack_tables)
         report.skip_the_rest(NOT_ITS_OWN)
         self._say_the_cost()
 
-    def _others(self) -> OfOwnStack:
+    def _stack_tables(self) -> OfOwnStack:
         key = self._key.make() if "kms" not in self._suite.ways.lacks else None
         return OfOwnStack.of(self._suite.prefix, key)
 
-    def _with_own_stack(self, others: OfOwnStack) -> None:
+    def _check_own_stack(self, stack_tables: OfOwnStack) -> None:
         suite, report = self._suite, self._report
         if suite.ways.has_table_id:
-            twice = others.twice
-            again = partial(self._workshop.make, [twice])
-            report.check("table-identity", lambda: replaced(suite.client, twice, again), twice.name)
+            table = stack_tables.twice
+            create = partial(self._workshop.make, [table])
+            report.check("table-identity", lambda: replace(suite.client, table, create), table.name)
         say("A stack of its own, with logLevel ERROR")
-        tables = [*(table.name for table in enumerated(suite.tables)), *others.context()]
+        tables = [*(table.name for table in enumerated(suite.tables)), *stack_tables.context()]
         context = {
-            "settings": "",  # none of a deployment of the user's
+            "settings": "",  # not those of the user's deployment
             "tables": json.dumps(tables),
             "logLevel": "ERROR",
             "verifyIndexSchedule": "never",
             "shrinkSchedule": "never",
             "verifySchedule": "never",
         }
-        pair = {"source": others.orders.name, "destination": others.by_tenant}
+        pair = {"source": stack_tables.orders.name, "destination": stack_tables.by_tenant}
         context["rekey"] = json.dumps([pair])
         if not suite.ways.stack_makes_tables:
             context["dynamodbEndpoint"] = os.environ["AWS_ENDPOINT_URL_DYNAMODB"]
         stack = self._stack_of(context, NAME)
-        self._workshop.expect(others.made_by_rekey)
+        self._workshop.expect(stack_tables.made_by_rekey)
         outputs = self._outputs = stack.deploy()
         runs = self._runs_of(find(outputs["StateMachineArn"], NAME))
         self._check_machine(runs)
         say("Streams")
-        local = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB")
-        streams = aws_client("dynamodbstreams", Endpoint(suite.region, url=local))
-        followed = next(table for table in others.kept if table.streams)
+        endpoint_url = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB")
+        streams = aws_client("dynamodbstreams", Endpoint(suite.region, url=endpoint_url))
+        followed = next(table for table in stack_tables.kept if table.streams)
         check_streams(suite.client, streams, followed, report)
-        check_newer(suite.client, streams, followed, others.full, runs.bucket, report)
+        check_newer(suite.client, streams, followed, stack_tables.full, runs.bucket, report)
         say("The key index")
         self._scales = "scaling" not in suite.ways.lacks
-        check_key_index(suite.client, others.kept, runs, outputs, report)
+        check_key_index(suite.client, stack_tables.kept, runs, outputs, report)
         say("Actions, reports and re-keys")
-        check_features(suite.client, others, runs, outputs, report)
+        check_features(suite.client, stack_tables, runs, outputs, report)
         say("Hot keys")
-        check_hot_keys(suite.client, others, runs, outputs, report)
+        check_hot_keys(suite.client, stack_tables, runs, outputs, report)
         say("Around the runs")
         reader = self._stack_of({}, READER, "tests.live.reader_app")
-        check_around(reader, others, runs, outputs, report)
+        check_around(reader, stack_tables, runs, outputs, report)
         say("The deployment")
-        enclosed = self._stack_of({"table": others.enclosed.name}, ENCLOSED, "tests.live.vpc_app")
-        check_vpc(enclosed, others.enclosed, self._runs_of, report)
+        context = {"table": stack_tables.enclosed.name}
+        enclosed = self._stack_of(context, ENCLOSED, "tests.live.vpc_app")
+        check_vpc(enclosed, stack_tables.enclosed, self._runs_of, report)
         plain = next(table for table in suite.tables if table.shape == "plain")
-        life = life_of(suite.client, others.kept[0], runs, outputs)
-        check_destroy(stack, others, plain, runs, self._runs_of, life, report)
+        life = life_of(suite.client, stack_tables.kept[0], runs, outputs)
+        check_destroy(stack, stack_tables, plain, runs, self._runs_of, life, report)
 
     def _check_machine(self, runs: Runs) -> None:
         say("The state machine")
@@ -139,23 +140,23 @@ class Work:
         )
 
     def clean_up(self) -> list[str]:
-        """Removes what was made; returns what could not be, and why."""
+        """Remove everything that was created; return what could not be removed, and why."""
         say("Cleaning up ...")
-        # Step Functions stops executions, not the functions that are at work for them: those
-        # end because the table is gone. Only then nothing is written any more.
+        # Step Functions stops executions, but not the functions that they have invoked. Those end
+        # when they notice that the table is gone; after that, nothing more is written.
         steps: list[Callable[[], list[str]]] = [runs.end for runs in self._runs]
         steps += [self._stop_following] if self._outputs else []
         steps.append(self._workshop.remove)
         if self._runs:
             steps.append(self._wait_for_functions)
-        steps += [runs.delete for runs in self._runs] if not self._suite.own else []
+        steps += [runs.delete for runs in self._runs] if not self._suite.has_own_stack else []
         steps += [self._forget_scaling] if self._scales else []
         steps += [stack.remove for stack in reversed(self._stacks)]
         steps.append(self._key.remove)
-        left = remove_all(steps)
-        if left:
-            say("NOT REMOVED:" + "".join(f"\n  {what}" for what in left))
-            if self._suite.own:
+        failures = remove_all(steps)
+        if failures:
+            say("NOT REMOVED:" + "".join(f"\n  {failure}" for failure in failures))
+            if self._suite.has_own_stack:
                 say(f"To try again later: make live REMOVE={self._suite.id}")
         else:
             say("All tables and objects that it made are removed.")
@@ -165,14 +166,15 @@ class Work:
                 "what cdk uploaded stays in its own bucket (npx cdk gc), and the role of auto "
                 "scaling in the account."
             )
-        return left
+        return failures
 
     def _stop_following(self) -> list[str]:
         return stop_following(self._outputs["ReplicateArn"], self._suite.ways.poll_seconds)
 
     def _forget_scaling(self) -> list[str]:
-        """Remove the auto scaling of an index whose removal did not come to its end."""
-        return forget_scaling(table.name for table in self._suite.others.kept if table.capacity)
+        """Remove the auto scaling of an index whose removal was not completed."""
+        tables = self._suite.stack_tables.kept
+        return forget_scaling(table.name for table in tables if table.capacity)
 
     def _wait_for_functions(self) -> list[str]:
         time.sleep(self._suite.ways.last_write_seconds)

@@ -1,4 +1,4 @@
-"""Makes the suite's tables, and removes exactly those."""
+"""Create the suite's tables, and remove exactly those."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -16,32 +16,32 @@ from tests.live.report import Refused
 from tests.live.ways import Ways
 
 TAG = "keyhop-live"
-"""Its value is the id of the suite's start that made the table."""
+"""The tag whose value is the id of the start that created the resource."""
 
 READY_SECONDS = 300.0
 REMOVAL_SECONDS = 2_400.0
 """A table to which an index is being added cannot be deleted for many minutes."""
 
 DOUBT_SECONDS = 300.0
-"""Until a table without the tag is another's: a new table's tags are seen a little later."""
+"""How long a table may lack the tag: the tags of a new table become visible a little later."""
 
 PENDING_DAYS = 7
-"""The least that KMS allows; a key that waits for its deletion is not charged."""
+"""The minimum of KMS. A key that waits for its deletion is not charged."""
 
 
 def remove_all(steps: Iterable[Callable[[], list[str]]]) -> list[str]:
-    """Take each step, whatever becomes of the others; returns what was not removed, and why."""
-    left: list[str] = []
+    """Take each step, even if others fail; return what could not be removed, and why."""
+    failures: list[str] = []
     for step in steps:
         try:
-            left += step()
+            failures += step()
         except Exception as error:
-            left.append(f"{type(error).__name__}: {error}")
-    return left
+            failures.append(f"{type(error).__name__}: {error}")
+    return failures
 
 
 class Workshop:
-    """The tables of one start of the suite, told from all others by tag and identity."""
+    """The tables of one start of the suite, recognized by their tag and their identity."""
 
     def __init__(self, client: Any, suite: str, ways: Ways) -> None:
         self.read_units = 0.0
@@ -49,22 +49,21 @@ class Workshop:
         self._suite = suite
         self._ways = ways
         self._began = time.time() - 1.0
-        # By name, what tells a table from others of that name; None while that is not known.
+        # The identity of each table, by name; None while it is unknown.
         self._made: dict[str, str | None] = {}
 
     def refuse_existing(self, names: Iterable[str]) -> None:
-        """Raises Refused if a table is there already: it may be somebody's."""
-        there = [name for name in names if self._describe(name) is not None]
-        if there:
+        """Raise Refused if a table exists already: it may be somebody else's."""
+        if existing := [name for name in names if self._describe(name) is not None]:
             raise Refused(
-                f"There are tables already that this suite would make: {', '.join(there)}. If "
+                f"There are tables already that this suite would make: {', '.join(existing)}. If "
                 f"another start of it runs, wait for it; if one was killed, remove what it left: "
                 f"make live REMOVE=ID, where ID is the value of their tag {TAG}; else choose "
                 f"another TABLE_PREFIX."
             )
 
     def make(self, tables: list[Fixture]) -> None:
-        """Create, load, and wait until reads see all of it."""
+        """Create and load tables, and wait until reads show all items."""
         for table in tables:
             self._create(table)
             if table.indexes:  # DynamoDB creates one table with indexes at a time
@@ -77,52 +76,54 @@ class Workshop:
             self._wait_until_visible(table)
 
     def expect(self, names: Iterable[str]) -> None:
-        """Remove these too, which others will make, if they have the tag."""
+        """Include tables in `remove` that something else creates, if they have the tag."""
         self._made |= dict.fromkeys(names)
 
     def remove(self) -> list[str]:
-        """Delete what was made; returns what could not be, and why."""
-        waiting: dict[str, str] = dict.fromkeys(self._made, "it is still there")
-        left = []
+        """Delete the tables; return what could not be deleted, and why."""
+        pending: dict[str, str] = dict.fromkeys(self._made, "it is still there")
+        failures = []
         began = time.monotonic()
-        while waiting and (passed := time.monotonic() - began) < REMOVAL_SECONDS:
+        while pending and (elapsed := time.monotonic() - began) < REMOVAL_SECONDS:
             time.sleep(self._ways.poll_seconds)
-            for name in list(waiting):
+            for name in list(pending):
                 try:
                     if self._is_gone(name):
-                        del waiting[name]
+                        del pending[name]
                 except ClientError as error:
-                    waiting[name] = str(error)
+                    pending[name] = str(error)
                     if error_code(error) not in NOT_NOW:
-                        left.append(f"table {name}: {waiting.pop(name)}")
+                        failures.append(f"table {name}: {pending.pop(name)}")
                 except Refused as error:
-                    waiting[name] = str(error)
-                    if passed > DOUBT_SECONDS:
-                        left.append(f"table {name}: {waiting.pop(name)}")
+                    pending[name] = str(error)
+                    if elapsed > DOUBT_SECONDS:
+                        failures.append(f"table {name}: {pending.pop(name)}")
                 except BotoCoreError as error:
-                    waiting[name] = str(error)
-        left += [f"table {name}: {why}" for name, why in waiting.items()]
-        return left
+                    pending[name] = str(error)
+        failures += [f"table {name}: {why}" for name, why in pending.items()]
+        return failures
 
     def _create(self, table: Fixture) -> None:
         self._made[table.name] = None
         try:
-            made = self._client.create_table(**definition(table, self._suite))["TableDescription"]
+            details = self._client.create_table(**definition(table, self._suite))[
+                "TableDescription"
+            ]
         except self._client.exceptions.ResourceInUseException as error:
-            # Somebody was quicker; or it was ourselves, and the answer to a first attempt was lost.
-            found = self._describe(table.name)
-            if found is None or not self._has_our_tag(found):
+            # Either somebody else created it, or our own first attempt did and its answer was lost.
+            existing = self._describe(table.name)
+            if existing is None or not self._has_our_tag(existing):
                 del self._made[table.name]
                 raise Refused(f"Table {table.name} was made by somebody else just now.") from error
-            made = found
-        self._made[table.name] = _identity(made)
+            details = existing
+        self._made[table.name] = _identity(details)
 
     def _wait_until_ready(self, table: Fixture) -> None:
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
-            found = self._describe(table.name)
-            indexes = (found or {}).get("GlobalSecondaryIndexes", ())
-            statuses = [(found or {}).get("TableStatus"), *(i["IndexStatus"] for i in indexes)]
+            details = self._describe(table.name)
+            indexes = (details or {}).get("GlobalSecondaryIndexes", ())
+            statuses = [(details or {}).get("TableStatus"), *(i["IndexStatus"] for i in indexes)]
             if set(statuses) == {"ACTIVE"}:
                 return
             time.sleep(self._ways.poll_seconds)
@@ -141,40 +142,40 @@ class Workshop:
         )
 
     def _count(self, name: str, index: str | None) -> int:
-        more = {} if index is None else {"IndexName": index}
-        counted = 0
+        arguments = {} if index is None else {"IndexName": index}
+        count = 0
         start: dict[str, Any] = {}
         while True:
             page = self._client.scan(
-                TableName=name, Select="COUNT", ReturnConsumedCapacity="TOTAL", **start, **more
+                TableName=name, Select="COUNT", ReturnConsumedCapacity="TOTAL", **start, **arguments
             )
-            counted += page["Count"]
+            count += page["Count"]
             self.read_units += max(UNITS_PER_BLOCK, page["ConsumedCapacity"]["CapacityUnits"])
             if "LastEvaluatedKey" not in page:
-                return counted
+                return count
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def _is_gone(self, name: str) -> bool:
-        """One step towards it; raises Refused if it is another's."""
-        found = self._describe(name)
-        if found is None:
+        """Return whether a table is gone; if not, delete it, or raise Refused if it is not ours."""
+        details = self._describe(name)
+        if details is None:
             return True
         identity = self._made[name]
-        ours = self._has_our_tag(found) if identity is None else _identity(found) == identity
+        ours = self._has_our_tag(details) if identity is None else _identity(details) == identity
         if not ours:
             raise Refused("it was not made by this start of the suite")
-        if found["TableStatus"] == "ACTIVE":
-            if found.get("DeletionProtectionEnabled"):
+        if details["TableStatus"] == "ACTIVE":
+            if details.get("DeletionProtectionEnabled"):
                 self._client.update_table(TableName=name, DeletionProtectionEnabled=False)
             else:
                 self._client.delete_table(TableName=name)
         return False
 
-    def _has_our_tag(self, found: dict[str, Any]) -> bool:
+    def _has_our_tag(self, details: dict[str, Any]) -> bool:
         if not self._ways.keeps_tags:
-            # Only on a laptop. Nothing of that name was there before this start of the suite.
-            return bool(found["CreationDateTime"].timestamp() >= self._began)
-        tags = self._client.list_tags_of_resource(ResourceArn=found["TableArn"])["Tags"]
+            # Only on a laptop. No table had that name before this start of the suite.
+            return bool(details["CreationDateTime"].timestamp() >= self._began)
+        tags = self._client.list_tags_of_resource(ResourceArn=details["TableArn"])["Tags"]
         return {"Key": TAG, "Value": self._suite} in tags
 
     def _describe(self, name: str) -> dict[str, Any] | None:
@@ -185,7 +186,7 @@ class Workshop:
 
 
 def definition(table: Fixture, suite: str) -> dict[str, Any]:
-    """What CreateTable takes."""
+    """Return the arguments of CreateTable."""
     types = {"pk": table.partition}
     keys = [{"AttributeName": "pk", "KeyType": "HASH"}]
     if table.sort is not None:
@@ -224,12 +225,12 @@ def index(name: str, attribute: str) -> dict[str, Any]:
 
 
 def _identity(description: dict[str, Any]) -> str:
-    """As Keyhop tells tables of one name apart."""
+    """Return what distinguishes a table from others with its name, as Keyhop does."""
     return str(description.get("TableId") or description["CreationDateTime"])
 
 
 class OwnKey:
-    """A customer-managed key for one table, tagged, that goes when the suite ends."""
+    """A customer-managed key for one table, tagged, and deleted when the suite ends."""
 
     def __init__(self, suite: str) -> None:
         self._suite = suite
@@ -237,26 +238,26 @@ class OwnKey:
         self.arn: str | None = None
 
     def make(self) -> str:
-        """Create it; its policy is KMS's default, by which IAM decides."""
+        """Create the key with the default policy of KMS, which leaves access to IAM."""
         self._client = boto3.client("kms")
-        made = self._client.create_key(
+        response = self._client.create_key(
             Description="Keyhop's live suite: of one table, for an hour",
             Tags=[{"TagKey": TAG, "TagValue": self._suite}],
         )
-        self.arn = str(made["KeyMetadata"]["Arn"])
+        self.arn = str(response["KeyMetadata"]["Arn"])
         return self.arn
 
     def remove(self) -> list[str]:
-        """Have it deleted; returns what could not be removed, and why."""
+        """Schedule the key's deletion; return what could not be removed, and why."""
         if self._client is None:
             return []
-        # Without an answer to CreateKey only its tag tells which it is.
+        # If CreateKey was not answered, only the tag identifies the key.
         arns = [self.arn] if self.arn else [a for a in tagged(self._suite) if ":kms:" in a]
         return [why for arn in arns for why in remove_key(arn)]
 
 
 def remove_key(arn: str) -> list[str]:
-    """Schedule the deletion of a key, unless that is done; returns why it failed, if it did."""
+    """Schedule the deletion of a key, unless it is scheduled already; return errors."""
     client = boto3.client("kms")
     try:
         if client.describe_key(KeyId=arn)["KeyMetadata"]["KeyState"] != "PendingDeletion":
@@ -267,8 +268,8 @@ def remove_key(arn: str) -> list[str]:
 
 
 def tagged(suite: str) -> list[str]:
-    """Return the ARNs of everything with the tag of a start. Deleted ones remain for a while."""
+    """Return the ARNs of all resources with the tag of a start, also of some deleted ones."""
     pages = boto3.client("resourcegroupstaggingapi").get_paginator("get_resources")
     filters = [{"Key": TAG, "Values": [suite]}]
-    found = pages.paginate(TagFilters=filters).search("ResourceTagMappingList[].ResourceARN")
-    return sorted(arn for arn in found if arn)
+    arns = pages.paginate(TagFilters=filters).search("ResourceTagMappingList[].ResourceARN")
+    return sorted(arn for arn in arns if arn)
