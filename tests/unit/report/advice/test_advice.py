@@ -30,7 +30,7 @@ from keyhop.report.advice import (
 from keyhop.report.facts import HotKey, KeyTraffic, RequestShape, Tag, Throttles
 from keyhop.report.rules.judge import judge
 
-from tests.unit.report.rules.world import GB, NOW, facts, gsi, lsi, sampled, says, share
+from tests.unit.report.rules.world import GB, NOW, facts, finding_of, gsi, lsi, sampled, share
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_new_key_is_tried_by_a_template_that_is_ready(
 ) -> None:
     """Of five keys, 40 become by eight shards each, as many as use the quota of a table."""
     few = facts({**fields, "items": 5_000_000}, sample={"keys": share(5)})
-    advice = says("A19", few).advice
+    advice = finding_of("A19", few).advice
     assert advice is not None
     if not shards:
         assert advice.command == ""
@@ -220,5 +220,5 @@ def test_a_new_key_is_tried_by_a_template_that_is_ready(
 def test_the_kind_is_named_by_each_where_each_item_is_a_collection() -> None:
     tags = (Tag("USER", share(0.6), "USER#"), Tag("ORDER", share(0.4), "ORDER#"))
     of = facts({"sort": None}, sample={"typed": share(0.0), "tags": tags})
-    pasted = says("A18", of).advice.command  # type: ignore[union-attr]
+    pasted = finding_of("A18", of).advice.command  # type: ignore[union-attr]
     assert "matches(^USER#" in pasted
