@@ -19,7 +19,7 @@ from keyhop.report.facts import (
 from keyhop.report.rules.judge import RULES, judge, not_assessed
 from keyhop.report.rules.rule import Rule
 
-from tests.unit.report.pages.made import samples
+from tests.unit.report.pages.strategies import samples
 from tests.unit.report.rules.world import (
     NOW,
     SOURCES,
