@@ -63,7 +63,7 @@ def test_a_rule_on_shares_of_items_is_not_clear_after_a_few_collections(facts: F
 
 
 def test_the_price_of_an_answer_is_that_of_reading_all_items(facts: Facts) -> None:
-    """A larger sample needs a budget for the whole table if there are so few keys."""
+    """Only a budget for the whole table gives a larger sample of so few keys."""
     price = by_id(facts)["A18"].price
     assert price.rru >= facts.table.bytes / 8192
     assert price.remedy == f"--max-read-units {price.rru:.0f}"
