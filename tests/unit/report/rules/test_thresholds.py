@@ -125,12 +125,8 @@ case("A1", "unknown", stream={"tau": share(0.8, 0.69, 0.9)})
 case("A1", "unknown", price="30 without --control-plane-only")
 case("A1", "unknown", sample={"rru": 7}, price="30 --max-read-units 30")
 case("A1", "unknown", sample={"rru": 8}, price="32 --max-read-units 32")
-case(
-    "A1",
-    "unknown",
-    sample={"rru": 8, "all_keys": True, "all_units": 80.5},
-    price="81 --max-read-units 81",
-)
+ALL_KEYS = {"rru": 8, "all_keys": True, "all_units": 80.5}
+case("A1", "unknown", sample=ALL_KEYS, price="81 --max-read-units 81")
 case("A1", "unknown", sample={"rru": 8, "all_units": 80.0}, price="32 --max-read-units 32")
 case("A1", "unknown", sample={"all_items": True}, price="0 ")
 
@@ -461,14 +457,8 @@ def growing(daily: float, inserts: int = 60) -> dict[str, Any]:
     return {"growth": {"k": daily, "x": 1.0}, "traffic": traffic}
 
 
-case(
-    "A15",
-    "low",
-    stream=growing(4903.0),
-    evidence="stream 5.36871e+09",
-    where="k",
-    text="5.0 GB in 3 years",
-)
+LARGE_LATER = {"evidence": "stream 5.36871e+09", "where": "k", "text": "5.0 GB in 3 years"}
+case("A15", "low", stream=growing(4903.0), **LARGE_LATER)
 case("A15", "unknown", stream=growing(4902.0))
 case("A15", "unknown", {"ttl": "expires"}, stream=growing(4903.0))
 case("A15", "unknown", stream=growing(4903.0, inserts=59))
@@ -549,13 +539,8 @@ case("A19", "info", {"items": 199, "bytes": 0}, sample={**keys(1), "items_read":
 # If one of ten keys has nearly all items, it may be large although a tenth of the items is not.
 NINETY = {"items": 90_000, "bytes": 0}
 case("A19", "unknown", NINETY, sample=keys(10), text="It is not known whether there are enough")
-case(
-    "A19",
-    "low",
-    NINETY,
-    sample={**largest(1e6, items=60000), **keys(10)},
-    text="; the largest holds 67 % of them.",
-)
+SKEWED = {**largest(1e6, items=60000), **keys(10)}
+case("A19", "low", NINETY, sample=SKEWED, text="; the largest holds 67 % of them.")
 case("A19", "unknown", NINETY, sample={**largest(1e6, items=59999), **keys(10)})
 LENGTHS = {**keys(10), "all_keys": True, "unseen": ZERO}
 case("A19", "clear", NINETY, sample={**largest(9 * KB, items=59990), **LENGTHS}, metrics=load(1))
@@ -564,14 +549,8 @@ case("A19", "unknown", NINETY, sample={**largest(KB, items=9), **keys(10)}, metr
 # A small table is clear if its load is known to be small, and not before.
 case("A19", "unknown", TEN_SECONDS, sample=keys(10), price="0 the right cloudwatch:GetMetricData")
 case("A19", "unknown", TEN_SECONDS, sample=keys(10), metrics={}, price=AGAIN)
-case(
-    "A19",
-    "clear",
-    TEN_SECONDS,
-    sample=keys(5),
-    metrics=load(49),
-    evidence="sample 40, metrics 0.5, sample 60",
-)
+evidence = "sample 40, metrics 0.5, sample 60"
+case("A19", "clear", TEN_SECONDS, sample=keys(5), metrics=load(49), evidence=evidence)
 case("A19", "low", TEN_SECONDS, sample=keys(5), metrics=load(50), text="at most 5,000 write units")
 case("A19", "clear", TEN_SECONDS, sample=keys(10), metrics=load(4999))
 case("A19", "low", TEN_SECONDS, sample=keys(5), metrics=load(2499))
@@ -671,13 +650,8 @@ WRITES = {"throttles": throttled("write", "key range", at=INDEX)}
 case("H1 by-status", "high", GSI, metrics=WRITES, text="A key range was throttled 50 times")
 REFUSED = {"throttled": {INDEX: (HotKey("c", 1.0, 1.0), HotKey("k", 5.0, 9.0))}}
 case("H1 by-status", "high", GSI, metrics=WRITES, insights=REFUSED, where=" k")
-case(
-    "H1 by-status",
-    "high",
-    GSI,
-    metrics=WRITES,
-    insights={"throttled": {TABLE: (HotKey("k", 1, 1),)}},
-)
+REFUSED_BY_TABLE = {"throttled": {TABLE: (HotKey("k", 1, 1),)}}
+case("H1 by-status", "high", GSI, metrics=WRITES, insights=REFUSED_BY_TABLE)
 for events, expected in ((10, "medium"), (9, "unknown")):
     FEW = {
         **calm(),
@@ -703,13 +677,8 @@ case(
     stream=busy(1000.0, 10000.0),
     command="keyhop shards add Orders KEY --count 1 --metadata Orders-shards",
 )
-case(
-    "H1",
-    "high",
-    metrics={"throttles": throttled("read", "key range")},
-    stream=busy(500.0, 90000.0),
-    command="",
-)
+metrics = {"throttles": throttled("read", "key range")}
+case("H1", "high", metrics=metrics, stream=busy(500.0, 90000.0), command="")
 case("H1", "medium", stream=busy(500.0, 90000.0), text="names the keys (--insights)")
 # The stream shows no hot key but a range of many keys that are written one after the other.
 for peak, records, ago, expected in (
@@ -783,12 +752,8 @@ for cause in CAPACITY:
         case("H4", expected, GSI, metrics=calm(throttles=of_index), text=text)
 BOTH_SHORT = {**PROVISIONED, ("read", "provisioned", INDEX): Throttles(99, NOW)}
 case("H4", "medium", GSI, metrics={"throttles": BOTH_SHORT}, text="by the provisioned capacity")
-case(
-    "H4",
-    "clear",
-    GSI,
-    metrics=calm(throttles={**THROTTLES, **throttled("read", "key range", at=INDEX)}),
-)
+HOT_INDEX = {**THROTTLES, **throttled("read", "key range", at=INDEX)}
+case("H4", "clear", GSI, metrics=calm(throttles=HOT_INDEX))
 case("H4", "clear", metrics=calm(), evidence="metrics 1")
 case("H4", "unknown", metrics={})
 case("H4", "clear", DAY_OLD, metrics=calm())
@@ -812,13 +777,8 @@ for cause in ("key range", "provisioned"):
     case("H3 by-status", "clear", GSI, metrics=calm(throttles=few), text=text)
 MIXED = throttled("write", "provisioned", 50, 60, INDEX)
 OLD_HEAT = {("write", "key range", INDEX): Throttles(50, NOW - 2 * HOUR)}
-case(
-    "H3 by-status",
-    "medium",
-    GSI,
-    metrics={"throttles": {**MIXED, **OLD_HEAT}},
-    text="key range was too hot",
-)
+metrics = {"throttles": {**MIXED, **OLD_HEAT}}
+case("H3 by-status", "medium", GSI, metrics=metrics, text="key range was too hot")
 case("H3 by-status", "clear", GSI, metrics=calm(), evidence="metrics 1")
 case("H3 by-status", "unknown", GSI, metrics={})
 case("H3 by-status", "clear", {**GSI, **DAY_OLD}, metrics=calm())
@@ -830,13 +790,8 @@ case("H5", "unknown", price="0 --peak-writes W")
 case("H5", "unknown", {"warm": None}, peak_writes=100.0)
 case("H5", "medium", {"throughput": (500, 99)}, peak_writes=100.0, text="only 99 are provisioned")
 case("H5", "clear", {"throughput": (5, 100)}, peak_writes=100.0)
-case(
-    "H5",
-    "medium",
-    {"maximum": (500, 99)},
-    peak_writes=100.0,
-    text="only 99 are configured as the maximum",
-)
+text = "only 99 are configured as the maximum"
+case("H5", "medium", {"maximum": (500, 99)}, peak_writes=100.0, text=text)
 case("H5", "clear", {"maximum": (50, 100)}, peak_writes=100.0)
 case("H5", "clear", {"maximum": (50, -1)}, peak_writes=100.0)
 
@@ -929,13 +884,8 @@ def pair(first: tuple[str, ...], second: tuple[str, ...], **more: Any) -> dict[s
 
 
 case("A7", "low", {"indexes": TEN[:6]}, evidence="control plane 6", text="6 GSIs.")
-case(
-    "A7",
-    "clear",
-    {"indexes": TEN[:5]},
-    evidence="control plane 6",
-    text="The table has 5 GSIs; no two",
-)
+text = "The table has 5 GSIs; no two"
+case("A7", "clear", {"indexes": TEN[:5]}, evidence="control plane 6", text=text)
 case("A7", "clear", text="The table has no GSI.")
 case(
     "A7", "low", pair(("day",), ("day",), items=9), text="The GSIs one and two have the same keys."
@@ -955,13 +905,8 @@ def unread(days: int | None, written: float = 1e9) -> dict[str, Any]:
 
 MONTH = {**GSI, "created": NOW - 30 * DAY}
 case("A7 by-status", "medium", MONTH, metrics=unread(0), evidence="metrics 1", text="in 30 days.")
-case(
-    "A7 by-status",
-    "low",
-    {**GSI, "created": NOW - 30 * DAY + 1},
-    metrics=unread(0),
-    text="30 days old.",
-)
+UNDER_A_MONTH = {**GSI, "created": NOW - 30 * DAY + 1}
+case("A7 by-status", "low", UNDER_A_MONTH, metrics=unread(0), text="30 days old.")
 # 14 days of a month of 730 hours; storage is 2.5 cents. A dollar is 1.56 million writes.
 case("A7 by-status", "low", MONTH, metrics=unread(0, 717000.0), cost="0.9986 0.0 0.0")
 case("A7 by-status", "medium", MONTH, metrics=unread(0, 719000.0))
@@ -1092,13 +1037,8 @@ case("I2 by-status", "clear", GSI, metrics=use(0.0, 1e9))
 # Two of three units are saved: a dollar a month by 1.11 million units in 14 days.
 case("I2 by-status", "low", wide(3000), metrics=use(0.0, 1104000.0))
 case("I2 by-status", "medium", wide(3000), metrics=use(0.0, 1105000.0))
-case(
-    "I2 by-status",
-    "medium",
-    {**wide(3000), "bytes": 10**9},
-    metrics=use(0.0, 3e6),
-    cost="4.074 1.358 0.0",
-)
+LARGE = {**wide(3000), "bytes": 10**9}
+case("I2 by-status", "medium", LARGE, metrics=use(0.0, 3e6), cost="4.074 1.358 0.0")
 
 
 def writes(table: float, index: float) -> dict[str, Any]:
@@ -1129,13 +1069,8 @@ def joins(*ratio: float, index: Any = GSI1, names: tuple[str, ...] = ("status", 
     return {"table": {"indexes": (index,)}, "sample": sample}
 
 
-case(
-    "I4 GSI1",
-    "low",
-    **joins(0.95, 0.9, 1.0),
-    evidence="sample 0.9",
-    text="key GSI1PK and the sort key",
-)
+text = "key GSI1PK and the sort key"
+case("I4 GSI1", "low", **joins(0.95, 0.9, 1.0), evidence="sample 0.9", text=text)
 case("I4 GSI1", "low", **joins(0.95), text="GSI1: GSI1SK only joins status and placed.")
 case("I4 GSI1", "unknown", **joins(0.95, 0.89, 1.0))
 case("I4 GSI1", "unknown", **joins(0.5, 0.2, 0.9))
