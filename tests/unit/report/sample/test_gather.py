@@ -170,14 +170,14 @@ def test_ttl() -> None:
     assert [share.value for share in shares] == [0.25, 0.25, 0.25, 0.2]
 
 
-def draws(pages: list[dict[str, int]], total: int, is_whole: bool = True) -> list[DrawRow]:
-    """Return draws of the index `by`, with the number of entries by key for each page."""
-    return [DrawRow("by", at, total, is_whole, page, {"e": 1}) for at, page in enumerate(pages)]
+def draws(counts: list[dict[str, int]], total: int, is_whole: bool = True) -> list[DrawRow]:
+    """Return segments of the index `by`, with the number of entries by key for each."""
+    return [DrawRow("by", at, total, is_whole, keys, {"e": 1}) for at, keys in enumerate(counts)]
 
 
 def test_an_index_finds_a_giant_that_no_segment_has() -> None:
-    pages = [{"giant": 8, f"k{n}": 6, f"k{n + 50}": 6} for n in range(40)]
-    draw_rows = draws(pages, total=500)
+    counts = [{"giant": 8, f"k{n}": 6, f"k{n + 50}": 6} for n in range(40)]
+    draw_rows = draws(counts, total=500)
     facts = gather(
         [*segments([collection(n) for n in range(64)]), *draw_rows],
         Population(1_000, 10_000, indexes={"by": 10_000}),
@@ -188,7 +188,7 @@ def test_an_index_finds_a_giant_that_no_segment_has() -> None:
     assert facts.top[0].items.low <= 4_000 <= facts.top[0].items.high
 
 
-def test_an_index_is_not_used_if_a_draw_of_it_is_incomplete() -> None:
+def test_an_index_is_not_used_if_a_large_segment_was_not_read_to_its_end() -> None:
     draw_rows = draws([{f"k{n}": 2} for n in range(40)], total=500)
     draw_rows += draws([{"giant": 60}], total=500, is_whole=False)
     facts = gather(draw_rows, Population(1_000, 10_000, indexes={"by": 10_000}))
