@@ -1,4 +1,4 @@
-"""The course of a report: which sources are read, whoever follows it."""
+"""Tests of which sources a report reads, for the command and for the state machine."""
 
 from typing import Any
 
@@ -16,15 +16,15 @@ THROTTLED = MetricFacts(
 )
 
 
-def course(called: Any = flag, **wishes: Any) -> Course:
-    return Course(None, ReportInput(table="Orders", **wishes), called, NOW)  # type: ignore[arg-type]
+def course(name_of: Any = flag, **options: Any) -> Course:
+    return Course(None, ReportInput(table="Orders", **options), name_of, NOW)  # type: ignore[arg-type]
 
 
 def test_the_data_of_a_calm_table_is_read() -> None:
     assert course().why_no_data(CALM) is None
 
 
-def test_the_data_of_a_throttled_table_is_read_only_if_that_is_accepted() -> None:
+def test_the_data_of_a_throttled_table_is_read_only_if_the_user_accepts_it() -> None:
     absent = course().why_no_data(THROTTLED)
     assert "--accept throttled" in absent.remedy
     assert course(accept=("throttled",)).why_no_data(THROTTLED) is None
@@ -32,10 +32,10 @@ def test_the_data_of_a_throttled_table_is_read_only_if_that_is_accepted() -> Non
 
 @pytest.mark.parametrize("metrics", [CALM, THROTTLED], ids=["calm", "throttled"])
 @pytest.mark.parametrize(
-    ("called", "name"), [(flag, "--control-plane-only"), (camel, "controlPlaneOnly")]
+    ("name_of", "name"), [(flag, "--control-plane-only"), (camel, "controlPlaneOnly")]
 )
-def test_without_data_the_remedy_has_the_caller_s_name(
-    metrics: MetricFacts, called: Any, name: str
+def test_the_remedy_has_the_option_name_of_the_caller(
+    metrics: MetricFacts, name_of: Any, name: str
 ) -> None:
-    absent = course(called, control_plane_only=True, max_read_units=500.0).why_no_data(metrics)
+    absent = course(name_of, control_plane_only=True, max_read_units=500.0).why_no_data(metrics)
     assert absent == Absent("the data was not read", f"without {name}", 500.0)

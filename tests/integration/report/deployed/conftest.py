@@ -1,4 +1,4 @@
-"""Where executions of ReportKeys have their files: S3 in memory."""
+"""Fixtures of a fleet whose files are in an in-memory S3."""
 
 from tests.integration.fleet.conftest import local, machine, runs
 

@@ -1,4 +1,4 @@
-"""Planted tables, and a sample of one."""
+"""Items for planted tables, and a function that samples a table."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ Items = Iterator[dict[str, Any]]
 
 
 def collections(sizes: Iterable[int], name: str = "USER#{}", filling: int = 200) -> Items:
-    """Items of so many collections of these sizes, at times of a year."""
+    """Yield the items of collections of these sizes, with times over one year."""
     for number, size in enumerate(sizes):
         for at in range(size):
             time = BEGAN + timedelta(minutes=at * 525_600 // size, seconds=number % 60)
@@ -37,14 +37,14 @@ def sampled(
     units: float | None = None,
     usage: Usage | None = None,
     seed: str | None = None,
-    **asked: Any,
+    **options: Any,
 ) -> SampleFacts:
-    """Return what a sample for so many units says of a table.
+    """Return the facts of a sample that may cost this many read units.
 
-    With a seed, the same segments are drawn each time, and one thread reads them in their order.
+    With a seed, each call draws the same segments, and one thread reads them in order.
     """
     connection = connect(Endpoint(url=database.url))
-    request = ReportInput(table=table, max_read_units=units, **asked).request(str, {})
+    request = ReportInput(table=table, max_read_units=units, **options).request(str, {})
     if seed is not None:
         request = replace(request, threads=1, options={**request.options, "seed": seed})
     return sample(connection, look_up(connection, table), request, usage=usage)

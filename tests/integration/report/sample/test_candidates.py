@@ -1,4 +1,4 @@
-"""A candidate key, by a sample of a table; nothing of a value is in what is told of it."""
+"""Test of a candidate key that is judged by a sample of a table, without any of its values."""
 
 import random
 from collections import Counter
@@ -24,17 +24,17 @@ def test_a_candidate_is_judged_by_the_sample(
     ]
     keys = Counter(candidate(TEXT).of(item) for item in items)
     missing = keys.pop(None)
-    whole = sum(keys.values())
+    with_key = sum(keys.values())
     dynamodb.create(table_name)
     dynamodb.fill(table_name, items)
     facts = sampled(dynamodb, table_name, units, seed="1", candidates=(TEXT,))
-    (found,) = facts.candidates
-    assert found.template == TEXT
-    assert found.coverage.low <= 1 - missing / len(items) <= found.coverage.high
-    assert found.largest.low <= max(keys.values()) / whole <= found.largest.high
-    effective = 1 / sum((count / whole) ** 2 for count in keys.values())
-    assert found.effective.low <= effective * 1.000001
-    assert effective <= found.effective.high * 1.000001
-    assert found.write_units == 1.0
-    assert (found.coverage.level == 1.0) == (units == 400)
+    (judged,) = facts.candidates
+    assert judged.template == TEXT
+    assert judged.coverage.low <= 1 - missing / len(items) <= judged.coverage.high
+    assert judged.largest.low <= max(keys.values()) / with_key <= judged.largest.high
+    effective = 1 / sum((count / with_key) ** 2 for count in keys.values())
+    assert judged.effective.low <= effective * 1.000001
+    assert effective <= judged.effective.high * 1.000001
+    assert judged.write_units == 1.0
+    assert (judged.coverage.level == 1.0) == (units == 400)
     assert "canary" not in repr(facts)

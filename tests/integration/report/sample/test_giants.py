@@ -1,4 +1,4 @@
-"""Giants: one that holds two fifths, found by an index of an unrelated key, and by nothing else."""
+"""Tests of a giant collection with two fifths of the items, which an unrelated index reveals."""
 
 import random
 
@@ -11,8 +11,10 @@ GIANT = 4_000
 
 
 def items(sizes: list[int]):
-    """The stand-in divides an index by the index's key, as the service does; DynamoDB Local divides
-    it by the table's.
+    """Yield items of these sizes with days for an index.
+
+    The stand-in segments an index by the index's key, as the service does. DynamoDB Local segments
+    it by the table's key.
     """
     chance = random.Random(5)
     for item in collections(sizes, filling=100):
@@ -20,7 +22,7 @@ def items(sizes: list[int]):
 
 
 @pytest.fixture
-def planted(strict: Database, table_name: str) -> str:
+def giant_table(strict: Database, table_name: str) -> str:
     chance = random.Random(3)
     sizes = [GIANT, 600, 400, *(chance.choice([1, 2, 3, 5]) for _ in range(1_800))]
     strict.create(table_name, **BY_DAY)
@@ -28,8 +30,8 @@ def planted(strict: Database, table_name: str) -> str:
     return table_name
 
 
-def test_an_index_tells_of_it_for_a_few_units(strict: Database, planted: str) -> None:
-    facts = sampled(strict, planted, 150, seed="1")
+def test_an_index_reveals_a_giant_for_a_few_units(strict: Database, giant_table: str) -> None:
+    facts = sampled(strict, giant_table, 150, seed="1")
     assert facts.biased == ("GSI by-day",)
     giant, second = facts.top[:2]
     assert giant.items.low <= GIANT <= giant.items.high
@@ -40,7 +42,7 @@ def test_an_index_tells_of_it_for_a_few_units(strict: Database, planted: str) ->
     assert facts.rru <= 150 + 1
 
 
-def test_without_an_index_what_is_missing_of_the_items_tells_of_it(
+def test_without_an_index_the_unseen_share_of_the_items_reveals_a_giant(
     dynamodb: Database, table_name: str
 ) -> None:
     sizes = [GIANT, *([2] * 2_500)]
@@ -55,7 +57,7 @@ def test_without_an_index_what_is_missing_of_the_items_tells_of_it(
 
 
 @pytest.mark.prove
-def test_an_index_of_one_key_is_no_source_and_its_key_is_told(
+def test_an_index_with_one_key_is_not_used_and_its_top_share_is_reported(
     strict: Database, table_name: str
 ) -> None:
     strict.create(table_name, **BY_DAY)

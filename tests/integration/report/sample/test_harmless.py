@@ -1,5 +1,6 @@
-"""A sample spends no more than it may, leaves no key behind, and goes on where it was stopped."""
+"""Tests that a sample stays within its budget, stores no keys, and resumes after it was stopped."""
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -27,21 +28,23 @@ CANARY = "canary-271828"
 
 @pytest.fixture
 def units(stand_in: StandIn) -> list[float]:
-    """What the stand-in has charged for Scans and Queries."""
-    charged: list[float] = []
+    """Return a list to which the stand-in adds the units of each Scan and Query."""
+    charges: list[float] = []
     answer = stand_in.answer
 
-    def noting(operation: str, request: Any) -> Any:
+    def record_charge(operation: str, request: Any) -> Any:
         status, body = answer(operation, request)
         if operation in ("Scan", "Query") and status == 200:
-            charged.append(body["ConsumedCapacity"]["CapacityUnits"])
+            charges.append(body["ConsumedCapacity"]["CapacityUnits"])
         return status, body
 
-    stand_in.answer = noting  # type: ignore[method-assign]
-    return charged
+    stand_in.answer = record_charge  # type: ignore[method-assign]
+    return charges
 
 
-def test_the_budget_holds(strict: Database, table_name: str, units: list[float]) -> None:
+def test_the_sample_stays_within_its_budget(
+    strict: Database, table_name: str, units: list[float]
+) -> None:
     strict.create(table_name, **BY_DAY)
     strict.fill(
         table_name,
@@ -58,7 +61,7 @@ def test_the_budget_holds(strict: Database, table_name: str, units: list[float])
         assert sum(units) <= budget + max(units)
 
 
-def test_large_items_do_not_break_the_budget_by_more_than_one(
+def test_large_items_exceed_the_budget_by_one_page_at_most(
     strict: Database, table_name: str, units: list[float]
 ) -> None:
     strict.create(table_name)
@@ -69,7 +72,7 @@ def test_large_items_do_not_break_the_budget_by_more_than_one(
     assert facts.largest_item > 300_000
 
 
-def test_no_file_of_a_run_holds_a_key_or_a_value(
+def test_no_file_of_a_run_contains_a_key_or_a_value(
     strict: Database, table_name: str, tmp_path: Path
 ) -> None:
     strict.create(table_name, **BY_DAY)
@@ -97,43 +100,42 @@ def test_no_file_of_a_run_holds_a_key_or_a_value(
 
 
 @pytest.mark.prove
-def test_a_run_that_is_stopped_goes_on(
+def test_a_run_resumes_after_it_was_stopped(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """The units are enough for some drawn segments in any draw, and too few to read every item."""
+    """The units suffice for some segments in any draw, but not for every item."""
     strict.create(table_name)
     strict.fill(table_name, collections([1, 3, 30] * 800))
     connection = connect(Endpoint(url=strict.url))
     request = ReportInput(table=table_name, max_read_units=1_000).request(str, {})
     stop = Event()
-    answer, seen = stand_in.answer, [0]
+    answer, requests = stand_in.answer, itertools.count(1)
 
-    def stopping(operation: str, asked: Any) -> Any:
-        seen[0] += 1
-        if seen[0] == 400:
+    def stop_at_the_400th(operation: str, parameters: Any) -> Any:
+        if next(requests) == 400:
             stop.set()
-        return answer(operation, asked)
+        return answer(operation, parameters)
 
-    stand_in.answer = stopping  # type: ignore[method-assign]
+    stand_in.answer = stop_at_the_400th  # type: ignore[method-assign]
     journal = Journal(Directory(tmp_path))
     first, second = Usage(), Usage()
     table = look_up(connection, table_name)
     with pytest.raises(Stopped):
         sample(connection, table, request, journal=journal, stop=stop, usage=first)
-    begun = [*journal.commits(0)]
-    assert begun[-1].usage.requests > 300
+    commits = [*journal.commits(0)]
+    assert commits[-1].usage.requests > 300
     facts = sample(connection, table, request, journal=journal, usage=second)
     assert 0.9 * facts.keys.low <= 2_400 <= 1.1 * facts.keys.high
     assert facts.rru == pytest.approx(first.read_units + second.read_units, abs=8)
-    checkpoint = json.dumps([commit.checkpoint.open for commit in begun], default=str)
+    checkpoint = json.dumps([commit.checkpoint.open for commit in commits], default=str)
     assert "USER" not in checkpoint
 
 
-def test_a_rate_is_kept(strict: Database, table_name: str, charged: list) -> None:
+def test_the_sample_stays_within_its_rate(strict: Database, table_name: str, charged: list) -> None:
     strict.create(table_name)
     strict.fill(table_name, collections([1, 3] * 200))
     sampled(strict, table_name, 40, max_read_rate=25)
     began = charged[0][0]
     for at, _ in charged[1:]:
-        spent = sum(units for when, units in charged if when <= at)
+        spent = sum(units for time, units in charged if time <= at)
         assert spent <= 25 * (at - began) + 8 + math.ulp(1)

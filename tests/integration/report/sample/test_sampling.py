@@ -1,4 +1,4 @@
-"""A sample of planted tables: its intervals hold the truth, and it spends what it may."""
+"""Tests that the intervals of samples of planted tables contain the truth."""
 
 import random
 
@@ -9,7 +9,7 @@ from testing.databases import Database
 from tests.integration.report.sample.tables import collections, sampled
 
 
-def test_what_a_sample_says_of_keys_and_lengths_holds_the_truth(
+def test_the_intervals_of_keys_and_lengths_contain_the_truth(
     dynamodb: Database, table_name: str
 ) -> None:
     chance = random.Random(1)
@@ -38,7 +38,7 @@ def test_a_small_table_is_counted(dynamodb: Database, table_name: str) -> None:
     assert (facts.keys.low, facts.keys.value, facts.keys.high) == (21, 21, 21)
 
 
-def test_a_table_without_a_sort_key_has_collections_of_one(
+def test_a_table_without_a_sort_key_has_collections_of_one_item(
     dynamodb: Database, table_name: str
 ) -> None:
     dynamodb.create(table_name, sort=None)
@@ -71,7 +71,7 @@ def test_constraints_without_their_primary(strict: Database, table_name: str) ->
     assert facts.orphans.n == 120
 
 
-def test_everything_is_looked_at_if_that_is_asked_for(strict: Database, table_name: str) -> None:
+def test_an_exhaustive_sample_reads_all_collections(strict: Database, table_name: str) -> None:
     chance = random.Random(1)
     sizes = [chance.choice([1, 2, 3, 120]) for _ in range(60)]
     strict.create(table_name)

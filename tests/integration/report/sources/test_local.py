@@ -1,4 +1,4 @@
-"""The sources on DynamoDB Local: what it has is read, what it has not is said."""
+"""Tests of the sources on DynamoDB Local, which lacks some of them."""
 
 import time
 from typing import Any
@@ -18,17 +18,17 @@ from testing.databases import Database
 BOTH = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}}
 
 
-def described(database: Database, table: str) -> TableFacts:
+def table_facts(database: Database, table: str) -> TableFacts:
     facts, _, _ = control_plane.look(connect(Endpoint(url=database.url)), table)
     return facts
 
 
-def test_what_a_local_database_has_not_is_untold_and_absent(
+def test_settings_and_sources_that_a_local_database_lacks_are_absent(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ):
     dynamodb.create(table_name, **BOTH)
     connection = connect(Endpoint(url=dynamodb.url))
-    table = described(dynamodb, table_name)
+    table = table_facts(dynamodb, table_name)
     assert (table.partition, table.sort) == ("pk", "sk")
     assert table.stream_view == "NEW_AND_OLD_IMAGES"
     assert set(table.untold) >= {"insights"}
@@ -57,29 +57,27 @@ def test_a_stream_is_read(dynamodb: Database, table_name: str):
             ExpressionAttributeValues={":one": {"N": "1"}},
         )
     endpoint = Endpoint(url=dynamodb.url)
-    table = described(dynamodb, table_name)
-    heard: list[Any] = []
-    waited: list[float] = []
-    looked = stream.look(
+    table = table_facts(dynamodb, table_name)
+    records: list[Any] = []
+    facts = stream.look(
         client_beside("dynamodbstreams", endpoint),
         table,
         time.time() + 2,
         900,
         lambda key: str(plain(key["pk"])),
-        listeners=[heard.append],
+        listeners=[records.append],
         most_seconds=30,
-        pause=waited.append,
-    )
-    facts = looked.facts
+        pause=lambda seconds: None,
+    ).facts
     assert (facts.records, facts.inserts, facts.keys) == (60, 31, 31)
-    assert len(heard) == 60
+    assert len(records) == 60
     assert facts.traffic[0].key == "totals"
     assert facts.counter.value == pytest.approx(29 / 60)
     assert facts.counter_attribute == "hits"
     assert facts.tau.value == 1.0
 
 
-def test_places_are_those_of_segments_and_cost_no_more_than_they_may(
+def test_places_are_those_of_segments_and_stay_within_their_budget(
     dynamodb: Database, table_name: str
 ):
     dynamodb.create(table_name, **BOTH)
@@ -89,8 +87,8 @@ def test_places_are_those_of_segments_and_cost_no_more_than_they_may(
     table = look_up(connection, table_name)
     places = Places(connection, table)
     usage = places.usage
-    found = {name: places({"pk": {"S": name}}) for name in names[:5]}
-    for name, place in found.items():
+    by_name = {name: places({"pk": {"S": name}}) for name in names[:5]}
+    for name, place in by_name.items():
         assert place is not None
         page = dynamodb.client.scan(
             TableName=table_name, Segment=int(place * 256), TotalSegments=256
@@ -98,18 +96,16 @@ def test_places_are_those_of_segments_and_cost_no_more_than_they_may(
         assert name in {item["pk"]["S"] for item in page["Items"]}
     assert 0 < usage.read_units <= 5 * 8 * 0.5
     spent = usage.read_units
-    assert [places({"pk": {"S": name}}) for name in found] == list(found.values())
+    assert [places({"pk": {"S": name}}) for name in by_name] == list(by_name.values())
     assert usage.read_units == spent
-    poor = Places(connection, table, units=3.0)
-    several = [poor({"pk": {"S": name}}) for name in names]
-    assert several[0] is not None
-    assert several[-1] is None
-    assert poor.usage.read_units <= 3.5
+    limited = Places(connection, table, units=3.0)
+    with_limit = [limited({"pk": {"S": name}}) for name in names]
+    assert with_limit[0] is not None
+    assert with_limit[-1] is None
+    assert limited.usage.read_units <= 3.5
 
 
-def test_a_copy_in_scan_order_shows_in_the_stream_with_its_key_map(
-    dynamodb: Database, table_name: str
-):
+def test_a_copy_in_scan_order_is_recognized_in_the_stream(dynamodb: Database, table_name: str):
     dynamodb.create(f"{table_name}-source")
     dynamodb.create(table_name, **BOTH)
     items = ({"pk": {"S": f"key-{number}"}, "sk": {"S": "a"}} for number in range(60))
@@ -120,7 +116,7 @@ def test_a_copy_in_scan_order_shows_in_the_stream_with_its_key_map(
     connection = connect(endpoint)
     facts = stream.look(
         client_beside("dynamodbstreams", endpoint),
-        described(dynamodb, table_name),
+        table_facts(dynamodb, table_name),
         time.time() + 2,
         900,
         str,

@@ -1,4 +1,4 @@
-"""What a finding advises: shards, buckets, indexes, money, and commands that there are."""
+"""Tests of the advice of findings: shards, buckets, indexes, costs, and existing commands."""
 
 import json
 import re
@@ -30,27 +30,27 @@ from keyhop.report.advice import (
 from keyhop.report.facts import HotKey, KeyTraffic, RequestShape, Tag, Throttles
 from keyhop.report.rules.judge import judge
 
-from tests.unit.report.rules.world import GB, NOW, facts, gsi, lsi, sampled, says, share
+from tests.unit.report.rules.world import GB, NOW, facts, finding_of, gsi, lsi, sampled, share
 
 
 @pytest.mark.parametrize(
-    ("peak", "least", "roomy"),
+    ("peak", "minimum", "roomy"),
     [(1.0, 1, 1), (500.0, 1, 1), (501.0, 1, 2), (1000.0, 1, 2), (1001.0, 2, 3), (5000.0, 5, 10)],
 )
-def test_shards(peak: float, least: int, roomy: int) -> None:
+def test_shards(peak: float, minimum: int, roomy: int) -> None:
     shards = shards_for(peak)
-    assert (shards.minimum, shards.roomy) == (least, roomy)
+    assert (shards.minimum, shards.roomy) == (minimum, roomy)
 
 
-def test_a_transaction_takes_twice_as_many() -> None:
+def test_transactions_need_twice_as_many_shards() -> None:
     assert shards_for(2500.0, transactional=True).minimum == 5
 
 
-def test_the_peak_is_what_was_seen_and_what_was_throttled() -> None:
+def test_the_peak_of_a_key_includes_its_throttled_writes() -> None:
     traffic = (KeyTraffic("k", 9, 9, 9.0, 800.0), KeyTraffic("c", 9, 9, 99.0, 10.0))
     assert peak_of(facts(stream={"traffic": traffic})) == 800.0
-    refused = {"throttled": {"": (HotKey("k", 18_000.0, 1.0),)}}
-    assert peak_of(facts(stream={"traffic": traffic}, insights=refused)) == 1_100.0
+    throttled = {"throttled": {"": (HotKey("k", 18_000.0, 1.0),)}}
+    assert peak_of(facts(stream={"traffic": traffic}, insights=throttled)) == 1_100.0
     accessed = {"accessed": {"": (HotKey("k", 180_000.0, 1.0),)}}
     assert peak_of(facts(insights=accessed)) == 1_000.0
     assert peak_of(facts()) is None
@@ -84,18 +84,17 @@ def test_an_lsi_stays_only_if_it_stays_small() -> None:
     assert not stays_small(facts(table, stream={"growth": {"k": 10_000.0}}))
 
 
-def test_money_has_the_date_and_the_place_of_its_prices() -> None:
-    told = money(facts(), 2.0, 1.0)
-    assert told.priced == "on demand, us-east-1, 2026-08"
-    there = money(facts({"region": "eu-west-1"}), 2.0, 1.0)
-    assert "as those of eu-west-1 are not known here" in there.priced
-    own = money(facts(prices=Prices(1e-6, 2e-6, "at your own prices")), 2.0, 1.0)
-    assert own.priced == "on demand, at your own prices"
+def test_costs_have_the_date_and_the_region_of_their_prices() -> None:
+    assert money(facts(), 2.0, 1.0).priced == "on demand, us-east-1, 2026-08"
+    other_region = money(facts({"region": "eu-west-1"}), 2.0, 1.0)
+    assert "as those of eu-west-1 are not known here" in other_region.priced
+    custom = money(facts(prices=Prices(1e-6, 2e-6, "at your own prices")), 2.0, 1.0)
+    assert custom.priced == "on demand, at your own prices"
     assert money(facts({"table_class": "STANDARD_INFREQUENT_ACCESS"}), 2.0, 1.0) is None
 
 
-def test_a_month_of_a_table() -> None:
-    """1 GB, and in 14 days 1 million reads and writes: $0.25, and 52 times (0.125 + 0.625) / 24."""
+def test_the_monthly_cost_of_a_table() -> None:
+    """The table has 1 GB, and a million reads and a million writes in 14 days."""
     metrics = {"consumed": {("read", ""): 1e6, ("write", ""): 1e6}}
     month = 730 / (14 * 24)
     assert of_table(facts(metrics=metrics)) == pytest.approx(0.25 + month * 0.75)
@@ -105,20 +104,21 @@ def test_a_month_of_a_table() -> None:
     assert writing(facts({"throughput": (10, 10)}), 3600.0, 3600.0) == pytest.approx(730 * 0.00065)
 
 
-def test_an_index_costs_its_provisioned_units_used_or_not() -> None:
-    """1 GB each. The prices are not those of units on demand, also where these are a user's own."""
+def test_an_index_costs_its_provisioned_units_whether_used_or_not() -> None:
+    """A user's prices of units on demand do not apply."""
     index = gsi("one", bytes=10**9, throughput=(10, 20))
-    own = Prices(1.0, 1.0, "at your own prices")
+    prices = Prices(1.0, 1.0, "at your own prices")
     metrics = {"consumed": {("write", "one"): 1e9}}
-    world = facts({"throughput": (10, 10), "indexes": (index,)}, metrics=metrics, prices=own)
-    assert of_index(world, "one") == pytest.approx(0.25 + 7300 * 0.00013 + 14600 * 0.00065)
-    cost = money(world, 1.0, 1.0)
+    table = {"throughput": (10, 10), "indexes": (index,)}
+    provisioned = facts(table, metrics=metrics, prices=prices)
+    assert of_index(provisioned, "one") == pytest.approx(0.25 + 7300 * 0.00013 + 14600 * 0.00065)
+    cost = money(provisioned, 1.0, 1.0)
     assert cost is not None
     assert cost.priced == "provisioned, us-east-1, 2026-08"
 
 
-def test_another_key_costs_as_much_and_once_all_is_read_and_written() -> None:
-    """1 GB of 1,000-byte items: 122,070 read units, and a million write units."""
+def test_another_key_costs_one_read_and_one_write_of_the_whole_table() -> None:
+    """A table with 1 GB in items of 1,000 bytes takes 122,070 read and a million write units."""
     cost = with_new_key(facts(metrics={}), ("P1",), "Do.").cost
     assert cost.today == cost.advised == 0.25
     assert cost.one_off == pytest.approx(0.625 + 122_070 * 0.125e-6, rel=1e-3)
@@ -126,14 +126,12 @@ def test_another_key_costs_as_much_and_once_all_is_read_and_written() -> None:
 
 def test_another_key_is_a_re_key_of_the_table() -> None:
     steps = with_new_key(facts({"name": "Orders.v2"}), ("P1",), "Do.").steps
-    pasted = [match for step in steps if (match := re.search(r"keyhop rekey .* FILE", step))]
-    assert [match[0] for match in pasted] == [
-        "keyhop rekey plan Orders.v2 --to NEW --template FILE"
-    ]
-    runs(pasted[0][0])
+    (command,) = re.findall(r"keyhop rekey .* FILE", "\n".join(steps))
+    assert command == "keyhop rekey plan Orders.v2 --to NEW --template FILE"
+    parse(command)
 
 
-FOUND: list[dict[str, Any]] = [
+SOURCES_OF_FINDINGS: list[dict[str, Any]] = [
     {"stream": {"traffic": (KeyTraffic("k", 9, 9, 9e4, 4_800.0),), "inserts": 9}},
     {"stream": {"counter": share(0.9)}},
     {"stream": {"traffic": (KeyTraffic("k", 999, 999, 9e4, 900.0, 998),), "inserts": 999}},
@@ -151,39 +149,38 @@ FOUND: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("sources", FOUND)
+@pytest.mark.parametrize("sources", SOURCES_OF_FINDINGS)
 @pytest.mark.parametrize("sort", [None, "sk"])
-def test_advice_names_patterns_and_commands_that_there_are(
+def test_advice_names_existing_patterns_and_commands(
     sources: dict[str, Any], sort: str | None
 ) -> None:
     findings = judge(facts({"indexes": (gsi(), lsi()), "sort": sort}, **sources))
-    advised = [one.advice for one in findings if one.advice is not None]
-    assert advised
-    for advice in advised:
+    advice_of_findings = [finding.advice for finding in findings if finding.advice is not None]
+    assert advice_of_findings
+    for advice in advice_of_findings:
         assert set(advice.patterns) <= set(PATTERNS)
         assert all(
             step[0].isupper() and step.endswith((".", '#status = :pending".'))
             for step in advice.steps
         )
         if advice.command:
-            runs(advice.command.splitlines()[-1])
+            parse(advice.command.splitlines()[-1])
 
 
-def runs(pasted: str) -> None:
-    """Raises a UsageError if the command line does not know it."""
-    _, *words = shlex.split(pasted)
-    found: click.Command = keyhop
-    while isinstance(found, click.Group):
-        found = found.commands[words.pop(0)]
-    found.make_context(pasted, words, help_option_names=["-h", "--help"])
+def parse(text: str) -> None:
+    """Parse a command line. Raise a UsageError if it is not valid."""
+    _, *words = shlex.split(text)
+    command: click.Command = keyhop
+    while isinstance(command, click.Group):
+        command = command.commands[words.pop(0)]
+    command.make_context(text, words, help_option_names=["-h", "--help"])
 
 
-def test_commands_are_the_command_lines_own() -> None:
-    runs(sharding_command("Orders", shards_for(4_800)))
-    assert sharding_command("Orders", shards_for(4_800)).startswith(
-        "keyhop shards add Orders KEY --count 9"
-    )
-    runs(naming("Orders", "Type", Tag("USER", share(0.6), "USER#")))
+def test_advised_commands_are_valid() -> None:
+    command = sharding_command("Orders", shards_for(4_800))
+    assert command.startswith("keyhop shards add Orders KEY --count 9")
+    parse(command)
+    parse(naming("Orders", "Type", Tag("USER", share(0.6), "USER#")))
 
 
 @pytest.mark.parametrize(
@@ -196,12 +193,12 @@ def test_commands_are_the_command_lines_own() -> None:
         ({"partition": "it's"}, 0),
     ],
 )
-def test_a_new_key_is_tried_by_a_template_that_is_ready(
+def test_the_template_of_an_advised_key_spreads_items_over_the_shards(
     fields: dict[str, Any], shards: int
 ) -> None:
-    """Of five keys, 40 become by eight shards each, as many as use the quota of a table."""
-    few = facts({**fields, "items": 5_000_000}, sample={"keys": share(5)})
-    advice = says("A19", few).advice
+    """Eight shards for each of five keys give 40 keys, enough to use the quota of a table."""
+    few_keys = facts({**fields, "items": 5_000_000}, sample={"keys": share(5)})
+    advice = finding_of("A19", few_keys).advice
     assert advice is not None
     if not shards:
         assert advice.command == ""
@@ -209,16 +206,16 @@ def test_a_new_key_is_tried_by_a_template_that_is_ready(
     writes, plans = advice.command.splitlines()
     _, template, _, file = shlex.split(writes)
     assert plans == f"keyhop rekey plan Orders --to Orders-sharded --template {file}"
-    keys = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", few.table.types["sk"]))
+    keys = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", few_keys.table.types["sk"]))
     transform = load(json.loads(template), keys, keys)
     items = [{"pk": {"S": "a"}, "sk": {keys.sort.type: f"{number}"}} for number in range(99)]
-    moved = [transform.forward(item) for item in items]
-    assert {item["pk"]["S"] for item in moved} == {f"a#{shard}" for shard in range(shards)}
-    assert [transform.back(item) for item in moved] == items
+    rekeyed = [transform.forward(item) for item in items]
+    assert {item["pk"]["S"] for item in rekeyed} == {f"a#{shard}" for shard in range(shards)}
+    assert [transform.back(item) for item in rekeyed] == items
 
 
-def test_the_kind_is_named_by_each_where_each_item_is_a_collection() -> None:
+def test_keyhop_each_names_the_kind_in_a_table_without_a_sort_key() -> None:
     tags = (Tag("USER", share(0.6), "USER#"), Tag("ORDER", share(0.4), "ORDER#"))
-    of = facts({"sort": None}, sample={"typed": share(0.0), "tags": tags})
-    pasted = says("A18", of).advice.command  # type: ignore[union-attr]
-    assert "matches(^USER#" in pasted
+    untyped = facts({"sort": None}, sample={"typed": share(0.0), "tags": tags})
+    command = finding_of("A18", untyped).advice.command  # type: ignore[union-attr]
+    assert "matches(^USER#" in command

@@ -1,4 +1,4 @@
-"""All that is known of a candidate, together: reads by kind, the migration, money."""
+"""Tests of the facts of a candidate key: reads by kind, the migration, and costs."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ from keyhop.report.candidates import candidate, evaluated, kind_of, reads_by_kin
 from keyhop.report.estimate import Estimate
 from keyhop.report.facts import (
     Absent,
+    CandidateFacts,
     CandidateSample,
     Facts,
     IndexFacts,
@@ -19,7 +20,7 @@ from keyhop.report.facts import (
 from tests.unit.report.rules.world import facts
 
 TEXT = "PK=DEVICE#{deviceId}#{ts:day}#{hash(id)%4}"
-NOT = Absent("not asked for")
+NOT_READ = Absent("not asked for")
 
 
 def shape(
@@ -29,7 +30,7 @@ def shape(
 
 
 @pytest.mark.parametrize(
-    ("text", "asked", "kind"),
+    ("text", "request_shape", "kind"),
     [
         ("PK={deviceId}", shape("Query", "deviceId"), "single"),
         ("PK={deviceId}", shape("Query", "city"), "scatter"),
@@ -43,8 +44,8 @@ def shape(
         ("PK={where.city}", shape("Query", "where"), "single"),
     ],
 )
-def test_a_read_needs_one_key_several_or_all(text: str, asked: RequestShape, kind: str):
-    assert kind_of(candidate(text), asked) == kind
+def test_a_read_needs_one_key_several_or_all(text: str, request_shape: RequestShape, kind: str):
+    assert kind_of(candidate(text), request_shape) == kind
 
 
 def test_reads_are_shares_of_the_calls_that_read():
@@ -57,55 +58,56 @@ def test_reads_are_shares_of_the_calls_that_read():
     assert reads_by_kind(candidate("PK={a}"), shapes[2:]) == {}
 
 
-def of(value: float) -> Estimate:
+def about(value: float) -> Estimate:
     return Estimate(value, value * 0.9, value * 1.1, 400, "m")
 
 
 def facts_of(*shapes: RequestShape) -> Facts:
     index = IndexFacts("byCity", "GSI", ("city",), (), "ALL", items=500, bytes=500 * 1_500)
-    sampled = CandidateSample(
-        TEXT, of(0.5), of(0.01), of(200.0), Estimate.at_least(90, 400, "m"), 2.0
+    candidate_sample = CandidateSample(
+        TEXT, about(0.5), about(0.01), about(200.0), Estimate.at_least(90, 400, "m"), 2.0
     )
     return facts(
         {"sort": None, "items": 1_000, "bytes": 2_000_000, "indexes": (index,)},
         metrics=MetricFacts(0.0, 730 * 3600.0, {("read", ""): 8e6, ("write", ""): 4e6}),
-        sample=SampleFacts(1.0, 400, 60, candidates=(sampled,)),
-        requests=RequestFacts(60.0, 10, 1.0, shapes) if shapes else NOT,
+        sample=SampleFacts(1.0, 400, 60, candidates=(candidate_sample,)),
+        requests=RequestFacts(60.0, 10, 1.0, shapes) if shapes else NOT_READ,
     )
 
 
-def test_a_migration_writes_each_item_once_and_its_indexes():
-    (found,) = evaluated([candidate(TEXT)], [None], facts_of())
+def evaluate(table_facts: Facts) -> CandidateFacts:
+    (result,) = evaluated([candidate(TEXT)], [None], table_facts)
+    return result
+
+
+def test_a_migration_writes_each_item_and_index_entry_once():
     written = 1_000 * 0.5 * 2 + 500 * 2
-    assert found.migration == pytest.approx(written * 0.625e-6 + 2_000_000 / 4096 / 2 * 0.125e-6)
+    expected = written * 0.625e-6 + 2_000_000 / 4096 / 2 * 0.125e-6
+    assert evaluate(facts_of()).migration == pytest.approx(expected)
 
 
-def test_a_migration_costs_what_the_mean_item_costs_if_the_sample_has_missed_the_large_ones():
-    seen = facts_of()
-    seen = replace(seen, table=replace(seen.table, bytes=20_480_000, indexes=()))
-    (found,) = evaluated([candidate(TEXT)], [None], seen)
+def test_a_migration_has_the_mean_size_of_the_table_if_the_sample_missed_the_large_items():
+    table_facts = facts_of()
+    table = replace(table_facts.table, bytes=20_480_000, indexes=())
     written, read = 1_000 * 0.5 * 20, 20_480_000 / 4096 / 2
-    assert found.migration == pytest.approx(written * 0.625e-6 + read * 0.125e-6)
+    expected = written * 0.625e-6 + read * 0.125e-6
+    assert evaluate(replace(table_facts, table=table)).migration == pytest.approx(expected)
 
 
-def test_a_month_costs_what_it_does_and_reads_of_several_keys_as_many_times():
+def test_reads_of_several_keys_multiply_the_monthly_cost():
     today, advised = 8 * 0.125 + 4 * 0.625, 4 * 8 * 0.125 + 4 * 0.625
-    (found,) = evaluated(
-        [candidate(TEXT)], [None], facts_of(shape("GetItem", "deviceId", "ts", calls=9))
-    )
-    assert found.reads == {"single": 0.0, "several": 1.0, "scatter": 0.0}
-    assert (found.today, found.advised) == (pytest.approx(today), pytest.approx(advised))
+    result = evaluate(facts_of(shape("GetItem", "deviceId", "ts", calls=9)))
+    assert result.reads == {"single": 0.0, "several": 1.0, "scatter": 0.0}
+    assert (result.today, result.advised) == (pytest.approx(today), pytest.approx(advised))
 
 
 @pytest.mark.parametrize("shapes", [(), (shape("Scan"),)])
-def test_what_reads_would_cost_is_not_said_where_they_are_not_known(
-    shapes: tuple[RequestShape, ...],
-):
-    (found,) = evaluated([candidate(TEXT)], [None], facts_of(*shapes))
-    assert (found.today, found.advised) == (pytest.approx(3.5), None)
+def test_the_cost_of_unknown_and_scattered_reads_is_unknown(shapes: tuple[RequestShape, ...]):
+    result = evaluate(facts_of(*shapes))
+    assert (result.today, result.advised) == (pytest.approx(3.5), None)
 
 
-def test_without_a_sample_nothing_is_said():
-    seen = facts_of()
-    assert evaluated([candidate(TEXT)], [None], replace(seen, sample=NOT)) == ()
-    assert evaluated([candidate("PK={other}")], [None], seen) == ()
+def test_a_candidate_without_a_sample_has_no_facts():
+    table_facts = facts_of()
+    assert evaluated([candidate(TEXT)], [None], replace(table_facts, sample=NOT_READ)) == ()
+    assert evaluated([candidate("PK={other}")], [None], table_facts) == ()

@@ -1,4 +1,4 @@
-"""What a sample of collections says of a candidate key, held to populations that are known."""
+"""Tests of the facts that a sample gives about a candidate key, against known populations."""
 
 import math
 import random
@@ -12,18 +12,18 @@ from keyhop.report.facts import CandidateSample
 from testing.marks import prove
 
 Collection = list[str | None]
-"""The candidate's key of each item of one collection."""
+"""The candidate key of each item in one collection."""
 
 
 def uniform(chance: random.Random) -> list[Collection]:
-    """A key that has nothing to do with today's: 500 alike."""
+    """Return 500 equally frequent keys that are independent of the current key."""
     return [
         [f"k{chance.randrange(500)}" for _ in range(chance.randint(1, 9))] for _ in range(8_000)
     ]
 
 
 def skewed(chance: random.Random) -> list[Collection]:
-    """One key has 30 % of the items."""
+    """Return keys of which one has 30 % of the items."""
     return [
         ["hot" if chance.random() < 0.3 else f"k{chance.randrange(3_000)}" for _ in range(5)]
         for _ in range(8_000)
@@ -31,17 +31,17 @@ def skewed(chance: random.Random) -> list[Collection]:
 
 
 def the_same(chance: random.Random) -> list[Collection]:
-    """Today's key once more."""
+    """Return the current key."""
     return [[f"c{at}"] * chance.randint(1, 9) for at in range(8_000)]
 
 
 def finer(chance: random.Random) -> list[Collection]:
-    """Within today's: collections of 60, by tens."""
+    """Return keys that divide collections of 60 items into tens."""
     return [[f"c{at}-{item // 10}" for item in range(60)] for at in range(4_000)]
 
 
 def partly(chance: random.Random) -> list[Collection]:
-    """Every fifth item has not all attributes."""
+    """Return keys of four fifths of the items. The others lack an attribute."""
     return [
         [None if chance.random() < 0.2 else f"k{chance.randrange(500)}" for _ in range(5)]
         for _ in range(8_000)
@@ -52,53 +52,53 @@ POPULATIONS = [uniform, skewed, the_same, prove(finer), partly]
 
 
 def truth(population: list[Collection]) -> tuple[float, float, float]:
-    """Coverage, largest share, effective keys."""
-    counts = Counter(key for one in population for key in one if key is not None)
-    whole, items = sum(counts.values()), sum(map(len, population))
-    squares = sum((count / whole) ** 2 for count in counts.values())
-    return whole / items, max(counts.values()) / whole, 1 / squares
+    """Return the coverage, the largest share, and the number of effective keys."""
+    counts = Counter(key for keys in population for key in keys if key is not None)
+    covered, items = sum(counts.values()), sum(map(len, population))
+    squares = sum((count / covered) ** 2 for count in counts.values())
+    return covered / items, max(counts.values()) / covered, 1 / squares
 
 
 def sampled(
     population: list[Collection], collections: int, chance: random.Random, window: int = 1_000
 ) -> CandidateSample:
-    """Collections drawn alike; of a long one a window of items is read."""
+    """Sample collections with equal chances, and read one window of each."""
     tally = Tally("t")
     for at in chance.sample(range(len(population)), collections):
-        one = population[at]
-        start = chance.randrange(max(1, len(one) - window + 1))
-        read = one[start : start + window]
+        keys = population[at]
+        start = chance.randrange(max(1, len(keys) - window + 1))
+        read = keys[start : start + window]
         for key in read:
-            tally.add(key, len(one) / len(read), at, size=700)
+            tally.add(key, len(keys) / len(read), at, size=700)
     facts = tally.facts(collections / len(population), sum(map(len, population)))
     assert facts is not None
     return facts
 
 
-@pytest.mark.parametrize("make", POPULATIONS, ids=lambda one: one.__name__)
-def test_intervals_hold_the_truth(make: Callable[[random.Random], list[Collection]]):
-    """Of 30 samples of 250 collections each, what is nominally 95 % holds in 27 at least."""
+@pytest.mark.parametrize("make", POPULATIONS, ids=lambda make: make.__name__)
+def test_intervals_contain_the_truth(make: Callable[[random.Random], list[Collection]]):
+    """Check that intervals of nominally 95 % contain the truth in at least 27 of 30 samples."""
     chance = random.Random(18)
     population = make(chance)
     coverage, largest, effective = truth(population)
-    held = Counter[str]()
+    covered = Counter[str]()
     for _ in range(30):
         facts = sampled(population, 250, chance)
-        held["coverage"] += facts.coverage.low <= coverage <= facts.coverage.high
-        held["largest"] += facts.largest.low <= largest <= facts.largest.high
-        held["effective"] += facts.effective.low <= effective <= facts.effective.high
-    assert min(held["coverage"], held["largest"], held["effective"]) >= 27, held
+        covered["coverage"] += facts.coverage.low <= coverage <= facts.coverage.high
+        covered["largest"] += facts.largest.low <= largest <= facts.largest.high
+        covered["effective"] += facts.effective.low <= effective <= facts.effective.high
+    assert min(covered["coverage"], covered["largest"], covered["effective"]) >= 27, covered
 
 
-def test_a_hot_key_is_seen_with_its_share():
+def test_a_hot_key_is_found_with_its_share():
     chance = random.Random(1)
     facts = sampled(skewed(chance), 400, chance)
     assert 0.18 < facts.largest.low < 0.3 < facts.largest.high < 0.36
     assert 9 < facts.effective.low < facts.effective.high < 14
 
 
-def test_todays_key_once_more_is_not_taken_for_a_few_keys():
-    """60 collections have 60 keys: of 8,000 there are about as many."""
+def test_the_current_key_is_not_reported_as_a_few_keys():
+    """A sample of 60 collections has 60 different keys, so the table has many."""
     chance = random.Random(2)
     facts = sampled(the_same(chance), 60, chance)
     assert facts.effective.value > 1_000
@@ -107,7 +107,7 @@ def test_todays_key_once_more_is_not_taken_for_a_few_keys():
     assert math.isinf(facts.distinct.high)
 
 
-def test_of_windows_the_interval_holds_the_truth():
+def test_intervals_contain_the_truth_if_windows_are_read():
     chance = random.Random(3)
     population = [[f"c{at}-{item // 10}" for item in range(600)] for at in range(1_000)]
     _, largest, effective = truth(population)
@@ -117,7 +117,7 @@ def test_of_windows_the_interval_holds_the_truth():
         assert facts.largest.low <= largest <= facts.largest.high
 
 
-def test_all_that_there_is_is_exact():
+def test_a_sample_of_the_whole_table_is_exact():
     population: list[Collection] = [["a", "a"], ["a", "b"], [None, "c"]]
     facts = sampled(population, 3, random.Random(4))
     assert (facts.coverage.low, facts.coverage.high) == (5 / 6, 5 / 6)
@@ -126,7 +126,7 @@ def test_all_that_there_is_is_exact():
     assert facts.distinct.high == 3
 
 
-def test_write_units_are_of_the_items_that_can_have_it():
+def test_write_units_are_those_of_the_items_that_have_the_key():
     tally = Tally("t")
     tally.add("a", 1.0, 1, size=1_024)
     tally.add("b", 3.0, 2, size=1_025)
@@ -135,7 +135,7 @@ def test_write_units_are_of_the_items_that_can_have_it():
     assert facts.write_units == 7 / 4
 
 
-def test_of_nothing_nothing_is_said():
+def test_a_sample_without_the_key_covers_nothing():
     assert Tally("t").facts() is None
     tally = Tally("t")
     tally.add(None, 1.0, 1)

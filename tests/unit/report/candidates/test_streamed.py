@@ -1,4 +1,4 @@
-"""A stream replayed under a candidate key, held to the partition model; and its order in time."""
+"""Tests of a stream that is replayed with a candidate key, also against the partition model."""
 
 import math
 import random
@@ -11,23 +11,25 @@ from testing.marks import prove
 from testing.partitions import Partitions
 
 
-def record(at: float, item: dict[str, Any], event: str = "INSERT", **more: Any) -> dict[str, Any]:
+def record(at: float, item: dict[str, Any], event: str = "INSERT") -> dict[str, Any]:
     images = {"OldImage" if event == "REMOVE" else "NewImage": item}
-    return {"eventName": event, "dynamodb": {"ApproximateCreationDateTime": at, **images}, **more}
+    return {"eventName": event, "dynamodb": {"ApproximateCreationDateTime": at, **images}}
 
 
-def heard(text: str, records: list[dict[str, Any]], units: float = 1.0) -> Streamed:
+def replayed(text: str, records: list[dict[str, Any]], units: float = 1.0) -> Streamed:
     listener = Listener(candidate(text))
     listen = listening(
-        [listener], lambda one: one["dynamodb"]["ApproximateCreationDateTime"], lambda one: units
+        [listener],
+        lambda change: change["dynamodb"]["ApproximateCreationDateTime"],
+        lambda change: units,
     )
-    for one in records:
-        listen(one)
+    for change in records:
+        listen(change)
     return listener.facts()
 
 
 class Clock:
-    """Of the partition model."""
+    """The clock of the partition model."""
 
     at = 0.0
 
@@ -46,11 +48,14 @@ LOADS = {
     "three keys": [(0.6, 3), (0.4, 400)],
     "all in one": [(1.0, 1)],
 }
-"""Shares of the writes, and over how many keys each is spread."""
+"""The shares of the writes, each with the number of keys that it is spread over."""
 
 
 def load(shares: list[tuple[float, int]], burst: bool) -> list[tuple[float, str]]:
-    """Times and keys of ten minutes, 10,000 units a second. burst: in a third of each minute."""
+    """Return times and keys of writes for ten minutes, with 10,000 units a second on average.
+
+    With a burst, all writes of a minute are in its first third.
+    """
     chance = random.Random(6)
     writes = []
     for second in range(600):
@@ -73,61 +78,60 @@ def load(shares: list[tuple[float, int]], burst: bool) -> list[tuple[float, str]
         (LOADS["three keys"], True),
     ],
 )
-def test_the_throttled_share_is_that_of_the_partition_model(
+def test_the_throttled_share_is_within_five_points_of_the_partition_model(
     shares: list[tuple[float, int]], burst: bool
 ):
-    """Within five points. The stream tells whole seconds; the model sees the moment."""
+    """The stream has times in whole seconds, and the model has exact times."""
     writes = load(shares, burst)
     clock = Clock()
     model = Partitions("", rate=RATE, burst=RATE * BURST_SECONDS, clock=clock)
     model.schemas["T"] = ("pk", "arn")
     for clock.at, key in writes:
         model.judge("PutItem", {"TableName": "T", "Item": {"pk": {"S": key}, "body": {"S": BODY}}})
-    refused, let = sum(model.refused.values()), sum(model.units.values())
+    refused, written = sum(model.refused.values()), sum(model.units.values())
     records = [record(math.floor(at), {"to": {"S": key}}) for at, key in writes]
-    told = heard("PK=TO#{to}", records, units=UNITS).heat
-    assert told.throttled.value == pytest.approx(refused / (refused + let), abs=0.05)
+    heat = replayed("PK=TO#{to}", records, units=UNITS).heat
+    assert heat.throttled.value == pytest.approx(refused / (refused + written), abs=0.05)
 
 
-def test_a_shard_takes_the_heat_from_a_key():
+def test_shards_reduce_the_heat_of_a_key():
     records = [
         record(second, {"to": {"S": "hot"}, "id": {"S": f"{second}-{at}"}})
         for second in range(30)
         for at in range(40)
     ]
-    one = heard("PK={to}", records, units=100).heat
-    four = heard("PK={to}#{hash(id)%8}", records, units=100).heat
-    assert one.peak == 4_000
-    assert four.peak < 1_500
-    assert one.throttled.high > 0.5
-    assert four.throttled.high < 0.1
+    single = replayed("PK={to}", records, units=100).heat
+    sharded = replayed("PK={to}#{hash(id)%8}", records, units=100).heat
+    assert single.peak == 4_000
+    assert sharded.peak < 1_500
+    assert single.throttled.high > 0.5
+    assert sharded.throttled.high < 0.1
 
 
-def test_a_key_that_grows_with_time_is_told():
+def test_a_key_that_grows_with_time_is_monotonic():
     records = [
         record(at, {"ts": {"N": str(1_795_000_000 + at)}, "id": {"S": f"{hash((at, 1))}"}})
         for at in range(400)
     ]
-    grows = heard("PK=T#{ts:minute}", records).monotonicity
-    mixed = heard("PK={id}", records).monotonicity
+    grows = replayed("PK=T#{ts:minute}", records).monotonicity
+    mixed = replayed("PK={id}", records).monotonicity
     assert grows.low > 0.7
     assert -0.2 < mixed.value < 0.2
 
 
-def test_deletes_count_by_what_was_there_and_keys_alone_may_suffice():
+def test_deletions_count_by_their_old_image_and_records_without_images_by_their_key():
     records = [record(1, {"to": {"S": "a"}}, "REMOVE") for _ in range(3)]
     keys = {"eventName": "MODIFY", "dynamodb": {"Keys": {"to": {"S": "a"}}}}
     keys["dynamodb"]["ApproximateCreationDateTime"] = 1  # type: ignore[index]
-    heat = heard("PK={to}", [*records, keys]).heat
+    heat = replayed("PK={to}", [*records, keys]).heat
     assert heat.peak == 4
 
 
-def test_without_images_nothing_is_said():
-    told = heard("PK={other}", [record(1, {"to": {"S": "a"}})])
-    assert told == Streamed(None, None)
+def test_records_without_the_attribute_give_no_facts():
+    assert replayed("PK={other}", [record(1, {"to": {"S": "a"}})]) == Streamed(None, None)
 
 
-def test_what_it_keeps_is_bounded_and_forgotten():
+def test_the_memory_of_a_listener_is_bounded_and_has_no_values():
     listener = Listener(candidate("PK={to}"), places=10)
     for at in range(2_000):
         listener.take(record(at, {"to": {"S": f"canary{at}"}}), at, 1.0)

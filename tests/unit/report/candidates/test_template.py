@@ -1,4 +1,4 @@
-"""Candidate keys as they are written: what they make of items, and what is said of wrong ones."""
+"""Tests of candidate keys as text: the keys that they give to items, and errors in the text."""
 
 import re
 from contextlib import suppress
@@ -79,7 +79,7 @@ ITEM: dict[str, Any] = {
         ("PK={deviceId:day}", None),
     ],
 )
-def test_a_candidate_makes_a_key_of_an_item(text: str, key: str | None):
+def test_the_key_that_a_candidate_gives_to_an_item(text: str, key: str | None):
     if key == "error":
         with pytest.raises(CannotStart):
             candidate(text)
@@ -87,7 +87,7 @@ def test_a_candidate_makes_a_key_of_an_item(text: str, key: str | None):
         assert candidate(text).of(ITEM) == key
 
 
-def test_a_hash_spreads_evenly_and_equal_numbers_alike():
+def test_a_hash_spreads_evenly_and_is_the_same_for_equal_numbers():
     spread = candidate("PK={hash(id)%4}")
     keys = [spread.of({"id": {"N": str(at)}}) for at in range(4_000)]
     assert {key: 900 < keys.count(key) < 1_100 for key in set(keys)} == dict.fromkeys("0123", True)
@@ -148,12 +148,12 @@ def test_a_re_key_makes_of_an_item_the_key_that_its_candidate_has(
     assert keys_made == (set() if made is None else {made})
 
 
-def test_a_candidate_of_many_shards_is_no_mistake():
+def test_a_candidate_may_have_many_shards():
     assert candidate("PK={hash(id)%2000}").of(ITEM) is not None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{deviceId}", "must begin with PK="),
         ("PK=", "names no attribute"),
@@ -175,11 +175,11 @@ def test_a_candidate_of_many_shards_is_no_mistake():
         ("PK=" + "x" * 2_000, "1,000 characters"),
     ],
 )
-def test_a_wrong_candidate_is_told_in_one_sentence(text: str, said: str):
-    with pytest.raises(CannotStart) as caught:
+def test_the_error_of_a_wrong_candidate_is_one_sentence(text: str, message: str):
+    with pytest.raises(CannotStart) as error:
         candidate(text)
-    assert said in str(caught.value)
-    assert re.fullmatch(r"[^\n]+\.", str(caught.value))
+    assert message in str(error.value)
+    assert re.fullmatch(r"[^\n]+\.", str(error.value))
 
 
 VALUES = st.one_of(
@@ -192,19 +192,19 @@ VALUES = st.one_of(
 
 @settings(deadline=None)
 @given(value=VALUES)
-def test_no_value_makes_it_fail(value: dict[str, Any]):
-    whole = candidate("PK={a}#{a:day}#{hash(a)%3}#{a|upper}#{a.b?-}#{a:S}")
-    assert whole.of({"a": value}) is None or isinstance(whole.of({"a": value}), str)
+def test_any_value_gives_a_key_or_none(value: dict[str, Any]):
+    key = candidate("PK={a}#{a:day}#{hash(a)%3}#{a|upper}#{a.b?-}#{a:S}").of({"a": value})
+    assert key is None or isinstance(key, str)
 
 
 @settings(deadline=None)
 @given(text=st.text("PK=SK {}:|?%()#$adys4hash,", max_size=40))
-def test_no_text_fails_otherwise_than_by_a_sentence(text: str):
+def test_any_text_is_a_candidate_or_an_error(text: str):
     with suppress(CannotStart):
         candidate(f"PK={text}").of(ITEM)
 
 
 def test_a_wrong_candidate_is_refused_before_anything_is_read():
-    asked = ReportInput(table="Orders", candidates=("PK={a}", "PK={a"))
+    arguments = ReportInput(table="Orders", candidates=("PK={a}", "PK={a"))
     with pytest.raises(InvalidInput, match=r"The candidate 'PK=\{a' is not valid: a '\{' is not"):
-        asked.request(str, {})
+        arguments.request(str, {})

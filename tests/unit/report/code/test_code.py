@@ -1,4 +1,4 @@
-"""What the code reader finds in a user's code, by line; and what it must not."""
+"""Tests of the lines that the code reader reports, and of those that it must not report."""
 
 import string
 from pathlib import Path
@@ -22,15 +22,15 @@ client = boto3.client("dynamodb")
 FIRST = BEGIN.count("\n") + 1
 
 
-def found(code: str, begin: str = BEGIN) -> list[CodeLine]:
+def read_lines(code: str, begin: str = BEGIN) -> list[CodeLine]:
     (lines, _) = lines_of("app.py", begin + dedent(code)) or pytest.fail("not parsed")
     return lines
 
 
 def kinds(code: str, begin: str = BEGIN) -> list[tuple[str, int, str]]:
-    """Kind, line after the beginning, table."""
+    """Return the kind, the line after the beginning and the table of each reported line."""
     first = begin.count("\n")
-    return [(one.kind, one.line - first, one.table) for one in found(code, begin)]
+    return [(row.kind, row.line - first, row.table) for row in read_lines(code, begin)]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def kinds(code: str, begin: str = BEGIN) -> list[tuple[str, int, str]]:
         ("async def f():\n    await client.scan(TableName='Users')", 2, "Users"),
     ],
 )
-def test_a_scan_is_named_with_its_line_and_table(code: str, line: int, table: str):
+def test_a_scan_is_reported_with_its_line_and_table(code: str, line: int, table: str):
     assert kinds(code) == [("scan", line, table)]
 
 
@@ -90,11 +90,11 @@ def test_a_scan_is_named_with_its_line_and_table(code: str, line: int, table: st
         "client.get_paginator('list_tables')",
     ],
 )
-def test_what_only_looks_like_a_scan_is_none(code: str):
+def test_code_that_only_looks_like_a_scan_is_not_reported(code: str):
     assert kinds(code) == []
 
 
-def test_a_scan_of_a_stranger_in_a_file_without_dynamodb_is_none():
+def test_a_scan_in_a_file_without_dynamodb_is_not_reported():
     assert kinds("table = catalog.load_table('x')\ntable.scan()", begin="") == []
 
 
@@ -127,11 +127,11 @@ def test_a_scan_of_a_stranger_in_a_file_without_dynamodb_is_none():
         ("table.query(QueryFilter={'a': {'AttributeValueList': [1]}})", 1, "Orders", "a"),
     ],
 )
-def test_a_filter_is_named_with_its_line_table_and_attributes(
+def test_a_filter_is_reported_with_its_line_table_and_attributes(
     code: str, line: int, table: str, attribute: str
 ):
-    (one,) = [one for one in found(code) if one.kind == "filter"]
-    assert (one.line - FIRST + 1, one.table, one.attribute) == (line, table, attribute)
+    (row,) = [row for row in read_lines(code) if row.kind == "filter"]
+    assert (row.line - FIRST + 1, row.table, row.attribute) == (line, table, attribute)
 
 
 WRITE = "client.batch_write_item(RequestItems={'Users': rows})"
@@ -153,7 +153,7 @@ READ = "client.batch_get_item(RequestItems={'Users': {'Keys': keys}})"
         ("args = {'RequestItems': {'Users': rows}}\nclient.batch_write_item(**args)", 2),
     ],
 )
-def test_the_rest_of_a_batch_that_is_never_read(code: str, line: int):
+def test_unprocessed_items_that_are_never_read_are_reported(code: str, line: int):
     assert kinds(code) == [("unprocessed", line, "Users")]
 
 
@@ -171,7 +171,7 @@ def test_the_rest_of_a_batch_that_is_never_read(code: str, line: int):
         "self.batch_write_item(rows)",
     ],
 )
-def test_the_rest_of_a_batch_that_is_read_is_nothing(code: str):
+def test_unprocessed_items_that_are_read_are_not_reported(code: str):
     assert kinds(code) == []
 
 
@@ -188,7 +188,7 @@ def test_the_rest_of_a_batch_that_is_read_is_nothing(code: str):
         f"def f():\n    global r\n    r = {WRITE}",
     ],
 )
-def test_of_a_response_that_is_handed_on_nobody_can_say(code: str):
+def test_a_batch_whose_response_is_passed_on_is_undecided(code: str):
     assert [kind for kind, _, _ in kinds(code)] == ["batch_write"]
 
 
@@ -209,48 +209,48 @@ def test_of_a_response_that_is_handed_on_nobody_can_say(code: str):
         ),
     ],
 )
-def test_a_status_that_is_set_whatever_it_was(code: str, attribute: str):
-    (one,) = found(code)
-    assert (one.kind, one.line, one.table, one.attribute) == ("status", FIRST, "Orders", attribute)
+def test_a_status_that_is_set_without_a_condition_is_reported(code: str, attribute: str):
+    (row,) = read_lines(code)
+    assert (row.kind, row.line, row.table, row.attribute) == ("status", FIRST, "Orders", attribute)
 
 
-def test_a_status_of_a_transaction_that_is_set_whatever_it_was():
+def test_a_status_that_a_transaction_sets_without_a_condition_is_reported():
     update = "{'Update': {'TableName': 'Users', 'Key': k, 'UpdateExpression': 'SET status = :s'}}"
     assert kinds(f"client.transact_write_items(TransactItems=[{update}, {{'Put': {{}}}}])") == [
         ("status", 1, "Users")
     ]
 
 
-ONE = "{'Put': {'TableName': 'Users', 'Item': item}}"
+PUT = "{'Put': {'TableName': 'Users', 'Item': item}}"
 
 
 @pytest.mark.parametrize(
     ("code", "line"),
     [
-        (f"client.transact_write_items(TransactItems=[{ONE}])", 1),
+        (f"client.transact_write_items(TransactItems=[{PUT}])", 1),
         ("client.transact_get_items(TransactItems=[{'Get': {'TableName': 'Users'}}])", 1),
-        (f"parts = [{ONE}]\nclient.transact_write_items(TransactItems=parts)", 2),
-        (f"request = {{'TransactItems': [{ONE}]}}\nclient.transact_write_items(**request)", 2),
+        (f"parts = [{PUT}]\nclient.transact_write_items(TransactItems=parts)", 2),
+        (f"request = {{'TransactItems': [{PUT}]}}\nclient.transact_write_items(**request)", 2),
     ],
 )
-def test_a_transaction_of_one_item(code: str, line: int):
+def test_a_transaction_of_one_item_is_reported(code: str, line: int):
     assert kinds(code) == [("transaction", line, "Users")]
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        f"client.transact_write_items(TransactItems=[{ONE}, {ONE}])",
-        f"client.transact_write_items(TransactItems=[{ONE}, *more])",
-        f"client.transact_write_items(TransactItems=[{ONE}] + more)",
-        f"client.transact_write_items(TransactItems=[{ONE} for item in items])",
-        f"parts = [{ONE}]\nparts.append(more)\nclient.transact_write_items(TransactItems=parts)",
-        f"parts = [{ONE}]\nparts += more\nclient.transact_write_items(TransactItems=parts)",
-        f"client.transact_write_items(TransactItems=[{ONE}], ClientRequestToken=token)",
+        f"client.transact_write_items(TransactItems=[{PUT}, {PUT}])",
+        f"client.transact_write_items(TransactItems=[{PUT}, *more])",
+        f"client.transact_write_items(TransactItems=[{PUT}] + more)",
+        f"client.transact_write_items(TransactItems=[{PUT} for item in items])",
+        f"parts = [{PUT}]\nparts.append(more)\nclient.transact_write_items(TransactItems=parts)",
+        f"parts = [{PUT}]\nparts += more\nclient.transact_write_items(TransactItems=parts)",
+        f"client.transact_write_items(TransactItems=[{PUT}], ClientRequestToken=token)",
         "client.transact_write_items(TransactItems=parts)",
     ],
 )
-def test_a_transaction_that_may_have_several_items_or_has_a_token(code: str):
+def test_a_transaction_that_may_have_several_items_or_has_a_token_is_not_reported(code: str):
     assert kinds(code) == []
 
 
@@ -268,10 +268,10 @@ def test_a_transaction_that_may_have_several_items_or_has_a_token(code: str):
         ("'hidden = :no AND state = :open'", "filter"),
     ],
 )
-def test_a_filter_that_only_leaves_out_items_is_told_apart(condition: str, kind: str):
+def test_a_filter_that_only_excludes_items_is_an_exclusion(condition: str, kind: str):
     values = "{':no': {'BOOL': False}, ':open': 'open', ':yes': True}"
     code = f"table.query(FilterExpression={condition}, ExpressionAttributeValues={values})"
-    assert [line.kind for line in found(code)] == [kind]
+    assert [line.kind for line in read_lines(code)] == [kind]
 
 
 @pytest.mark.parametrize(
@@ -291,8 +291,8 @@ def test_a_filter_that_only_leaves_out_items_is_told_apart(condition: str, kind:
         ),
     ],
 )
-def test_a_filter_with_a_name_is_that_which_it_names(code: str, kind: str, attribute: str):
-    assert [(line.kind, line.attribute) for line in found(code)] == [(kind, attribute)]
+def test_a_filter_in_a_variable_is_reported_as_its_value(code: str, kind: str, attribute: str):
+    assert [(line.kind, line.attribute) for line in read_lines(code)] == [(kind, attribute)]
 
 
 @pytest.mark.parametrize(
@@ -310,11 +310,11 @@ def test_a_filter_with_a_name_is_that_which_it_names(code: str, kind: str, attri
         "table.update_item(AttributeUpdates={'state': {}}, Expected={'state': {}})",
     ],
 )
-def test_a_status_with_a_condition_or_of_which_not_all_is_seen_is_nothing(code: str):
+def test_a_status_with_a_possible_condition_is_not_reported(code: str):
     assert kinds(code) == []
 
 
-def test_consistent_reads_and_how_many_reads_there_are():
+def test_consistent_reads_are_reported_and_all_reads_are_counted():
     code = (
         "table.get_item(Key=k, ConsistentRead=True)\n"
         "table.query(KeyConditionExpression=c)\n"
@@ -326,26 +326,26 @@ def test_consistent_reads_and_how_many_reads_there_are():
     assert read_code([("app.py", BEGIN + code)]).reads == 4
 
 
-def test_what_is_no_python_is_named():
+def test_files_that_are_not_python_are_listed():
     facts = read_code([("a.py", "def"), ("b.py", "x = 1"), ("c.py", None), ("d.py", "\0")])
     assert facts.files == 1
     assert facts.unreadable == ("a.py", "c.py", "d.py")
 
 
 def test_the_text_of_a_line_is_cut():
-    (one,) = found(f"table.scan()  # {'x' * 500}")
-    assert one.text.startswith("table.scan()")
-    assert len(one.text) == 120
+    (row,) = read_lines(f"table.scan()  # {'x' * 500}")
+    assert row.text.startswith("table.scan()")
+    assert len(row.text) == 120
 
 
 @pytest.mark.parametrize(
     "text", ["(" * 5_000, "-" * 50_000 + "1", "a" + ".b" * 50_000, "x=" * 9_000]
 )
-def test_what_is_nested_too_deep_is_unreadable_and_no_more(text: str):
+def test_code_that_is_nested_too_deep_is_unreadable(text: str):
     assert lines_of("app.py", text) is None or lines_of("app.py", text) == ([], 0)
 
 
-def test_names_that_go_in_circles_end():
+def test_circular_names_are_not_followed_forever():
     assert kinds("a = b\nb = a\na.scan(TableName=a)\nx = {**x}\ntable.query(**x)") == [
         ("scan", 3, "")
     ]
@@ -360,14 +360,14 @@ TOKENS = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(), st.text(string.printable), st.lists(TOKENS).map(" ".join)))
-def test_no_text_makes_it_fail(text: str):
+def test_any_text_is_read_or_unreadable(text: str):
     facts = read_code([("app.py", text)])
     assert facts.files + len(facts.unreadable) == 1
     rows = text.splitlines()
-    assert all(1 <= one.line <= len(rows) and one.text for one in facts.lines)
+    assert all(1 <= line.line <= len(rows) and line.text for line in facts.lines)
 
 
-def test_a_directory_is_read_without_what_is_of_others(tmp_path: Path):
+def test_only_the_user_s_own_files_of_a_directory_are_read(tmp_path: Path):
     code = "import boto3\nboto3.resource('dynamodb').Table('Users').scan()\n"
     for name in ("app.py", "in/deep.py", ".hidden/a.py", "venv/a.py", "own/pyvenv.cfg", "own/a.py",
                  "node_modules/a.py", "a.txt", "lib/site-packages/a.py"):  # fmt: skip
@@ -381,7 +381,7 @@ def test_a_directory_is_read_without_what_is_of_others(tmp_path: Path):
     (tmp_path / "code" / "coded.py").write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
     (tmp_path / "code" / "large.py").write_text("x = 1\n" * 200_000)
     facts = read_directory(tmp_path / "code")
-    assert [(one.file, one.line, one.table) for one in facts.lines] == [
+    assert [(line.file, line.line, line.table) for line in facts.lines] == [
         ("app.py", 2, "Users"),
         ("in/deep.py", 2, "Users"),
     ]
@@ -390,6 +390,6 @@ def test_a_directory_is_read_without_what_is_of_others(tmp_path: Path):
     assert read_directory(tmp_path / "code" / "app.py").files == 1
 
 
-def test_a_directory_that_is_not_there_is_said(tmp_path: Path):
+def test_a_missing_directory_is_an_error(tmp_path: Path):
     with pytest.raises(CannotStart, match="no directory"):
         read_directory(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""What is read from the request sampler's file, whole or damaged, of this table or another."""
+"""Tests of reading the file of the request sampler, also damaged or of another table."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from keyhop.report.sources.requests import read_requests, requests_of
 
 def line(table: str = "Orders", began: float = 100.0, share: float = 0.1, **counts: float) -> str:
     shape = {"table": table, "operation": "Query", "index": "", "conditions": ["pk"], "filters": []}
-    said = {
+    document = {
         "keyhop": "requests",
         "version": 1,
         "began": began,
@@ -21,7 +21,7 @@ def line(table: str = "Orders", began: float = 100.0, share: float = 0.1, **coun
         "shapes": [{**shape, **dict.fromkeys(COUNTS, 0), "calls": 1, **counts}],
         "followed": [[table, "byCity", 1, 4]],
     }
-    return json.dumps(said, separators=(",", ":")) + "\n"
+    return json.dumps(document, separators=(",", ":")) + "\n"
 
 
 def test_lines_are_summed_by_shape():
@@ -33,11 +33,10 @@ def test_lines_are_summed_by_shape():
     assert facts.followed == {"byCity": (2, 8)}
 
 
-def test_a_damaged_last_line_is_borne():
-    whole = line(calls=3)
-    for end in range(1, len(whole) - 1):
-        facts = requests_of([whole, whole[:end]], "Orders", "f")
-        assert facts.calls == 3
+def test_a_damaged_last_line_is_skipped():
+    text = line(calls=3)
+    for end in range(1, len(text) - 1):
+        assert requests_of([text, text[:end]], "Orders", "f").calls == 3
 
 
 @pytest.mark.parametrize("number", [0.0, 0.5, -1.0, float("nan"), float("inf")])
@@ -48,9 +47,9 @@ def test_a_line_with_an_impossible_number_is_skipped(field: str, number: float):
     assert facts.calls == (4 if is_possible else 3)
 
 
-@pytest.mark.parametrize("changed", [{"share": -0.1}, {"began": float("inf")}])
-def test_a_line_with_an_impossible_time_or_share_is_skipped(changed: dict[str, float]):
-    assert requests_of([line(calls=3), line(**changed)], "Orders", "f").calls == 3
+@pytest.mark.parametrize("fields", [{"share": -0.1}, {"began": float("inf")}])
+def test_a_line_with_an_impossible_time_or_share_is_skipped(fields: dict[str, float]):
+    assert requests_of([line(calls=3), line(**fields)], "Orders", "f").calls == 3
 
 
 def test_lines_of_a_log_are_found():
@@ -58,7 +57,7 @@ def test_lines_of_a_log_are_found():
     assert isinstance(facts, RequestFacts)
 
 
-def test_of_another_table_it_is_said_which():
+def test_a_file_of_other_tables_is_absent_with_their_names():
     facts = requests_of([line("Users"), line("Carts")], "Orders", "requests.jsonl")
     assert facts == Absent(
         "'requests.jsonl' has requests to Carts, Users, and none to Orders",
@@ -77,7 +76,7 @@ def test_another_version_is_refused():
         requests_of([line().replace('"version":1', '"version":2')], "Orders", "f")
 
 
-def test_what_cannot_be_opened_is_said(tmp_path: Path):
+def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path):
     with pytest.raises(CannotStart, match="no such file"):
         read_requests(tmp_path / "none", "Orders")
     with pytest.raises(CannotStart, match="is a directory"):

@@ -1,4 +1,4 @@
-"""The request sampler in an application of boto3, against moto; and what its file says."""
+"""Tests of the request sampler in an application of boto3, against moto, and of its file."""
 
 import json
 import subprocess
@@ -25,10 +25,10 @@ BY_CITY: dict[str, Any] = {"IndexName": "byCity", "KeyConditionExpression": Key(
 @pytest.fixture
 def session() -> Iterator[boto3.Session]:
     with mock_aws():
-        made = boto3.Session(
+        session = boto3.Session(
             **{k: v for k, v in LOCAL_CREDENTIALS.items() if k.startswith(("aws", "region"))}
         )
-        made.client("dynamodb").create_table(
+        session.client("dynamodb").create_table(
             TableName="Orders",
             KeySchema=[
                 {"AttributeName": "pk", "KeyType": "HASH"},
@@ -46,17 +46,17 @@ def session() -> Iterator[boto3.Session]:
             ],
             BillingMode="PAY_PER_REQUEST",
         )
-        yield made
+        yield session
 
 
-def seen(path: Path, table: str = "Orders") -> RequestFacts:
-    facts = read_requests(path, table)
+def facts_of(path: Path) -> RequestFacts:
+    facts = read_requests(path, "Orders")
     assert isinstance(facts, RequestFacts)
     return facts
 
 
-def shapes(path: Path) -> dict[tuple[str, str], RequestShape]:
-    return {(one.operation, one.index): one for one in seen(path).shapes}
+def shapes_of(path: Path) -> dict[tuple[str, str], RequestShape]:
+    return {(shape.operation, shape.index): shape for shape in facts_of(path).shapes}
 
 
 def fill(table: Any, items: int = 4) -> None:
@@ -64,7 +64,7 @@ def fill(table: Any, items: int = 4) -> None:
         table.put_item(Item={"pk": CANARY, "sk": f"{CANARY}{at}", "city": CANARY, "n": at})
 
 
-def test_conditions_of_a_resource_are_names_and_counts(session: boto3.Session, tmp_path: Path):
+def test_requests_of_a_resource_are_recorded_without_values(session: boto3.Session, tmp_path: Path):
     path = tmp_path / "requests.jsonl"
     sampler = attach(session, path, share=1.0)
     table = session.resource("dynamodb").Table("Orders")
@@ -78,22 +78,22 @@ def test_conditions_of_a_resource_are_names_and_counts(session: boto3.Session, t
     table.get_item(Key={"pk": CANARY, "sk": CANARY}, ReturnConsumedCapacity="TOTAL")
     table.scan(FilterExpression=Attr("n").gt(2))
     sampler.flush()
-    found = shapes(path)
-    assert found["Query", ""] == RequestShape(
+    shapes = shapes_of(path)
+    assert shapes["Query", ""] == RequestShape(
         "Query", "", ("pk", "sk"), ("a", "city", "n"), 1, 4, 4, 0.0, 1
     )
-    assert found["Query", "byCity"].conditions == ("city",)
-    assert found["GetItem", ""].conditions == ("pk", "sk")
-    assert (found["GetItem", ""].metered, found["GetItem", ""].units > 0) == (1, True)
-    scan = found["Scan", ""]
+    assert shapes["Query", "byCity"].conditions == ("city",)
+    assert shapes["GetItem", ""].conditions == ("pk", "sk")
+    assert (shapes["GetItem", ""].metered, shapes["GetItem", ""].units > 0) == (1, True)
+    scan = shapes["Scan", ""]
     assert (scan.filters, scan.count, scan.scanned) == (("n",), 1, 4)
-    assert found["PutItem", ""].calls == 4
-    assert seen(path).calls == 8
-    assert seen(path).sampled == 1.0
+    assert shapes["PutItem", ""].calls == 4
+    assert facts_of(path).calls == 8
+    assert facts_of(path).sampled == 1.0
     assert CANARY not in path.read_text()
 
 
-def test_of_a_client_old_conditions_batches_and_transactions_too(
+def test_old_conditions_batches_and_transactions_of_a_client_are_recorded(
     session: boto3.Session, tmp_path: Path
 ):
     path = tmp_path / "requests.jsonl"
@@ -115,18 +115,18 @@ def test_of_a_client_old_conditions_batches_and_transactions_too(
     with pytest.raises(client.exceptions.ResourceNotFoundException):
         client.get_item(TableName="Others", Key=key)
     sampler.flush()
-    found = shapes(path)
-    assert (found["Query", ""].conditions, found["Query", ""].filters) == (("pk",), ("n",))
-    assert (found["BatchGetItem", ""].count, found["BatchGetItem", ""].consistent) == (1, 1)
-    assert found["BatchGetItem", ""].conditions == ("pk", "sk")
-    assert found["TransactWriteItems", ""].one_item_transactions == 1
-    assert found["UpdateItem", ""].calls == 1
+    shapes = shapes_of(path)
+    assert (shapes["Query", ""].conditions, shapes["Query", ""].filters) == (("pk",), ("n",))
+    assert (shapes["BatchGetItem", ""].count, shapes["BatchGetItem", ""].consistent) == (1, 1)
+    assert shapes["BatchGetItem", ""].conditions == ("pk", "sk")
+    assert shapes["TransactWriteItems", ""].one_item_transactions == 1
+    assert shapes["UpdateItem", ""].calls == 1
     assert isinstance(read_requests(path, "Others"), Absent)
     assert CANARY not in path.read_text()
 
 
-class Sampled:
-    """A table of an application that a sampler watches, the lines that it writes, and its clock."""
+class SampledTable:
+    """A table that a sampler watches, with the lines of the sampler and its clock."""
 
     def __init__(self, session: boto3.Session, lines: list[str], **settings: Any) -> None:
         self.at = 1_000.0
@@ -138,51 +138,51 @@ class Sampled:
 
     def followed(self) -> list[Any]:
         self.sampler.flush()
-        return [one for line in self.lines for one in json.loads(line)["followed"]]
+        return [row for line in self.lines for row in json.loads(line)["followed"]]
 
 
-@pytest.mark.parametrize(("wait", "is_followed"), [(0.2, 1), (1.5, 0)])
-def test_a_read_by_an_index_just_after_a_write_of_the_item(
-    session: boto3.Session, wait: float, is_followed: int
+@pytest.mark.parametrize(("wait", "count"), [(0.2, 1), (1.5, 0)])
+def test_a_read_from_an_index_just_after_a_write_of_the_item_is_counted(
+    session: boto3.Session, wait: float, count: int
 ):
-    app = Sampled(session, [])
+    app = SampledTable(session, [])
     table = app.table
-    table.query(**BY_CITY)  # from here on, writes are remembered
+    table.query(**BY_CITY)  # The sampler remembers writes from now on.
     app.at += 5
     fill(table, 1)
     table.update_item(Key={"pk": CANARY, "sk": f"{CANARY}0"}, UpdateExpression="SET n = n")
     app.at += wait
     table.query(**BY_CITY)
-    assert app.followed() == [["Orders", "byCity", is_followed, 1]]
+    assert app.followed() == [["Orders", "byCity", count, 1]]
 
 
-def test_where_it_cannot_be_said_whether_a_read_followed_it_is_not_counted(session: boto3.Session):
-    app = Sampled(session, [])
+def test_a_read_is_not_counted_if_its_order_after_a_write_is_unknown(session: boto3.Session):
+    app = SampledTable(session, [])
     table = app.table
-    fill(table, 1)  # of which the key's names are not known
+    fill(table, 1)  # The sampler does not know the names of the key attributes.
     app.at += 5
     table.query(**BY_CITY)
     table.get_item(Key={"pk": CANARY, "sk": CANARY})
     table.query(**BY_CITY, ProjectionExpression="city")
     table.query(**BY_CITY, Select="COUNT")
     assert app.followed() == []
-    later = Sampled(session, app.lines, keys={"Orders": ("pk", "sk")})
-    later.table.query(**BY_CITY)  # a write before it began would not have been seen
+    later = SampledTable(session, app.lines, keys={"Orders": ("pk", "sk")})
+    later.table.query(**BY_CITY)  # A write may precede the start of the sampler.
     later.at += 5
     later.table.query(**BY_CITY)
     assert later.followed() == [["Orders", "byCity", 0, 1]]
 
 
-def test_a_new_item_is_known_by_what_all_items_have_where_the_names_of_the_key_are_not(
+def test_without_the_names_of_the_key_an_item_is_identified_by_attributes_of_all_items(
     session: boto3.Session,
 ):
-    app = Sampled(session, [])
+    app = SampledTable(session, [])
     table = app.table
     fill(table, 1)
     table.query(**BY_CITY)
     app.at += 5
     table.put_item(Item={"pk": CANARY, "sk": f"{CANARY}9", "city": "Oslo", "n": 9})
-    table.query(**BY_CITY)  # another city
+    table.query(**BY_CITY)  # This reads another city.
     table.query(**BY_CITY, ProjectionExpression="city")
     oslo = Key("city").eq("Oslo")
     table.query(IndexName="byCity", KeyConditionExpression=oslo)
@@ -192,7 +192,7 @@ def test_a_new_item_is_known_by_what_all_items_have_where_the_names_of_the_key_a
 
 
 def test_in_the_first_second_only_reads_that_follow_a_write_are_counted(session: boto3.Session):
-    app = Sampled(session, [], keys={"Orders": ("pk", "sk")})
+    app = SampledTable(session, [], keys={"Orders": ("pk", "sk")})
     table = app.table
     fill(table, 1)
     table.query(**BY_CITY)
@@ -203,9 +203,9 @@ def test_in_the_first_second_only_reads_that_follow_a_write_are_counted(session:
     assert app.followed() == [["Orders", "byCity", 1, 1]]
 
 
-def test_a_share_of_the_requests_is_looked_at_and_all_writes_are_remembered(session: boto3.Session):
+def test_a_share_of_the_requests_is_recorded_and_all_writes_are_remembered(session: boto3.Session):
     chance = iter([0.05, 0.9, 0.9, 0.05]).__next__
-    app = Sampled(session, [], share=0.1, chance=chance, keys={"Orders": ("pk", "sk")})
+    app = SampledTable(session, [], share=0.1, chance=chance, keys={"Orders": ("pk", "sk")})
     table = app.table
     table.query(**BY_CITY)
     app.at += 5
@@ -213,12 +213,12 @@ def test_a_share_of_the_requests_is_looked_at_and_all_writes_are_remembered(sess
     table.query(**BY_CITY)
     assert app.followed() == [["Orders", "byCity", 1, 1]]
     (line,) = map(json.loads, app.lines)
-    assert [one["operation"] for one in line["shapes"]] == ["Query"]
+    assert [shape["operation"] for shape in line["shapes"]] == ["Query"]
     assert line["share"] == 0.1
 
 
-def test_a_line_is_written_each_so_many_seconds(session: boto3.Session):
-    app = Sampled(session, [], every=60.0)
+def test_a_line_is_written_once_per_interval(session: boto3.Session):
+    app = SampledTable(session, [], every=60.0)
     table = app.table
     fill(table, 1)
     assert app.lines == []
@@ -228,7 +228,7 @@ def test_a_line_is_written_each_so_many_seconds(session: boto3.Session):
     assert json.loads(app.lines[0])["shapes"][0]["calls"] == 2
 
 
-def test_a_file_that_is_full_says_so_and_stays_within_its_bytes(
+def test_a_full_file_ends_with_a_note_and_stays_within_its_maximum(
     session: boto3.Session, tmp_path: Path
 ):
     path = tmp_path / "requests.jsonl"
@@ -243,14 +243,14 @@ def test_a_file_that_is_full_says_so_and_stays_within_its_bytes(
         "version": 1,
         "full": True,
     }
-    assert seen(path).calls == len(path.read_text().splitlines()) - 1
-    again = attach(session, path, share=1.0, most_bytes=1_000)
+    assert facts_of(path).calls == len(path.read_text().splitlines()) - 1
+    second = attach(session, path, share=1.0, most_bytes=1_000)
     fill(session.resource("dynamodb").Table("Orders"), 1)
-    again.detach()
+    second.detach()
     assert path.stat().st_size <= 1_000
 
 
-def test_after_detach_nothing_is_seen_also_of_clients_made_before(
+def test_after_detach_no_request_is_recorded_even_of_earlier_clients(
     session: boto3.Session, tmp_path: Path
 ):
     path = tmp_path / "requests.jsonl"
@@ -261,10 +261,10 @@ def test_after_detach_nothing_is_seen_also_of_clients_made_before(
     fill(table, 1)
     fill(session.resource("dynamodb").Table("Orders"), 1)
     sampler.flush()
-    assert seen(path).calls == 1
+    assert facts_of(path).calls == 1
 
 
-def test_what_fails_in_it_is_not_the_applications(
+def test_an_error_of_the_sampler_does_not_reach_the_application(
     session: boto3.Session, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     def write(line: str) -> None:
@@ -280,7 +280,7 @@ def test_what_fails_in_it_is_not_the_applications(
     assert CANARY not in caplog.text
 
 
-def test_many_threads_are_counted_whole(session: boto3.Session, tmp_path: Path):
+def test_all_requests_of_many_threads_are_counted(session: boto3.Session, tmp_path: Path):
     path = tmp_path / "requests.jsonl"
     sampler = attach(session, path, share=1.0, every=0.001)
     client = session.client("dynamodb")
@@ -295,32 +295,33 @@ def test_many_threads_are_counted_whole(session: boto3.Session, tmp_path: Path):
     for thread in threads:
         thread.join()
     sampler.detach()
-    assert seen(path).calls == 200
+    assert facts_of(path).calls == 200
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.1])
-def test_a_share_that_is_none_is_refused(session: boto3.Session, share: float):
+def test_an_impossible_share_is_refused(session: boto3.Session, share: float):
     with pytest.raises(ValueError, match="share"):
         attach(session, "never", share=share)
 
 
-def test_what_has_no_events_is_refused():
+def test_an_object_without_events_is_refused():
     with pytest.raises(TypeError, match="boto3 session"):
         attach(object(), "never")
 
 
-def test_it_imports_nothing_heavy():
-    """Of Keyhop itself only what it needs; boto3 is the application's."""
+def test_the_sampler_imports_only_the_standard_library():
     code = (
         "import sys; before = set(sys.modules); import keyhop.report.sampler;"
-        "print(*sorted({one.partition('.')[0] for one in set(sys.modules) - before}"
-        "- sys.stdlib_module_names), *(one for one in sys.modules if one.startswith('keyhop')))"
+        "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}"
+        "- sys.stdlib_module_names), *(name for name in sys.modules if name.startswith('keyhop')))"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(ended.stdout.split()) == {"keyhop", "keyhop.report", "keyhop.report.sampler"}
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert set(process.stdout.split()) == {"keyhop", "keyhop.report", "keyhop.report.sampler"}
 
 
-def test_at_the_end_of_a_process_the_rest_is_written(tmp_path: Path):
+def test_the_remaining_requests_are_written_at_the_end_of_a_process(tmp_path: Path):
     path = tmp_path / "requests.jsonl"
     code = f"""
 from botocore.hooks import HierarchicalEmitter
@@ -335,4 +336,4 @@ events.emit("before-parameter-build.dynamodb.GetItem", params=params, model=mode
 events.emit("after-call.dynamodb.GetItem", parsed={{}}, model=model, context=context)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert seen(path).calls == 1
+    assert facts_of(path).calls == 1

@@ -1,4 +1,4 @@
-"""The tables of the fifth part are valid, and plant and tempt each rule often enough."""
+"""Tests that the tables of the fifth part are valid, and plant and tempt each rule often enough."""
 
 from collections import Counter
 
@@ -22,7 +22,8 @@ LARGEST_KEY = {"HASH": 2048, "RANGE": 1024}
 def test_the_items_of_a_table_are_valid(name: str) -> None:
     case = CASES[name]
     request = table_request(table_name(case), case.schema)
-    types = {one["AttributeName"]: one["AttributeType"] for one in request["AttributeDefinitions"]}
+    definitions = request["AttributeDefinitions"]
+    types = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in definitions}
     assert all(len(index.name) >= 3 for index in case.schema.indexes)
     if case.virtual is None:
         items = items_of(case, NOW)
@@ -42,12 +43,12 @@ def test_the_items_of_a_table_are_valid(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.stream])
-def test_the_stream_of_a_table_is_of_its_keys_and_its_time(name: str) -> None:
+def test_the_stream_of_a_table_has_its_keys_within_its_window(name: str) -> None:
     case = CASES[name]
     assert case.stream is not None
-    keys = [typed_name(one)[0] for one in (case.schema.partition, case.schema.sort) if one]
-    items = items_of(case, NOW)
-    writes = [*case.stream(case.chance(), NOW, items)]
+    attributes = (case.schema.partition, case.schema.sort)
+    keys = [typed_name(attribute)[0] for attribute in attributes if attribute]
+    writes = [*case.stream(case.chance(), NOW, items_of(case, NOW))]
     assert writes
     for write in writes:
         assert 0 < write.ago < 900
@@ -55,12 +56,12 @@ def test_the_stream_of_a_table_is_of_its_keys_and_its_time(name: str) -> None:
         assert len({tuple(image[key] for key in keys) for image in images}) == 1
 
 
-def test_names_stay_apart_when_they_become_names_of_tables() -> None:
+def test_the_tables_have_different_names() -> None:
     assert len({table_name(case) for case in CASES.values()}) == len(CASES)
 
 
 def counts(cases: dict[str, Case]) -> tuple[Counter[str], Counter[str]]:
-    """Return by rule how many tables plant it, and how many tempt it."""
+    """Return how many tables plant each rule, and how many tempt it."""
     planted: Counter[str] = Counter()
     tempting: Counter[str] = Counter()
     for case in cases.values():
@@ -76,5 +77,5 @@ def test_each_rule_is_planted_and_tempted_often_enough() -> None:
     assert rules == planted.keys() == tempting.keys()
 
 
-def test_what_must_fire_is_not_also_what_must_not() -> None:
+def test_no_table_both_plants_and_tempts_a_rule() -> None:
     assert [name for name, case in CASES.items() if case.found & case.traps.keys()] == []

@@ -1,4 +1,4 @@
-"""What the states of ReportKeys hand on: as it was, through JSON."""
+"""Tests that facts are unchanged after the JSON between the states of ReportKeys."""
 
 import json
 import math
@@ -62,18 +62,17 @@ FACTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("facts", FACTS, ids=lambda one: type(one).__name__)
-def test_facts_come_back_as_they_were(facts: Any) -> None:
+@pytest.mark.parametrize("facts", FACTS, ids=lambda facts: type(facts).__name__)
+def test_facts_are_unchanged_after_json(facts: Any) -> None:
     text = json.dumps(source_json(facts), allow_nan=False)
     assert source_of(type(facts), json.loads(text)) == facts
 
 
-def test_an_end_that_is_open_stays_open() -> None:
-    back = source_of(
-        Estimate, json.loads(json.dumps(source_json(Estimate.at_least(3, 1, "probes"))))
-    )
-    assert isinstance(back, Estimate)
-    assert math.isinf(back.high)
+def test_an_open_end_stays_open() -> None:
+    text = json.dumps(source_json(Estimate.at_least(3, 1, "probes")))
+    estimate = source_of(Estimate, json.loads(text))
+    assert isinstance(estimate, Estimate)
+    assert math.isinf(estimate.high)
 
 
 def test_an_open_end_of_an_earlier_version_is_read() -> None:
@@ -82,7 +81,7 @@ def test_an_open_end_of_an_earlier_version_is_read() -> None:
     assert source_of(Estimate, state) == Estimate.at_least(3, 1, "probes")
 
 
-def test_a_source_that_said_nothing_says_why() -> None:
+def test_an_absent_source_keeps_its_reason() -> None:
     absent = Absent("The stream is off.", "--stream", 1.0)
     assert source_of(StreamFacts, json.loads(json.dumps(source_json(absent)))) == absent
     assert isinstance(source_of(StreamFacts, None), Absent)

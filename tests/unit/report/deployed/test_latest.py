@@ -1,4 +1,4 @@
-"""The latest report on a table: where it lies, what is new in it, how a dashboard shows it."""
+"""Tests of the latest report on a table: its folder, its widget, and the counts of findings."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from tests.unit.invocations import Context
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/Orders"
 
 
-def test_tables_of_one_name_have_folders_of_their_own() -> None:
+def test_tables_of_the_same_name_have_separate_folders() -> None:
     assert folder_of("Orders") == "Orders"
     assert folder_of(ARN) == "us-east-1/123456789012/Orders"
 
 
-def test_the_latest_is_in_the_place_of_the_one_before() -> None:
+def test_the_latest_report_replaces_the_one_before() -> None:
     latest = Latest(Memory())
     assert (latest.report(), latest.widget("light")) == (None, None)
     latest.keep({PAGE: "<p>old</p>", WIDGETS["light"]: "<i>old</i>"})
@@ -44,40 +44,40 @@ def dashboard(monkeypatch: pytest.MonkeyPatch) -> Latest:
     return latest
 
 
-def asked(**given: Any) -> str:
-    return str(show_report.handler({**given, "widgetContext": {"theme": "dark"}}, Context()))
+def show(**parameters: Any) -> str:
+    return str(show_report.handler({**parameters, "widgetContext": {"theme": "dark"}}, Context()))
 
 
-def test_the_widget_is_the_one_of_the_latest_report(dashboard: Latest) -> None:
-    assert "no report on Orders yet" in asked(table="Orders")
+def test_the_widget_is_that_of_the_latest_report(dashboard: Latest) -> None:
+    assert "no report on Orders yet" in show(table="Orders")
     dashboard.keep({WIDGETS["dark"]: "<svg/>", WIDGETS["light"]: "<b/>"})
-    assert asked(table="Orders") == "<svg/>"
+    assert show(table="Orders") == "<svg/>"
 
 
-def test_a_table_without_reports_says_how_to_have_them(dashboard: Latest) -> None:
-    shown = asked(table="<b>Other")
-    assert "report" in shown
-    assert "<b>" not in shown
+def test_the_widget_of_a_table_without_reports_explains_them(dashboard: Latest) -> None:
+    html = show(table="<b>Other")
+    assert "report" in html
+    assert "<b>" not in html
 
 
-def test_it_says_what_it_takes_when_it_is_asked_to(dashboard: Latest) -> None:
-    assert "table: Orders" in asked(describe=True)
+def test_the_widget_describes_its_parameters(dashboard: Latest) -> None:
+    assert "table: Orders" in show(describe=True)
 
 
-def test_findings_are_counted_by_severity_zeros_too(
+def test_findings_are_counted_by_severity_including_zeros(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A zero ends what the report before has told; a new one of severity high is told of all
-    tables as well, as an alarm looks at one metric."""
+    """A zero replaces the count of the report before. New findings of severity high are also
+    counted for all tables together, for the alarm."""
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Keyhop")
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "enumerate-keys")
     report_findings(ARN, {"high": 1, "medium": 0}, new_high=1)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    told = [(line["Severity"], line["Findings"]) for line in lines if "Findings" in line]
-    assert told == [("high", [1.0]), ("medium", [0.0])]
+    counts = [(line["Severity"], line["Findings"]) for line in lines if "Findings" in line]
+    assert counts == [("high", [1.0]), ("medium", [0.0])]
     (new,) = [line for line in lines if "NewHighFindings" in line]
     assert new["NewHighFindings"] == [1.0]
-    (emitted,) = new["_aws"]["CloudWatchMetrics"]
-    assert [sorted(one) for one in emitted["Dimensions"]] == [["service"], ["service", "table"]]
+    (metric,) = new["_aws"]["CloudWatchMetrics"]
+    assert [sorted(names) for names in metric["Dimensions"]] == [["service"], ["service", "table"]]
     report_findings("Orders", {}, new_high=0)
     assert capsys.readouterr().out == ""

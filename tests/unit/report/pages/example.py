@@ -1,7 +1,8 @@
-"""A report of a table that has seen a few years: all statuses, all pictures. Data to look at."""
+"""An example report of a table that is a few years old, with all statuses and all pictures."""
 
 import math
 import random
+from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -40,23 +41,22 @@ def share(value: float, low: float, high: float, n: int = 385) -> Estimate:
 
 
 def heat(minutes: int = 120, keys: int = 900) -> tuple[tuple[float, int, float], ...]:
-    """Zipf keys, a hot one that begins halfway, and a load in hash order towards the end."""
+    """Return Zipf keys, a hot key from halfway on, and a load in hash order near the end."""
     chance = random.Random(7)
     places = [chance.randrange(256) for _ in range(keys)]
-    found: dict[tuple[int, int], float] = {}
+    cells: defaultdict[tuple[int, int], float] = defaultdict(float)
     for minute in range(minutes):
         tide = 1 + 0.5 * math.sin(minute / 17)
         for rank, place in enumerate(places, 1):
             if chance.random() < 0.55:
-                units = 60 * tide * chance.lognormvariate(1.6, 0.7) / rank**0.45
-                found[minute, place] = found.get((minute, place), 0) + units
+                cells[minute, place] += 60 * tide * chance.lognormvariate(1.6, 0.7) / rank**0.45
         if 58 <= minute < 96:
-            found[minute, 171] = found.get((minute, 171), 0) + 60 * chance.uniform(850, 1100)
+            cells[minute, 171] += 60 * chance.uniform(850, 1100)
         if minute >= 100:
             for place in range(int((minute - 100) * 12.8), int((minute - 99) * 12.8)):
-                found[minute, place] = found.get((minute, place), 0) + 60 * 260
+                cells[minute, place] += 60 * 260
     began = AT - minutes * 60
-    return tuple((began + 60 * minute, place, units) for (minute, place), units in found.items())
+    return tuple((began + 60 * minute, place, units) for (minute, place), units in cells.items())
 
 
 def table() -> TableFacts:
@@ -363,8 +363,8 @@ FINDINGS = (
         "H7", "Partition heat", "unknown", "info", "", "The stream has one open shard.", price=None
     ),
     *(
-        Finding(id_, title, "clear", "medium", "", said)
-        for id_, title, said in (
+        Finding(rule_id, title, "clear", "medium", "", summary)
+        for rule_id, title, summary in (
             ("A2", "No type tag", "94 % [91, 96] of keys have a type tag; the rule asks for 5 %."),
             ("A3", "The key is the date", "0 % [0, 1] of keys are only a date."),
             ("A4", "Scans in production", "No Scan was answered in 14 days but ours."),
@@ -378,33 +378,33 @@ FINDINGS = (
 
 
 def report(**changes: Any) -> Report:
-    return replace(whole(), **changes)
+    return replace(unchanged(), **changes)
 
 
 @cache
-def whole() -> Report:
-    """Its pictures take half a second to draw."""
-    seen = facts()
+def unchanged() -> Report:
+    """Return the example without changes. Drawing its pictures takes half a second."""
+    example = facts()
     return Report(
         table={
-            "name": seen.table.name,
-            "arn": seen.table.arn,
-            "region": seen.table.region,
-            "partition_key": seen.table.partition,
-            "sort_key": seen.table.sort,
-            "items": seen.table.items,
-            "bytes": seen.table.bytes,
+            "name": example.table.name,
+            "arn": example.table.arn,
+            "region": example.table.region,
+            "partition_key": example.table.partition,
+            "sort_key": example.table.sort,
+            "items": example.table.items,
+            "bytes": example.table.bytes,
             "billing": "on demand",
         },
         at=AT,
         spent=Spent(2_996.5, 1_873, 0.000375, 212.4),
         estimates={
-            "keys": (seen.sample.keys or about(1, 0)).to_json(),
-            "gini": (seen.sample.gini or about(1, 0)).to_json(),
-            "unseen": (seen.sample.unseen or about(1, 0)).to_json(),
+            "keys": (example.sample.keys or about(1, 0)).to_json(),
+            "gini": (example.sample.gini or about(1, 0)).to_json(),
+            "unseen": (example.sample.unseen or about(1, 0)).to_json(),
         },
         findings=FINDINGS,
-        pictures=pictures(seen),
+        pictures=pictures(example),
         sources={
             "control plane": "read; counts are up to 6 h old",
             "metrics": "14 days, 1-minute periods",

@@ -1,4 +1,4 @@
-"""What has changed since an older report, and what the command ends with."""
+"""Tests of the changes since an older report, and of the exit status of the command."""
 
 import json
 from dataclasses import replace
@@ -14,17 +14,23 @@ from keyhop.report.pages.document import to_json
 from tests.unit.report.pages.example import report
 
 
-def finding(id_: str, severity: Any = "medium", status: Any = "found", **more: Any) -> Finding:
-    return Finding(id_, "a title", status, severity, more.pop("target", ""), "A sentence.", **more)
+def finding(
+    rule_id: str,
+    severity: Any = "medium",
+    status: Any = "found",
+    target: str = "",
+    price: Price | None = None,
+) -> Finding:
+    return Finding(rule_id, "a title", status, severity, target, "A sentence.", price=price)
 
 
-def old(*findings: Finding, **more: Any) -> Any:
-    return json.loads(json.dumps(to_json(report(findings=findings, **more))))
+def baseline_of(*findings: Finding, **fields: Any) -> Any:
+    return json.loads(json.dumps(to_json(report(findings=findings, **fields))))
 
 
-def test_new_worse_better_and_gone() -> None:
-    before = old(finding("A1"), finding("A2"), finding("A3"), finding("A4"))
-    now = report(
+def test_findings_are_new_worse_better_or_gone() -> None:
+    baseline = baseline_of(finding("A1"), finding("A2"), finding("A3"), finding("A4"))
+    current = report(
         findings=(
             finding("A1", "high"),
             finding("A2", "low"),
@@ -33,36 +39,36 @@ def test_new_worse_better_and_gone() -> None:
             finding("A5"),
         )
     )
-    found = differences(before, now)
-    assert [one.id for one in found.new] == ["A5"]
-    assert [one.id for one in found.worse] == ["A1"]
-    assert [one.id for one in found.better] == ["A2"]
-    assert found.gone == (("A4", ""),)
-    assert found.lost == ()
+    changes = differences(baseline, current)
+    assert [change.id for change in changes.new] == ["A5"]
+    assert [change.id for change in changes.worse] == ["A1"]
+    assert [change.id for change in changes.better] == ["A2"]
+    assert changes.gone == (("A4", ""),)
+    assert changes.lost == ()
 
 
-def test_what_was_found_and_is_not_known_now_has_not_gone() -> None:
-    found = differences(old(finding("A4")), report(findings=(finding("A4", status="unknown"),)))
-    assert found.gone == ()
-    assert found.lost == (("A4", ""),)
+def test_a_finding_that_is_unknown_now_is_lost_and_not_gone() -> None:
+    current = report(findings=(finding("A4", status="unknown"),))
+    changes = differences(baseline_of(finding("A4")), current)
+    assert changes.gone == ()
+    assert changes.lost == (("A4", ""),)
 
 
-def test_the_same_rule_of_another_index_is_another_finding() -> None:
-    found = differences(
-        old(finding("A9", target="byCity")), report(findings=(finding("A9", target="byStatus"),))
-    )
-    assert [one.target for one in found.new] == ["byStatus"]
-    assert found.gone == (("A9", "byCity"),)
+def test_the_same_rule_for_another_index_is_another_finding() -> None:
+    current = report(findings=(finding("A9", target="byStatus"),))
+    changes = differences(baseline_of(finding("A9", target="byCity")), current)
+    assert [change.target for change in changes.new] == ["byStatus"]
+    assert changes.gone == (("A9", "byCity"),)
 
 
-def test_what_was_only_clear_or_unknown_before_is_new() -> None:
-    before = old(finding("A1", status="clear"), finding("A2", status="unknown"))
-    found = differences(before, report(findings=(finding("A1"), finding("A2"))))
-    assert [one.id for one in found.new] == ["A1", "A2"]
+def test_a_finding_that_was_clear_or_unknown_before_is_new() -> None:
+    baseline = baseline_of(finding("A1", status="clear"), finding("A2", status="unknown"))
+    changes = differences(baseline, report(findings=(finding("A1"), finding("A2"))))
+    assert [change.id for change in changes.new] == ["A1", "A2"]
 
 
 @pytest.mark.parametrize(
-    ("now", "changes"),
+    ("current", "is_changed"),
     [
         (Estimate(100, 90, 110, 9, "m"), False),
         (Estimate(120, 109, 130, 9, "m"), False),
@@ -72,12 +78,12 @@ def test_what_was_only_clear_or_unknown_before_is_new() -> None:
         (Estimate.at_least(111, 9, "m"), True),
     ],
 )
-def test_an_estimate_has_changed_only_where_intervals_have_nothing_in_common(
-    now: Estimate, changes: bool
+def test_an_estimate_has_changed_only_if_the_intervals_do_not_overlap(
+    current: Estimate, is_changed: bool
 ) -> None:
-    before = old(estimates={"keys": Estimate(100, 90, 110, 9, "m").to_json()})
-    found = differences(before, report(estimates={"keys": now.to_json()}))
-    assert [one.name for one in found.estimates] == (["keys"] if changes else [])
+    baseline = baseline_of(estimates={"keys": Estimate(100, 90, 110, 9, "m").to_json()})
+    changes = differences(baseline, report(estimates={"keys": current.to_json()}))
+    assert [change.name for change in changes.estimates] == (["keys"] if is_changed else [])
 
 
 @pytest.mark.parametrize(
@@ -93,13 +99,12 @@ def test_a_damaged_baseline_gives_one_clear_sentence() -> None:
     for field in ("findings", "estimates", "table"):
         for wrong in (None, 3, [3], {"keys": 3}):
             with pytest.raises(BaselineUnreadable):
-                differences({**old(finding("A1")), field: wrong}, report())
+                differences({**baseline_of(finding("A1")), field: wrong}, report())
 
 
 def test_a_baseline_of_another_table_is_refused() -> None:
-    before = old(finding("A1"))
     with pytest.raises(BaselineUnreadable, match="for the table 'Orders', and not for 'Others'"):
-        differences(before, report(table={"name": "Others"}))
+        differences(baseline_of(finding("A1")), report(table={"name": "Others"}))
 
 
 FLAG, NO_FLAG = Price(0, "--code DIR"), Price(0, "")
@@ -126,12 +131,14 @@ def test_the_exit_status(
     assert status_of(report(findings=findings), fail_on, strict) == status
 
 
-def test_with_a_baseline_only_what_is_new_or_worse_counts() -> None:
-    was = (finding("A1", "high"), finding("A2", "medium"))
-    same = report(findings=was)
-    assert status_of(same, "high", baseline=differences(old(*was), same)) == 0
-    worse = report(findings=(was[0], replace(was[1], severity="high")))
-    assert status_of(worse, "high", baseline=differences(old(*was), worse)) == 5
-    new = report(findings=(*was, finding("A3", "high")))
-    assert status_of(new, "high", baseline=differences(old(*was), new)) == 5
-    assert status_of(new, None, baseline=differences(old(*was), new)) == 0
+def test_with_a_baseline_only_new_and_worse_findings_count() -> None:
+    before = (finding("A1", "high"), finding("A2", "medium"))
+
+    def status(fail_on: Any, *findings: Finding) -> int:
+        current = report(findings=findings)
+        return status_of(current, fail_on, baseline=differences(baseline_of(*before), current))
+
+    assert status("high", *before) == 0
+    assert status("high", before[0], replace(before[1], severity="high")) == 5
+    assert status("high", *before, finding("A3", "high")) == 5
+    assert status(None, *before, finding("A3", "high")) == 0

@@ -1,4 +1,4 @@
-"""The page and the widget: self-contained, without script, of escaped text, readable by all."""
+"""Tests that the page and the widget are self-contained, without script, escaped and readable."""
 
 import random
 import re
@@ -18,7 +18,7 @@ from keyhop.report.rules.meanings import MEANINGS
 from docs.draw_report import poster
 from testing.marks import few
 from tests.unit.report.pages.example import AT, FINDINGS, report
-from tests.unit.report.pages.made import HOSTILE, reports
+from tests.unit.report.pages.strategies import HOSTILE, reports
 
 MOST_BYTES = 500_000
 PAGE_ELEMENTS = {"html", "head", "meta", "title", "style", "body", "a"}
@@ -29,7 +29,7 @@ ELEMENTS = {
     *("figure", "figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td"),
     *("svg", "title", "desc", "g", "path", "rect", "circle", "text", "style"),
 }
-"""What DOMPurify's own lists keep (cure53/DOMPurify, src/tags.ts), and none that can load."""
+"""The elements that DOMPurify allows (cure53/DOMPurify, src/tags.ts) and that load nothing."""
 ATTRIBUTES = {
     *("class", "scope", "title", "role", "aria-hidden", "viewBox", "preserveAspectRatio"),
     *("d", "x", "y", "cx", "cy", "r", "width", "height", "transform", "text-anchor"),
@@ -38,8 +38,8 @@ ATTRIBUTES = {
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-class Seen(HTMLParser):
-    """What a browser's parser finds; it must be what was meant."""
+class BrowserParser(HTMLParser):
+    """The elements, attributes and texts that a browser's parser finds in a page."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -59,8 +59,8 @@ class Seen(HTMLParser):
         self.comments.append(data)
 
 
-def seen(html: str) -> Seen:
-    parser = Seen()
+def parse(html: str) -> BrowserParser:
+    parser = BrowserParser()
     parser.feed(html)
     parser.close()
     return parser
@@ -72,16 +72,16 @@ def tree(html: str) -> ElementTree.Element:
 
 def check(html: str, elements: set[str], attributes: set[str] = ATTRIBUTES) -> None:
     root = tree(html)
-    found = seen(html)
-    assert {one.tag for one in root.iter()} == found.elements
-    assert found.elements <= elements
-    names = {name for one in root.iter() for name in one.attrib}
+    parser = parse(html)
+    assert {element.tag for element in root.iter()} == parser.elements
+    assert parser.elements <= elements
+    names = {name for element in root.iter() for name in element.attrib}
     assert names <= attributes
-    assert {name.lower() for name in names} == found.attributes
-    assert found.comments == []
+    assert {name.lower() for name in names} == parser.attributes
+    assert parser.comments == []
 
 
-def test_the_page_has_nothing_that_runs_or_loads() -> None:
+def test_the_page_runs_and_loads_nothing() -> None:
     html = page(report())
     check(html, ELEMENTS | PAGE_ELEMENTS, ATTRIBUTES | PAGE_ATTRIBUTES)
     assert not re.search(r"url\(|@import|https?:|//", html)
@@ -93,7 +93,7 @@ def test_the_page_is_small() -> None:
     assert len(page(report()).encode()) < 150_000
 
 
-def test_the_page_is_small_however_much_there_is_to_show() -> None:
+def test_the_page_of_a_large_report_is_small() -> None:
     chance = random.Random(3)
     heat = [
         (AT + 60 * minute, place, 10 ** chance.uniform(-1, 5))
@@ -112,32 +112,31 @@ def test_the_page_is_small_however_much_there_is_to_show() -> None:
         )
         for number in range(40)
     )
-    whole = report()
-    drawn = {**whole.pictures, "key_map": key_map(heat)}
-    html = page(report(pictures=drawn, findings=many))
+    pictures = {**report().pictures, "key_map": key_map(heat)}
+    html = page(report(pictures=pictures, findings=many))
     assert len(html.encode()) <= MOST_BYTES
     assert f"And {200 - MOST_EVIDENCE} more, in the JSON." in html
 
 
 @few()
 @given(reports())
-def test_no_text_of_a_user_becomes_markup(made: Report) -> None:
-    check(page(made), ELEMENTS | PAGE_ELEMENTS, ATTRIBUTES | PAGE_ATTRIBUTES)
-    check(widget(made, "dark"), ELEMENTS)
-    ElementTree.fromstring(poster(to_json(made)))
+def test_no_text_of_a_user_becomes_markup(source: Report) -> None:
+    check(page(source), ELEMENTS | PAGE_ELEMENTS, ATTRIBUTES | PAGE_ATTRIBUTES)
+    check(widget(source, "dark"), ELEMENTS)
+    ElementTree.fromstring(poster(to_json(source)))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_hostile_name_is_text_wherever_it_is_shown(hostile: str) -> None:
+def test_a_hostile_name_is_shown_as_text_everywhere(hostile: str) -> None:
     finding = Finding("A9", hostile, "found", "high", hostile, hostile)
-    made = report(
+    source = report(
         table={"name": hostile, "partition_key": hostile, "region": hostile},
         findings=(finding,),
         sources={hostile: hostile},
         not_assessed=(hostile,),
         options={hostile: hostile},
     )
-    for html in (page(made), widget(made)):
+    for html in (page(source), widget(source)):
         assert tree(html).find(".//script") is None
         assert tree(html).find(".//img") is None
         heading = "".join(next(tree(html).iter("h1")).itertext())
@@ -147,27 +146,26 @@ def test_a_hostile_name_is_text_wherever_it_is_shown(hostile: str) -> None:
 
 def test_each_picture_has_a_name_and_a_description() -> None:
     for html in (page(report()), widget(report())):
-        drawn = [one for one in tree(html).iter("svg") if one.get("aria-hidden") != "true"]
-        assert len(drawn) >= 3
-        for one in drawn:
-            assert one.get("role") == "img"
-            assert one[0].tag == "title"
-            assert one[0].text
-            assert one[1].tag == "desc"
-            assert len(one[1].text or "") > 40
+        pictures = [svg for svg in tree(html).iter("svg") if svg.get("aria-hidden") != "true"]
+        assert len(pictures) >= 3
+        for svg in pictures:
+            assert svg.get("role") == "img"
+            assert svg[0].tag == "title"
+            assert svg[0].text
+            assert svg[1].tag == "desc"
+            assert len(svg[1].text or "") > 40
 
 
-def test_each_table_has_a_caption_and_heads() -> None:
-    for one in tree(page(report())).iter("table"):
-        assert one.find("caption") is not None
-        assert all(head.get("scope") == "col" for head in one.findall("thead/tr/th"))
-        assert all(row[0].tag == "th" for row in one.findall("tbody/tr"))
+def test_each_table_has_a_caption_and_headers() -> None:
+    for table in tree(page(report())).iter("table"):
+        assert table.find("caption") is not None
+        assert all(header.get("scope") == "col" for header in table.findall("thead/tr/th"))
+        assert all(row[0].tag == "th" for row in table.findall("tbody/tr"))
 
 
 def test_headings_are_in_order() -> None:
-    levels = [
-        int(one.tag[1]) for one in tree(page(report())).iter() if one.tag in ("h1", "h2", "h3")
-    ]
+    elements = tree(page(report())).iter()
+    levels = [int(element.tag[1]) for element in elements if element.tag in ("h1", "h2", "h3")]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -175,68 +173,69 @@ def test_headings_are_in_order() -> None:
 
 def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
-    """As WCAG 2.2 has it (1.4.3): text needs 4.5."""
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+def contrast(text: str, background: str) -> float:
+    """Return the contrast of two colours as WCAG 2.2 defines it (1.4.3). Text needs 4.5."""
+    high, low = sorted((luminance(text), luminance(background)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("ground", ["paper", "panel"])
-def test_text_can_be_read(theme: str, ground: str) -> None:
+@pytest.mark.parametrize("background", ["paper", "panel"])
+def test_text_has_enough_contrast(theme: str, background: str) -> None:
     palette = PALETTES[theme]
     for name in ("ink", "soft", "high", "medium", "low", "info", "unknown", "clear"):
-        assert contrast(palette[name], palette[ground]) >= 4.5, name
+        assert contrast(palette[name], palette[background]) >= 4.5, name
 
 
 def test_both_themes_have_the_same_colours() -> None:
     assert LIGHT.keys() == DARK.keys()
 
 
-def test_each_rule_leads_to_what_it_means() -> None:
+def test_each_rule_links_to_its_meaning() -> None:
     assert MEANINGS.keys() == {rule.id for rule in RULES}
     root = tree(page(report()))
-    places = {one.get("id"): " ".join(one.itertext()) for one in root.iter() if one.get("id")}
-    links = {one.text: str(one.get("href")) for one in root.iter("a")}
+    texts = {element.get("id"): " ".join(element.itertext()) for element in root.iter()}
+    links = {link.text: str(link.get("href")) for link in root.iter("a")}
     assert links.keys() == {finding.id for finding in FINDINGS}
     for name, address in links.items():
-        assert MEANINGS[str(name)] in places[address.removeprefix("#")]
+        assert MEANINGS[str(name)] in texts[address.removeprefix("#")]
 
 
-def test_every_finding_is_on_the_page_the_worst_first() -> None:
-    text = " ".join(seen(page(report())).texts)
-    places = [text.index(one.summary) for one in FINDINGS]
-    assert places[0] < places[1] < min(places[2:])
-    for one in FINDINGS:
-        for step in one.advice.steps if one.advice else ():
+def test_the_page_has_all_findings_with_the_worst_first() -> None:
+    text = " ".join(parse(page(report())).texts)
+    positions = [text.index(finding.summary) for finding in FINDINGS]
+    assert positions[0] < positions[1] < min(positions[2:])
+    for finding in FINDINGS:
+        for step in finding.advice.steps if finding.advice else ():
             assert step in text
 
 
-def test_the_first_steps_are_seen_at_once_and_the_others_on_demand() -> None:
-    first = tree(page(report())).find(".//article")
-    seen_at_once, others = first.findall(".//ol")
-    assert len(seen_at_once) == 2
-    assert others.get("start") == "3"
-    assert len(others) == len(FINDINGS[0].advice.steps) - 2
+def test_the_first_steps_are_visible_and_the_others_are_folded() -> None:
+    visible, folded = tree(page(report())).find(".//article").findall(".//ol")
+    assert len(visible) == 2
+    assert folded.get("start") == "3"
+    assert len(folded) == len(FINDINGS[0].advice.steps) - 2
 
 
-def test_what_was_not_assessed_and_what_it_cost_are_on_the_page() -> None:
-    text = " ".join(seen(page(report())).texts)
+def test_the_page_states_its_cost_and_what_was_not_assessed() -> None:
+    text = " ".join(parse(page(report())).texts)
     assert report().not_assessed[0] in text
     assert "2,996 read units, 1,873 requests, $0.00038, 4 min" in text
 
 
-def test_a_report_that_could_look_at_nothing_is_a_page_too() -> None:
+def test_a_report_without_any_source_has_a_page() -> None:
     html = page(report(pictures={}, findings=(), estimates={}, sources={}, not_assessed=()))
     assert "Nothing was found." in html
     assert tree(html).find(".//svg") is None
 
 
-def test_a_widget_has_the_colours_of_the_dashboards_theme() -> None:
+def test_a_widget_has_the_colours_of_the_dashboard() -> None:
     dark, light = widget(report(), "dark"), widget(report(), "light")
     assert DARK["paper"] in dark
     assert LIGHT["paper"] in light
@@ -248,15 +247,16 @@ def test_a_widget_has_the_colours_of_the_dashboards_theme() -> None:
         assert html.startswith("<div")
 
 
-def test_a_widget_shows_a_few_findings_and_says_that_there_are_more() -> None:
+def test_a_widget_shows_a_few_findings_and_the_number_of_the_others() -> None:
     many = tuple(Finding(f"A{n}", "t", "found", "low", "", "s.") for n in range(1, 13))
     assert f"And {12 - MOST_IN_WIDGET} more." in widget(report(findings=many))
 
 
-def test_the_picture_for_documents_is_made_of_the_published_json() -> None:
-    root = ElementTree.fromstring(poster(to_json(report())))
+def test_the_picture_for_documents_is_drawn_from_the_published_json() -> None:
+    svg = poster(to_json(report()))
+    root = ElementTree.fromstring(svg)
     assert root.tag == f"{SVG}svg"
-    words = [one.text or "" for one in root.iter(f"{SVG}text")]
-    assert "Orders" in words
-    assert any(word.startswith("unseen: 40 % [32, 48]") for word in words)
-    assert "var(" not in poster(to_json(report()))
+    texts = [element.text or "" for element in root.iter(f"{SVG}text")]
+    assert "Orders" in texts
+    assert any(text.startswith("unseen: 40 % [32, 48]") for text in texts)
+    assert "var(" not in svg

@@ -1,4 +1,4 @@
-"""All rules together: each speaks of each target, and none is clear for want of a source."""
+"""Tests of all rules together: each reports on each target, and none is clear without a source."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -19,7 +19,7 @@ from keyhop.report.facts import (
 from keyhop.report.rules.judge import RULES, judge, not_assessed
 from keyhop.report.rules.rule import Rule
 
-from tests.unit.report.pages.made import samples
+from tests.unit.report.pages.strategies import samples
 from tests.unit.report.rules.world import (
     NOW,
     SOURCES,
@@ -41,32 +41,32 @@ ALL = [
     *("E1", "E2"),
 ]
 BY_CONTROL_PLANE = {
-    "A6": "there is no LSI",
+    "A6": "the table has no LSI",
     "A7": "GSIs are counted",
-    "A9": "there is no GSI with a key of its own",
-    "A10": "there is no GSI",
-    "A15": "there is no sort key",
+    "A9": "the table has no GSI whose key differs from the table's",
+    "A10": "the table has no GSI",
+    "A15": "the table has no sort key",
     "A16": "time to live is off",
-    "E1": "there is no sort key, or it is a number",
-    "H2": "there is no sort key",
-    "H3": "there is no GSI",
+    "E1": "the table has no sort key, or it is a number",
+    "H2": "the table has no sort key",
+    "H3": "the table has no GSI",
     "H5": "the table is warm for the peak that was given",
-    "I1": "there is no GSI",
-    "I2": "there is no GSI, or it holds few attributes",
-    "I3": "there is no GSI",
-    "I4": "there is no GSI",
+    "I1": "the table has no GSI",
+    "I2": "the table has no GSI, or it holds few attributes",
+    "I3": "the table has no GSI",
+    "I4": "the table has no GSI",
 }
-"""Rules that may be clear by the table's description alone, and why."""
+"""The rules that the table's description alone can clear, and why."""
 
 
-def test_all_rules_are_there_once() -> None:
+def test_each_rule_is_listed_once() -> None:
     assert [rule.id for rule in RULES] == ALL
 
 
-def test_all_rules_speak_of_the_table_or_of_each_index() -> None:
-    of = facts({"indexes": (gsi("one"), gsi("two", partition=("day",)), lsi("three"))})
+def test_each_rule_reports_on_the_table_or_on_its_gsis() -> None:
+    table_facts = facts({"indexes": (gsi("one"), gsi("two", partition=("day",)), lsi("three"))})
     for rule in RULES:
-        targets = [finding.target for finding in rule(of)]
+        targets = [finding.target for finding in rule(table_facts)]
         assert targets, rule.id
         assert len(targets) == len(set(targets)), rule.id
         assert set(targets) <= {"", "one", "two"}, rule.id
@@ -94,7 +94,7 @@ tables = st.builds(
                 lsi("f", bytes=0, items=0),
             ]
         ),
-        unique_by=lambda one: one.name,
+        unique_by=lambda index: index.name,
     ).map(tuple),
 )
 absent = st.builds(Absent, st.sampled_from(["not looked at", "suppressed"]))
@@ -102,7 +102,7 @@ absent = st.builds(Absent, st.sampled_from(["not looked at", "suppressed"]))
 
 @settings(deadline=None)
 @given(table=tables, peak=st.sampled_from([None, 100.0, 10_000.0]), data=st.data())
-def test_without_sources_nothing_is_clear_but_by_the_table_itself(
+def test_without_sources_only_the_table_description_clears_a_rule(
     table: TableFacts, peak: float | None, data: st.DataObject
 ) -> None:
     sources = {name: data.draw(absent) for name in SOURCES}
@@ -118,45 +118,47 @@ def test_without_sources_nothing_is_clear_but_by_the_table_itself(
 
 
 @settings(deadline=None)
-@given(table=tables, which=st.sets(st.sampled_from(sorted(SOURCES))))
-def test_of_sources_that_saw_nothing_nothing_is_clear(table: TableFacts, which: set[str]) -> None:
-    """Each source's facts as they are made, with no field filled."""
-    of = facts(None, **{name: SOURCES[name] for name in which})
-    of = replace(of, table=table)
-    young = {"H3", "H4"}
-    """Metrics that cover days and hold no throttle do say that there was none."""
-    known = set(BY_CONTROL_PLANE) | (young if "metrics" in which else set())
-    known |= {"A14"} if "code" in which else set()
-    for finding in judge(of):
+@given(table=tables, source_names=st.sets(st.sampled_from(sorted(SOURCES))))
+def test_sources_with_empty_fields_clear_no_other_rule(
+    table: TableFacts, source_names: set[str]
+) -> None:
+    table_facts = replace(facts(**{name: SOURCES[name] for name in source_names}), table=table)
+    clearable = set(BY_CONTROL_PLANE)
+    if "metrics" in source_names:
+        # Metrics of several days without a throttle show that there was none.
+        clearable |= {"H3", "H4"}
+    if "code" in source_names:
+        clearable |= {"A14"}
+    for finding in judge(table_facts):
         if finding.status == "clear":
-            assert finding.id in known, finding
+            assert finding.id in clearable, finding
 
 
-def test_a_brand_new_empty_table_is_not_found_to_be_wrong() -> None:
-    of = facts({"items": 0, "bytes": 0, "created": NOW - 5}, **dict(SOURCES))
-    assert [one for one in judge(of) if one.status == "found"] == []
+def test_a_new_empty_table_has_no_findings() -> None:
+    table_facts = facts({"items": 0, "bytes": 0, "created": NOW - 5}, **dict(SOURCES))
+    assert [finding for finding in judge(table_facts) if finding.status == "found"] == []
 
 
-def test_what_is_not_assessed_is_told() -> None:
-    told = " ".join(not_assessed(facts()))
-    for what in ("access patterns", "ADD", "consistent reads", "A10", "A14"):
-        assert what in told
+def test_a_report_lists_what_it_cannot_assess() -> None:
+    text = " ".join(not_assessed(facts()))
+    for topic in ("access patterns", "ADD", "consistent reads", "A10", "A14"):
+        assert topic in text
     assert "A10" not in " ".join(not_assessed(facts(requests={}, code={})))
 
 
-def test_vector_indexes_are_named_as_not_assessed() -> None:
+def test_vector_indexes_are_listed_as_not_assessed() -> None:
     assert "vector" not in " ".join(not_assessed(facts()))
     with_vectors = facts({"vector_indexes": ("by-meaning",)})
     assert "The vector indexes by-meaning:" in " ".join(not_assessed(with_vectors))
 
 
 @given(rule=st.sampled_from(RULES), sample=samples, all_lengths=st.booleans())
-def test_nobody_claims_to_have_read_all_where_only_all_keys_are_known(
+def test_a_complete_list_of_keys_is_not_reported_as_a_complete_read(
     rule: Rule, sample: SampleFacts, all_lengths: bool
 ) -> None:
     unseen = share(0.0) if all_lengths else None
-    seen = replace(sample, all_keys=True, all_items=False, unseen=unseen)
-    for finding in rule(facts(sample=seen)):
+    keys_only = replace(sample, all_keys=True, all_items=False, unseen=unseen)
+    for finding in rule(facts(sample=keys_only)):
         texts = [finding.summary, finding.price.remedy if finding.price else ""]
         assert not [text for text in texts if "was read" in text], finding
 
@@ -208,7 +210,7 @@ ORDINARY = {
         "followed": {"by-status": (0, 500)},
     },
 }
-"""Sources that have seen enough, and nothing wrong: all that can be clear is."""
+"""Sources with enough data and nothing wrong: they clear each rule that they can clear."""
 WHOLE_TABLE = {"ttl": "expires", "indexes": (gsi(projection="ALL", bytes=3 * 10**9),)}
 
 BY_ONE_SOURCE = {
@@ -225,22 +227,22 @@ SUFFICES = {
     "A6": [""],
     "H5": [""],
 }
-"""By rule the sources of which each alone (or together with +) gives a clear; "": none is needed.
-A7 of an index; of the table it needs none."""
+"""The sources that clear each rule, alone or joined by +. An empty text means no source.
+A7 needs its source for an index only."""
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
-def test_a_clear_goes_with_the_source_that_gave_it(rule: Rule) -> None:
-    """Of all 64 sets of sources: a rule that is clear without its source is seen here."""
+def test_a_rule_is_clear_only_with_the_sources_that_it_needs(rule: Rule) -> None:
+    """Try all 64 sets of sources."""
     for count in range(len(SOURCES) + 1):
         for names in combinations(sorted(SOURCES), count):
-            of = facts(WHOLE_TABLE, **{name: ORDINARY[name] for name in names}, peak_writes=100.0)
-            ways = SUFFICES[rule.id]
-            enough = any(set(filter(None, way.split("+"))) <= set(names) for way in ways)
-            targets = rule(of)
+            sources = {name: ORDINARY[name] for name in names}
+            findings = rule(facts(WHOLE_TABLE, **sources, peak_writes=100.0))
+            needs = [set(filter(None, need.split("+"))) for need in SUFFICES[rule.id]]
+            is_enough = any(need <= set(names) for need in needs)
             if rule.id in ("A3", "E1"):
-                targets = [one for one in targets if not one.target]
+                findings = [finding for finding in findings if not finding.target]
             if rule.id == "A7":
-                targets = [one for one in targets if one.target]
-            wanted = {"clear"} if enough else {"unknown"}
-            assert {one.status for one in targets} == wanted, names
+                findings = [finding for finding in findings if finding.target]
+            expected = {"clear"} if is_enough else {"unknown"}
+            assert {finding.status for finding in findings} == expected, names

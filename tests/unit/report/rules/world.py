@@ -1,4 +1,4 @@
-"""Facts for rules: a table and its sources, of which a test says only what it is about."""
+"""Facts of a table for tests of rules. A test names only the fields that matter to it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ GB = 2**30
 TABLE_OF_ORDERS = replace(
     TABLE, items=1_000_000, bytes=1_000_000_000, stream=None, stream_view=None, insights=None
 )
-NOTHING = Absent("nothing was said")
+NOT_READ = Absent("nothing was said")
 SAMPLE = SampleFacts(
     rru=300, items_read=3000, keys_read=400, unrepresented=Estimate(0.0, 0.0, 0.01, 400, "test")
 )
@@ -40,7 +40,7 @@ THROTTLES = {
     for cause in get_args(Cause)
     for target in ("", "by-status")
 }
-"""No throttles of the table and of its index."""
+"""Metrics that report no throttles of the table or its index."""
 INSIGHTS = InsightFacts(NOW - DAY, NOW)
 CODE = CodeFacts(files=12)
 REQUESTS = RequestFacts(3600, 10_000, 1.0)
@@ -54,45 +54,43 @@ SOURCES: Mapping[str, Any] = {
 }
 
 
-def gsi(name: str = "by-status", **other: Any) -> IndexFacts:
-    """A GSI with as many items as the table."""
+def gsi(name: str = "by-status", **fields: Any) -> IndexFacts:
+    """Return a GSI with as many items as the table."""
     index = IndexFacts(name, "GSI", ("status",), (), "KEYS_ONLY", 1_000_000, 100_000_000)
-    return replace(index, **other)
+    return replace(index, **fields)
 
 
-def lsi(name: str = "by-date", **other: Any) -> IndexFacts:
-    """An LSI that is as large as the table."""
+def lsi(name: str = "by-date", **fields: Any) -> IndexFacts:
+    """Return an LSI that is as large as the table."""
     index = IndexFacts(name, "LSI", ("pk",), ("date",), "ALL", 1_000_000, 1_000_000_000)
-    return replace(index, **other)
+    return replace(index, **fields)
 
 
-def facts(table: Mapping[str, Any] | None = None, **sources: Any) -> Facts:
-    """Facts of Orders: fields of its own, and sources; a dict changes the source that there is."""
-    seen = dict.fromkeys(SOURCES, NOTHING)
-    other = {}
-    for name, given in sources.items():
-        if name in SOURCES:
-            seen[name] = replace(SOURCES[name], **given) if isinstance(given, dict) else given
-        else:
-            other[name] = given
-    return Facts(at=NOW, table=replace(TABLE_OF_ORDERS, **(table or {})), **seen, **other)
+def facts(table: Mapping[str, Any] | None = None, **fields: Any) -> Facts:
+    """Return facts of Orders with these fields. A dict replaces fields of the default source."""
+    values = dict.fromkeys(SOURCES, NOT_READ)
+    for name, value in fields.items():
+        is_changed = name in SOURCES and isinstance(value, dict)
+        values[name] = replace(SOURCES[name], **value) if is_changed else value
+    return Facts(at=NOW, table=replace(TABLE_OF_ORDERS, **(table or {})), **values)
 
 
 def share(value: float, low: float | None = None, high: float | None = None) -> Estimate:
-    """An estimate; without ends an exact one."""
+    """Return an estimate, which is exact unless the ends of its interval are given."""
     return Estimate(
         value, value if low is None else low, value if high is None else high, 400, "test"
     )
 
 
-def says(id_: str, of: Facts, target: str = "") -> Finding:
-    """What one rule says of one target."""
-    (rule,) = [rule for rule in RULES if rule.id == id_]
-    found = [finding for finding in rule(of) if finding.target == target]
-    assert len(found) == 1, (id_, target, rule(of))
-    return found[0]
+def finding_of(rule_id: str, table_facts: Facts, target: str = "") -> Finding:
+    """Return the only finding of a rule about a target."""
+    (rule,) = [rule for rule in RULES if rule.id == rule_id]
+    findings = rule(table_facts)
+    matches = [finding for finding in findings if finding.target == target]
+    assert len(matches) == 1, (rule_id, target, findings)
+    return matches[0]
 
 
 def sampled(name: str, **fields: Any) -> dict[str, IndexSample]:
-    """The sample of one index."""
+    """Return the sample of one index by its name."""
     return {name: IndexSample(3000, **fields)}

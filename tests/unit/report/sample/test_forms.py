@@ -1,4 +1,4 @@
-"""What is seen of a key's text, and what is not."""
+"""Tests of the forms that are recognized in the text of a key."""
 
 import pytest
 from keyhop.report.facts_json import from_json, to_json
@@ -77,7 +77,7 @@ def test_a_tag_is_the_word_before_the_first_delimiter(text: str, tag: str) -> No
         "DAY#1704153600000",
     ],
 )
-def test_nothing_but_a_date(text: str) -> None:
+def test_a_key_that_is_a_date(text: str) -> None:
     assert KeyForm.of({"S": text}).dated
 
 
@@ -89,7 +89,7 @@ def test_nothing_but_a_date(text: str) -> None:
         *("2026 \u017fep", "dec٣ 2026", "٢٠٢٦-01-02", "9" * 2_000, f"DAY#{'9' * 2_000}"),
     ],
 )
-def test_more_than_a_date_or_none(text: str) -> None:
+def test_a_key_that_is_not_a_date_or_more_than_a_date(text: str) -> None:
     assert not KeyForm.of({"S": text}).dated
 
 
@@ -123,22 +123,22 @@ def test_dates_as_numbers() -> None:
         ({"B": b"17"}, None),
     ],
 )
-def test_a_number_at_the_end(value: dict, number: float | None) -> None:
+def test_the_number_of_a_key(value: dict, number: float | None) -> None:
     assert KeyForm.of(value).number == number
 
 
-def test_a_number_that_starts_again_each_year_has_the_year_beside_it() -> None:
+def test_the_year_next_to_a_number() -> None:
     for text, year in (("ORD-2026-000123", 2026), ("INV/2025/0001", 2025), ("R#2026#0042", 2026)):
         assert KeyForm.of({"S": text}).year == year
     for text in ("ORD-2026-12", "ORD-1000-000123", "2026-11-22#0001", "ORD-000123", "2026"):
         assert KeyForm.of({"S": text}).year == 0
 
 
-def test_of_a_long_number_only_the_beginning_is_kept() -> None:
+def test_a_long_number_is_rounded() -> None:
     assert KeyForm.of({"S": "TEL#4915112345678"}).number == 4_915_110_000_000
 
 
-def test_a_form_survives_json() -> None:
+def test_a_form_is_unchanged_after_json() -> None:
     for value in ({"S": "A#2024-01-02"}, {"S": "x9"}, {"N": "5"}, {"B": b"1"}):
         form = KeyForm.of(value)
         assert from_json(KeyForm, to_json(form)) == form
@@ -204,10 +204,10 @@ def test_full_hours_since_1970_are_dates(number: str, dated: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "ahead"),
+    ("key", "expected"),
     [
         ({"S": "2026-11-24"}, True),
-        ({"S": "2026-11-23"}, False),  # It is tomorrow, and today in another zone.
+        ({"S": "2026-11-23"}, False),  # It is tomorrow here, and today in another time zone.
         ({"S": "DAY#2027-01-01"}, True),
         ({"S": "2026-12"}, True),
         ({"S": "2026-11"}, False),
@@ -225,8 +225,8 @@ def test_full_hours_since_1970_are_dates(number: str, dated: bool) -> None:
         ({"S": "USER#17"}, False),
     ],
 )
-def test_a_date_in_the_future(key: dict, ahead: bool) -> None:
-    assert is_ahead(key, 1795359600.0) is ahead  # 2026-11-22T15:00Z
+def test_a_date_in_the_future(key: dict, expected: bool) -> None:
+    assert is_ahead(key, 1795359600.0) is expected  # 2026-11-22T15:00Z
 
 
 NOW = 1_795_338_000.0

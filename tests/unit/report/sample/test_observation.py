@@ -1,4 +1,4 @@
-"""What is noted of an item: never a value."""
+"""Tests of the observation of an item, which contains no values."""
 
 import json
 from dataclasses import replace
@@ -14,21 +14,28 @@ NOW = 1_800_000_000.0
 LOOKING = Looking(Shower("table"), NOW, "sk", "ttl", {"by": (("city", "at"), 1)})
 
 
-def item(**more: dict) -> dict:
-    return {"pk": {"S": "USER#1"}, "sk": {"S": "ORDER#7"}, **more}
+def check_json(observation: Observation) -> str:
+    """Return the JSON of an observation, after checking that it gives the same observation."""
+    text = json.dumps(to_json(observation, compact=True))
+    assert from_json(Observation, json.loads(text), compact=True) == observation
+    return text
+
+
+def item(**attributes: dict) -> dict:
+    return {"pk": {"S": "USER#1"}, "sk": {"S": "ORDER#7"}, **attributes}
 
 
 def test_sizes_are_those_that_the_service_counts() -> None:
-    # "DynamoDB item sizes and formats": names and values in UTF-8; a number has about one byte for
-    # two digits, and one more; a map three bytes, and one for each of its members.
-    seen = Observation.of(
+    # "DynamoDB item sizes and formats": names and values are in UTF-8. A number has about one byte
+    # for two digits, and one more. A map has three bytes, and one for each of its members.
+    observation = Observation.of(
         {"pk": {"S": "é"}, "n": {"N": "1234"}, "m": {"M": {"a": {"NULL": True}}}}, LOOKING
     )
-    assert seen.bytes == (2 + 2) + (1 + 3) + (1 + 3 + 1 + 1 + 1)
+    assert observation.bytes == (2 + 2) + (1 + 3) + (1 + 3 + 1 + 1 + 1)
 
 
 @pytest.mark.parametrize(
-    ("value", "seen"),
+    ("value", "expected"),
     [
         ({"N": str(int(NOW - 10 * DAY))}, 10.0),
         ({"N": str(int(NOW + DAY))}, -1.0),
@@ -36,8 +43,10 @@ def test_sizes_are_those_that_the_service_counts() -> None:
         ({"S": "2026-01-01"}, "type"),
     ],
 )
-def test_what_ttl_makes_of_a_value(value: dict, seen: object) -> None:
-    assert Observation.of(item(ttl=value), LOOKING).ttl == seen
+def test_a_time_of_expiry_is_observed_as_its_age_or_its_error(
+    value: dict, expected: object
+) -> None:
+    assert Observation.of(item(ttl=value), LOOKING).ttl == expected
 
 
 @pytest.mark.parametrize(
@@ -48,11 +57,11 @@ def test_a_time_of_expiry_counts_if_time_to_live_is_off(name: str) -> None:
     value = {"N": str(int(NOW) - 30 * 86_400)}
     assert Observation.of(item(**{name: value}), off).ttl == 30.0
     on = Observation.of(item(**{name: value}), LOOKING).ttl
-    assert on == (30.0 if name == "TTL" else None), "another attribute is the one of time to live"
+    assert on == (30.0 if name == "TTL" else None), "only the attribute of time to live counts"
 
 
 @pytest.mark.parametrize("name", ["expected", "experience", "expiresIn", "exported_at"])
-def test_other_names_are_no_times_of_expiry(name: str) -> None:
+def test_other_names_are_not_times_of_expiry(name: str) -> None:
     value = {"N": str(int(NOW) - 30 * 86_400)}
     assert Observation.of(item(**{name: value}), replace(LOOKING, ttl=None)).ttl is None
 
@@ -61,9 +70,9 @@ def test_an_item_without_the_attribute_has_no_ttl() -> None:
     assert Observation.of(item(), LOOKING).ttl is None
 
 
-def test_an_item_is_in_an_index_with_all_of_its_key() -> None:
-    inside = Observation.of(item(city={"S": "Rome"}, at={"N": "1"}), LOOKING)
-    assert inside.entries == {"by": LOOKING.shower.shown({"city": {"S": "Rome"}})}
+def test_an_item_is_in_an_index_if_it_has_its_whole_key() -> None:
+    indexed = Observation.of(item(city={"S": "Rome"}, at={"N": "1"}), LOOKING)
+    assert indexed.entries == {"by": LOOKING.shower.shown({"city": {"S": "Rome"}})}
     assert Observation.of(item(city={"S": "Rome"}), LOOKING).entries == {}
 
 
@@ -75,23 +84,20 @@ def test_a_date_that_is_the_whole_partition_key_of_an_index(names: tuple[str, ..
     assert Observation.of(item(city={"S": "2026-11-22"}), looking).dates == dates
 
 
-def test_no_value_is_in_what_is_written_down() -> None:
-    seen = Observation.of(
-        item(city={"S": "canary"}, at={"N": "271828"}, data={"S": "canary"}), LOOKING, 2.5
-    )
-    written = json.dumps(to_json(seen, compact=True))
-    assert "canary" not in written
-    assert "271828" not in written
-    assert from_json(Observation, json.loads(written), compact=True) == seen
+def test_no_value_is_in_the_json_of_an_observation() -> None:
+    values = {"city": {"S": "canary"}, "at": {"N": "271828"}, "data": {"S": "canary"}}
+    text = check_json(Observation.of(item(**values), LOOKING, 2.5))
+    assert "canary" not in text
+    assert "271828" not in text
 
 
 @pytest.mark.parametrize("name", ["type", "Type", "entity_type", "__typename", "#type", "kind"])
-def test_names_of_type_attributes(name: str) -> None:
+def test_a_name_of_a_type_attribute(name: str) -> None:
     assert is_type_name(name)
 
 
 @pytest.mark.parametrize("name", ["prototype", "typed", "mankind", "mime-typed"])
-def test_other_names(name: str) -> None:
+def test_other_names_are_not_those_of_type_attributes(name: str) -> None:
     assert not is_type_name(name)
 
 
@@ -99,7 +105,7 @@ LOOKING_AT_GSI1 = Looking(Shower("t"), NOW, "SK", indexes={"GSI1": (("GSI1PK", "
 
 
 @pytest.mark.parametrize(
-    ("key", "more", "expected"),
+    ("key", "attributes", "expected"),
     [
         ("ACTIVE#2026-11-22T09:00", {}, ("status", "placed")),
         ("STATUS#ACTIVE#DATE#2026-11-22T09:00", {}, ("status", "placed")),
@@ -122,8 +128,8 @@ LOOKING_AT_GSI1 = Looking(Shower("t"), NOW, "SK", indexes={"GSI1": (("GSI1PK", "
         ("PENDING#2", {"status": {"S": "PENDING"}, "shard": {"N": "7"}}, ()),
     ],
 )
-def test_a_key_of_an_index_that_joins_other_attributes(
-    key: str, more: dict[str, Any], expected: tuple[str, ...]
+def test_a_key_of_an_index_may_join_other_attributes(
+    key: str, attributes: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
     item = {
         "PK": {"S": "ORDER#17"},
@@ -133,15 +139,10 @@ def test_a_key_of_an_index_that_joins_other_attributes(
         "number": {"N": "17"},
         "GSI1PK": {"S": "ORDERS"},
         "GSI1SK": {"S": key},
-        **more,
+        **attributes,
     }
     observation = Observation.of(item, LOOKING_AT_GSI1)
     assert observation.composed.get("GSI1", {}).get("GSI1SK", ()) == expected
-    assert (
-        from_json(
-            Observation, json.loads(json.dumps(to_json(observation, compact=True))), compact=True
-        )
-        == observation
-    )
+    check_json(observation)
     del item["GSI1SK"]
     assert Observation.of(item, LOOKING_AT_GSI1).composed == {}

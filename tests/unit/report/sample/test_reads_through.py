@@ -1,4 +1,4 @@
-"""A sample reads every item of a table where that costs less, and only there."""
+"""Tests that a sample reads every item of a table if that costs less, and only then."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_a_table_that_costs_less_than_its_sample_is_read_through() -> None:
     assert facts.coverage["mail"].value == pytest.approx(table.true["share with an attribute"])
 
 
-def test_a_table_that_costs_more_is_not() -> None:
+def test_a_table_that_costs_more_is_not_read_through() -> None:
     facts = sampled(ClusteredTable(MANY), "1", 300.0)
     assert not facts.all_items
     assert facts.rru <= 300.0
@@ -28,7 +28,7 @@ def test_a_table_that_costs_more_is_not() -> None:
 
 @pytest.mark.parametrize("grown", [prove(8.0), 2_000.0])
 def test_a_table_that_has_grown_since_its_size_was_reported_is_sampled(grown: float) -> None:
-    """The segments that the units suffice for are drawn at random, and read to their end."""
+    """The sample reads some random segments to their end."""
     table = ClusteredTable(MANY * 8, grown=grown)
     facts = sampled(table, "2", 600.0)
     assert facts.rru <= 600.0

@@ -1,4 +1,4 @@
-"""A stream as DynamoDB Streams has it: shards with records, and readers that are too many."""
+"""A fake of DynamoDB Streams: shards with records, and shards with too many readers."""
 
 import datetime
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ def record(
     old: dict[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """A record of the recorded table: keys customer and placed."""
+    """Return a stream record of the recorded table, whose keys are customer and placed."""
     keys = {"customer": {"S": key}, "placed": {"S": sort or f"{at:.0f}"}}
-    told: dict[str, Any] = {
+    change: dict[str, Any] = {
         "ApproximateCreationDateTime": datetime.datetime.fromtimestamp(at // 1, datetime.UTC),
         "Keys": keys,
         "SequenceNumber": f"{at:021.0f}",
@@ -32,27 +32,33 @@ def record(
         "StreamViewType": "NEW_AND_OLD_IMAGES",
     }
     if new is not None:
-        told["NewImage"] = {**keys, **new}
+        change["NewImage"] = {**keys, **new}
     if old is not None:
-        told["OldImage"] = {**keys, **old}
-    return {"eventID": "1", "eventName": event, "dynamodb": told, **more}
+        change["OldImage"] = {**keys, **old}
+    return {"eventID": "1", "eventName": event, "dynamodb": change, **more}
 
 
 @dataclass
 class Shard:
-    """records: oldest first. closed: it has no more to come. before: empty pages before each."""
+    """A shard with its records, oldest first, and this many empty pages before each page."""
 
     records: list[dict[str, Any]]
     parent: str | None = None
     closed: bool = False
-    before: int = 0
+    empty_pages: int = 0
 
 
 @dataclass
 class FakeStreams:
-    """boto3's client `dynamodbstreams`. crowded: shards that refuse one more reader.
+    """A fake of boto3's client `dynamodbstreams`.
 
-    by_time: whether it knows AT_TIMESTAMP. page: records of a page.
+    Attributes:
+        shards: The shards by their short names.
+        crowded: The shards that have too many readers.
+        refused: The error codes of refused operations.
+        by_time: Whether an iterator can start at a timestamp.
+        page: The number of records in a page.
+        reads: The short name of the shard of each GetRecords.
     """
 
     shards: dict[str, Shard]
@@ -62,62 +68,59 @@ class FakeStreams:
     page: int = 1000
     reads: list[str] = field(default_factory=list)
 
-    def describe_stream(self, **asked: Any) -> dict[str, Any]:
-        self._check("DescribeStream", asked)
+    def describe_stream(self, **request: Any) -> dict[str, Any]:
+        self._check("DescribeStream", request)
         shards = []
-        for id_, shard in self.shards.items():
-            between = {"StartingSequenceNumber": "1" * 21}
+        for name, shard in self.shards.items():
+            numbers = {"StartingSequenceNumber": "1" * 21}
             if shard.closed:
-                between["EndingSequenceNumber"] = "9" * 21
-            entry: dict[str, Any] = {"ShardId": named(id_), "SequenceNumberRange": between}
+                numbers["EndingSequenceNumber"] = "9" * 21
+            entry: dict[str, Any] = {"ShardId": shard_id(name), "SequenceNumberRange": numbers}
             if shard.parent:
-                entry["ParentShardId"] = named(shard.parent)
+                entry["ParentShardId"] = shard_id(shard.parent)
             shards.append(entry)
         return {"StreamDescription": {"StreamArn": ARN, "Shards": shards}}
 
-    def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
-        self._check("GetShardIterator", asked)
-        shard = asked["ShardId"]
+    def get_shard_iterator(self, **request: Any) -> dict[str, Any]:
+        self._check("GetShardIterator", request)
+        name = request["ShardId"].rpartition("-")[2]
         first = 0
-        if asked["ShardIteratorType"] == "AT_TIMESTAMP":
+        if request["ShardIteratorType"] == "AT_TIMESTAMP":
             if not self.by_time:
                 raise refusal("GetShardIterator", "ValidationException", "no such type")
-            times = [moment(one) for one in self._of(shard).records]
-            first = sum(at < asked["Timestamp"] for at in times)
-        return {"ShardIterator": f"{shard}/{first}/0"}
+            times = [time_of(record) for record in self.shards[name].records]
+            first = sum(time < request["Timestamp"] for time in times)
+        return {"ShardIterator": f"{name}/{first}/0"}
 
-    def get_records(self, **asked: Any) -> dict[str, Any]:
-        self._check("GetRecords", asked)
-        id_, first, empties = asked["ShardIterator"].split("/")
-        self.reads.append(id_.rpartition("-")[2])
-        if id_.rpartition("-")[2] in self.crowded:
+    def get_records(self, **request: Any) -> dict[str, Any]:
+        self._check("GetRecords", request)
+        name, *numbers = request["ShardIterator"].split("/")
+        first, empty_pages = map(int, numbers)
+        self.reads.append(name)
+        if name in self.crowded:
             raise refusal("GetRecords", "LimitExceededException", "too many readers")
-        shard = self._of(id_)
-        at, seen = int(first), int(empties)
-        if seen < shard.before:
-            return {"Records": [], "NextShardIterator": f"{id_}/{at}/{seen + 1}"}
-        page = shard.records[at : at + min(self.page, asked.get("Limit", 1000))]
-        answer: dict[str, Any] = {"Records": page}
-        if not (shard.closed and at + len(page) >= len(shard.records)):
-            answer["NextShardIterator"] = f"{id_}/{at + len(page)}/0"
-        return answer
+        shard = self.shards[name]
+        if empty_pages < shard.empty_pages:
+            return {"Records": [], "NextShardIterator": f"{name}/{first}/{empty_pages + 1}"}
+        page = shard.records[first : first + min(self.page, request.get("Limit", 1000))]
+        response: dict[str, Any] = {"Records": page}
+        if not (shard.closed and first + len(page) >= len(shard.records)):
+            response["NextShardIterator"] = f"{name}/{first + len(page)}/0"
+        return response
 
-    def _of(self, shard: str) -> Shard:
-        return self.shards[shard.rpartition("-")[2]]
-
-    def _check(self, operation: str, asked: dict[str, Any]) -> None:
+    def _check(self, operation: str, request: dict[str, Any]) -> None:
         if code := self.refused.get(operation):
             raise refusal(operation, code)
         shape = MODEL.operation_model(operation).input_shape
-        problems = ParamValidator().validate(asked, shape)
+        problems = ParamValidator().validate(request, shape)
         assert not problems.has_errors(), problems.generate_report()
 
 
-def moment(one: dict[str, Any]) -> datetime.datetime:
-    at = one["dynamodb"]["ApproximateCreationDateTime"]
-    assert isinstance(at, datetime.datetime)
-    return at
+def time_of(record: dict[str, Any]) -> datetime.datetime:
+    time = record["dynamodb"]["ApproximateCreationDateTime"]
+    assert isinstance(time, datetime.datetime)
+    return time
 
 
-def named(id_: str) -> str:
-    return f"shardId-00000001795338000000-{id_}"
+def shard_id(name: str) -> str:
+    return f"shardId-00000001795338000000-{name}"

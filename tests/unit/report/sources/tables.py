@@ -1,4 +1,4 @@
-"""Tables and answers as AWS documents them."""
+"""Tables and responses as AWS documents them."""
 
 from pathlib import Path
 from typing import Any
@@ -28,30 +28,31 @@ def recorded(name: str, service: str, operation: str) -> dict[str, Any]:
     return as_recorded(path.read_text(), service, operation)
 
 
-class Answers:
-    """A DynamoDB client that answers as recorded; others by `refused`, or the changed ones."""
+class RecordedClient:
+    """A DynamoDB client with recorded responses. Keyword arguments replace the response or
+    give the error of an operation."""
 
-    def __init__(self, **other: dict[str, Any] | ClientError) -> None:
-        self.other = other
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+    def __init__(self, **changes: dict[str, Any] | ClientError) -> None:
+        self.changes = changes
+        self.requests: list[tuple[str, dict[str, Any]]] = []
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        self.asked.append((operation, parameters))
-        found = self.other.get(operation)
-        if isinstance(found, ClientError):
-            raise found
-        return found or recorded(operation, "dynamodb", OPERATIONS[operation])
+        self.requests.append((operation, parameters))
+        response = self.changes.get(operation)
+        if isinstance(response, ClientError):
+            raise response
+        return response or recorded(operation, "dynamodb", OPERATIONS[operation])
 
 
-def connection(**other: dict[str, Any] | ClientError) -> Connection:
-    return Connection(Answers(**other))
+def connection(**changes: dict[str, Any] | ClientError) -> Connection:
+    return Connection(RecordedClient(**changes))
 
 
-def orders(**changed: Any) -> TableFacts:
-    """The recorded table, on 2026-01-10; `changed` fields of its description."""
-    told = recorded("describe_table", "dynamodb", "DescribeTable")["Table"]
-    return facts_of(Table("Orders", {**told, **changed}), insights={"": "ENABLED"})
+def orders(**changes: Any) -> TableFacts:
+    """Return the facts of the recorded table, with changes to its description."""
+    description = recorded("describe_table", "dynamodb", "DescribeTable")["Table"]
+    return facts_of(Table("Orders", {**description, **changes}), insights={"": "ENABLED"})
 
 
-def whole(key: Key) -> str:
+def full_key(key: Key) -> str:
     return " ".join(f"{name}={plain(value)}" for name, value in sorted(key.items()))

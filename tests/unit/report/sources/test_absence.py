@@ -1,4 +1,4 @@
-"""A failed request has a reason; a service that is not beside a table is not asked elsewhere."""
+"""Tests of the reasons of failed requests, and of the endpoints of the services of a table."""
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
@@ -13,7 +13,7 @@ LOCAL = Endpoint(url="http://127.0.0.1:8000")
 IN_A_VPC = Endpoint(url="https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com", region="eu-west-1")
 
 
-def test_an_error_that_was_explained_is_judged_by_what_it_was():
+def test_an_explained_error_is_judged_by_its_cause():
     explained = AwsRefused("DynamoDB refused the request")
     explained.__cause__ = refusal("DescribeTimeToLive", "AccessDeniedException")
     assert why_absent(explained, "DynamoDB", "dynamodb:DescribeTimeToLive") == Absent(
@@ -34,31 +34,31 @@ TABLE = "arn:aws:dynamodb:eu-west-1:1:table/Orders"
     ],
 )
 def test_a_denial_names_the_missing_action(sentence: str, action: str, resource: str | None):
-    told = why_denied(sentence)
-    assert told.reason == f"{action} is not allowed"
-    assert told.remedy == f"allow {action}" + (f" on {resource}" if resource else "")
+    absent = why_denied(sentence)
+    assert absent.reason == f"{action} is not allowed"
+    assert absent.remedy == f"allow {action}" + (f" on {resource}" if resource else "")
 
 
 def test_a_denial_that_names_no_action_is_still_a_reason():
     assert why_denied("no") == Absent("a permission is missing")
 
 
-def test_no_answer_is_told_apart_from_a_refusal():
-    told = why_absent(EndpointConnectionError(endpoint_url="http://x"), "CloudWatch")
-    assert told.reason == "CloudWatch cannot be reached"
+def test_a_service_without_a_response_cannot_be_reached():
+    absent = why_absent(EndpointConnectionError(endpoint_url="http://x"), "CloudWatch")
+    assert absent.reason == "CloudWatch cannot be reached"
 
 
-def test_a_table_elsewhere_is_not_looked_up_in_the_callers_account(monkeypatch: pytest.MonkeyPatch):
+def test_a_table_of_another_service_has_no_cloudwatch(monkeypatch: pytest.MonkeyPatch):
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_CLOUDWATCH"):
         monkeypatch.delenv(name, raising=False)
     docker = Endpoint(url="http://dynamodb:8000", region="eu-central-1")
-    told = client_beside("cloudwatch", docker)
-    assert isinstance(told, Absent)
-    assert told.reason == "http://dynamodb:8000 has no cloudwatch"
+    absent = client_beside("cloudwatch", docker)
+    assert isinstance(absent, Absent)
+    assert absent.reason == "http://dynamodb:8000 has no cloudwatch"
 
 
 @pytest.mark.parametrize(
-    ("service", "endpoint", "elsewhere", "address"),
+    ("service", "endpoint", "override", "address"),
     [
         ("dynamodbstreams", LOCAL, None, "http://127.0.0.1:8000"),
         ("dynamodbstreams", IN_A_VPC, None, "https://streams.dynamodb.eu-west-1.amazonaws.com"),
@@ -73,17 +73,17 @@ def test_a_table_elsewhere_is_not_looked_up_in_the_callers_account(monkeypatch: 
         ("cloudwatch", LOCAL, "http://127.0.0.1:4566", "http://127.0.0.1:4566"),
     ],
 )
-def test_where_a_service_is(
+def test_the_endpoint_of_a_service(
     service: str,
     endpoint: Endpoint,
-    elsewhere: str | None,
+    override: str | None,
     address: str,
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    if elsewhere:
+    if override:
         name = {"cloudwatch": "CLOUDWATCH", "dynamodbstreams": "DYNAMODB_STREAMS"}[service]
-        monkeypatch.setenv(f"AWS_ENDPOINT_URL_{name}", elsewhere)
+        monkeypatch.setenv(f"AWS_ENDPOINT_URL_{name}", override)
     client = client_beside(service, endpoint)
     assert client.meta.endpoint_url.startswith(address)

@@ -1,4 +1,4 @@
-"""What a stream record tells of one write."""
+"""Tests of what a stream record shows about one write."""
 
 import pytest
 from keyhop.report.sources.traffic import Transitions, changed, counted, write_units
@@ -14,7 +14,7 @@ def sized(letters: int) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("told", "units"),
+    ("change", "units"),
     [
         (record(AT, "a"), 1),
         (record(AT, "a", new=sized(10)), 1),
@@ -23,11 +23,11 @@ def sized(letters: int) -> dict[str, dict[str, str]]:
         (record(AT, "a", event="REMOVE", old=sized(2 * KIB)), 3),
     ],
 )
-def test_write_units_are_those_of_the_larger_image_and_one_at_least(told: dict, units: float):
-    assert write_units(told) == units
+def test_write_units_are_those_of_the_larger_image_and_at_least_one(change: dict, units: float):
+    assert write_units(change) == units
 
 
-def test_what_ttl_deletes_costs_nothing_and_what_users_delete_does():
+def test_deletions_by_ttl_cost_nothing_and_those_by_users_cost_units():
     ttl = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
     assert write_units(record(AT, "a", event="REMOVE", old=sized(9), userIdentity=ttl)) == 0
     assert write_units(record(AT, "a", event="REMOVE", old=sized(9))) == 1
@@ -59,54 +59,56 @@ def number(value: str) -> dict[str, str]:
         ({}, {"hits": number("1")}, []),
     ],
 )
-def test_a_counters_write_changes_numbers_and_moments_alone(old: dict, new: dict, names: list[str]):
+def test_a_write_to_a_counter_changes_only_numbers_and_times(
+    old: dict, new: dict, names: list[str]
+):
     assert counted(old, new, changed(old, new)) == names
 
 
-def went(transitions: Transitions, before: str, after: str, times: int = 1) -> None:
+def take(transitions: Transitions, before: str, after: str, times: int = 1) -> None:
     old, new = {"status": {"S": before}}, {"status": {"S": after}}
     for _ in range(times):
         transitions.take(old, new, ["status"])
 
 
-def test_rare_ways_back_are_counted():
+def test_rare_reversals_are_counted():
     transitions = Transitions()
-    went(transitions, "new", "paid", 100)
-    went(transitions, "paid", "sent", 100)
-    went(transitions, "sent", "paid", 3)
+    take(transitions, "new", "paid", 100)
+    take(transitions, "paid", "sent", 100)
+    take(transitions, "sent", "paid", 3)
     assert transitions.reversals() == {"status": (203, 3)}
 
 
 @pytest.mark.parametrize(("back", "counted"), [(25, 25), (26, 0)])
-def test_a_way_back_may_leave_out_steps_and_is_rare_against_each_of_them(back: int, counted: int):
+def test_a_reversal_may_skip_steps_and_is_rare_compared_with_each_of_them(back: int, counted: int):
     transitions = Transitions()
-    went(transitions, "new", "paid", 100)
-    went(transitions, "paid", "sent", 120)
-    went(transitions, "sent", "new", back)
+    take(transitions, "new", "paid", 100)
+    take(transitions, "paid", "sent", 120)
+    take(transitions, "sent", "new", back)
     assert transitions.reversals() == {"status": (220 + back, counted)}
 
 
-def test_a_cycle_with_a_rare_step_has_no_way_back():
+def test_a_cycle_with_a_rare_step_has_no_reversals():
     transitions = Transitions()
-    went(transitions, "running", "done", 100)
-    went(transitions, "running", "failed", 5)
-    went(transitions, "failed", "running", 5)
+    take(transitions, "running", "done", 100)
+    take(transitions, "running", "failed", 5)
+    take(transitions, "failed", "running", 5)
     assert transitions.reversals() == {"status": (110, 0)}
 
 
-def test_a_switch_that_goes_both_ways_has_none():
+def test_a_switch_that_goes_both_ways_has_no_reversals():
     transitions = Transitions()
-    went(transitions, "on", "off", 100)
-    went(transitions, "off", "on", 90)
+    take(transitions, "on", "off", 100)
+    take(transitions, "off", "on", 90)
     assert transitions.reversals() == {"status": (190, 0)}
 
 
-def test_free_texts_are_no_status():
+def test_free_text_is_not_a_status():
     transitions = Transitions()
     for count in range(30):
-        went(transitions, f"text {count}", f"text {count + 1}")
-    went(transitions, "text 1", "text 0")
+        take(transitions, f"text {count}", f"text {count + 1}")
+    take(transitions, "text 1", "text 0")
     assert transitions.reversals() == {}
-    long = Transitions()
-    went(long, "x" * 50, "y")
-    assert long.reversals() == {}
+    transitions = Transitions()
+    take(transitions, "x" * 50, "y")
+    assert transitions.reversals() == {}

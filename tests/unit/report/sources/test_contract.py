@@ -1,4 +1,4 @@
-"""The stand-in of CloudWatch and moto's, asked by boto3, give a report the same facts."""
+"""Tests that our fake of CloudWatch and moto's give a report the same facts."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -17,12 +17,12 @@ Plant = Callable[..., None]
 CITY = {"TableName": "Orders", "GlobalSecondaryIndexName": "byCity"}
 
 
-def of_fake() -> tuple[Any, Plant]:
+def fake_cloud() -> tuple[Any, Plant]:
     cloud = FakeCloudWatch(NOW)
     return cloud, cloud.plant
 
 
-def of_moto() -> tuple[Any, Plant]:
+def moto_cloud() -> tuple[Any, Plant]:
     client = boto3.client("cloudwatch", region_name="us-east-1")
 
     def plant(metric: str, each: float, began: float, **where: str) -> None:
@@ -39,7 +39,7 @@ def of_moto() -> tuple[Any, Plant]:
     return client, plant
 
 
-@pytest.fixture(params=[of_fake, of_moto])
+@pytest.fixture(params=[fake_cloud, moto_cloud])
 def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -47,7 +47,7 @@ def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         yield request.param()
 
 
-def test_facts_are_those_that_were_planted(cloud: tuple[Any, Plant]):
+def test_the_facts_are_the_planted_ones(cloud: tuple[Any, Plant]):
     client, plant = cloud
     plant("ConsumedReadCapacityUnits", 0.0, NOW - 7200, TableName="Orders")
     plant("ConsumedWriteCapacityUnits", 600.0, NOW - 7200, TableName="Orders")

@@ -1,21 +1,22 @@
-"""What the control plane says of a table, and what it means that it does not."""
+"""Tests of the facts of the control plane, and of those that it does not report."""
 
 import pytest
+from keyhop.dynamodb.client import Connection
 from keyhop.errors import CannotStart, NotPermitted, TableNotFound
 from keyhop.report.facts import Absent
 from keyhop.report.sources.control_plane import ACTIONS, look
 
 from testing.report_cloud import refusal
-from tests.unit.report.sources.tables import Answers, connection, orders, recorded
+from tests.unit.report.sources.tables import RecordedClient, connection, orders, recorded
 
 
-def test_vector_indexes_are_named_and_are_no_indexes_of_the_report() -> None:
+def test_vector_indexes_are_named_but_not_assessed() -> None:
     with_vectors = orders(VectorIndexes=[{"IndexName": "by-meaning"}])
     assert with_vectors.vector_indexes == ("by-meaning",)
     assert with_vectors.indexes == orders().indexes
 
 
-def test_a_table_is_told_in_full():
+def test_all_facts_of_a_table_are_read():
     facts, spent, _ = look(connection(), "Orders")
     assert (facts.partition, facts.sort, facts.items) == ("customer", "placed", 2_000_000_000)
     assert facts.region == "eu-central-1"
@@ -30,10 +31,9 @@ def test_a_table_is_told_in_full():
     assert (spent.requests, spent.dollars) == (4, 0.0)
 
 
-def test_a_table_by_its_arn_may_be_another_accounts():
-    arn = "arn:aws:dynamodb:eu-central-1:111122223333:table/Orders"
-    assert look(connection(), arn)[0].by_arn
-    assert look(connection(), arn)[0].name == "Orders"
+def test_the_facts_record_whether_the_table_was_given_by_its_arn():
+    facts, _, _ = look(connection(), "arn:aws:dynamodb:eu-central-1:111122223333:table/Orders")
+    assert (facts.by_arn, facts.name) == (True, "Orders")
     assert not look(connection(), "Orders")[0].by_arn
 
 
@@ -51,7 +51,7 @@ def test_indexes_have_their_keys_projection_and_status():
     )
 
 
-def test_provisioned_capacity_is_told_of_the_table_and_of_its_indexes():
+def test_provisioned_capacity_is_read_for_the_table_and_its_indexes():
     table = recorded("describe_table", "dynamodb", "DescribeTable")["Table"]
     units = {"ReadCapacityUnits": 100, "WriteCapacityUnits": 50}
     table["ProvisionedThroughput"] = units
@@ -68,7 +68,7 @@ def test_provisioned_capacity_is_told_of_the_table_and_of_its_indexes():
     ("operation", "field"),
     [("describe_time_to_live", "ttl"), ("describe_contributor_insights", "insights")],
 )
-def test_what_is_not_allowed_is_untold_and_does_not_read_as_off(operation: str, field: str):
+def test_a_denied_setting_is_unknown_and_not_off(operation: str, field: str):
     title = "".join(part.title() for part in operation.split("_"))
     facts, _, _ = look(connection(**{operation: refusal(title, "AccessDeniedException")}), "Orders")
     assert getattr(facts, field) is None
@@ -77,14 +77,14 @@ def test_what_is_not_allowed_is_untold_and_does_not_read_as_off(operation: str, 
     }
 
 
-def test_what_is_off_is_not_untold():
+def test_a_setting_that_is_off_is_not_unknown():
     off = {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
     facts, _, _ = look(connection(describe_time_to_live=off), "Orders")
     assert facts.ttl is None
     assert "ttl" not in facts.untold
 
 
-def test_a_local_database_that_knows_no_insights_does_not_end_the_report():
+def test_a_local_database_without_insights_does_not_end_the_report():
     unknown = refusal("DescribeContributorInsights", "UnknownOperationException", "no")
     facts, _, _ = look(connection(describe_contributor_insights=unknown), "Orders")
     assert facts.untold["insights"].reason == (
@@ -92,15 +92,15 @@ def test_a_local_database_that_knows_no_insights_does_not_end_the_report():
     )
 
 
-def test_insights_refused_for_the_table_are_not_asked_of_each_index():
-    answers = Answers(
+def test_insights_refused_for_the_table_are_not_requested_for_each_index():
+    client = RecordedClient(
         describe_contributor_insights=refusal("DescribeContributorInsights", "AccessDenied")
     )
-    look(connection().__class__(answers), "Orders")
-    assert [name for name, _ in answers.asked].count("describe_contributor_insights") == 1
+    look(Connection(client), "Orders")
+    assert [name for name, _ in client.requests].count("describe_contributor_insights") == 1
 
 
-def test_a_table_that_is_not_there_or_not_readable_ends_the_report_with_one_sentence():
+def test_a_table_that_is_missing_denied_or_being_created_ends_the_report():
     missing = refusal("DescribeTable", "ResourceNotFoundException", "gone")
     with pytest.raises(TableNotFound, match="no table 'Orders'"):
         look(connection(describe_table=missing), "Orders")
@@ -113,8 +113,8 @@ def test_a_table_that_is_not_there_or_not_readable_ends_the_report_with_one_sent
         look(connection(describe_table=creating), "Orders")
 
 
-def test_each_request_is_among_the_actions():
-    answers = Answers()
-    look(connection().__class__(answers), "Orders")
-    titles = {"".join(part.title() for part in name.split("_")) for name, _ in answers.asked}
+def test_the_actions_are_those_of_the_requests():
+    client = RecordedClient()
+    look(Connection(client), "Orders")
+    titles = {"".join(part.title() for part in name.split("_")) for name, _ in client.requests}
     assert {f"dynamodb:{title}" for title in titles} == set(ACTIONS)

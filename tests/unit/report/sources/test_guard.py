@@ -1,4 +1,4 @@
-"""A report adds no reads to a key range that was throttled in the last hour."""
+"""Tests that a report does not sample a key range that was throttled in the last hour."""
 
 from typing import Literal
 
@@ -20,17 +20,16 @@ def throttled(
     return MetricFacts(0, NOW, throttles={(way, cause, target): Throttles(events, last)})
 
 
-def test_recent_key_range_throttles_forbid_a_sample_and_say_how_long():
-    told = why_not(throttled(1200), NOW)
-    assert told == Absent(
+def test_recent_throttles_of_a_key_range_forbid_a_sample():
+    assert why_not(throttled(1200), NOW) == Absent(
         "DynamoDB throttled a key range of the table 20 min ago: a sample would add to that load",
         "wait for 60 min without throttles, or give --accept throttled",
     )
 
 
 def test_throttled_reads_of_an_index_count_too():
-    told = why_not(throttled(60, target="byCity", way="read"), NOW)
-    assert "index byCity" in told.reason
+    absent = why_not(throttled(60, target="byCity", way="read"), NOW)
+    assert "index byCity" in absent.reason
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def test_throttled_reads_of_an_index_count_too():
         Absent("not allowed"),
     ],
 )
-def test_otherwise_the_data_may_be_sampled(metrics: MetricFacts | Absent):
+def test_without_such_throttles_the_data_is_sampled(metrics: MetricFacts | Absent):
     assert why_not(metrics, NOW) is None
 
 

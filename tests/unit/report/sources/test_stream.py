@@ -1,4 +1,4 @@
-"""A look at a stream takes what there is, and steps back where others read."""
+"""Tests that a look at a stream reads its window, and stops if a shard has other readers."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,15 +8,15 @@ from keyhop.report.facts import Absent, StreamFacts
 from keyhop.report.sources.stream import ACTIONS, look
 
 from tests.unit.report.sources.streams import FakeStreams, Shard, record
-from tests.unit.report.sources.tables import NOW, orders, whole
+from tests.unit.report.sources.tables import NOW, full_key, orders
 
 ORDERS = orders()
 SECONDS = 900.0
 BEGAN = NOW - SECONDS
 
 
-class Time:
-    """A clock that goes by being waited for."""
+class Clock:
+    """A clock that advances only while a caller waits."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -28,38 +28,39 @@ class Time:
         self.now += seconds
 
 
-def looked(streams: Any, time: Time | None = None, **options: Any) -> Any:
-    own = time or Time()
-    return look(streams, ORDERS, NOW, SECONDS, whole, clock=own, pause=own.wait, **options)
+def read(streams: Any, clock: Clock | None = None, **options: Any) -> Any:
+    clock = clock or Clock()
+    return look(streams, ORDERS, NOW, SECONDS, full_key, clock=clock, pause=clock.wait, **options)
 
 
-def seen(streams: FakeStreams, **options: Any) -> StreamFacts:
-    facts = looked(streams, **options).facts
+def facts_of(streams: FakeStreams, **options: Any) -> StreamFacts:
+    facts = read(streams, **options).facts
     assert isinstance(facts, StreamFacts)
     return facts
 
 
-def test_the_records_of_the_window_and_no_others():
+def test_only_the_records_of_the_window_are_read():
     records = [record(at, "a") for at in (BEGAN - 1, BEGAN, NOW - 1, NOW, NOW + 1)]
     for by_time in (True, False):
-        facts = seen(FakeStreams({"s1": Shard(records)}, by_time=by_time))
+        facts = facts_of(FakeStreams({"s1": Shard(records)}, by_time=by_time))
         assert facts.records == 2
         assert (facts.began, facts.seconds) == (BEGAN, SECONDS)
         assert facts.view == "NEW_AND_OLD_IMAGES"
 
 
 def test_empty_pages_before_records_are_not_the_end():
-    assert seen(FakeStreams({"s1": Shard([record(NOW - 5, "a")], before=3)})).records == 1
+    streams = FakeStreams({"s1": Shard([record(NOW - 5, "a")], empty_pages=3)})
+    assert facts_of(streams).records == 1
 
 
-def test_an_idle_stream_is_looked_at_and_nothing_was_written():
-    time = Time()
-    looked_at = looked(FakeStreams({"s1": Shard([])}), time)
-    assert (looked_at.facts.records, looked_at.facts.seconds) == (0, SECONDS)
-    assert time.now <= 3
+def test_an_idle_stream_has_facts_without_records():
+    clock = Clock()
+    facts = read(FakeStreams({"s1": Shard([])}), clock).facts
+    assert (facts.records, facts.seconds) == (0, SECONDS)
+    assert clock.now <= 3
 
 
-def test_parents_are_read_as_far_as_they_reach_into_the_window():
+def test_only_parents_that_reach_into_the_window_are_read():
     streams = FakeStreams(
         {
             "old": Shard([record(BEGAN - 9000, "x")], closed=True),
@@ -68,12 +69,12 @@ def test_parents_are_read_as_far_as_they_reach_into_the_window():
             "c": Shard([record(BEGAN + 600, "c")], "b"),
         }
     )
-    facts = seen(streams)
-    assert {one.key for one in facts.traffic} == {"customer=b", "customer=c"}
+    facts = facts_of(streams)
+    assert {traffic.key for traffic in facts.traffic} == {"customer=b", "customer=c"}
     assert "old" not in streams.reads
 
 
-def test_splits_show_as_children_of_one_parent():
+def test_shards_with_the_same_parent_show_a_split():
     streams = FakeStreams(
         {
             "a": Shard([record(BEGAN + 1, "a")], closed=True),
@@ -82,68 +83,69 @@ def test_splits_show_as_children_of_one_parent():
             "d": Shard([], "x"),
         }
     )
-    facts = seen(streams)
+    facts = facts_of(streams)
     assert facts.split_shards == 2
     assert sorted(facts.shards.values()) == [1, 1, 1]
 
 
-def test_a_shard_is_asked_twice_a_second_at_most():
-    time = Time()
+def test_a_shard_is_read_at_most_twice_a_second():
+    clock = Clock()
     streams = FakeStreams({"s1": Shard([record(BEGAN + at, "a") for at in range(100)])}, page=10)
-    looked(streams, time)
-    assert len(streams.reads) / max(time.now, 0.5) <= 2.2
+    read(streams, clock)
+    assert len(streams.reads) / max(clock.now, 0.5) <= 2.2
 
 
-def test_a_shard_with_readers_enough_ends_the_look():
+def test_a_shard_with_too_many_readers_ends_the_look():
     streams = FakeStreams({"s1": Shard([record(NOW - 9, "a")]), "s2": Shard([])}, crowded={"s2"})
-    told = looked(streams).facts
-    assert isinstance(told, Absent)
-    assert "already have as many readers" in told.reason
+    absent = read(streams).facts
+    assert isinstance(absent, Absent)
+    assert "already have as many readers" in absent.reason
     assert streams.reads.count("s2") == 2
 
 
-def test_a_look_that_is_cut_off_says_how_long_it_has_seen():
+def test_a_look_that_is_cut_short_reports_its_seconds():
     shards = {
         name: Shard([record(BEGAN + at, f"{name}-{at}") for at in range(900)])
         for name in ("s1", "s2")
     }
-    facts = seen(FakeStreams(shards, page=50), most_records=600)
+    facts = facts_of(FakeStreams(shards, page=50), most_records=600)
     assert facts.records == 600
     assert facts.seconds == pytest.approx(300, abs=5)
 
 
-def test_a_look_that_comes_to_nothing_in_time_is_absent():
+def test_a_look_that_takes_too_long_has_no_facts():
     backlog = [record(BEGAN - 9000 + at, "a") for at in range(5000)]
     streams = FakeStreams({"s1": Shard(backlog)}, by_time=False, page=10)
-    told = looked(streams, most_seconds=5).facts
-    assert isinstance(told, Absent)
-    assert "1 shard could not be read within 5 seconds" in told.reason
+    absent = read(streams, most_seconds=5).facts
+    assert isinstance(absent, Absent)
+    assert "1 shard could not be read within 5 seconds" in absent.reason
 
 
 def test_a_table_without_a_stream():
-    told = look(FakeStreams({}), replace(ORDERS, stream=None), NOW, SECONDS, whole).facts
-    assert isinstance(told, Absent)
-    assert told.reason == "the table has no stream"
+    absent = look(FakeStreams({}), replace(ORDERS, stream=None), NOW, SECONDS, full_key).facts
+    assert isinstance(absent, Absent)
+    assert absent.reason == "the table has no stream"
 
 
 @pytest.mark.parametrize("operation", ["DescribeStream", "GetShardIterator", "GetRecords"])
-def test_what_is_not_allowed_is_a_reason(operation: str):
+def test_a_denied_operation_is_the_reason(operation: str):
     streams = FakeStreams({"s1": Shard([])}, refused={operation: "AccessDeniedException"})
     action = f"dynamodb:{operation}"
     assert action in ACTIONS
-    assert looked(streams).facts == Absent(f"{action} is not allowed", f"allow {action}")
+    assert read(streams).facts == Absent(f"{action} is not allowed", f"allow {action}")
 
 
 def test_listeners_get_each_record_and_reads_have_a_price():
-    heard: list[Any] = []
-    found = looked(FakeStreams({"s1": Shard([record(NOW - 5, "a")])}), listeners=(heard.append,))
-    assert len(heard) == 1
-    assert found.spent.requests > 2
-    assert 0 < found.spent.dollars < 0.00001
+    records: list[Any] = []
+    streams = FakeStreams({"s1": Shard([record(NOW - 5, "a")])})
+    spent = read(streams, listeners=(records.append,)).spent
+    assert len(records) == 1
+    assert spent.requests > 2
+    assert 0 < spent.dollars < 0.00001
 
 
-def test_refusal_of_another_kind_names_its_code():
+def test_a_refusal_of_another_kind_names_its_code():
     streams = FakeStreams({"s1": Shard([])}, refused={"GetRecords": "TrimmedDataAccessException"})
-    assert looked(streams).facts == Absent(
+    assert read(streams).facts == Absent(
         "the stream refused GetRecords (TrimmedDataAccessException)"
     )

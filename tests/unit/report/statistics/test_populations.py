@@ -1,4 +1,4 @@
-"""Intervals hold the truth as often as they say, over tables that are known (bars 2, 3 and 4)."""
+"""Tests that intervals contain the truth of known tables often enough (bars 2, 3 and 4)."""
 
 import random
 
@@ -18,81 +18,80 @@ CLEAN = ("equal", "lognormal, sigma 1")
 @pytest.mark.parametrize(
     ("name", "runs"), [*[(name, 20) for name in FAST], *[prove(name, 200) for name in MAKERS]]
 )
-def test_what_three_thousand_units_say_holds(name: str, runs: int) -> None:
-    """Bar 2, and of one key with 40 %, bar 3. A few runs allow for what chance makes of them."""
+def test_a_sample_of_three_thousand_units_is_right(name: str, runs: int) -> None:
+    """Check bar 2, and bar 3 for one key with 40 %. A few runs have some slack for chance."""
     slack = 0.08 if runs < 100 else 0.0
-    found = cell(name, 3_000, runs)
-    assert found.spent <= 3_000
+    results = cell(name, 3_000, runs)
+    assert results.spent <= 3_000
     for figure in ("keys", "median", "giants"):
-        assert found.share_given(figure) >= 0.9, figure
+        assert results.share_given(figure) >= 0.9, figure
     for figure in ("keys", "median", "p90"):
-        assert found.coverage(figure) >= 0.92 - slack, figure
-    assert found.coverage("giants") >= 0.9 - slack
+        assert results.coverage(figure) >= 0.92 - slack, figure
+    assert results.coverage("giants") >= 0.9 - slack
     if name == "one key of 40 %":
-        assert found.alarms >= 0.99 * runs
+        assert results.alarms >= 0.99 * runs
     if name in CLEAN:
-        assert found.false <= 0.02 * runs
+        assert results.false <= 0.02 * runs
 
 
 @pytest.mark.parametrize(("name", "runs"), [("Zipf 1.0", 30), *[prove(n, 200) for n in MAKERS]])
-def test_what_three_hundred_units_say_holds_or_is_silent(name: str, runs: int) -> None:
+def test_a_sample_of_three_hundred_units_is_right_or_silent(name: str, runs: int) -> None:
     slack = 0.08 if runs < 100 else 0.0
-    found = cell(name, 300, runs)
+    results = cell(name, 300, runs)
     for figure in ("keys", "median", "p90"):
-        assert found.coverage(figure) >= 0.92 - slack, figure
-    assert found.coverage("giants") >= 0.9 - slack
+        assert results.coverage(figure) >= 0.92 - slack, figure
+    assert results.coverage("giants") >= 0.9 - slack
     if name == "lognormal, sigma 2":
-        assert found.share_given("p90") == 0
+        assert results.share_given("p90") == 0
     if name in CLEAN:
-        assert found.false <= 0.02 * runs
+        assert results.false <= 0.02 * runs
 
 
-def test_a_stale_count_is_no_giant_if_it_is_told_how_stale() -> None:
-    seen = stale(sample(population("equal"), 3_000, random.Random(1)), 1.3)
-    fooled = unseen(seen.lengths, seen.keys, seen.item_count)
-    told = unseen(seen.lengths, seen.keys, seen.item_count, drift=0.3 * seen.item_count)
-    assert told is not None
-    assert fooled.low > ALARM >= told.low
+def test_a_stale_item_count_raises_no_alarm_if_its_drift_is_known() -> None:
+    outdated = stale(sample(population("equal"), 3_000, random.Random(1)), 1.3)
+    arguments = (outdated.lengths, outdated.keys, outdated.item_count)
+    corrected = unseen(*arguments, drift=0.3 * outdated.item_count)
+    assert corrected is not None
+    assert unseen(*arguments).low > ALARM >= corrected.low
 
 
-def test_giants_of_a_clean_table_are_excluded_and_of_cut_collections_nothing_is_said() -> None:
-    seen = sample(population("equal"), 30_000, random.Random(1))
-    found = beyond(seen.lengths, seen.keys, seen.item_count)
-    assert found[max(found)].against(ALARM) == "below"
-    cut = [Estimate.at_least(7, 7, "one page") for _ in seen.lengths]
-    assert beyond(cut, seen.keys, seen.item_count) == {}
-    assert gini(cut, seen.keys, seen.item_count, random.Random(1)) is None
+def test_a_clean_table_has_no_giants_and_partly_read_collections_give_no_figures() -> None:
+    table = sample(population("equal"), 30_000, random.Random(1))
+    shares = beyond(table.lengths, table.keys, table.item_count)
+    assert shares[max(shares)].against(ALARM) == "below"
+    partly_read = [Estimate.at_least(7, 7, "one page") for _ in table.lengths]
+    assert beyond(partly_read, table.keys, table.item_count) == {}
+    assert gini(partly_read, table.keys, table.item_count, random.Random(1)) is None
 
 
 def test_the_gini_coefficient_of_a_zipf_table() -> None:
-    found = cell("Zipf 1.0", 300, 15, with_gini=True)
-    assert found.coverage("Gini") >= 0.8
+    assert cell("Zipf 1.0", 300, 15, with_gini=True).coverage("Gini") >= 0.8
 
 
 @pytest.mark.parametrize(("exponent", "runs"), [(1.0, 4), prove(1.0, 60), prove(1.5, 60)])
 def test_the_ten_largest_by_an_unrelated_index(exponent: float, runs: int) -> None:
-    """Bar 4: 1,200 read units."""
-    found = recall(exponent, 1_200, runs)
-    assert found.recall >= (0.95 if runs > 10 else 0.9)
-    assert found.covered >= 0.92
+    """Check bar 4, with 1,200 read units."""
+    results = recall(exponent, 1_200, runs)
+    assert results.recall >= (0.95 if runs > 10 else 0.9)
+    assert results.covered >= 0.92
 
 
-def test_a_related_index_draws_in_clusters_and_the_interval_knows() -> None:
-    """Pages of an index that holds all items of a key together."""
+def test_draws_in_clusters_widen_the_interval() -> None:
+    """Each page of the index has items of one key only."""
     chance = random.Random(3)
     names = [f"k{at}" for at in range(200)]
     draws = [[chance.choice(names)] * 20 for _ in range(200)]
-    found = top(draws, 10, "draws")
-    alike = top([[key] for page in draws for key in page], 10, "draws")
-    for clustered, single in zip(found.values(), alike.values(), strict=True):
+    by_page = top(draws, 10, "draws")
+    by_item = top([[key] for page in draws for key in page], 10, "draws")
+    for clustered, single in zip(by_page.values(), by_item.values(), strict=True):
         assert clustered.value == single.value
         assert clustered.high - clustered.low > 3 * (single.high - single.low)
 
 
 @pytest.mark.parametrize("runs", [40, prove(300)])
-def test_shares_and_sizes_of_items_met_with_unequal_chances(runs: int) -> None:
-    """Collections of which some have the attribute in all items, most in none, a few in half."""
-    held = sized = 0
+def test_shares_and_sizes_of_items_with_unequal_chances(runs: int) -> None:
+    """All items of a collection have the attribute, or half of them, or none."""
+    shares_covered = sizes_covered = 0
     for run in range(runs):
         chance = random.Random(run)
         items: list[Item] = []
@@ -102,11 +101,11 @@ def test_shares_and_sizes_of_items_met_with_unequal_chances(runs: int) -> None:
             for _ in range(8):
                 weight = length * chance.gammavariate(6, 1 / 6)
                 items.append(Item(collection, weight, float(chance.random() < likely)))
-        found = weighted_share(items)
-        held += found.low <= 0.3 <= found.high
-        sizes = [Item(one.collection, one.weight, chance.expovariate(1.0)) for one in items]
-        median = weighted_quantiles(sizes, (0.5, 0.9999))
-        assert set(median) == {0.5}
-        sized += median[0.5].low <= 0.6931 <= median[0.5].high
-    assert held >= 0.9 * runs
-    assert sized >= 0.9 * runs
+        share = weighted_share(items)
+        shares_covered += share.low <= 0.3 <= share.high
+        sizes = [Item(item.collection, item.weight, chance.expovariate(1.0)) for item in items]
+        levels = weighted_quantiles(sizes, (0.5, 0.9999))
+        assert set(levels) == {0.5}
+        sizes_covered += levels[0.5].low <= 0.6931 <= levels[0.5].high
+    assert shares_covered >= 0.9 * runs
+    assert sizes_covered >= 0.9 * runs

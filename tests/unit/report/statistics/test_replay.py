@@ -1,4 +1,4 @@
-"""A stream replayed through a bucket for each key."""
+"""Tests of a stream that is replayed through a token bucket for each key."""
 
 import random
 
@@ -8,31 +8,29 @@ from keyhop.report.candidates import Write, replay
 from testing.partitions import Partitions
 
 
-def test_a_key_over_its_rate_is_refused_what_is_over() -> None:
-    writes = [Write(at, "hot", 100) for at in range(1_000)]
-    found = replay(writes, rate=50, burst=1)
-    assert found.throttled.value == pytest.approx(0.5, abs=0.01)
-    assert found.peak == 100
-    assert found.keys == 1
+def test_writes_over_the_rate_of_a_key_are_throttled() -> None:
+    heat = replay([Write(at, "hot", 100) for at in range(1_000)], rate=50, burst=1)
+    assert heat.throttled.value == pytest.approx(0.5, abs=0.01)
+    assert heat.peak == 100
+    assert heat.keys == 1
 
 
-def test_what_was_saved_in_five_minutes_carries_a_burst() -> None:
-    writes = [Write(at, "hot", 2_000) for at in range(60)]
-    found = replay(writes)
-    assert found.throttled.value == 0
-    assert found.throttled.high > 0.4
+def test_the_unused_capacity_of_five_minutes_carries_a_burst() -> None:
+    heat = replay([Write(at, "hot", 2_000) for at in range(60)])
+    assert heat.throttled.value == 0
+    assert heat.throttled.high > 0.4
 
 
-def test_spread_over_four_keys_nothing_is_refused() -> None:
+def test_writes_spread_over_four_keys_are_not_throttled() -> None:
     writes = [Write(at, at % 4, 500) for at in range(400) for _ in range(8)]
     assert replay(writes, burst=1).throttled.value > 0.7
-    writes = [Write(at, one % 4, 500) for at in range(400) for one in range(8)]
+    writes = [Write(at, number % 4, 500) for at in range(400) for number in range(8)]
     assert replay(writes, burst=1).throttled.high == 0
     assert replay([]) is None
 
 
 def writes_of(spread: int, seed: int) -> list[Write]:
-    """Two minutes: a hot key at 60 of 100 writes a second, a burst of the others."""
+    """Return two minutes with a hot key at 60 of 100 writes a second, and a burst of the others."""
     chance = random.Random(seed)
     writes = []
     for second in range(120):
@@ -44,7 +42,7 @@ def writes_of(spread: int, seed: int) -> list[Write]:
 
 
 class StreamClock:
-    """Stands at the record that is replayed."""
+    """A clock that shows the time of the record being replayed."""
 
     now = 0.0
 
@@ -58,8 +56,8 @@ class StreamClock:
         raise AssertionError(seconds)
 
 
-def model_says(writes: list[Write], rate: float, burst: float) -> float:
-    """Share of the units that the partition model refuses, in its own time."""
+def model_refusals(writes: list[Write], rate: float, burst: float) -> float:
+    """Return the share of the units that the partition model refuses at the times of the writes."""
     clock = StreamClock()
     model = Partitions(
         "", rate=rate, burst=rate * burst, clock=clock, schemas={"T": ("pk", "arn:aws:dynamodb:T")}
@@ -79,8 +77,8 @@ def model_says(writes: list[Write], rate: float, burst: float) -> float:
     ("spread", "rate", "burst"), [(1, 40, 1), (1, 40, 5), (1, 80, 30), (2, 40, 1), (4, 40, 1)]
 )
 def test_the_partition_model_refuses_as_much(spread: int, rate: float, burst: float) -> None:
-    """Bar 6: within 5 points, though a stream stamps its records with whole seconds."""
+    """Check bar 6: within 5 points, although a stream has times in whole seconds."""
     writes = writes_of(spread, 1)
     stamped = [Write(int(write.time), write.key, write.units) for write in writes]
-    found = replay(stamped, rate, burst)
-    assert found.throttled.value == pytest.approx(model_says(writes, rate, burst), abs=0.05)
+    throttled = replay(stamped, rate, burst).throttled
+    assert throttled.value == pytest.approx(model_refusals(writes, rate, burst), abs=0.05)

@@ -1,4 +1,4 @@
-"""Sort keys as numbers, and back."""
+"""Tests of sort keys that become numbers, and of numbers that become sort keys again."""
 
 import random
 from decimal import Decimal
@@ -51,30 +51,30 @@ def test_the_time_in_a_key(key, moment) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_a_key_is_read_as_what_it_is_and_written_again(key) -> None:
+def test_a_key_has_a_form_and_its_number_gives_a_start_before_it(key) -> None:
     parsed = parse(key)
     assert (parsed.kind, parsed.tag) == KEYS[key]
     assert tag_of(key) == parsed.tag
     form = form_of([key])
     number = form.number(key)
-    again = form.key(number)
-    assert again <= key
-    assert form.number(again) == pytest.approx(number, rel=1e-12)
+    start = form.key(number)
+    assert start <= key
+    assert form.number(start) == pytest.approx(number, rel=1e-12)
 
 
 @pytest.mark.parametrize("key", ["/srv/log/12/f.txt", "hello", "", "a/b/c/d/e/1"])
-def test_paths_and_words_are_no_numbers(key: str) -> None:
+def test_paths_and_words_have_no_number(key: str) -> None:
     assert parse(key) is None
     assert tag_of(key) is None
 
 
 @pytest.mark.parametrize("key", ["\u0663\u0664", "ORDER#\uff11", "\uff12\uff10\uff12\uff16-01-01"])
-def test_digits_of_other_scripts_are_no_numbers(key: str) -> None:
-    """They do not sort among those of ASCII as their values do."""
+def test_digits_of_other_scripts_have_no_number(key: str) -> None:
+    """They do not sort among ASCII digits in the order of their values."""
     assert form_of([key]) is None
 
 
-def test_numbers_as_long_as_dynamodb_takes_have_a_start() -> None:
+def test_the_longest_numbers_of_dynamodb_have_a_start() -> None:
     for low, high in (
         (10**19, 10**31 + 7),
         (-(10**38) + 1, 10**38 - 1),
@@ -101,7 +101,7 @@ def test_numbers_as_long_as_dynamodb_takes_have_a_start() -> None:
     ],
 )
 def test_a_start_between_two_keys_is_the_lower_one(key, following, seconds) -> None:
-    """A day, an hour, a minute and so on are the steps between two keys."""
+    """Check that the step between two keys is a day, an hour, a minute and so on."""
     form = form_of([key, following])
     first, second = form.number(key), form.number(following)
     assert second - first == round(seconds * 1e9) * FINE
@@ -110,18 +110,18 @@ def test_a_start_between_two_keys_is_the_lower_one(key, following, seconds) -> N
     assert form_of([]) is None
 
 
-def test_numbers_of_several_widths_as_text_are_no_form() -> None:
-    """They are kept in the order of text: 10 before 9."""
+def test_unpadded_numbers_as_text_have_no_form() -> None:
+    """They sort as text: 10 before 9."""
     assert form_of(["10", "9"]) is None
     assert form_of(["09", "10"]) is not None
 
 
-def test_an_order_that_the_numbers_do_not_have_is_no_form() -> None:
+def test_keys_in_another_order_than_their_numbers_have_no_form() -> None:
     assert form_of(["2026-01-02#a", "2026-01-01#b"]) is None
 
 
 @pytest.mark.parametrize(
-    "written",
+    "write",
     [
         lambda at: f"{at:010d}",
         lambda at: f"E#{at:012x}",
@@ -130,9 +130,9 @@ def test_an_order_that_the_numbers_do_not_have_is_no_form() -> None:
         lambda at: at,
     ],
 )
-def test_numbers_are_in_the_order_of_keys_and_starts_too(written) -> None:
+def test_numbers_and_starts_have_the_order_of_the_keys(write) -> None:
     chance = random.Random(1)
-    keys = sorted({written(chance.randrange(10**6)) for _ in range(300)})
+    keys = sorted({write(chance.randrange(10**6)) for _ in range(300)})
     form = form_of(keys)
     assert form is not None
     numbers = [form.number(key) for key in keys]
@@ -145,7 +145,7 @@ def test_numbers_are_in_the_order_of_keys_and_starts_too(written) -> None:
         assert after == sum(1 for key in keys if key >= start)
 
 
-def test_a_key_of_another_tag_or_of_none_has_no_number() -> None:
+def test_a_key_with_another_tag_or_without_one_has_no_number() -> None:
     form = form_of(["ORDER#0000123"])
     assert form.number("ORDER#0000124") is not None
     assert form.number("ITEM#0000124") is None

@@ -1,4 +1,4 @@
-"""Reports as hypothesis makes them: any text, any figure, also such as no source should give."""
+"""Hypothesis strategies of reports with any text and any figure, even those of no real source."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,18 +40,18 @@ texts = st.sampled_from(HOSTILE) | st.text(max_size=20)
 figures = st.floats() | st.integers(-3, 10**13).map(float) | st.floats(0, 1)
 maybe = st.none() | figures
 sums = st.floats(0, 1e13)
-"""Figures that are counted, and so are never infinite."""
+"""Figures that are counted, and therefore never infinite."""
 counts = st.integers(0, 10**12)
 shares = st.floats(0, 1)
 estimates = st.builds(Estimate, figures, figures, figures, counts, texts, shares)
 
 
-def some(strategy: Any, most: int = 3) -> Any:
-    return st.lists(strategy, max_size=most).map(tuple)
+def some(strategy: Any, maximum: int = 3) -> Any:
+    return st.lists(strategy, max_size=maximum).map(tuple)
 
 
-def by(names: Any, strategy: Any, most: int = 3) -> Any:
-    return st.dictionaries(names, strategy, max_size=most)
+def by(names: Any, strategy: Any, maximum: int = 3) -> Any:
+    return st.dictionaries(names, strategy, max_size=maximum)
 
 
 evidence = st.builds(
@@ -196,23 +196,26 @@ def facts(draw: Any) -> Facts:
 
 @st.composite
 def reports(draw: Any) -> Report:
-    seen = draw(facts())
+    source = draw(facts())
+    table = source.table
     return Report(
         table={
-            "name": seen.table.name,
-            "items": seen.table.items,
-            "bytes": seen.table.bytes,
-            "partition_key": seen.table.partition,
-            "sort_key": seen.table.sort,
+            "name": table.name,
+            "items": table.items,
+            "bytes": table.bytes,
+            "partition_key": table.partition,
+            "sort_key": table.sort,
         },
         at=draw(figures),
         spent=draw(st.builds(Spent, figures, counts, figures, figures)),
         estimates={
-            name: one.to_json()
-            for name, one in draw(by(st.sampled_from(["keys", "gini", "x"]), estimates)).items()
+            name: estimate.to_json()
+            for name, estimate in draw(
+                by(st.sampled_from(["keys", "gini", "x"]), estimates)
+            ).items()
         },
         findings=draw(some(findings, 5)),
-        pictures=pictures(seen),
+        pictures=pictures(source),
         sources=draw(by(texts, texts)),
         not_assessed=draw(some(texts)),
         show_keys="digest",
