@@ -22,9 +22,10 @@ times.
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from keyhop import template
 from keyhop.dynamodb.units import (
@@ -33,7 +34,7 @@ from keyhop.dynamodb.units import (
     UNITS_PER_BLOCK,
     WRITE_UNIT_BYTES,
 )
-from keyhop.dynamodb.values import Item, text_of
+from keyhop.dynamodb.values import Item, KeyType, text_of
 from keyhop.errors import CannotStart
 from keyhop.report import advice
 from keyhop.report.estimate import Estimate
@@ -63,19 +64,27 @@ class Candidate:
     Attributes:
         text: The key as the user wrote it.
         partition: The template of the partition key.
+        types: The types that the partition key of a re-keyed table can have.
         sort: The template of the sort key, if there is one.
+        sort_types: The types that the sort key can have.
     """
 
     text: str
     partition: Compiled
+    types: Set[str]
     sort: Compiled | None = None
+    sort_types: Set[str] = frozenset()
 
     def of(self, item: Item) -> str | None:
         """Return the partition key that an item would have; None if it cannot have the key."""
         try:
             key = self.partition.render(item)
-            if why_no_key(key) or (self.sort and why_no_key(self.sort.render(item), True)):
+            if why_no_key(key) or key.keys().isdisjoint(self.types):
                 return None
+            if self.sort is not None:
+                sort = self.sort.render(item)
+                if why_no_key(sort, True) or sort.keys().isdisjoint(self.sort_types):
+                    return None
         except Unmappable:
             return None
         return text_of(key)
@@ -95,12 +104,22 @@ def candidate(text: str) -> Candidate:
             raise ValueError("it must begin with PK=, as PK=DEVICE#{deviceId}#{ts:day}")
         if not any(isinstance(part, template.Field) for part in template.parsed(form["pk"])):
             raise ValueError("it names no attribute, so all items would have one key")
-        templates = [
-            template.compiled(form[name], {}) for name in ("pk", "sk") if form[name] is not None
-        ]
+        partition = template.compiled(form["pk"], {}), _types_of(form["pk"])
+        if form["sk"] is None:
+            return Candidate(text, *partition)
+        return Candidate(text, *partition, template.compiled(form["sk"], {}), _types_of(form["sk"]))
     except ValueError as error:
         raise CannotStart(f"The candidate {text!r} is not valid: {error}.") from error
-    return Candidate(text, *templates)
+
+
+def _types_of(text: str) -> Set[str]:
+    """Return the types that a key with a template can have, as `{city?none}` is never a number."""
+    types: set[str] = set()
+    for type_ in get_args(KeyType):
+        with suppress(ValueError):
+            template.compiled(text, {}, type_)
+            types.add(type_)
+    return types
 
 
 def why_wrong(text: str) -> str:

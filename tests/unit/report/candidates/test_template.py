@@ -77,6 +77,12 @@ ITEM: dict[str, Any] = {
         ("PK={deviceId} SK={ts}", "d-17"),
         ("PK={deviceId}, SK=A#{ts}", "d-17"),
         ("PK={deviceId:day}", None),
+        ("PK={id?none}", None),
+        ("PK={id?7}", "42"),
+        ("PK={raw?7}", None),
+        ("PK=T#{id?none}", "T#42"),
+        ("PK={deviceId} SK={id?none}", None),
+        ("PK={deviceId} SK={id?7}", "d-17"),
     ],
 )
 def test_the_key_that_a_candidate_gives_to_an_item(text: str, key: str | None):
