@@ -77,7 +77,7 @@ def test_a_drain_is_estimated_by_all_shards_that_it_empties(place: Place) -> Non
     place.set("/f", number=6, writable=6, readable=6)
     shards = shards_of(place)
     plan = shards.drain("/f", 2, dry_run=True)
-    moved = sum(min(held) > 2 for held in place.lies_in("/f").values())
+    moved = sum(min(held) > 2 for held in place.shards_of_items("/f").values())
     assert (plan.before, plan.items, plan.is_least) == (6, moved, False)
     assert plan.write_units == 4 * moved
     assert shards.drain("/f", 2).items == moved > 0
@@ -90,7 +90,7 @@ def test_an_estimate_by_some_of_many_shards_is_the_least(place: Place) -> None:
     place.set("/f", number=MOST_LOOKS + 2, writable=MOST_LOOKS + 2, readable=MOST_LOOKS + 2)
     place.put_physical(f"/f_{MOST_LOOKS + 2}", "last")
     plan = shards.drain("/f", 1, dry_run=True)
-    moved = sum(min(held) > 1 for held in place.lies_in("/f").values())
+    moved = sum(min(held) > 1 for held in place.shards_of_items("/f").values())
     assert (plan.items, plan.is_least) == (moved - 1, True)
 
 
