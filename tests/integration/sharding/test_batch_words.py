@@ -106,7 +106,7 @@ def test_many_items_are_found(target: TableAndGet, consistent: bool) -> None:
     answer = target.batch_get_item(RequestItems={name: request}, ReturnConsumedCapacity="TOTAL")
     expected = range(20, 60, 2)
     items = sorted(answer["Responses"][name], key=lambda item: item["at"])
-    assert [found for found in items if found["at"] >= "020"] == [item(n, n) for n in expected]
+    assert [i for i in items if i["at"] >= "020"] == [item(n, n) for n in expected]
     assert answer["UnprocessedKeys"] == {}
     assert answer["ResponseMetadata"]["HTTPStatusCode"] == 200
     assert [capacity["TableName"] for capacity in answer["ConsumedCapacity"]] == [name]

@@ -135,11 +135,11 @@ def test_an_error_during_verification_repeats_no_write(place: Place, code: str) 
     assert written == ["put_item"]
 
 
-@pytest.mark.parametrize("answered", [True, False], ids=["answered late", "arrives late"])
-def test_a_late_batch_leaves_no_item_in_a_drained_shard(place: Place, answered: bool) -> None:
+@pytest.mark.parametrize("after", [True, False], ids=["answered late", "arrives late"])
+def test_a_late_batch_leaves_no_item_in_a_drained_shard(place: Place, after: bool) -> None:
     slow, peer = two_tables(place, placement="random", append_only=True)
     drain = partial(place.drain, peer, "/f", 1)
-    late = once(slow, is_operation("batch_write_item"), drain, after=answered)
+    late = once(slow, is_operation("batch_write_item"), drain, after=after)
     result = slow.batch_write([{"path": "/f", "at": f"{n:02}"} for n in range(20)])
     assert late
     assert (result.written, result.failed) == (20, [])

@@ -113,12 +113,12 @@ def test_an_item_that_may_be_in_an_older_shard_is_found_and_stays_one(
             case 3:
                 table.put_item(Item={**key, "v": 2}, ConditionExpression=Attr("v").eq(1))
         assert table.get_item(Key=key, ConsistentRead=True)["Item"]["v"] == 2
-    lies_in = place.shards_of_items("/f")
-    assert {len(shards) for shards in lies_in.values()} == {1}, "exactly one copy of each"
+    shards_of_items = place.shards_of_items("/f")
+    assert {len(shards) for shards in shards_of_items.values()} == {1}, "exactly one copy of each"
     assert [item["v"] for item in table.query("/f", consistent=True)] == [2] * 12
     if settings == {"placement": "calculated"}:
         assert table.usage.counters["moves"] > 0
-        assert set.union(*map(set, lies_in.values())) == {1, 2, 3, 4}
+        assert set.union(*map(set, shards_of_items.values())) == {1, 2, 3, 4}
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=title)
