@@ -81,13 +81,10 @@ class World(NamedTuple):
 class Rules:
     """The rules. The defaults are those of counters; other values show that each is needed.
 
-    Attributes:
-        path: The metadata, phase by phase.
-        behind: How many phases old the metadata that an actor uses may be.
-        again: Whether shards that are folded are read before the other shards and after them.
-        conditional: Whether a fold has a condition.
-        reunited: Whether an add that came too late is folded.
-        once: Whether an add without a token, too, must be counted only once.
+    path: the metadata, phase by phase. behind: how many phases old it may be when it is used.
+    again: whether shards that are folded are read before and after the other shards. conditional:
+    whether a fold has a condition. reunited: whether an add that came too late is folded. once:
+    whether an add without a token, too, must be counted only once.
     """
 
     path: tuple[Shards, ...]

@@ -40,14 +40,10 @@ class Actor(NamedTuple):
 
 
 class World(NamedTuple):
-    """The tables and the actors.
+    """The actors, the metadata items by key as JSON, and all (physical key, item) in the table.
 
-    Attributes:
-        metadata: The items of the metadata table by key, as JSON.
-        shards: The items of the table, as (physical key, item).
-        acknowledged: Those items whose writes were acknowledged.
-        lost: Whether metadata has ever been lost.
-        conditional: Whether requests are refused if their conditions do not hold.
+    acknowledged: the items whose writes were acknowledged. lost: whether metadata was ever lost.
+    conditional: whether requests are refused if their conditions do not hold.
     """
 
     actors: tuple[Actor, ...]
@@ -136,11 +132,11 @@ class Desk:
 Program = Callable[[Desk], None]
 
 
-def writes(times: int = 1, into: tuple[int, ...] = (), **how: Any) -> Program:
+def writes(times: int = 1, into: tuple[int, ...] = (), **settings: Any) -> Program:
     """Return a program that reads metadata and puts items `into` shards, or the last writable."""
 
     def program(desk: Desk) -> None:
-        metadata = desk.metadata(**how)
+        metadata = desk.metadata(**settings)
         for n in range(times):
             record = metadata.of({"S": "k"}, register=True, fresh=True)
             for shard in into or (record.shards.writable,):
@@ -150,11 +146,11 @@ def writes(times: int = 1, into: tuple[int, ...] = (), **how: Any) -> Program:
     return program
 
 
-def grows(**how: Any) -> Program:
+def grows(**settings: Any) -> Program:
     """Return a program that gives the key a second shard at once, and puts an item into it."""
 
     def program(desk: Desk) -> None:
-        metadata = desk.metadata(**how)
+        metadata = desk.metadata(**settings)
         record = metadata.of({"S": "k"}, register=True)
         if record.shards.number == 1:
             after = record.shards.grown(2, 0.0).advanced(0.0).advanced(0.0)
@@ -164,11 +160,11 @@ def grows(**how: Any) -> Program:
     return program
 
 
-def registers(key: str, **how: Any) -> Program:
+def registers(key: str, **settings: Any) -> Program:
     """Return a program that registers a key, and does not use it."""
 
     def program(desk: Desk) -> None:
-        desk.metadata(**how).of({"S": key}, register=True)
+        desk.metadata(**settings).of({"S": key}, register=True)
 
     return program
 
@@ -198,11 +194,11 @@ def recovers(kind: type[Metadata] = Metadata) -> Program:
     return program
 
 
-def reads(times: int = 1, **how: Any) -> Program:
+def reads(times: int = 1, **settings: Any) -> Program:
     """Return a program that reads all acknowledged items, or reports that it cannot."""
 
     def program(desk: Desk) -> None:
-        metadata = desk.metadata(**how)
+        metadata = desk.metadata(**settings)
         for _ in range(times):
             before = desk.acknowledged()
             record = metadata.of({"S": "k"}, fresh=True)

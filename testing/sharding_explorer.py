@@ -90,14 +90,10 @@ class Writer(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """A process that reads the item.
+    """A process that reads the item. legal: the contents that it may report.
 
-    Attributes:
-        reads: The number of remaining reads.
-        contents: The content of each shard that was read.
-        legal: The contents that it may report.
-        gets: Whether it looks for the item in each candidate shard, in any order.
-        missed: The number of looks that did not find the item.
+    gets: whether it looks for the item in each candidate shard, in any order. missed: how many
+    looks did not find the item.
     """
 
     reads: int
@@ -116,15 +112,7 @@ class Mover(NamedTuple):
 
 
 class State(NamedTuple):
-    """The tables.
-
-    Attributes:
-        copies: The copies of the item, by shard.
-        content: The content that the item should have.
-        now: The current phase of the metadata.
-        fences: The number of fences so far.
-        claims: The claims of the item, by the growth to which they belong.
-    """
+    """The item's copies by shard, its expected content, the current phase, and claims by growth."""
 
     copies: Copies
     content: Content
@@ -144,19 +132,17 @@ class World(NamedTuple):
 
 @dataclass
 class Rules:
-    """The rules of one change of the shard count.
+    """The rules of one change of the shard count, whose metadata is `path`, phase by phase.
 
     The default values are those of the protocol. Other values show that it needs each of them.
 
     Attributes:
-        path: The metadata, phase by phase.
         behind: How many phases old the metadata that an actor uses may be.
         looks: The maximum number of looks that a reader makes before it reports no item.
         eager: Whether a phase may end while actors of two phases before still run.
-        claiming: The decision of the next step by a claim.
+        claiming, put: The protocol's decisions of the next step.
         ends: Whether a change needs no waiting time before the next.
         growth: Returns the growth to which a claim belongs.
-        put: The decision of the next step of a put.
         losing: Whether responses to creations by a claim may be lost.
         repeated: Whether a put or a delete with a late response is repeated.
         consulted: The shard counts for which a place was looked up.

@@ -262,16 +262,16 @@ class User:
     def query(self) -> None:
         """Read all items of a key, with an iterator or by pages, in either direction."""
         key = self.chance.choice(self.items)[0]
-        how: dict[str, Any] = {"descending": self.chance.random() < 0.5, "consistent": True}
+        query: dict[str, Any] = {"descending": self.chance.random() < 0.5, "consistent": True}
         limit = self.chance.choice([None, None, 1, 2])
 
         def read(keys: list[dict[str, str]]) -> list[dict[str, Any] | None]:
             if limit is None:
-                items = list(self.table.query(key, **how))
+                items = list(self.table.query(key, **query))
             else:
-                items = self._pages(key, limit, how)
+                items = self._pages(key, limit, query)
             order = [item[SORT] for item in items]
-            if order != sorted(set(order), reverse=how["descending"]):
+            if order != sorted(set(order), reverse=query["descending"]):
                 self.world.wrong.append(f"a query's order: {order}")
             return in_order_of(keys, items)
 
@@ -282,11 +282,11 @@ class User:
         ats = {at for partition, at in self.items if partition == key}
         return [{PARTITION: key, SORT: at} for at in sorted(ats)]
 
-    def _pages(self, key: str, limit: int, how: dict[str, Any]) -> list[dict[str, Any]]:
+    def _pages(self, key: str, limit: int, query: dict[str, Any]) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         token: str | None = None
         while True:
-            page = self.table.query_page(key, limit=limit, page_token=token, **how)
+            page = self.table.query_page(key, limit=limit, page_token=token, **query)
             if len(page.items) > limit or (page.token and len(page.items) < limit):
                 self.world.wrong.append(f"a page of {limit}: {page.items}, {page.token}")
             items += page.items

@@ -47,13 +47,9 @@ class KernelsChance(random.Random):
 
 
 class World:
-    """The world of one run.
+    """The world of one run: its tables, and the record of all operations by item.
 
-    Attributes:
-        chance: The generator of all random decisions, from the seed.
-        settings: The settings of all its sharded tables.
-        record: The operations on each item.
-        wrong: Descriptions of the violations so far.
+    chance: the generator of all random decisions. wrong: descriptions of the violations so far.
     """
 
     def __init__(self, seed: int, settings: Mapping[str, Any], trouble: Trouble) -> None:

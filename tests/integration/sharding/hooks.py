@@ -57,7 +57,7 @@ def once(
 
 def is_operation(operation: str, table: str = "") -> Callable[[str, dict[str, Any]], bool]:
     """Return a condition that a request is of this operation, on this table or on any."""
-    return lambda name, parameters: name == operation and table in ("", parameters.get("TableName"))
+    return lambda name, request: name == operation and table in ("", request.get("TableName"))
 
 
 def run_together(*calls: Callable[[], Any]) -> list[Exception]:

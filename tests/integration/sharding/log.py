@@ -62,9 +62,12 @@ class Log:
 
     def last(self) -> dict[str, int]:
         """Return the last version of each item that was not deleted."""
-        assert all(entry.ended is not None for es in self._items.values() for entry in es)
-        last = {sort: entries[-1].version for sort, entries in self._items.items()}
-        return {sort: version for sort, version in last.items() if version is not None}
+        versions = {}
+        for sort, entries in self._items.items():
+            assert all(entry.ended is not None for entry in entries)
+            if entries[-1].version is not None:
+                versions[sort] = entries[-1].version
+        return versions
 
     @staticmethod
     def _legal(entries: list[Entry], began: float) -> list[int | None]:

@@ -133,14 +133,10 @@ def test_queries_over_buckets_and_shards(
         expected = [at for at in hourly(4) if between[0] <= at <= between[1]]
         if descending:
             expected = expected[::-1]
-        arguments: dict[str, Any] = {
-            "between": between,
-            "descending": descending,
-            "consistent": True,
-        }
-        assert [item["at"] for item in table.query(KEY, **arguments)] == expected
-        assert [item["at"] for item in table.query(KEY, limit=7, **arguments)] == expected[:7]
-        paged = pages(table, limit=7, **arguments)
+        query: dict[str, Any] = {"between": between, "descending": descending, "consistent": True}
+        assert [item["at"] for item in table.query(KEY, **query)] == expected
+        assert [item["at"] for item in table.query(KEY, limit=7, **query)] == expected[:7]
+        paged = pages(table, limit=7, **query)
         assert max(map(len, paged)) <= 7
         assert [item["at"] for page in paged for item in page] == expected
     assert [*table.query("8", between=("2027-01-01", "2027-01-05"))] == []
@@ -255,10 +251,8 @@ def test_buckets_change_from_a_day_on(place: Place) -> None:
     ats = [item["at"] for item in table.query(KEY, between=("2027", "2028"))]
     assert len(ats) == 4
     assert ats == sorted(ats)
-    descending = [
-        item["at"] for item in table.query(KEY, between=("2027", "2028"), descending=True)
-    ]
-    assert descending == ats[::-1]
+    items = table.query(KEY, between=("2027", "2028"), descending=True)
+    assert [item["at"] for item in items] == ats[::-1]
     late = calendar(place, "hour")
     assert late.calendar().text == "month 2027-02-01:day", "it uses the agreed buckets"
 
@@ -287,15 +281,11 @@ def test_one_of_two_concurrent_changes_is_refused(place: Place) -> None:
     assert table.calendar().text == "day 2027-03-01:hour"
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"time": "made"}, {"time_unit": "ms"}, {"ahead": 60}], ids=str
-)
-def test_other_settings_are_refused(place: Place, arguments: dict[str, Any]) -> None:
+@pytest.mark.parametrize("other", [{"time": "made"}, {"time_unit": "ms"}, {"ahead": 60}], ids=str)
+def test_other_settings_are_refused(place: Place, other: dict[str, Any]) -> None:
     calendar(place).put_item(Item={"path": KEY, "at": "2027-01-15"})
     with pytest.raises(CannotStart, match="all users of a table"):
-        calendar(place, **arguments).put_item(
-            Item={"path": KEY, "at": "2027-01-15", "made": "2027-01"}
-        )
+        calendar(place, **other).put_item(Item={"path": KEY, "at": "2027-01-15", "made": "2027-01"})
 
 
 def test_a_calendar_that_cannot_be_read(place: Place) -> None:

@@ -2,8 +2,8 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Callable
-from itertools import cycle
+from collections.abc import Callable, Iterator
+from itertools import count, cycle
 from typing import Any
 
 import pytest
@@ -58,10 +58,28 @@ SCRIPT: list[tuple[Callable[[ShardedTable, str, str, int], None], str]] = [
 ]
 
 
-def legal_after(
-    prepared: PreparedKey, table: ShardedTable
-) -> tuple[dict[str, set[int | None]], bool]:
-    """Run the script; return the versions that each item may have then, and whether it crashed."""
+def tables_that_die(
+    database: Database, name: str, phase: str, min_requests: int
+) -> Iterator[tuple[PreparedKey, ShardedTable]]:
+    """Yield tables that die before, or after, their first request, their second one, and so on.
+
+    Stop at a table that does not die. It must have made at least `min_requests` requests.
+    """
+    with sharded(database, name) as setup:
+        setup.client = dynamodb_client(Endpoint(url=database.url))  # without the model
+        setup.table(placement="calculated")
+        for after in (False, True):
+            for number in count(1):
+                prepared = prepare(setup, f"{phase}-{number}-{after}", phase, SORTS)
+                client = DyingClient(setup.client, number, after)
+                yield prepared, prepared.user(client)
+                if client.requests < number:
+                    break
+            assert number > min_requests
+
+
+def legal_after(prepared: PreparedKey, table: ShardedTable) -> dict[str, set[int | None]]:
+    """Run the script, and return the versions that each item may have then."""
     legal: dict[str, set[int | None]] = {sort: {v} for sort, v in prepared.versions.items()}
     try:
         for version, (act, sort) in enumerate(SCRIPT, 1):
@@ -70,8 +88,8 @@ def legal_after(
             act(table, prepared.key, sort, version)
             legal[sort] = {after}
     except Crash:
-        return legal, True
-    return legal, False
+        pass
+    return legal
 
 
 def check(prepared: PreparedKey, legal: dict[str, set[int | None]]) -> None:
@@ -102,96 +120,65 @@ def check(prepared: PreparedKey, legal: dict[str, set[int | None]]) -> None:
 def test_a_writer_dies_between_any_two_requests(
     dynamodb: Database, table_name: str, phase: str
 ) -> None:
-    with sharded(dynamodb, table_name) as setup:
-        setup.client = dynamodb_client(Endpoint(url=dynamodb.url))  # past the model
-        setup.table(placement="calculated")
-        for after in (False, True):
-            number, crashed = 0, True
-            while crashed:
-                number += 1
-                prepared = prepare(setup, f"{phase}-{number}-{after}", phase, SORTS)
-                legal, crashed = legal_after(
-                    prepared, prepared.user(DyingClient(setup.client, number, after))
-                )
-                check(prepared, legal)
-            assert number > len(SCRIPT)
+    for prepared, table in tables_that_die(dynamodb, table_name, phase, len(SCRIPT)):
+        check(prepared, legal_after(prepared, table))
 
 
-def drain_to_end(setup: Setup, table: ShardedTable, key: str, shards: int) -> int:
-    """Drain a key to the end, and return the number of items that were moved."""
-    drain, moved_items = Drain(table), 0
+def drain_to_end(prepared: PreparedKey, table: ShardedTable) -> None:
+    drain = Drain(table)
     for _ in range(100):
-        step = drain.step(key, shards, seconds=5)
-        moved_items += step.moved
+        step = drain.step(prepared.key, 1, seconds=5)
         if step.action == "done":
-            return moved_items
-        setup.clock.sleep(step.seconds)
+            return
+        prepared.setup.clock.sleep(step.seconds)
     raise AssertionError(f"the drain does not end: {step}")
 
 
 @pytest.mark.prove
 def test_a_drain_dies_between_any_two_requests(dynamodb: Database, table_name: str) -> None:
-    with sharded(dynamodb, table_name) as setup:
-        setup.client = dynamodb_client(Endpoint(url=dynamodb.url))  # past the model
-        setup.table(placement="calculated")
-        for after in (False, True):
-            number, crashed = 0, True
-            while crashed:
-                number += 1
-                prepared = prepare(setup, f"{number}-{after}", "closing", SORTS)
-                try:
-                    user = prepared.user(DyingClient(setup.client, number, after))
-                    drain_to_end(setup, user, prepared.key, 1)
-                    crashed = False
-                except Crash:
-                    user = prepared.user()
-                    visible = {item["at"] for item in user.query(prepared.key, consistent=True)}
-                    assert visible == set(SORTS)
-                    drain_to_end(setup, user, prepared.key, 1)
-                copies_by_item = setup.copies(prepared.key)
-                assert {sort: list(copies) for sort, copies in copies_by_item.items()} == {
-                    sort: [1] for sort in SORTS
-                }
-                shards = setup.shards(prepared.key)
-                assert (shards.number, shards.readable) == (1, 1)
-            assert number > 10
+    for prepared, table in tables_that_die(dynamodb, table_name, "closing", 10):
+        try:
+            drain_to_end(prepared, table)
+        except Crash:
+            user = prepared.user()
+            visible = {item["at"] for item in user.query(prepared.key, consistent=True)}
+            assert visible == set(SORTS)
+            drain_to_end(prepared, user)
+        copies_by_item = prepared.setup.copies(prepared.key)
+        assert {sort: list(copies) for sort, copies in copies_by_item.items()} == {
+            sort: [1] for sort in SORTS
+        }
+        shards = prepared.setup.shards(prepared.key)
+        assert (shards.number, shards.readable) == (1, 1)
 
 
-def grow_to_end(setup: Setup, table: ShardedTable, key: str) -> None:
+def grow_to_end(prepared: PreparedKey, table: ShardedTable) -> None:
     """Add a shard, and wait for the end of the change."""
+    key, clock = {"S": prepared.key}, prepared.setup.clock
     while True:
         try:
-            add_shards(table, key)
+            add_shards(table, prepared.key)
             break
         except TooEarly as early:
-            setup.clock.sleep(early.seconds)
-    record = table.metadata.of({"S": key}, fresh=True)
+            clock.sleep(early.seconds)
+    record = table.metadata.of(key, fresh=True)
     while record.shards.phase is not Phase.STEADY:
-        setup.clock.sleep(1)
-        record = table.metadata.of({"S": key}, fresh=True)
-        record = table.writer.throttle_tracker.pass_on({"S": key}, record)
+        clock.sleep(1)
+        record = table.metadata.of(key, fresh=True)
+        record = table.writer.throttle_tracker.pass_on(key, record)
 
 
 @pytest.mark.prove
 def test_growth_dies_between_any_two_requests(dynamodb: Database, table_name: str) -> None:
-    with sharded(dynamodb, table_name) as setup:
-        setup.client = dynamodb_client(Endpoint(url=dynamodb.url))  # past the model
-        setup.table(placement="calculated")
-        for after in (False, True):
-            number, crashed = 0, True
-            while crashed:
-                number += 1
-                prepared = prepare(setup, f"{number}-{after}", "one", SORTS)
-                try:
-                    user = prepared.user(DyingClient(setup.client, number, after))
-                    grow_to_end(setup, user, prepared.key)
-                    crashed = False
-                except Crash:
-                    grow_to_end(setup, prepared.user(), prepared.key)
-                shards = setup.shards(prepared.key)
-                assert shards.number in (2, 3)
-                assert shards.phase is Phase.STEADY
-                check(prepared, {sort: {0} for sort in SORTS})
+    for prepared, table in tables_that_die(dynamodb, table_name, "one", 1):
+        try:
+            grow_to_end(prepared, table)
+        except Crash:
+            grow_to_end(prepared, prepared.user())
+        shards = prepared.setup.shards(prepared.key)
+        assert shards.number in (2, 3)
+        assert shards.phase is Phase.STEADY
+        check(prepared, {sort: {0} for sort in SORTS})
 
 
 WRITERS = 4

@@ -89,11 +89,8 @@ def test_an_add_and_a_value_have_their_documented_cost(place: Place) -> None:
 def test_a_marker_has_a_time_to_live(place: Place) -> None:
     counter = ShardedCounter(place.table(), token_seconds=7200)
     counter.add("/f", token="a")
-    (marker,) = [
-        item
-        for item in place.database.client.scan(TableName=place.name)["Items"]
-        if "keyhop_expires" in item
-    ]
+    items = place.database.client.scan(TableName=place.name)["Items"]
+    (marker,) = [item for item in items if "keyhop_expires" in item]
     seconds = int(marker["keyhop_expires"]["N"]) - place.clock.time()
     assert 7200 <= seconds <= 7202
     assert marker["path"]["S"].startswith("/f!tokens_")
@@ -134,17 +131,11 @@ def test_a_counter_cannot_be_written_as_an_item(place: Place, placement: str) ->
     """A put would delete all parts but one."""
     counter = spread_counter(place, placement=placement)
     key = {"path": "/f", "at": "!keyhop-count"}
+    update = {"UpdateExpression": "SET n = :n", "ExpressionAttributeValues": {":n": 1}}
     for call, arguments in (
         ("put_item", {"Item": {**key, "n": 1}}),
         ("delete_item", {"Key": key}),
-        (
-            "update_item",
-            {
-                "Key": key,
-                "UpdateExpression": "SET n = :n",
-                "ExpressionAttributeValues": {":n": 1},
-            },
-        ),
+        ("update_item", {"Key": key, **update}),
     ):
         with pytest.raises(CannotStart, match=r"counter.* use ShardedCounter"):
             getattr(counter.table, call)(**arguments)
@@ -159,11 +150,8 @@ def test_a_token_must_live_longer_than_clocks_differ(place: Place, seconds: Any)
 
 def unknown_outcome() -> ClientError:
     """Return an error that leaves unknown whether the write took effect."""
-    response = {
-        "Error": {"Code": "InternalServerError"},
-        "ResponseMetadata": {"HTTPStatusCode": 500},
-    }
-    return ClientError(response, "UpdateItem")
+    error = {"Error": {"Code": "InternalServerError"}, "ResponseMetadata": {"HTTPStatusCode": 500}}
+    return ClientError(error, "UpdateItem")
 
 
 def lose_transactions(name: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
