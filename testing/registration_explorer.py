@@ -1,11 +1,11 @@
-"""Every interleaving of those who register a key, read it, lose its metadata, and recover it.
+"""Explore every interleaving of programs that register, read, lose and recover a key's metadata.
 
-The code that is explored is `Metadata` itself, as it is in life_cycle_explorer: a program is run
-anew for each request that it makes, with the answers that it has had so far, up to its next one,
-which is made on the world. So whoever is between two requests is the answers that he has had.
+The explored code is `Metadata` itself, as in life_cycle_explorer: each program runs again from its
+start for each of its requests, with the responses so far, up to its next request, which is made on
+the world. So the state of a program between two requests is the list of its responses.
 
-Time is not in it. What rests on time is stated as order: where a world is `settled`, metadata is
-lost only when nobody acts any more upon what he had read before.
+There is no time. What depends on time is expressed as an order: if the rules are `settled`,
+metadata is lost only when no program acts on earlier reads any more.
 """
 
 import json
@@ -32,7 +32,7 @@ REFUSED = {"Error": {"Code": "ConditionalCheckFailedException", "Message": ""}}
 
 
 class Actor(NamedTuple):
-    """answers: to its requests so far. acts: upon what it has read. over: how it has ended."""
+    """A program. answers: the responses so far. acts: on what it read. over: how it ended."""
 
     answers: tuple[str, ...] = ()
     acts: bool = False
@@ -40,10 +40,10 @@ class Actor(NamedTuple):
 
 
 class World(NamedTuple):
-    """metadata: items by key, as JSON. shards: (physical key, item), all that lies in the table.
+    """The actors, the metadata items by key as JSON, and all (physical key, item) in the table.
 
-    acknowledged: of these, what was. lost: whether metadata has ever been lost. conditional:
-    whether requests are refused whose conditions do not hold.
+    acknowledged: the items whose writes were acknowledged. lost: whether metadata was ever lost.
+    conditional: whether requests are refused if their conditions do not hold.
     """
 
     actors: tuple[Actor, ...]
@@ -55,13 +55,13 @@ class World(NamedTuple):
 
 
 def settled(world: World) -> tuple[World, None]:
-    """A call that changes nothing, and is made only when nobody acts upon what he has read."""
+    """Change nothing. This call is made only when no program acts on an earlier read."""
     return world, None
 
 
 @dataclass
 class StoppedClock:
-    """What is cached stays so; programs say when they read anew. No two have the same time."""
+    """A clock for one program. It stands still, so cached metadata never expires."""
 
     now: float
 
@@ -77,7 +77,7 @@ class StoppedClock:
 
 @dataclass
 class Desk:
-    """Where a program makes its requests, as Keyhop's client. acts: see Actor."""
+    """The client with which a program makes its requests. acts: see Actor."""
 
     calls: Calls
     name: str
@@ -90,7 +90,7 @@ class Desk:
         return answer
 
     def call(self, operation: str, **parameters: Any) -> Any:
-        answer = self.make(lambda world: answered(world, operation, parameters))
+        answer = self.make(lambda world: respond(world, operation, parameters))
         if "Error" in answer:
             raise ClientError(answer, operation)
         return answer
@@ -98,28 +98,30 @@ class Desk:
     def metadata(
         self, kind: type[Metadata] = Metadata, first_count: int = 1, placement: str = "calculated"
     ) -> Metadata:
-        """What a process has in its memory; none at first."""
-        how = Placement(placement == "calculated")
+        """Return the metadata store of a new process, without cached metadata."""
+        placed = Placement(placement == "calculated")
         requests = Requests(self, StoppedClock(self.now), patience=0.0)
-        return kind(requests, METADATA, SCHEMA, how, 5.0, None, lambda key: first_count)
+        return kind(requests, METADATA, SCHEMA, placed, 5.0, None, lambda key: first_count)
 
     def put(self, shard: int, item: str) -> None:
-        """A write that is acknowledged at once."""
+        """Write an item; the write is acknowledged at once."""
         (physical,) = NAMES.physical({"S": "k"}, shard).values()
-        one = {(str(physical), item)}
+        stored = {(str(physical), item)}
         self.make(
             lambda world: (
-                world._replace(shards=world.shards | one, acknowledged=world.acknowledged | one),
+                world._replace(
+                    shards=world.shards | stored, acknowledged=world.acknowledged | stored
+                ),
                 None,
             )
         )
 
     def settle(self) -> None:
-        """Time passes, until nobody acts upon what he had read before."""
+        """Wait until no program acts on an earlier read."""
         self.calls.make(settled)
         self.acts = False
 
-    def lies_in(self, shard: int) -> set[str]:
+    def items_in(self, shard: int) -> set[str]:
         (physical,) = NAMES.physical({"S": "k"}, shard).values()
         return set(self.make(lambda w: (w, [item for at, item in w.shards if at == physical])))
 
@@ -130,54 +132,52 @@ class Desk:
 Program = Callable[[Desk], None]
 
 
-def writes(times: int = 1, into: tuple[int, ...] = (), **how: Any) -> Program:
-    """Puts an item into the last shard that may be written, or into these; each time by what it
-    reads anew.
-    """
+def writes(times: int = 1, into: tuple[int, ...] = (), **settings: Any) -> Program:
+    """Return a program that reads metadata and puts items `into` shards, or the last writable."""
 
     def program(desk: Desk) -> None:
-        metadata = desk.metadata(**how)
+        metadata = desk.metadata(**settings)
         for n in range(times):
-            known = metadata.of({"S": "k"}, register=True, fresh=True)
-            for shard in into or (known.shards.writable,):
+            record = metadata.of({"S": "k"}, register=True, fresh=True)
+            for shard in into or (record.shards.writable,):
                 desk.put(shard, f"{desk.name} {n} {shard}")
             desk.acts = False
 
     return program
 
 
-def grows(**how: Any) -> Program:
-    """Gives the key a second shard, and puts an item into it. The steps between are elsewhere."""
+def grows(**settings: Any) -> Program:
+    """Return a program that gives the key a second shard at once, and puts an item into it."""
 
     def program(desk: Desk) -> None:
-        metadata = desk.metadata(**how)
-        known = metadata.of({"S": "k"}, register=True)
-        if known.shards.number == 1:
-            after = known.shards.grown(2, 0.0).advanced(0.0).advanced(0.0)
-            known = metadata.change({"S": "k"}, known, after)
-        desk.put(known.shards.writable, desk.name)
+        metadata = desk.metadata(**settings)
+        record = metadata.of({"S": "k"}, register=True)
+        if record.shards.number == 1:
+            after = record.shards.grown(2, 0.0).advanced(0.0).advanced(0.0)
+            record = metadata.change({"S": "k"}, record, after)
+        desk.put(record.shards.writable, desk.name)
 
     return program
 
 
-def registers(key: str, **how: Any) -> Program:
-    """Registers a key, and does nothing with it."""
+def registers(key: str, **settings: Any) -> Program:
+    """Return a program that registers a key, and does not use it."""
 
     def program(desk: Desk) -> None:
-        desk.metadata(**how).of({"S": key}, register=True)
+        desk.metadata(**settings).of({"S": key}, register=True)
 
     return program
 
 
 def counts(desk: Desk) -> None:
-    """Counts shards."""
+    """Count shards."""
     item = desk.metadata().item
     item.recount(item.counted(), 5)
     item.count(2)
 
 
 def recovers(kind: type[Metadata] = Metadata) -> Program:
-    """`keyhop shards recover`: what is lost is found before the physical keys are read."""
+    """Return `keyhop shards recover` as a program: it checks for a loss, then reads the keys."""
 
     def program(desk: Desk) -> None:
         metadata = desk.metadata(kind)
@@ -186,7 +186,7 @@ def recovers(kind: type[Metadata] = Metadata) -> Program:
         desk.settle()
         physical = desk.make(lambda world: (world, sorted({at for at, _ in world.shards})))
         parsed = [NAMES.parsed({"S": at}) for at in physical]
-        number = max((one[1] for one in parsed if one), default=1)
+        number = max((shard for _, shard in filter(None, parsed)), default=1)
         if number > 1:
             new = metadata.as_new(1).recovered(number, desk.now)
             metadata.create({"S": "k"}, new)
@@ -194,24 +194,24 @@ def recovers(kind: type[Metadata] = Metadata) -> Program:
     return program
 
 
-def reads(times: int = 1, **how: Any) -> Program:
-    """Reports all that was acknowledged before; or that it cannot."""
+def reads(times: int = 1, **settings: Any) -> Program:
+    """Return a program that reads all acknowledged items, or reports that it cannot."""
 
     def program(desk: Desk) -> None:
-        metadata = desk.metadata(**how)
+        metadata = desk.metadata(**settings)
         for _ in range(times):
             before = desk.acknowledged()
-            known = metadata.of({"S": "k"}, fresh=True)
-            shards = range(1, known.shards.readable + 1)
-            found = {item for shard in shards for item in desk.lies_in(shard)}
-            assert before <= found, f"{sorted(before - found)} is not seen"
+            record = metadata.of({"S": "k"}, fresh=True)
+            shards = range(1, record.shards.readable + 1)
+            visible = {item for shard in shards for item in desk.items_in(shard)}
+            assert before <= visible, f"{sorted(before - visible)} is not seen"
             desk.acts = False
 
     return program
 
 
 def loses(desk: Desk) -> None:
-    """Somebody deletes the key's metadata."""
+    """Delete the key's metadata."""
     desk.make(
         lambda world: (
             world._replace(metadata=tuple(m for m in world.metadata if m[0] != "k"), lost=True),
@@ -222,9 +222,9 @@ def loses(desk: Desk) -> None:
 
 @dataclass
 class Rules:
-    """What is explored; others than the defaults show what each part is for.
+    """The explored programs and rules. Other values than the defaults show that each is needed.
 
-    conditional: see World. settled: see above. check: of each world, what must be so.
+    conditional: see World. settled: see the module. check: asserts what must hold in each world.
     """
 
     programs: Mapping[str, Program]
@@ -233,32 +233,32 @@ class Rules:
     check: Callable[[World], None] = lambda world: None
     _following: dict[Any, Any] = field(default_factory=dict, init=False)
 
-    def explore(self, most: int = 2_000_000) -> tuple[int, list[str]]:
-        """How many worlds can come of it, and some of what goes wrong in them."""
-        begin = World(tuple(Actor() for _ in self.programs), conditional=self.conditional)
+    def explore(self, max_worlds: int = 2_000_000) -> tuple[int, list[str]]:
+        """Return the number of reachable worlds, and some of the violations in them."""
+        first = World(tuple(Actor() for _ in self.programs), conditional=self.conditional)
 
-        def steps(here: World) -> Iterator[tuple[World | str, bool]]:
-            for number in range(len(here.actors)):
+        def steps(world: World) -> Iterator[tuple[World | str, bool]]:
+            for number in range(len(world.actors)):
                 try:
-                    there = self._stepped(here, number)
-                    if there is not None:
-                        self.check(there)
-                        yield there, True
+                    after = self._step(world, number)
+                    if after is not None:
+                        self.check(after)
+                        yield after, True
                 except AssertionError as error:
-                    yield f"{error} in {here}", False
+                    yield f"{error} in {world}", False
 
-        return with_broken(begin, steps, most)
+        return with_broken(first, steps, max_worlds)
 
-    def _stepped(self, world: World, number: int) -> World | None:
-        """After the next request of somebody; None if there is none, or not yet."""
+    def _step(self, world: World, number: int) -> World | None:
+        """Return the world after an actor's next request; None if it has none, or must wait."""
         name, actor = [*self.programs][number], world.actors[number]
         if actor.over:
             return None
-        others = (*world.actors[:number], *world.actors[number + 1 :])
+        other_actors = (*world.actors[:number], *world.actors[number + 1 :])
         following, _ = self._run(name, number, actor.answers)
         assert isinstance(following, Pause)
         waits = self.settled and (following.call is settled or self.programs[name] is loses)
-        if waits and any(one.acts for one in others):
+        if waits and any(other_actor.acts for other_actor in other_actors):
             return None
         world, answer = following.call(world)
         answers = (*actor.answers, json.dumps(answer))
@@ -269,7 +269,7 @@ class Rules:
         return world._replace(actors=(*world.actors[:number], actor, *world.actors[number + 1 :]))
 
     def _run(self, name: str, number: int, answers: tuple[str, ...]) -> tuple[Pause | str, bool]:
-        """The next request of a program, or how it has ended; and whether it acts by then."""
+        """Return a program's next request, or how it ended; and whether it acts on a read."""
         case = (name, answers)
         if case not in self._following:
             desk = Desk(Calls(answers), name, 1_800_000_000.0 + number)
@@ -284,48 +284,48 @@ class Rules:
         return self._following[case]
 
 
-def answered(world: World, operation: str, given: Mapping[str, Any]) -> tuple[World, Any]:
-    """A request to DynamoDB, as far as `Metadata` makes any."""
+def respond(world: World, operation: str, request: Mapping[str, Any]) -> tuple[World, Any]:
+    """Return the response to a request, of the kinds that `Metadata` makes, and the world after."""
     if operation == "query":
-        (physical,) = given["ExpressionAttributeValues"][":p"].values()
+        (physical,) = request["ExpressionAttributeValues"][":p"].values()
         return world, {"Count": sum(at == physical for at, _ in world.shards)}
-    held = dict(world.metadata)
+    items = dict(world.metadata)
     if operation == "scan":
-        return world, {"Items": [json.loads(item) for item in held.values()]}
+        return world, {"Items": [json.loads(item) for item in items.values()]}
     if operation == "put_item":
-        key, after = given["Item"]["p"]["S"], given["Item"]
+        key, after = request["Item"]["p"]["S"], request["Item"]
     else:
-        key = given["Key"]["p"]["S"]
-    before = json.loads(held.get(key, "{}"))
+        key = request["Key"]["p"]["S"]
+    before = json.loads(items.get(key, "{}"))
     if operation == "get_item":
         return world, {"Item": before} if before else {}
     if operation == "update_item":
-        after = {**(before or given["Key"]), **dict(_updated(before, given))}
-    condition = given.get("ConditionExpression", "")
-    if world.conditional and condition and not _holds(condition, before, given):
+        after = {**(before or request["Key"]), **dict(_updates(before, request))}
+    condition = request.get("ConditionExpression", "")
+    if world.conditional and condition and not _holds(condition, before, request):
         return world, {**REFUSED, **({"Item": before} if before else {})}
-    held[key] = json.dumps(after, sort_keys=True)
-    return world._replace(metadata=tuple(sorted(held.items()))), {}
+    items[key] = json.dumps(after, sort_keys=True)
+    return world._replace(metadata=tuple(sorted(items.items()))), {}
 
 
-def _updated(item: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What SET and ADD make of an item, by attribute."""
-    kind, _, rest = given["UpdateExpression"].partition(" ")
+def _updates(item: Mapping[str, Any], request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes that SET or ADD changes, with their new values."""
+    kind, _, rest = request["UpdateExpression"].partition(" ")
     for part in rest.split(", "):
         name, value = part.replace("=", " ").split()
-        name, value = given["ExpressionAttributeNames"][name], _value(value, given)
+        name, value = request["ExpressionAttributeNames"][name], _value(value, request)
         if kind == "ADD":
             value = {"N": str(int(item.get(name, {"N": "0"})["N"]) + int(value["N"]))}
         yield name, value
 
 
-def _value(name: str, given: Mapping[str, Any]) -> Any:
-    return given["ExpressionAttributeValues"][name]
+def _value(name: str, request: Mapping[str, Any]) -> Any:
+    return request["ExpressionAttributeValues"][name]
 
 
-def _holds(condition: str, item: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Whether a condition does: parts joined by AND."""
-    names = given["ExpressionAttributeNames"]
+def _holds(condition: str, item: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Return whether a condition holds: its parts are joined by AND."""
+    names = request["ExpressionAttributeNames"]
     for part in condition.split(" AND "):
         function, _, argument = part.rstrip(")").partition("(")
         if argument:
@@ -333,6 +333,6 @@ def _holds(condition: str, item: Mapping[str, Any], given: Mapping[str, Any]) ->
                 return False
         else:
             name, value = part.split(" = ")
-            if item.get(names[name]) != _value(value, given):
+            if item.get(names[name]) != _value(value, request):
                 return False
     return True

@@ -1,21 +1,21 @@
-"""Every interleaving of writers, readers, a mover and a change of the shard count, for one item.
+"""Explore every interleaving of writers, readers, a mover and a change of the shard count.
 
-A world is a value: what lies in which shard, in which phase the metadata is, where everybody
-stands. Each step is one request, as atomic as the service makes it. What the item should be is kept
-beside: each request that takes effect changes it, too.
+All actors use one item. A world is a value: the copies in each shard, the phase of the metadata,
+and the state of each actor. Each step is one request, as atomic as the service makes it. The state
+also has the expected content of the item, which each request that takes effect changes too.
 
-Worlds that differ in nothing that may follow are one:
+Worlds from which the same worlds follow are merged:
 
-- Metadata is read together with the first request that it is for. Whoever reads it earlier may act
-  on it only if it is still fresh by then, so he could as well have read it just before; and a read
-  that begins later may report less, so what is wrong of it is also wrong of the later one.
-- Whoever acts on metadata that has expired can only begin anew, and is there already.
-- A late answer that is believed is one that came at once, to somebody who went on later. So answers
-  are late only where readers may leave the shard before they come.
-- Readers are alike, and so are movers: their order says nothing.
+- An actor reads metadata together with the first request that uses it. An actor that reads it
+  earlier may use it only while it is fresh, so it could have read it just before the request. A
+  read that starts later may report fewer contents, so each violation is found there too.
+- An actor whose metadata has expired can only start again, so it starts again at once.
+- A late response that needs no check is like an immediate one to an actor that continued later. So
+  responses are late only where readers may stop reading the shard before they arrive.
+- All readers are equal, and so are all movers: their order has no meaning.
 
 A write of a new item whose place changes takes two requests: its claim, then the item. The second
-may be throttled, or its answer may be lost, in which case it takes effect later or never.
+may be throttled, or its response may be lost, in which case it takes effect later or never.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,79 +39,80 @@ from keyhop.sharding.key.shards import Phase, Shards
 from testing.worlds import with_broken
 
 Content = tuple[str, ...]
-"""What puts and updates have left in the item; empty: there is none."""
+"""The values that puts and updates left in the item. It is empty if there is no item."""
 NOTHING: Content = ()
-TOLD_WRONGLY: Content = ("what nobody has put",)
+WRONGLY_REPORTED: Content = ("what nobody has put",)
 Copy = tuple[Content, int] | None
-"""Content of a copy of the item, and its fence."""
+"""The content of a copy of the item, and its fence."""
 Copies = tuple[Copy, ...]
 BEGIN = -1
-"""No metadata was read yet, or it has expired."""
+"""The actor has read no metadata yet, or it has expired."""
 
 
 class Writer(NamedTuple):
-    """script: what it will yet do: "put a", "update b", "delete". known: the phase it acts on.
+    """A process that writes the item.
 
-    looked: the shards of its look that were read so far, and whether the item was there. late: the
-    shard of a write that has taken effect by the metadata `known`, and is not answered yet.
-    counted: whether what it does next has taken effect before, and must not do so twice.
-    name: its own, from which each of its writes has a name in claims. claimed: the place that its
-    claim decides, by the metadata `known`. flying: a creation whose answer was lost, and which may
-    yet take effect: the write, the shard, and its metadata. maybe: whether what it does next may
-    have created the item.
+    Attributes:
+        script: The remaining writes: "put a", "update b", "delete".
+        phase: The phase of the metadata that it uses.
+        looked: The shards that its look has read so far, and whether the item was there.
+        late: The shard of a write that took effect in `phase` and has no response yet.
+        counted: Whether its next write took effect before, and must not take effect twice.
+        name: A unique name, from which claims name each of its writes.
+        claimed: The shard that its claim decides, in `phase`.
+        in_flight: A creation whose response was lost and which may still take effect: the write,
+            the shard, and the phase of its metadata.
+        maybe_created: Whether its next write may have created the item.
     """
 
     script: tuple[str, ...]
-    known: int = BEGIN
+    phase: int = BEGIN
     looked: tuple[tuple[int, bool], ...] = ()
     late: int = 0
     counted: bool = False
     name: str = ""
     claimed: int = 0
-    flying: tuple[str, int, int] | tuple[()] = ()
-    maybe: bool = False
+    in_flight: tuple[str, int, int] | tuple[()] = ()
+    maybe_created: bool = False
 
     @property
     def owner(self) -> str:
-        """The name of its present write in claims."""
+        """The name of its current write in claims."""
         return f"{self.name} {len(self.script)}"
 
-    def anew(self) -> "Writer":
-        return Writer(
-            *(self.script, BEGIN, (), 0, self.counted, self.name, 0, self.flying, self.maybe)
-        )
+    def restarted(self) -> "Writer":
+        """Return this writer at the start of its current write."""
+        return self._replace(phase=BEGIN, looked=(), late=0, claimed=0)
 
-    def done(self) -> "Writer":
-        """It goes on with its next write."""
-        return Writer(self.script[1:], name=self.name, flying=self.flying)
+    def finished(self) -> "Writer":
+        """Return this writer at the start of its next write."""
+        return Writer(self.script[1:], name=self.name, in_flight=self.in_flight)
 
 
 class Reader(NamedTuple):
-    """reads: how many it will yet do. seen: of each shard read. legal: what may be reported.
+    """A process that reads the item. legal: the contents that it may report.
 
-    gets: it looks for the item where it may be, in no order. missed: looks in vain.
+    gets: whether it looks for the item in each candidate shard, in any order. missed: how many
+    looks did not find the item.
     """
 
     reads: int
-    known: int = BEGIN
-    seen: tuple[tuple[int, Content], ...] = ()
+    phase: int = BEGIN
+    contents: tuple[tuple[int, Content], ...] = ()
     legal: tuple[Content, ...] = ()
     gets: bool = False
     missed: int = 0
 
 
 class Mover(NamedTuple):
-    """known: the phase it acts on. held: the shard and the copy that it has read, if any."""
+    """A process that moves items. read_copy: a shard, and the copy that the mover read there."""
 
-    known: int = BEGIN
-    held: tuple[int, Copy] | tuple[()] = ()
+    phase: int = BEGIN
+    read_copy: tuple[int, Copy] | tuple[()] = ()
 
 
 class State(NamedTuple):
-    """What all share. copies: of the item, by shard. content: what it should be. now: the phase.
-
-    claims: of the item, by the growth that they are for.
-    """
+    """The item's copies by shard, its expected content, the current phase, and claims by growth."""
 
     copies: Copies
     content: Content
@@ -121,7 +122,7 @@ class State(NamedTuple):
 
 
 class World(NamedTuple):
-    """The shared state, and where everybody stands."""
+    """The shared state, and the state of each actor."""
 
     state: State
     writers: tuple[Writer, ...] = ()
@@ -131,15 +132,20 @@ class World(NamedTuple):
 
 @dataclass
 class Rules:
-    """One change of the shard count. path: the metadata, phase by phase.
+    """The rules of one change of the shard count, whose metadata is `path`, phase by phase.
 
-    Others than the protocol's own show what it needs. behind: how many phases old the metadata
-    may be that somebody acts on. eager: a phase may be followed by the next while those who began
-    two phases before are still at it. claiming, put: decide as the protocol does. losing: answers
-    to creations by a claim may be lost. ends: whether a change need not be known for any time
-    before the next. growth: that a claim is for. repeated: a put or a delete
-    that is answered late is done again. looks: after so many in vain a reader gives up, at
-    the latest. consulted: the counts for which a place was looked up.
+    The default values are those of the protocol. Other values show that it needs each of them.
+
+    Attributes:
+        behind: How many phases old the metadata that an actor uses may be.
+        looks: The maximum number of looks that a reader makes before it reports no item.
+        eager: Whether a phase may end while actors of two phases before still run.
+        claiming, put: The protocol's decisions of the next step.
+        ends: Whether a change needs no waiting time before the next.
+        growth: Returns the growth to which a claim belongs.
+        losing: Whether responses to creations by a claim may be lost.
+        repeated: Whether a put or a delete with a late response is repeated.
+        consulted: The shard counts for which a place was looked up.
     """
 
     path: tuple[Shards, ...]
@@ -167,44 +173,43 @@ class Rules:
         self.consulted.add(count)
         return self.places[count]
 
-    def explore(self, world: World, most: int = 3_000_000) -> tuple[int, list[World]]:
-        """How many worlds can come of it, and some of those in which a promise is broken."""
-        return with_broken(world, self._nexts, most)
+    def explore(self, world: World, max_worlds: int = 3_000_000) -> tuple[int, list[World]]:
+        """Return the number of reachable worlds, and some of those that break a promise."""
+        return with_broken(world, self._successors, max_worlds)
 
-    def _nexts(self, world: World) -> Iterator[tuple[World, bool]]:
-        """All worlds that are one step away, and whether all promises are kept in them."""
+    def _successors(self, world: World) -> Iterator[tuple[World, bool]]:
+        """Yield each world that is one step away, and whether it keeps all promises."""
         state, writers, readers, movers = world
         if self._may_advance(state):
             yield self._advanced(world), True
         for number, writer in enumerate(writers):
-            if not writer.script and not writer.flying:
+            if not writer.script and not writer.in_flight:
                 continue
-            for after, stands, has_written in self._steps_of(self._written, state, writer):
-                others = (*writers[:number], stands, *writers[number + 1 :])
+            for after, writer_after, has_written in self._steps_of(self._write, state, writer):
+                writers_after = (*writers[:number], writer_after, *writers[number + 1 :])
                 legal = _with_legal(readers, after.content) if has_written else readers
-                yield World(after, others, legal, movers), _is_right(after)
+                yield World(after, writers_after, legal, movers), _is_right(after)
         for number, reader in enumerate(readers):
             if not reader.reads or reader in readers[:number]:
                 continue
-            for stands, is_legal in self._steps_of(self._read, state, reader):
-                others = tuple(sorted((*readers[:number], stands, *readers[number + 1 :])))
-                yield World(state, writers, others, movers), is_legal
+            for reader_after, is_legal in self._steps_of(self._read, state, reader):
+                readers_after = sorted((*readers[:number], reader_after, *readers[number + 1 :]))
+                yield World(state, writers, tuple(readers_after), movers), is_legal
         for number, mover in enumerate(movers):
             if mover in movers[:number]:
                 continue
-            for after, stands in self._steps_of(self._moved, state, mover):
-                others = tuple(sorted((*movers[:number], stands, *movers[number + 1 :])))
-                yield World(after, writers, readers, others), _is_right(after)
+            for after, mover_after in self._steps_of(self._move, state, mover):
+                movers_after = sorted((*movers[:number], mover_after, *movers[number + 1 :]))
+                yield World(after, writers, readers, tuple(movers_after)), _is_right(after)
 
     def _steps_of(
-        self, steps: Callable[[State, Any], Iterator[Any]], state: State, who: Any
+        self, steps: Callable[[State, Any], Iterator[Any]], state: State, actor: Any
     ) -> tuple[Any, ...]:
-        """What somebody may do next, worked out once for all worlds in which he may."""
-        case = (type(who), state, who)
-        following = self._steps.get(case)
-        if following is None:
-            following = self._steps[case] = tuple(steps(state, who))
-        return following
+        """Return the next steps of an actor, computed once for all worlds with this state."""
+        case = (type(actor), state, actor)
+        if case not in self._steps:
+            self._steps[case] = tuple(steps(state, actor))
+        return self._steps[case]
 
     def _may_advance(self, state: State) -> bool:
         if state.now + 1 >= len(self.path):
@@ -218,22 +223,23 @@ class Rules:
         oldest = self._oldest(state.now) - self.eager
         return World(
             state,
-            tuple(self._still(writer, oldest) for writer in world.writers),
-            tuple(sorted(self._kept(reader, oldest) for reader in world.readers)),
-            tuple(sorted(m if m.known >= oldest else Mover() for m in world.movers)),
+            tuple(self._advanced_writer(writer, oldest) for writer in world.writers),
+            tuple(sorted(self._advanced_reader(reader, oldest) for reader in world.readers)),
+            tuple(sorted(m if m.phase >= oldest else Mover() for m in world.movers)),
         )
 
-    def _still(self, writer: Writer, oldest: int) -> Writer:
-        if writer.flying and writer.flying[2] < oldest:
-            writer = writer._replace(flying=())
+    def _advanced_writer(self, writer: Writer, oldest: int) -> Writer:
+        if writer.in_flight and writer.in_flight[2] < oldest:
+            writer = writer._replace(in_flight=())
         if not writer.script:
-            return writer.done()
-        return writer if writer.late or writer.known >= oldest else writer.anew()
+            return writer.finished()
+        return writer if writer.late or writer.phase >= oldest else writer.restarted()
 
     def _oldest(self, now: int) -> int:
-        """The oldest metadata that somebody may act on. Who has known `opened` for long enough
-        acts as in `steady`, by the same metadata: after nobody is left who acts on older metadata.
-        The end of a growth need not be known for any time before the next change.
+        """Return the oldest phase whose metadata an actor may use.
+
+        An actor that has had the metadata of `opened` for long enough acts as in `steady`. By
+        then no actor uses older metadata. The end of a growth needs no waiting time.
         """
         if now and self._is_settled(now):
             return now - 1
@@ -249,91 +255,94 @@ class Rules:
         before, after = self.path[now - 1 : now + 1]
         return self._is_settled(now) or self.ends(before, after)
 
-    def _kept(self, reader: Reader, oldest: int) -> Reader:
-        if reader.known >= oldest or not reader.reads:
+    def _advanced_reader(self, reader: Reader, oldest: int) -> Reader:
+        if reader.phase >= oldest or not reader.reads:
             return reader
         forgets = self.forgetful or reader.gets
-        return reader._replace(known=BEGIN, seen=() if forgets else reader.seen, missed=0)
+        contents = () if forgets else reader.contents
+        return reader._replace(phase=BEGIN, contents=contents, missed=0)
 
-    def _fresh(self, state: State, known: int = BEGIN) -> range:
-        """The phases whose metadata somebody may act on, who has read that of `known`."""
-        if known != BEGIN:
-            return range(known, known + 1)
+    def _usable(self, state: State, phase: int = BEGIN) -> range:
+        """Return the phases whose metadata an actor may use: only `phase` if it has read that."""
+        if phase != BEGIN:
+            return range(phase, phase + 1)
         return range(self._oldest(state.now), state.now + 1)
 
-    def _written(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
-        if writer.flying:
-            act, shard, _ = writer.flying
-            yield _applied(state, act, shard), writer._replace(flying=()), True
+    def _write(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
+        if writer.in_flight:
+            act, shard, _ = writer.in_flight
+            yield _applied(state, act, shard), writer._replace(in_flight=()), True
         if not writer.script:
             return
         if writer.late:
-            yield from self._answered(state, writer)
+            yield from self._receive_late(state, writer)
             return
-        for known in self._fresh(state, writer.known):
-            if self.eager and writer.known == BEGIN:
-                yield state, writer._replace(known=known), False
-            yield from self._written_by(state, writer._replace(known=known), self.path[known])
+        for phase in self._usable(state, writer.phase):
+            if self.eager and writer.phase == BEGIN:
+                yield state, writer._replace(phase=phase), False
+            yield from self._write_in(state, writer._replace(phase=phase), self.path[phase])
 
-    def _written_by(
+    def _write_in(
         self, state: State, writer: Writer, shards: Shards
     ) -> Iterator[tuple[State, Writer, bool]]:
-        again, act = writer.anew(), writer.script[0]
+        act = writer.script[0]
         if writer.claimed:
-            yield from self._created(state, writer, writer.claimed)
+            yield from self._create(state, writer, writer.claimed)
             return
         if self.placement.is_random:
             for shard in range(1, shards.writable + 1):
-                yield from self._took_effect(state, writer, shard, _content(state, shard))
+                yield from self._take_effect(state, writer, shard, _content(state, shard))
             return
-        where = protocol.candidates(shards, self.placement, self.place)
-        if self.placement.append_only or len(where) == 1:
-            yield from self._took_effect(state, writer, where[0], _content(state, where[0]))
+        candidates = protocol.candidates(shards, self.placement, self.place)
+        if self.placement.append_only or len(candidates) == 1:
+            shard = candidates[0]
+            yield from self._take_effect(state, writer, shard, _content(state, shard))
             return
-        left = set(where) - {shard for shard, _ in writer.looked}
-        for shard in left:  # a batch of reads is no snapshot
+        unread = set(candidates) - {shard for shard, _ in writer.looked}
+        for shard in unread:  # a batch of reads is not a snapshot
             looked = tuple(sorted((*writer.looked, (shard, state.copies[shard - 1] is not None))))
             yield state, writer._replace(looked=looked), False
-        if left:
+        if unread:
             return
-        holders = [shard for shard, is_there in writer.looked if is_there]
+        holders = [shard for shard, holds_item in writer.looked if holds_item]
         decide = self.put if act.startswith("put") else protocol.step_of_update
         step = decide(shards, self.placement, self.place, holders)
         match step:
             case ByClaim():
-                yield from self._claimed(state, writer, shards)
+                yield from self._claim(state, writer, shards)
                 return
             case Create(shard, unless):
-                told = NOTHING if unless else _content(state, shard)
-                elsewhere = any(state.copies[other - 1] is not None for other in unless)
-                there = bool(unless) and state.copies[shard - 1] is not None
-                if not (elsewhere and self.checked) and not (there and self.targeted):
-                    yield from self._took_effect(state, writer, shard, told)
+                replaced = NOTHING if unless else _content(state, shard)
+                has_other = any(state.copies[shard - 1] is not None for shard in unless)
+                has_target = bool(unless) and state.copies[shard - 1] is not None
+                if not (has_other and self.checked) and not (has_target and self.targeted):
+                    yield from self._take_effect(state, writer, shard, replaced)
                     return
             case InPlace(shard, fence):
                 if state.copies[shard - 1] is not None or not self.conditional:
-                    told, leaves_one = _content(state, shard), fence and self.fenced
-                    yield from self._took_effect(state, writer, shard, told, leaves_one)
+                    replaced, leaves_fence = _content(state, shard), fence and self.fenced
+                    yield from self._take_effect(state, writer, shard, replaced, leaves_fence)
                     return
             case Move(source, target):
                 if state.copies[source - 1] is not None and state.copies[target - 1] is None:
-                    moved = state._replace(copies=_with(state.copies, source, None))
-                    # Who wants to be told what he replaces does not move it.
-                    yield from self._took_effect(moved, writer, target, state.content)
+                    emptied = state._replace(copies=_with(state.copies, source, None))
+                    # A writer that asks for the replaced item does not move it.
+                    yield from self._take_effect(emptied, writer, target, state.content)
                     return
             case Fold(keep, drop):
                 if state.copies[keep - 1] is not None:
                     for shard in drop:
                         state = state._replace(copies=_with(state.copies, shard, None))
-        yield state, again, False
+        yield state, writer.restarted(), False
 
-    def _claimed(
+    def _claim(
         self, state: State, writer: Writer, shards: Shards
     ) -> Iterator[tuple[State, Writer, bool]]:
-        """It writes a claim, or follows the present one, each by one request."""
+        """Write a claim, or follow the current one, each in one request."""
         growth = self.growth(shards)
         claims = dict(state.claims)
-        step = self.claiming(shards, self.place, claims.get(growth), writer.owner, writer.maybe)
+        claim = claims.get(growth)
+        step = self.claiming(shards, self.place, claim, writer.owner, writer.maybe_created)
         match step:
             case Claim():
                 claims[growth] = step
@@ -341,127 +350,127 @@ class Rules:
             case Create(shard):
                 yield state, writer._replace(claimed=shard), False
             case _:
-                yield state, writer.anew(), False
+                yield state, writer.restarted(), False
 
-    def _created(
+    def _create(
         self, state: State, writer: Writer, shard: int
     ) -> Iterator[tuple[State, Writer, bool]]:
-        """The item is created where its claim says; or that is throttled, or its answer is lost."""
-        yield from self._took_effect(state, writer, shard, _content(state, shard))
-        yield state, writer.anew(), False
-        if self.losing and not writer.flying and not writer.script[0].startswith("update"):
-            flying = (writer.script[0], shard, writer.known)
-            yield state, writer._replace(flying=flying, maybe=True).anew(), False
+        """Create the item where its claim says; or be throttled, or lose the response."""
+        yield from self._take_effect(state, writer, shard, _content(state, shard))
+        yield state, writer.restarted(), False
+        if self.losing and not writer.in_flight and not writer.script[0].startswith("update"):
+            in_flight = (writer.script[0], shard, writer.phase)
+            lost = writer._replace(in_flight=in_flight, maybe_created=True)
+            yield state, lost.restarted(), False
 
-    def _took_effect(
-        self, state: State, writer: Writer, shard: int, told: Content, fence: bool = False
+    def _take_effect(
+        self, state: State, writer: Writer, shard: int, replaced: Content, fence: bool = False
     ) -> Iterator[tuple[State, Writer, bool]]:
-        """A write of the item in this shard; the answer comes at once, or after the next phase.
+        """Write the item in this shard; respond at once, or after the next phase.
 
-        told: what it says that it has replaced.
+        replaced: the content that the response says it has replaced.
         """
         content = state.content
         state = _applied(state, writer.script[0], shard, fence)
         if writer.counted:
             state = state._replace(content=content)
-        elif told != content:
-            state = state._replace(content=TOLD_WRONGLY)
-        yield state, writer.done(), True
+        elif replaced != content:
+            state = state._replace(content=WRONGLY_REPORTED)
+        yield state, writer.finished(), True
         later = self.path[state.now + 1 :]
         if self.repeated or any(shards.readable < shard for shards in later):
-            late = writer.anew()._replace(known=writer.known, late=shard, counted=False)
+            late = writer.restarted()._replace(phase=writer.phase, late=shard, counted=False)
             yield state, late, True
 
-    def _answered(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
-        """The late answer comes; metadata and shard are read at the same moment, or never are."""
+    def _receive_late(self, state: State, writer: Writer) -> Iterator[tuple[State, Writer, bool]]:
+        """Receive the late response, and read metadata and shard at the same moment, or never."""
         act, shard = writer.script[0], writer.late
-        if state.now == writer.known:
+        if state.now == writer.phase:
             return
         is_update = act.startswith("update")
         late = protocol.after_a_late_answer(self.path[state.now], shard, is_update)
         is_lost = late is Late.LOST_IF_THERE and state.copies[shard - 1] is not None
         if is_lost:
             state = state._replace(copies=_with(state.copies, shard, None))
-            yield state, writer.anew()._replace(counted=False), False
+            yield state, writer.restarted()._replace(counted=False), False
         elif self.repeated and not is_update:
-            yield state, writer.anew()._replace(counted=True), False
+            yield state, writer.restarted()._replace(counted=True), False
         else:
-            yield state, writer.done(), False
+            yield state, writer.finished(), False
 
-    def _order(self, known: int) -> Order:
+    def _order(self, phase: int) -> Order:
         if not self.ordered:
             return Order.ANY
-        return protocol.order_of_reading(self.path[known], self.placement)
+        return protocol.order_of_reading(self.path[phase], self.placement)
 
     def _read(self, state: State, reader: Reader) -> Iterator[tuple[Reader, bool]]:
-        begun = reader.legal or (state.content,)
+        legal = reader.legal or (state.content,)
         if reader.gets:
-            for known in self._fresh(state, reader.known):
-                yield from self._got(state, reader._replace(known=known, legal=begun))
+            for phase in self._usable(state, reader.phase):
+                yield from self._get(state, reader._replace(phase=phase, legal=legal))
             return
         last = max(
-            reader.known, self._oldest(state.now) - (self.eager and reader.known != BEGIN), 0
+            reader.phase, self._oldest(state.now) - (self.eager and reader.phase != BEGIN), 0
         )
-        for known in range(last, state.now + 1):
-            order = self._order(known)
-            seen = reader.seen if known == reader.known or not self.forgetful else ()
-            if self.eager and reader.known == BEGIN:
-                yield Reader(reader.reads, known, (), begun), True
-            left = set(range(1, self.path[known].readable + 1)) - {shard for shard, _ in seen}
-            if not left:  # the last shards were drained in the meantime
-                yield _reported(reader, order, seen, begun)
-            for shard in _allowed(left, order):
-                copy = state.copies[shard - 1]
-                read = tuple(sorted((*seen, (shard, copy[0] if copy else NOTHING))))
-                if len(left) > 1:
-                    yield Reader(reader.reads, known, read, begun), True
+        for phase in range(last, state.now + 1):
+            order = self._order(phase)
+            contents = reader.contents if phase == reader.phase or not self.forgetful else ()
+            if self.eager and reader.phase == BEGIN:
+                yield Reader(reader.reads, phase, (), legal), True
+            unread = set(range(1, self.path[phase].readable + 1)) - dict(contents).keys()
+            if not unread:  # the last shards were drained in the meantime
+                yield _reported(reader, order, contents, legal)
+            for shard in _allowed(unread, order):
+                contents_after = tuple(sorted((*contents, (shard, _content(state, shard)))))
+                if len(unread) > 1:
+                    yield Reader(reader.reads, phase, contents_after, legal), True
                 else:
-                    yield _reported(reader, order, read, begun)
+                    yield _reported(reader, order, contents_after, legal)
 
-    def _got(self, state: State, reader: Reader) -> Iterator[tuple[Reader, bool]]:
-        shards = self.path[reader.known]
-        where = protocol.candidates(shards, self.placement, self.place)
-        for shard in set(where) - {shard for shard, _ in reader.seen}:
-            read = tuple(sorted((*reader.seen, (shard, _content(state, shard)))))
+    def _get(self, state: State, reader: Reader) -> Iterator[tuple[Reader, bool]]:
+        shards = self.path[reader.phase]
+        candidates = protocol.candidates(shards, self.placement, self.place)
+        for shard in set(candidates) - dict(reader.contents).keys():
+            contents = tuple(sorted((*reader.contents, (shard, _content(state, shard)))))
             missed = reader.missed + 1
-            if len(read) < len(where):
-                yield reader._replace(seen=read), True
-            elif not any(content for _, content in read) and missed < self._enough(shards, where):
-                yield reader._replace(seen=(), missed=missed), True
+            if len(contents) < len(candidates):
+                yield reader._replace(contents=contents), True
+            elif not any(dict(contents).values()) and missed < self._max_looks(shards, candidates):
+                yield reader._replace(contents=(), missed=missed), True
             else:
-                yield _reported(reader, self._order(reader.known), read, reader.legal)
+                yield _reported(reader, self._order(reader.phase), contents, reader.legal)
 
-    def _enough(self, shards: Shards, where: tuple[int, ...]) -> int:
-        enough = protocol.looks_that_suffice(shards, self.placement) if len(where) > 1 else 1
-        return min(enough, self.looks)
+    def _max_looks(self, shards: Shards, candidates: tuple[int, ...]) -> int:
+        looks = protocol.looks_that_suffice(shards, self.placement) if len(candidates) > 1 else 1
+        return min(looks, self.looks)
 
-    def _moved(self, state: State, mover: Mover) -> Iterator[tuple[State, Mover]]:
-        for known in self._fresh(state, mover.known):
-            shards = self.path[known]
+    def _move(self, state: State, mover: Mover) -> Iterator[tuple[State, Mover]]:
+        for phase in self._usable(state, mover.phase):
+            shards = self.path[phase]
             if shards.phase is not Phase.MOVING:
                 continue
-            if not mover.held:
+            if not mover.read_copy:
                 for shard in protocol.drained(shards):
                     copy = state.copies[shard - 1]
                     if copy is not None:
-                        yield state, Mover(known, (shard, copy))
+                        yield state, Mover(phase, (shard, copy))
                 continue
-            source, copy = mover.held
+            source, copy = mover.read_copy
             assert copy is not None
             target = protocol.home(shards, self.place)
-            there, after = state.copies[source - 1], state
-            if there is not None and there[1] == copy[1] and state.copies[target - 1] is None:
+            current, after = state.copies[source - 1], state
+            if current is not None and current[1] == copy[1] and state.copies[target - 1] is None:
                 copies = _with(_with(state.copies, source, None), target, (copy[0], 0))
                 after = state._replace(copies=copies)
-            yield after, Mover(known)
+            yield after, Mover(phase)
 
 
 def _applied(state: State, act: str, shard: int, fence: bool = False) -> State:
-    """A user's write takes effect at a shard, and so upon the item."""
-    there = state.copies[shard - 1]
+    """Return the state after a write has taken effect in a shard."""
+    copy = state.copies[shard - 1]
     fences = state.fences + fence
-    mark = fences if fence else (there[1] if there and act.startswith("update") else 0)
-    after = _after(act, there[0] if there else NOTHING)
+    mark = fences if fence else (copy[1] if copy and act.startswith("update") else 0)
+    after = _after(act, _content(state, shard))
     copies = _with(state.copies, shard, (after, mark) if after else None)
     return state._replace(copies=copies, content=_after(act, state.content), fences=fences)
 
@@ -472,13 +481,13 @@ def _content(state: State, shard: int) -> Content:
 
 
 def _is_right(state: State) -> bool:
-    """Whether there is one copy of the item, as it should be; or none, if there should be none."""
+    """Return whether there is exactly one copy, with the expected content, or none if none is."""
     copies = [copy[0] for copy in state.copies if copy is not None]
     return copies == ([state.content] if state.content else [])
 
 
 def _with_legal(readers: tuple[Reader, ...], content: Content) -> tuple[Reader, ...]:
-    """Readers who have begun may report the content, too."""
+    """Return the readers; those that have started may now report this content too."""
     return tuple(
         sorted(
             r._replace(legal=tuple(sorted((*r.legal, content))))
@@ -492,18 +501,18 @@ def _with_legal(readers: tuple[Reader, ...], content: Content) -> tuple[Reader, 
 def _reported(
     reader: Reader, order: Order, read: tuple[tuple[int, Content], ...], legal: tuple[Content, ...]
 ) -> tuple[Reader, bool]:
-    """The query is done. Of copies in several shards it reports one; was it ever so?"""
+    """End a query, and return whether the copy that it reports is legal."""
     contents = dict(read)
-    believed = protocol.newest_first(order, contents)
-    answer = next((contents[shard] for shard in believed if contents[shard]), NOTHING)
-    return Reader(reader.reads - 1, gets=reader.gets), answer in legal
+    shards = protocol.newest_first(order, contents)
+    content = next((contents[shard] for shard in shards if contents[shard]), NOTHING)
+    return Reader(reader.reads - 1, gets=reader.gets), content in legal
 
 
-def _allowed(left: set[int], order: Order) -> Iterator[int]:
+def _allowed(unread: set[int], order: Order) -> Iterator[int]:
     if order is Order.ANY:
-        yield from left
-    elif left:
-        yield min(left) if order is Order.ASCENDING else max(left)
+        yield from unread
+    elif unread:
+        yield min(unread) if order is Order.ASCENDING else max(unread)
 
 
 def _after(act: str, content: Content) -> Content:
@@ -518,7 +527,7 @@ def _after(act: str, content: Content) -> Content:
 
 
 def path_of(start: Shards, *changes: Callable[[Shards], Shards]) -> tuple[Shards, ...]:
-    """The metadata, from change to change."""
+    """Return the metadata after each of these changes."""
     path = [start]
     for change in changes:
         path.append(change(path[-1]))

@@ -1,4 +1,4 @@
-"""What goes on at the same time: users of a table, and what changes the shards of its keys."""
+"""The concurrent actors: users of a table, and processes that change the shards of its keys."""
 
 import random
 from collections.abc import Callable
@@ -32,14 +32,22 @@ def content_of(item: dict[str, Any] | None) -> Content:
     return None if not item else (item.get("v"), int(item.get("n", 0)))
 
 
+def in_order_of(
+    keys: list[dict[str, str]], items: list[dict[str, Any]]
+) -> list[dict[str, Any] | None]:
+    """Return the item of each key, or None."""
+    by_sort = {item[SORT]: item for item in items}
+    return [by_sort.get(key[SORT]) for key in keys]
+
+
 def name_of(key: str, at: str) -> str:
     return f"{key} {at}"
 
 
 class User:
-    """Does one thing after the other with the items of a table, and records it.
+    """A user that does one operation after the other on items of a table, and records them.
 
-    items: (key, at) of those that all share. log: whether items are appended only.
+    items: the (key, at) pairs that all users share. log: whether items are only appended.
     """
 
     def __init__(
@@ -59,15 +67,15 @@ class User:
         self.name = name
         self.chance = random.Random(world.chance.random())
         self.count = 0
-        self.seen: dict[str, str | None] = {}
+        self.values: dict[str, str | None] = {}
 
     def run(self, until: float, pause: float) -> None:
-        """As long as that, with such pauses in the mean."""
+        """Run until this time, with pauses of this mean length."""
         schedule = self.world.schedule
         acts = self._acts()
         weights = [weight for weight, _ in acts]
         while schedule.now < until:
-            # Most of what can go wrong, goes wrong just after a change.
+            # Most errors happen just after a change.
             is_new = schedule.now - self.world.network.changed < 2 * SETTLE
             schedule.sleep(self.chance.expovariate((3 if is_new else 0.7) / pause))
             self.chance.choices(acts, weights)[0][1]()
@@ -81,7 +89,7 @@ class User:
         ]
 
     def _key(self) -> dict[str, str]:
-        """Most of the time that which all others take at the moment."""
+        """Return a random key: usually the one that all users share at the moment."""
         second = int(self.world.schedule.now / 3)
         is_usual = self.chance.random() < 0.7
         key, at = (
@@ -99,58 +107,58 @@ class User:
         key: dict[str, str],
         effect: Effect,
         send: Callable[[], dict[str, Any]],
-        **told: Callable[[dict[str, Any]], Any],
+        **reported: Callable[[dict[str, Any]], Any],
     ) -> None:
-        """told: what is told, from the answer's Attributes."""
+        """Send a write and record it. reported: reads its report from the response's Attributes."""
         name = name_of(key[PARTITION], key[SORT])
-        self._writes(what, [(name, effect)], send, told)
+        self._write_all(what, [(name, effect)], send, reported)
 
-    def _writes(
+    def _write_all(
         self,
         what: str,
         effects: list[tuple[str, Effect]],
         send: Callable[[], Any],
-        told: dict[str, Callable[[dict[str, Any]], Any]],
+        reported: dict[str, Callable[[dict[str, Any]], Any]],
         failed: Callable[[Any], set[int]] = lambda answer: set(),
     ) -> None:
-        """failed: of the answer, which of the effects are not known."""
+        """Send writes and record them. failed: the numbers of unknown effects, by the response."""
         world = self.world
-        began = [(world.begun(name, f"{self.name} {what}", effect)) for name, effect in effects]
+        operations = [world.begin(name, f"{self.name} {what}", effect) for name, effect in effects]
         call = Call()
         world.schedule.running.call = call
         try:
             answer = send()
         except FAILED as error:
-            if error_code(error) == CONDITION_FAILED and len(began) == 1:
-                world.ended(began[0], refused=True)
+            if error_code(error) == CONDITION_FAILED and len(operations) == 1:
+                world.end(operations[0], refused=True)
         else:
             unknown = failed(answer)
-            for number, operation in enumerate(began):
+            for number, operation in enumerate(operations):
                 if number not in unknown:
-                    shown = {
-                        word: read(answer.get("Attributes", {})) for word, read in told.items()
+                    report = {
+                        name: read(answer.get("Attributes", {})) for name, read in reported.items()
                     }
-                    world.ended(operation, **({"refused": False} | shown))
+                    world.end(operation, **({"refused": False} | report))
         finally:
             world.schedule.running.call = None
-            for (name, _), operation in zip(effects, began, strict=True):
-                world.repeated(name, operation, call.repeats)
+            for (name, _), operation in zip(effects, operations, strict=True):
+                world.record_repeats(name, operation, call.repeats)
 
     def put(self, only_new: bool = False) -> None:
         key, value = self._key(), self._value()
         item = {**key, "v": value, "n": 0}
         more: dict[str, Any] = dict(IF_NEW) if only_new else {}
-        told = {}
+        reported = {}
         if self.chance.random() < 0.4:
-            more["ReturnValues"], told["old"] = "ALL_OLD", content_of
+            more["ReturnValues"], reported["old"] = "ALL_OLD", content_of
         self._write(
-            f"{'creates' if only_new else 'puts'} {value}{' ALL_OLD' if told else ''}",
+            f"{'creates' if only_new else 'puts'} {value}{' ALL_OLD' if reported else ''}",
             key,
             linearizable.put(value, only_new),
             lambda: self.table.put_item(Item=item, **more),
-            **told,
+            **reported,
         )
-        self.seen[name_of(key[PARTITION], key[SORT])] = value
+        self.values[name_of(key[PARTITION], key[SORT])] = value
 
     def create(self) -> None:
         self.put(only_new=True)
@@ -161,11 +169,11 @@ class User:
         more: dict[str, Any] = {}
         if only_of is not None:
             values[":v"], more["ConditionExpression"] = only_of, "v = :v"
-        told: dict[str, Any] = {}
+        reported: dict[str, Any] = {}
         returns = self.chance.choice([None, "ALL_OLD", "ALL_NEW", "UPDATED_NEW"])
         if returns is not None:
             more["ReturnValues"] = returns
-            told = {
+            reported = {
                 "ALL_OLD": {"old": content_of},
                 "ALL_NEW": {"new": content_of},
                 "UPDATED_NEW": {"count": lambda item: int(item["n"])},
@@ -177,25 +185,25 @@ class User:
             lambda: self.table.update_item(
                 Key=key, ExpressionAttributeValues=values, **ADD_ONE, **more
             ),
-            **told,
+            **reported,
         )
 
     def add_if(self) -> None:
-        values = [value for value in self.seen.values() if value]
+        values = [value for value in self.values.values() if value]
         self.add(self.chance.choice(values) if values else "nobody's")
 
     def delete(self) -> None:
         key = self._key()
         more: dict[str, Any] = {}
-        told = {}
+        reported = {}
         if self.chance.random() < 0.5:
-            more, told = {"ReturnValues": "ALL_OLD"}, {"old": content_of}
+            more, reported = {"ReturnValues": "ALL_OLD"}, {"old": content_of}
         self._write(
-            f"deletes {'ALL_OLD' if told else ''}",
+            f"deletes {'ALL_OLD' if reported else ''}",
             key,
             linearizable.delete,
             lambda: self.table.delete_item(Key=key, **more),
-            **told,
+            **reported,
         )
 
     def batch(self) -> None:
@@ -225,7 +233,7 @@ class User:
         effects = [
             (name_of(item[PARTITION], item[SORT]), linearizable.put(item["v"])) for item in items
         ]
-        self._writes(
+        self._write_all(
             "puts in a batch",
             effects,
             lambda: self.table.batch_write(items),
@@ -234,49 +242,51 @@ class User:
         )
 
     def get(self) -> None:
-        self._read([self._key()], lambda keys: [self._got(keys[0])])
+        self._read([self._key()], lambda keys: [self._get_item(keys[0])])
 
-    def _got(self, key: dict[str, str]) -> dict[str, Any] | None:
+    def _get_item(self, key: dict[str, str]) -> dict[str, Any] | None:
         return self.table.get_item(Key=key, ConsistentRead=True).get("Item")
 
     def get_batch(self) -> None:
         chosen = self.chance.sample(self.items, min(2, len(self.items)))
         keys = [{PARTITION: key, SORT: at} for key, at in chosen]
 
-        def got(keys: list[dict[str, str]]) -> list[dict[str, Any] | None]:
-            asked = {self.table.name: {"Keys": keys, "ConsistentRead": True}}
-            answer = self.table.batch_get_item(RequestItems=asked)
-            of = {item[SORT]: item for item in answer["Responses"][self.table.name]}
-            return [of.get(key[SORT]) for key in keys]
+        def read(keys: list[dict[str, str]]) -> list[dict[str, Any] | None]:
+            requests = {self.table.name: {"Keys": keys, "ConsistentRead": True}}
+            answer = self.table.batch_get_item(RequestItems=requests)
+            return in_order_of(keys, answer["Responses"][self.table.name])
 
         if len({key[SORT] for key in keys}) == len(keys):
-            self._read(keys, got)
+            self._read(keys, read)
 
     def query(self) -> None:
-        """All items of a key: by an iterator, or page by page; both ways, with and without end."""
+        """Read all items of a key, with an iterator or by pages, in either direction."""
         key = self.chance.choice(self.items)[0]
-        how: dict[str, Any] = {"descending": self.chance.random() < 0.5, "consistent": True}
+        query: dict[str, Any] = {"descending": self.chance.random() < 0.5, "consistent": True}
         limit = self.chance.choice([None, None, 1, 2])
 
-        def got(keys: list[dict[str, str]]) -> list[dict[str, Any] | None]:
+        def read(keys: list[dict[str, str]]) -> list[dict[str, Any] | None]:
             if limit is None:
-                items = list(self.table.query(key, **how))
+                items = list(self.table.query(key, **query))
             else:
-                items = self._pages(key, limit, how)
+                items = self._pages(key, limit, query)
             order = [item[SORT] for item in items]
-            if order != sorted(set(order), reverse=how["descending"]):
+            if order != sorted(set(order), reverse=query["descending"]):
                 self.world.wrong.append(f"a query's order: {order}")
-            of = {item[SORT]: item for item in items}
-            return [of.get(key[SORT]) for key in keys]
+            return in_order_of(keys, items)
 
-        mine = sorted({at for other, at in self.items if other == key})
-        self._read([{PARTITION: key, SORT: at} for at in mine], got)
+        self._read(self.keys_of(key), read)
 
-    def _pages(self, key: str, limit: int, how: dict[str, Any]) -> list[dict[str, Any]]:
+    def keys_of(self, key: str) -> list[dict[str, str]]:
+        """Return the primary keys of all items with this partition key, in order."""
+        ats = {at for partition, at in self.items if partition == key}
+        return [{PARTITION: key, SORT: at} for at in sorted(ats)]
+
+    def _pages(self, key: str, limit: int, query: dict[str, Any]) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         token: str | None = None
         while True:
-            page = self.table.query_page(key, limit=limit, page_token=token, **how)
+            page = self.table.query_page(key, limit=limit, page_token=token, **query)
             if len(page.items) > limit or (page.token and len(page.items) < limit):
                 self.world.wrong.append(f"a page of {limit}: {page.items}, {page.token}")
             items += page.items
@@ -289,15 +299,15 @@ class User:
         keys: list[dict[str, str]],
         get: Callable[[list[dict[str, str]]], list[dict[str, Any] | None]],
     ) -> None:
-        """Items that are looked for; each is a read of its own, as nothing here is a snapshot."""
+        """Read items and record each read separately, because the reads are not a snapshot."""
         world = self.world
         began = world.moment()
         try:
-            found = get(keys)
+            items = get(keys)
         except FAILED:
             return
         ended = world.moment()
-        for key, item in zip(keys, found, strict=True):
+        for key, item in zip(keys, items, strict=True):
             name = name_of(key[PARTITION], key[SORT])
             content = {"content": content_of(item)}
             read = Operation(
@@ -305,11 +315,11 @@ class User:
             )
             world.record.setdefault(name, []).append(read)
             if item:
-                self.seen[name] = item.get("v")
+                self.values[name] = item.get("v")
 
 
 def grow(world: World, table: ShardedTable, key: str, until: float) -> None:
-    """Shards are added now and then."""
+    """Add shards at random times."""
     schedule, chance = world.schedule, world.chance
     while schedule.now < until:
         schedule.sleep(chance.uniform(0.5, 10.0))
@@ -325,42 +335,41 @@ def grow(world: World, table: ShardedTable, key: str, until: float) -> None:
 
 
 def _grow_urgently(table: ShardedTable, key: str, count: int) -> None:
-    """As a writer does that is throttled all the time."""
+    """Add shards as a writer does that is always throttled."""
     logical = {"S": key}
-    known = table.metadata.of(logical, register=True)
-    number = known.shards.number + count
+    record = table.metadata.of(logical, register=True)
+    number = record.shards.number + count
     is_possible = (
-        known.shards.phase in (Phase.STEADY, Phase.OPENED, Phase.OPENED)
-        and number <= table.policy.most
+        record.shards.phase in (Phase.STEADY, Phase.OPENED) and number <= table.policy.most
     )
-    if is_possible and not table.metadata.unsettled(known):
-        table.metadata.grow(logical, known, number, patiently=False)
+    if is_possible and not table.metadata.unsettled(record):
+        table.metadata.grow(logical, record, number, patiently=False)
 
 
 def drain(world: World, table: ShardedTable, key: str, until: float) -> None:
-    """Shards are taken away now and then; sometimes it is called off, or given up in between."""
+    """Remove shards at random times; sometimes call it off, or stop in between."""
     schedule, chance = world.schedule, world.chance
     drains = Drain(table, lambda *_: Pool(schedule))
-    begun, to, seen = False, 1, None
+    has_begun, target = False, 1
     while schedule.now < until:
         try:
             if chance.random() < 0.03:
                 step = drains.call_off(key)
             else:
-                step = drains.step(key, to, 5.0, begun=begun, seen=seen)
+                step = drains.step(key, target, 5.0, begun=has_begun)
         except (*FAILED, CannotStart, MetadataLost):
             schedule.sleep(1.0)
             continue
-        begun = step.begun
+        has_begun = step.begun
         if step.action in (Next.DONE, Next.CALLED_OFF):
-            begun, to = False, chance.choice([1, 1, 2])
+            has_begun, target = False, chance.choice([1, 1, 2])
             schedule.sleep(chance.uniform(0.0, 12.0))
         else:
             schedule.sleep(step.seconds)
 
 
 def heat(world: World, until: float) -> None:
-    """The keys become hot, and cool down."""
+    """Make the keys hot, and cool them down."""
     schedule, chance = world.schedule, world.chance
     while schedule.now < until:
         schedule.sleep(chance.uniform(1.0, 15.0))

@@ -1,4 +1,4 @@
-"""A client whose requests are judged by the partition model, and done in memory, in no time."""
+"""A client whose requests the partition model admits or refuses, and a service in memory does."""
 
 from collections import Counter
 from typing import Any
@@ -12,7 +12,7 @@ from testing.simulation.service import Service
 class Budgeted:
     """A client of any number of processes. Batches are not limited.
 
-    writes: single ones, by table. claims: those of them that write a claim.
+    writes: the number of single writes by table. claims: how many of them wrote a claim.
     """
 
     def __init__(self, service: Service, model: Partitions) -> None:

@@ -1,8 +1,8 @@
-"""Whether what many have done to one item could have been done by one after the other.
+"""Decide whether concurrent operations on one item could have happened one after the other.
 
-The search of Wing and Gong (1993, "Testing and Verifying Concurrent Objects"), with the memo of
-Lowe (2017): of operations that overlap any may have been first, and a set of them with the content
-that they lead to is tried once.
+This is the search of Wing and Gong (1993, "Testing and Verifying Concurrent Objects") with the memo
+of Lowe (2017): any of several overlapping operations may have been first, and each set of finished
+operations is tried once with each content.
 """
 
 import math
@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Content = tuple[str | None, int] | None
-"""Of an item: what was put, and how often it was counted up since; None: there is none."""
+"""The value that was put into an item, and the number of adds since then. None: no item."""
 Effect = Callable[[Content], tuple[Content, Mapping[str, Any]]]
-"""From the content to that after it, and what may be told of it."""
+"""A function from the content before an operation to the content after it, and its report."""
 
 
 @dataclass
 class Operation:
-    """What somebody did to an item. began, ended: by a counter of all events.
+    """An operation on an item. began, ended: numbers of a counter of all events.
 
-    told: what the answer said, of what the effect says. is_certain: it was acknowledged, or refused
-    by its condition; others may have taken effect, or not, or will later.
+    reported: the values of the effect's report that the response had. is_certain: whether it was
+    acknowledged, or refused by its condition. Another one may take effect at any time, or never.
     """
 
     what: str
     effect: Effect
     began: float
     ended: float = math.inf
-    told: Mapping[str, Any] = field(default_factory=dict)
+    reported: Mapping[str, Any] = field(default_factory=dict)
     is_certain: bool = False
 
 
@@ -42,7 +42,7 @@ def put(value: str, only_new: bool = False) -> Effect:
 
 
 def add(only_of: str | None = None) -> Effect:
-    """Count up; only_of: if that was put."""
+    """Return the effect of an add. only_of: the condition that this value was put."""
 
     def effect(content: Content) -> tuple[Content, Mapping[str, Any]]:
         if only_of is not None and (content is None or content[0] != only_of):
@@ -62,32 +62,32 @@ def read(content: Content) -> tuple[Content, Mapping[str, Any]]:
 
 
 def is_linearizable(operations: Sequence[Operation]) -> bool:
-    """Whether there is an order of all that are certain, and some others, that explains them."""
-    ordered = sorted(operations, key=lambda one: one.began)
-    certain = sum(1 << n for n, one in enumerate(ordered) if one.is_certain)
-    seen: set[tuple[int, Content]] = set()
+    """Return whether an order of all certain and some other operations explains the reports."""
+    ordered = sorted(operations, key=lambda operation: operation.began)
+    certain = sum(1 << n for n, operation in enumerate(ordered) if operation.is_certain)
+    visited: set[tuple[int, Content]] = set()
     stack: list[tuple[int, Content]] = [(0, None)]
     while stack:
-        done, content = here = stack.pop()
-        if done & certain == certain:
+        done_mask, content = state = stack.pop()
+        if done_mask & certain == certain:
             return True
-        if here in seen:
+        if state in visited:
             continue
-        seen.add(here)
+        visited.add(state)
         until = math.inf
-        possible = []
-        for n, one in enumerate(ordered):
-            if one.began > until:
+        candidates = []
+        for n, operation in enumerate(ordered):
+            if operation.began > until:
                 break
-            if not done >> n & 1:
-                until = min(until, one.ended)
-                possible.append((n, one))
-        for n, one in reversed(possible):
-            if one.began > until:
+            if not done_mask >> n & 1:
+                until = min(until, operation.ended)
+                candidates.append((n, operation))
+        for n, operation in reversed(candidates):
+            if operation.began > until:
                 continue
-            after, tells = one.effect(content)
-            if not one.is_certain and one.ended < math.inf:
-                stack.append((done | 1 << n, content))
-            if all(tells.get(word) == told for word, told in one.told.items()):
-                stack.append((done | 1 << n, after))
+            after, report = operation.effect(content)
+            if not operation.is_certain and operation.ended < math.inf:
+                stack.append((done_mask | 1 << n, content))
+            if all(report.get(name) == value for name, value in operation.reported.items()):
+                stack.append((done_mask | 1 << n, after))
     return False

@@ -1,4 +1,4 @@
-"""What happens to the requests of sharded tables, and when their keys are hot."""
+"""A network that delays, loses and throttles the requests of sharded tables."""
 
 import random
 from collections.abc import Mapping
@@ -13,8 +13,10 @@ from testing.simulation.service import Service
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Shares of the requests to which this happens (simulation/network.py); hot: of the writes
-    while the keys are hot, conflict: of single ones, too_late: of writes of items.
+    """The share of requests with each fault (simulation/network.py).
+
+    hot: of the writes while the keys are hot. conflict: of single writes. too_late: of writes of
+    items.
     """
 
     late: float = 0.05
@@ -28,13 +30,13 @@ class Trouble:
 
 
 class Call:
-    """What an actor is doing. repeats: writes that took effect though they were told to fail."""
+    """A call of an actor. repeats: how many of its writes took effect but reported an error."""
 
     repeats = 0
 
 
 class Network(AnyNetwork):
-    """metadata: is never throttled. changed: when another was written last."""
+    """The network. It never throttles `metadata`. changed: the time of the last write to that."""
 
     def __init__(
         self,
@@ -45,34 +47,41 @@ class Network(AnyNetwork):
         metadata: str,
         promised: float,
     ) -> None:
-        super().__init__(schedule, service, chance, promised, self._drawn, lost=self._repeated)
+        super().__init__(
+            schedule, service, chance, promised, self._draw_fault, lost=self._count_repeat
+        )
         self._trouble = trouble
         self._metadata = metadata
         self.is_hot = self.is_calm = False
         self.changed = 0.0
 
-    def _drawn(self, operation: str, request: Mapping[str, Any]) -> str:
-        of_items = request.get("TableName") != self._metadata
-        if operation in WRITES and not of_items:
+    def _draw_fault(self, operation: str, request: Mapping[str, Any]) -> str:
+        is_item_request = request.get("TableName") != self._metadata
+        if operation in WRITES and not is_item_request:
             self.changed = self._schedule.now
         if self.is_calm or operation == "describe_table":
             return "well"
         trouble, dice = self._trouble, self._chance.random()
-        single = operation in WRITES and operation != "batch_write_item"
-        if self.is_hot and single and of_items and self._chance.random() < trouble.hot:
+        is_single_write = operation in WRITES and operation != "batch_write_item"
+        if (
+            self.is_hot
+            and is_single_write
+            and is_item_request
+            and self._chance.random() < trouble.hot
+        ):
             return "throttled"
         shares = {
             "late": trouble.late,
             "told late": trouble.told_late,
             "lost": trouble.lost,
             "refused": trouble.refused,
-            "conflict": trouble.conflict if single and of_items else 0.0,
+            "conflict": trouble.conflict if is_single_write and is_item_request else 0.0,
             "killed": trouble.killed,
-            "too late": trouble.too_late if operation in WRITES and of_items else 0.0,
+            "too late": trouble.too_late if operation in WRITES and is_item_request else 0.0,
         }
         return drawn(dice, shares)
 
-    def _repeated(self, operation: str) -> None:
+    def _count_repeat(self, operation: str) -> None:
         call = self._schedule.running.call
         if operation in WRITES and isinstance(call, Call):
             call.repeats += 1

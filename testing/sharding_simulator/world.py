@@ -1,4 +1,4 @@
-"""What actors share: the tables, machines with wrong clocks, and the record of what was done."""
+"""The world of a run: the tables, machines with wrong clocks, and the record of operations."""
 
 import copy
 import itertools
@@ -23,7 +23,7 @@ SETTLE = 2.0
 
 @dataclass
 class Machine:
-    """A process's clocks: of the day, wrong by `ahead`; and another that began at any moment."""
+    """A process's clocks: the wall clock, wrong by `ahead`, and one that starts at `began`."""
 
     schedule: Schedule
     ahead: float = 0.0
@@ -40,16 +40,16 @@ class Machine:
 
 
 class KernelsChance(random.Random):
-    """As SystemRandom: a fork does not copy it."""
+    """A generator that, like SystemRandom, a fork does not copy."""
 
     def __copy__(self) -> "KernelsChance":
         return self
 
 
 class World:
-    """One run. settings: of all its tables. chance: decides all; from the seed.
+    """The world of one run: its tables, and the record of all operations by item.
 
-    record: what was done to each item. wrong: what was found wrong on the way, in words.
+    chance: the generator of all random decisions. wrong: descriptions of the violations so far.
     """
 
     def __init__(self, seed: int, settings: Mapping[str, Any], trouble: Trouble) -> None:
@@ -69,7 +69,7 @@ class World:
         self._events = itertools.count(1)
 
     def table(self, ahead: float = 0.0) -> ShardedTable:
-        """As a process of its own makes it. ahead: seconds that its clock is wrong by."""
+        """Return the table of a new process, whose clock is `ahead` by so many seconds."""
         clock = Machine(self.schedule, ahead, self.chance.uniform(0, 1e6))
         table = ShardedTable(
             TABLE,
@@ -79,53 +79,52 @@ class World:
             settle_seconds=SETTLE,
             **self.settings,
         )
-        return self._opened(table)
+        return self._with_schedule(table)
 
-    def forked(self, table: ShardedTable) -> ShardedTable:
-        """As a child of the process has it: a copy of its memory, but not of the kernel's."""
+    def fork(self, table: ShardedTable) -> ShardedTable:
+        """Return the table of a forked child: a copy of the memory, but not of the kernel's."""
         child = copy.copy(table)
         child._process = 0  # its parent's
         child.requests = replace(table.requests, chance=copy.copy(table.requests.chance))
-        return self._opened(child)
+        return self._with_schedule(child)
 
-    def _opened(self, table: ShardedTable) -> ShardedTable:
-        """What waits in it waits in the schedule."""
+    def _with_schedule(self, table: ShardedTable) -> ShardedTable:
+        """Make all waiting in the table wait in the schedule, and return the table."""
         table.reader.executor = Pool(self.schedule)
         table.metadata._reading = (WaitingLock(self.schedule),)
         return table
 
     def moment(self) -> int:
-        """Of the record: a number that grows."""
+        """Return the number of the next event."""
         return next(self._events)
 
-    def begun(self, name: str, what: str, effect: Effect) -> Operation:
-        """Somebody begins to do something to an item."""
+    def begin(self, name: str, what: str, effect: Effect) -> Operation:
+        """Record the start of an operation on an item."""
         operation = Operation(what, effect, self.moment())
         self.record.setdefault(name, []).append(operation)
         return operation
 
-    def ended(self, operation: Operation, **told: Any) -> None:
-        """It was answered."""
-        operation.told, operation.is_certain = told, True
+    def end(self, operation: Operation, **reported: Any) -> None:
+        """Record the response to an operation."""
+        operation.reported, operation.is_certain = reported, True
         operation.ended = self.moment()
 
-    def repeated(self, name: str, operation: Operation, times: int) -> None:
-        """It may have been done several times, as boto3's own retries would: an error is not known
-        to have written nothing."""
+    def record_repeats(self, name: str, operation: Operation, times: int) -> None:
+        """Record that an operation may have taken effect again, as with retries of boto3."""
         for _ in range(times):
-            self.record[name].append(replace(operation, told={}, is_certain=False))
+            self.record[name].append(replace(operation, reported={}, is_certain=False))
 
     def judge(self) -> list[str]:
-        """What is wrong, in words."""
-        wrong = list(self.wrong)
-        for name, operations in sorted(self.record.items()):
-            if not is_linearizable(operations):
-                wrong.append(f"{name}: no order explains {told(operations)}")
-        return wrong
+        """Return descriptions of all violations."""
+        return self.wrong + [
+            f"{name}: no order explains {_listed(operations)}"
+            for name, operations in sorted(self.record.items())
+            if not is_linearizable(operations)
+        ]
 
 
-def told(operations: list[Operation]) -> str:
+def _listed(operations: list[Operation]) -> str:
     return "\n".join(
-        f"  {one.began}-{one.ended} {one.what}: {dict(one.told) if one.is_certain else '?'}"
-        for one in sorted(operations, key=lambda one: one.began)
+        f"  {o.began}-{o.ended} {o.what}: {dict(o.reported) if o.is_certain else '?'}"
+        for o in sorted(operations, key=lambda o: o.began)
     )

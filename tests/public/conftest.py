@@ -1,4 +1,4 @@
-"""What all tests of the public interface share."""
+"""A fixture and a helper for all tests of the public interface."""
 
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,6 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def boto3s_table(database: Database, name: str) -> Any:
-    """boto3's Table, as a user makes it."""
+    """Return boto3's Table, as a user creates it."""
     resource = boto3.resource("dynamodb", endpoint_url=database.url, **LOCAL_CREDENTIALS)
     return resource.Table(name)

@@ -45,8 +45,8 @@ def deployment(machine: Machine, states: StepFunctions) -> keyhop.Deployment:
 def test_a_run_is_started_followed_and_fetched(
     machine: Machine, states: StepFunctions, keys: set[str], table_name: str, tmp_path: Path
 ) -> None:
-    seen: list[keyhop.Progress] = []
-    deployment = keyhop.Deployment(stack_of(machine, states), progress=seen.append)
+    reports: list[keyhop.Progress] = []
+    deployment = keyhop.Deployment(stack_of(machine, states), progress=reports.append)
     run = deployment.start({"table": table_name, "segments": 64}, name="first")
     assert (run.name, run.machine, run.table, run.is_over) == (
         *("first", "EnumerateKeys", table_name),
@@ -55,15 +55,15 @@ def test_a_run_is_started_followed_and_fetched(
     assert run.input == states.inputs[0] == {"table": table_name, "segments": 64}
     ended = deployment.follow(run)
     assert (ended.has_succeeded, ended.output["keys"]) == (True, len(keys))
-    assert [progress.activity for progress in seen] == [
+    assert [progress.activity for progress in reports] == [
         *("planning", "reading", "ending", "ending")
     ]
-    assert seen[-1].share == 1.0
-    assert seen[-1].keys == len(keys)
+    assert reports[-1].share == 1.0
+    assert reports[-1].keys == len(keys)
     fetched = deployment.fetch("first", tmp_path / "keys")
     assert (fetched.run, fetched.keys) == ("first", len(keys))
-    assert seen[-1].activity == "fetching"
-    assert seen[-1].is_over
+    assert reports[-1].activity == "fetching"
+    assert reports[-1].is_over
     listed = keyhop.list_keys(table_name, output=tmp_path / "keys", resume=True)
     assert Counter(listed) == Counter(keys)
 
@@ -110,7 +110,7 @@ def test_a_run_is_stopped_and_a_new_one_continues_it(
     assert [run.name for run in deployment.list(table_name, limit=1)] == ["second"]
 
 
-def test_what_the_caller_stops_is_not_the_run(
+def test_a_stop_ends_the_call_and_not_the_run(
     machine: Machine, states: StepFunctions, keys: set[str], table_name: str
 ) -> None:
     stop = Event()
@@ -123,7 +123,7 @@ def test_what_the_caller_stops_is_not_the_run(
     assert keyhop.Deployment(stack_of(machine, states)).follow(run).has_succeeded
 
 
-def test_what_is_wrong_is_refused_before_a_run_is_started(
+def test_invalid_input_is_refused_before_a_run_is_started(
     deployment: keyhop.Deployment, states: StepFunctions, table_name: str
 ) -> None:
     with pytest.raises(InvalidInput, match="maxReadRate must be"):
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_refused_before_a_run_is_started(
 def test_a_failed_run_says_why_and_shows_no_input(
     deployment: keyhop.Deployment, table_name: str
 ) -> None:
-    """The input of ForEachKey, and an output, may hold keys."""
+    """Inputs and outputs may contain keys."""
     failed = deployment.follow(deployment.start({"table": "Payroll"}, name="first"))
     assert failed.error == "InvalidInput"
     assert "not one of the tables of this deployment" in failed.cause

@@ -1,4 +1,4 @@
-"""Errors of Python calls name arguments of Python; the command names its flags instead."""
+"""Errors of Python calls name Python arguments. The command names its flags instead."""
 
 import ast
 import importlib
@@ -19,17 +19,17 @@ COMMAND_LINES = re.compile(
     r"(keyhop rekey|(create|cutover|complete|rollback|status|start|verify) --.*"
     r"| --(to|keep-new|adopt|delete-source|export|resume)) ?"
 )
-"""The parts of `next_step` and `safe` of a RekeyStatus, which are command lines on purpose."""
+"""Texts in `next_step` and `safe` of a RekeyStatus, which are command lines on purpose."""
 LIBRARY = ROOT / "lambdas" / "keyhop"
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
 def texts(node: ast.AST) -> Iterator[str]:
-    """The constant texts in a node, without docstrings."""
+    """Yield the constant texts in a node, without docstrings."""
     docs = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Expr)}
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str) and id(part) not in docs:
@@ -37,7 +37,7 @@ def texts(node: ast.AST) -> Iterator[str]:
 
 
 def texts_of_errors(path: Path) -> Iterator[str]:
-    """The constant texts in each error of Keyhop that a module makes."""
+    """Yield the constant texts in each Keyhop error that a module creates."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in vars(keyhop.errors):
             yield from texts(node)
@@ -51,7 +51,7 @@ def test_no_error_of_the_library_names_a_flag() -> None:
 
 
 def test_no_other_text_of_the_library_names_a_flag_or_a_command() -> None:
-    """Such as a gate's remedy and a note. A report advises commands, to whoever reads its page."""
+    """Examples are a gate's remedy and a note. Only a report may advise commands."""
     modules = [
         path
         for path in LIBRARY.rglob("*.py")
@@ -63,7 +63,7 @@ def test_no_other_text_of_the_library_names_a_flag_or_a_command() -> None:
         for text in texts(ast.parse(path.read_text()))
         if FLAG.search(text) and not COMMAND_LINES.fullmatch(text)
     ]
-    assert named == [("refusals.py", " --profile ")], "which is one of the AWS CLI"
+    assert named == [("refusals.py", " --profile ")], "which is a flag of the AWS CLI"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_estimate_knows_its_methods(strict: Database, table_name: str) -> Non
         plan.dollars("index")
 
 
-def test_a_text_is_no_list_of_accepted_conditions(strict: Database, table_name: str) -> None:
+def test_accept_must_not_be_a_text(strict: Database, table_name: str) -> None:
     strict.collections(table_name, [2] * 20)
     by_index = {"method": "index", "accept": "stale-index"}
     with pytest.raises(

@@ -28,13 +28,13 @@ ITEM = {"sk": "#feature", "of": "${key}", "by": "${run}"}
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
 
 
 class Each:
-    """The public function on one table, and the items of the table."""
+    """The public function with one table, and the items of that table."""
 
     def __init__(self, database: Database, name: str, sizes: list[int]) -> None:
         self.database, self.name = database, name
@@ -58,7 +58,7 @@ def each(dynamodb: Database, table_name: str) -> Each:
     return Each(dynamodb, table_name, SIZES)
 
 
-def test_two_runs_that_begin_in_one_second_have_two_directories(
+def test_two_runs_in_one_second_have_two_directories(
     each: Each, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strftime = time.strftime
@@ -73,25 +73,25 @@ def test_two_runs_that_begin_in_one_second_have_two_directories(
 
 def test_put_into_each_collection_and_undone(each: Each) -> None:
     before = each.items()
-    seen: list[keyhop.Progress] = []
-    said: list[str] = []
-    asked: list[tuple[str, int]] = []
+    reports: list[keyhop.Progress] = []
+    messages: list[str] = []
+    approvals: list[tuple[str, int]] = []
     result = each(
         put=ITEM,
-        progress=seen.append,
-        approve=lambda action, estimate: asked.append((action, estimate().keys)),
-        say=said.append,
+        progress=reports.append,
+        approve=lambda action, estimate: approvals.append((action, estimate().keys)),
+        say=messages.append,
     )
     assert (result.action, result.dry_run, result.finished) == ("put", False, True)
     assert (result.keys, result.outcomes) == (len(SIZES), {"put": len(SIZES)})
     assert result.write_units == pytest.approx(len(SIZES))
     assert result.dollars > 0
-    assert asked == [("put", len(SIZES))]
+    assert approvals == [("put", len(SIZES))]
     assert result.output is not None
-    assert said == [f"The run is kept in {result.output}."]
+    assert messages == [f"The run is kept in {result.output}."]
     assert [*Path().iterdir()] == [result.output]
-    assert {progress.activity for progress in seen} == {"listing the keys", "putting"}
-    assert (seen[-1].keys, seen[-1].share, seen[-1].is_over) == (len(SIZES), 1.0, True)
+    assert {progress.activity for progress in reports} == {"listing the keys", "putting"}
+    assert (reports[-1].keys, reports[-1].share, reports[-1].is_over) == (len(SIZES), 1.0, True)
     assert each.features() == each.keys
     assert {item["of"]["S"] for item in each.items().values() if "of" in item} == each.keys
     assert result.to_json()["list"]["keys"] == len(SIZES)
@@ -103,13 +103,13 @@ def test_put_into_each_collection_and_undone(each: Each) -> None:
 
 
 def test_one_item_of_each_is_updated_and_deleted(each: Each) -> None:
-    sort, count = min(Counter(sort for _, sort in each.items()).items(), key=lambda two: two[1])
-    gone = len(SIZES) - count
+    sort, count = min(Counter(sort for _, sort in each.items()).items(), key=lambda pair: pair[1])
+    missing = len(SIZES) - count
     update = {"update": "SET plan = :p", "values": {":p": "free"}, "item": {"sk": sort}}
-    assert each(**update, output="one").outcomes == {"updated": count, "gone": gone}
+    assert each(**update, output="one").outcomes == {"updated": count, "gone": missing}
     assert Counter("plan" in item for item in each.items().values())[True] == count
     result = each(delete=True, item={"sk": sort}, keys="one/keys", output="two")
-    assert result.outcomes == {"deleted": count, "gone": gone}
+    assert result.outcomes == {"deleted": count, "gone": missing}
     assert result.to_json()["list"] is None
 
 
@@ -128,14 +128,14 @@ def test_a_dry_run_returns_the_estimate_and_writes_nothing(each: Each) -> None:
     assert [*Path().iterdir()] == []
 
 
-def test_an_exception_of_approve_ends_the_call_before_anything_is_written(each: Each) -> None:
-    class No(Exception): ...
+def test_an_exception_in_approve_ends_a_call_before_it_writes(each: Each) -> None:
+    class Refusal(Exception): ...
 
     def refuse(action: str, estimate: Any) -> None:
-        raise No
+        raise Refusal
 
     before = each.items()
-    with pytest.raises(No):
+    with pytest.raises(Refusal):
         each(put=ITEM, approve=refuse)
     assert each.items() == before
     assert [*Path().iterdir()] == []
@@ -171,7 +171,7 @@ def test_a_killed_run_is_resumed(dynamodb: Database, table_name: str) -> None:
     assert each.features() == set()
 
 
-def test_an_error_has_the_figures_so_far_and_the_run_goes_on(each: Each) -> None:
+def test_an_error_has_the_figures_so_far_and_the_run_can_be_resumed(each: Each) -> None:
     with pytest.raises(keyhop.errors.BudgetSpent) as raised:
         each(put=ITEM, output="run", max_write_units=20)
     result = raised.value.result
@@ -185,7 +185,7 @@ LARGE = "x" * 4_500
 
 @pytest.fixture
 def large(dynamodb: Database, table_name: str) -> Each:
-    """Forty collections, each of one item that costs five write units."""
+    """A table of forty collections, each with one item that costs five write units."""
     each = Each(dynamodb, table_name, [])
     names = [f"k{number:03}" for number in range(40)]
     dynamodb.fill(
@@ -201,7 +201,7 @@ def test_a_limit_of_units_holds_for_items_that_are_larger_than_expected(large: E
     with pytest.raises(keyhop.errors.BudgetSpent) as raised:
         large(**UPDATE, output="run", max_write_units=25)
     updated = raised.value.result.outcomes["updated"]
-    assert updated in (4, 5), "the fifth may be sent when the others' costs are known"
+    assert updated in (4, 5), "the fifth may be sent after the cost of the others is measured"
     assert raised.value.result.write_units == 5 * updated
 
 
@@ -242,7 +242,7 @@ def test_the_bounds_of_keys_that_are_numbers_must_be_numbers(
         )
 
 
-def test_a_list_without_the_attributes_of_first_items_is_refused_before_anything_is_done(
+def test_a_list_without_the_attributes_of_first_items_is_refused(
     each: Each,
 ) -> None:
     keyhop.list_keys(each.name, endpoint_url=each.database.url, output="list").run()
@@ -280,16 +280,16 @@ def test_a_run_is_stopped_while_it_lists_or_writes(
 def test_sentinels_of_an_earlier_index_are_not_first_items(
     dynamodb: Database, table_name: str, method: str
 ) -> None:
-    """Every second collection has a sentinel, and every third has nothing else."""
+    """Every second collection has a sentinel, and every third has no other item."""
     dynamodb.create(table_name, sort=("sk", "S"))
     names = [f"k{number:03}" for number in range(60)]
-    items, kept = [], set()
+    items, with_items = [], set()
     for number, name in enumerate(names):
         if number % 2 == 0:
             sentinel = Sentinel.of(SPACE).item_of({"pk": {"S": name}})
             items.append({"pk": {"S": name}, **sentinel})
         if number % 3 != 0:
-            kept.add(name)
+            with_items.add(name)
             items.append({"pk": {"S": name}, "sk": {"S": "a"}, "v": {"S": f"of {name}"}})
             items.append({"pk": {"S": name}, "sk": {"S": "b"}, "v": {"S": "second"}})
     dynamodb.fill(table_name, items)
@@ -299,7 +299,7 @@ def test_sentinels_of_an_earlier_index_are_not_first_items(
         method=method,
         endpoint_url=dynamodb.url,
     )
-    assert result.outcomes == {"put": len(kept)}
+    assert result.outcomes == {"put": len(with_items)}
     pages = dynamodb.client.get_paginator("scan").paginate(TableName=table_name)
     put = {
         item["pk"]["S"]: item["v"]["S"]
@@ -307,15 +307,15 @@ def test_sentinels_of_an_earlier_index_are_not_first_items(
         for item in page["Items"]
         if item["sk"]["S"] == "#feature"
     }
-    assert put == {name: f"of {name}" for name in kept}
+    assert put == {name: f"of {name}" for name in with_items}
 
 
 @pytest.mark.parametrize("guard", ["look", "transaction"])
 def test_boto3s_table_sends_the_requests(each: Each, guard: str) -> None:
     table = boto3s_table(each.database, each.name)
-    sent: set[str] = set()
+    operations: set[str] = set()
     table.meta.client.meta.events.register(
-        "before-call.dynamodb", lambda model, **_: sent.add(model.name)
+        "before-call.dynamodb", lambda model, **_: operations.add(model.name)
     )
     first, *_ = sorted(each.keys)
     table.put_item(Item={"pk": first, "sk": "#feature"})
@@ -330,10 +330,10 @@ def test_boto3s_table_sends_the_requests(each: Each, guard: str) -> None:
     )
     assert result.output is not None
     assert keyhop.for_each_key(table, undo=result.output).outcomes == {"deleted": len(SIZES) - 1}
-    assert {"Query", "DeleteItem", "BatchGetItem"} <= sent
+    assert {"Query", "DeleteItem", "BatchGetItem"} <= operations
 
 
-def test_a_refusal_has_a_cause_of_the_users_class(
+def test_an_error_has_a_cause_of_the_users_class(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
@@ -345,7 +345,7 @@ def test_a_refusal_has_a_cause_of_the_users_class(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ({}, "Give one thing to do, put=, update="),
         ({"put": ITEM, "delete": True}, "there is put and delete"),
@@ -366,7 +366,9 @@ def test_a_refusal_has_a_cause_of_the_users_class(
         ({"delete": True}, "sort key"),
     ],
 )
-def test_a_wrong_argument_is_one_sentence(each: Each, arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(keyhop.errors.CannotStart, match=says):
+def test_a_wrong_argument_is_one_sentence(
+    each: Each, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(keyhop.errors.CannotStart, match=message):
         each(**arguments)
     assert [*Path().iterdir()] == []

@@ -13,36 +13,36 @@ from testing.key_index_tables import drift, scanned, table_of
 from tests.public.conftest import boto3s_table
 
 
-def index_of(database: Database, table: str, **more: Any) -> keyhop.KeyIndex:
-    return keyhop.KeyIndex(table, endpoint_url=database.url, **more)
+def index_of(database: Database, table: str, **arguments: Any) -> keyhop.KeyIndex:
+    return keyhop.KeyIndex(table, endpoint_url=database.url, **arguments)
 
 
 def test_build_verify_repair_and_remove(dynamodb: Database, table_name: str) -> None:
     dynamodb.collections(table_name, [1, 3] * 10)
     before = sorted(map(repr, scanned(dynamodb, table_name)))
-    seen: list[keyhop.Progress] = []
-    asked: list[str] = []
+    reports: list[keyhop.Progress] = []
+    approvals: list[str] = []
     index = index_of(
         dynamodb,
         table_name,
-        progress=seen.append,
-        approve=lambda action, estimate: asked.append(action),
+        progress=reports.append,
+        approve=lambda action, estimate: approvals.append(action),
     )
     assert index.status().status is None
     plan = index.build(dry_run=True)
-    assert (plan.dry_run, plan.collections, asked) == (True, 20, [])
+    assert (plan.dry_run, plan.collections, approvals) == (True, 20, [])
     assert plan.write_units >= 20
     built = index.build()
     assert (built.action, built.collections, built.drift) == ("build", 20, 0)
     assert built.write_units > 0
     assert "No keeper" in built.notes[0]
-    assert {progress.activity for progress in seen} == {"checking", "building", "verifying"}
+    assert {progress.activity for progress in reports} == {"checking", "building", "verifying"}
     sentinel = Sentinel.of(table_of(dynamodb, table_name).space)
     dynamodb.client.delete_item(TableName=table_name, Key=sentinel.key_of({"pk": {"S": "k3"}}))
-    found = index.verify(repair=False)
-    assert (found.missing, found.drift, found.repaired) == (1, 1, 0)
-    assert "k3" in found.to_text()
-    assert "k3" not in repr(found)
+    verification = index.verify(repair=False)
+    assert (verification.missing, verification.drift, verification.repaired) == (1, 1, 0)
+    assert "k3" in verification.to_text()
+    assert "k3" not in repr(verification)
     assert index.verify(dry_run=True).read_units > 0
     assert index.verify().repaired == 1
     assert drift(dynamodb, table_name, sentinel) == (set(), set())
@@ -51,13 +51,13 @@ def test_build_verify_repair_and_remove(dynamodb: Database, table_name: str) -> 
     assert "keeper" in str(status.why_not)
     assert index.remove(dry_run=True).write_units >= 20
     index.remove()
-    assert asked == ["build", "verify", "remove"]
+    assert approvals == ["build", "verify", "remove"]
     assert sorted(map(repr, scanned(dynamodb, table_name))) == before
     with pytest.raises(keyhop.errors.CannotStart, match="no key index"):
         index.remove(dry_run=True)
 
 
-def test_the_strong_reads_of_a_build_keep_below_the_read_rate(
+def test_the_consistent_reads_of_a_build_stay_below_the_read_rate(
     dynamodb: Database, table_name: str
 ) -> None:
     dynamodb.collections(table_name, [1] * 100)
@@ -79,10 +79,12 @@ def test_a_verification_of_large_items_is_not_cheaper_than_estimated(
     assert 0.5 * estimated.read_units < index.verify().read_units < 1.5 * estimated.read_units
 
 
-def test_a_build_does_not_begin_if_a_place_is_taken(dynamodb: Database, table_name: str) -> None:
+def test_a_build_does_not_start_if_an_item_has_the_key_of_a_sentinel(
+    dynamodb: Database, table_name: str
+) -> None:
     dynamodb.create(table_name)
-    taken = {"pk": {"S": "a"}, "sk": LEAST_SORT_KEY["S"]}
-    dynamodb.client.put_item(TableName=table_name, Item=taken)
+    item = {"pk": {"S": "a"}, "sk": LEAST_SORT_KEY["S"]}
+    dynamodb.client.put_item(TableName=table_name, Item=item)
     index = index_of(dynamodb, table_name)
     with pytest.raises(keyhop.errors.CannotStart, match="sort key"):
         index.build()
@@ -90,7 +92,7 @@ def test_a_build_does_not_begin_if_a_place_is_taken(dynamodb: Database, table_na
     assert index.status().status is None
 
 
-def test_an_exception_of_approve_ends_a_call_before_it_writes(
+def test_an_exception_in_approve_ends_a_call_before_it_writes(
     dynamodb: Database, table_name: str
 ) -> None:
     dynamodb.collections(table_name, [2] * 5)
@@ -109,7 +111,7 @@ def test_an_exception_of_approve_ends_a_call_before_it_writes(
 
 
 def test_boto3s_table_and_several_threads(dynamodb: Database, table_name: str) -> None:
-    """Of two builds at the same time, one has the lease."""
+    """One of two concurrent builds has the lease."""
     dynamodb.collections(table_name, [2] * 5)
     index = keyhop.KeyIndex(boto3s_table(dynamodb, table_name))
     outcomes: list[str] = []
@@ -130,7 +132,7 @@ def test_boto3s_table_and_several_threads(dynamodb: Database, table_name: str) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ({"max_write_rate": 0}, "max_write_rate must be a number above 0, not 0."),
         ({"max_read_rate": "5"}, "max_read_rate must be"),
@@ -138,10 +140,10 @@ def test_boto3s_table_and_several_threads(dynamodb: Database, table_name: str) -
     ],
 )
 def test_wrong_arguments_are_refused(
-    dynamodb: Database, table_name: str, arguments: dict[str, Any], says: str
+    dynamodb: Database, table_name: str, arguments: dict[str, Any], message: str
 ) -> None:
     dynamodb.collections(table_name, [1])
-    with pytest.raises(keyhop.errors.CannotStart, match=says):
+    with pytest.raises(keyhop.errors.CannotStart, match=message):
         index_of(dynamodb, table_name).build(**arguments)
 
 

@@ -1,4 +1,4 @@
-"""DynamoDB's refusal of a user's request has the class that the user's own clients have."""
+"""A refusal by DynamoDB has the exception class of the user's client."""
 
 from contextlib import closing
 from typing import Any
@@ -14,28 +14,28 @@ from tests.integration.sharding.single import Place
 from tests.public.conftest import boto3s_table
 
 
-def made(
-    how: str, dynamodb: Database, name: str, monkeypatch: pytest.MonkeyPatch
+def client_exceptions(
+    source: str, dynamodb: Database, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Any, dict[str, Any]]:
-    """The exceptions of a user's own client, and the argument of the constructor that has it."""
+    """Return the exceptions of a user's client, and the constructor argument with the client."""
     session = boto3.Session(**LOCAL_CREDENTIALS)
-    if how == "table":
-        users = session.resource("dynamodb", endpoint_url=dynamodb.url).Table(name)
-        return users.meta.client.exceptions, {"table": users}
-    if how == "client":
+    if source == "table":
+        table = session.resource("dynamodb", endpoint_url=dynamodb.url).Table(name)
+        return table.meta.client.exceptions, {"table": table}
+    if source == "client":
         client = session.client("dynamodb", endpoint_url=dynamodb.url)
         return client.exceptions, {"client": client}
-    if how == "default session":
+    if source == "default session":
         return boto3s_table(dynamodb, "T").meta.client.exceptions, {}
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
     return session.client("dynamodb").exceptions, {"session": session}
 
 
-@pytest.mark.parametrize("how", ["default session", "session", "table", "client"])
-def test_it_is_that_of_the_users_own_client(
-    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch, how: str
+@pytest.mark.parametrize("source", ["default session", "session", "table", "client"])
+def test_a_refusal_has_the_class_of_the_users_client(
+    dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    exceptions, settings = made(how, dynamodb, table_name, monkeypatch)
+    exceptions, settings = client_exceptions(source, dynamodb, table_name, monkeypatch)
     place = Place(dynamodb, table_name)
     with (
         closing(place.table(**settings)) as table,
@@ -44,10 +44,10 @@ def test_it_is_that_of_the_users_own_client(
         table.put_item(Item={"path": "/f", "at": "b"}, ConditionExpression=Attr("at").eq("c"))
 
 
-def test_counters_and_calendars_refuse_as_their_table_does(
+def test_counters_and_calendars_raise_the_errors_of_their_table(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exceptions, settings = made("session", dynamodb, table_name, monkeypatch)
+    exceptions, settings = client_exceptions("session", dynamodb, table_name, monkeypatch)
     place = Place(dynamodb, table_name)
     with closing(place.table(**settings)) as table:
         day = keyhop.CalendarTable(table, bucket="day")

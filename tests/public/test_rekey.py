@@ -32,20 +32,22 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyhop.Rekey, "_tasks", staticmethod(at_once))
 
 
-def rekey_of(pairs: Pairs, **more: Any) -> keyhop.Rekey:
-    return keyhop.Rekey(pairs.source, pairs.destination, endpoint_url=pairs.database.url, **more)
+def rekey_of(pairs: Pairs, **arguments: Any) -> keyhop.Rekey:
+    return keyhop.Rekey(
+        pairs.source, pairs.destination, endpoint_url=pairs.database.url, **arguments
+    )
 
 
 def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     pairs: Pairs, template: Path
 ) -> None:
     items = orders(pairs)
-    asked: list[tuple[str, Any]] = []
-    seen: list[keyhop.Progress] = []
+    approvals: list[tuple[str, Any]] = []
+    reports: list[keyhop.Progress] = []
     rekey = rekey_of(
         pairs,
-        progress=seen.append,
-        approve=lambda action, look: asked.append((action, look())),
+        progress=reports.append,
+        approve=lambda action, look: approvals.append((action, look())),
     )
     plan = rekey.plan(template, accept=["unseen"], **DAY)
     content = plan.to_json()
@@ -71,8 +73,8 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     assert "No function follows" in copied.notes[0]
     pairs.database.client.put_item(TableName=pairs.source, Item={**items[0], "x": {"S": "new"}})
     assert rekey.verify(dry_run=True).read_units > 0
-    found = rekey.verify(repair=False)
-    assert (found.is_done, found.obstacles) == (True, ("changed",))
+    verification = rekey.verify(repair=False)
+    assert (verification.is_done, verification.obstacles) == (True, ("changed",))
     repaired = rekey.verify()
     assert repaired.to_json()["counts"]["repaired"] == 1
     assert repaired.write_units >= 1
@@ -84,20 +86,20 @@ def test_a_re_key_by_this_process_from_the_plan_to_the_cancellation(
     status = rekey.status()
     assert (status.phase, status.troubles) == ("shadowing", [])
     assert rekey.cutover(dry_run=True).obstacles == ("streams",)
-    assert rekey.cutover().obstacles == ("streams",), "nobody follows, so nothing is asked"
+    assert rekey.cutover().obstacles == ("streams",), "it asks for no approval"
     assert "reads" not in repr(rekey.cancel(dry_run=True))
     cancelled = rekey.cancel()
     assert (cancelled.action, cancelled.is_done) == ("cancel", True)
     assert pairs.destination not in pairs.database.tables()
     assert len(items_of(pairs, pairs.source)) == 30
     actions = ["create", "start", "verify", "verify", "verify", "shadow", "cancel"]
-    assert [action for action, _ in asked] == actions
-    assert asked[1][1] == expected
-    activities = {progress.activity for progress in seen}
+    assert [action for action, _ in approvals] == actions
+    assert approvals[1][1] == expected
+    activities = {progress.activity for progress in reports}
     assert activities == {"copying", "reading both", "comparing"}
-    last = [progress for progress in seen if progress.activity == "copying"][-1]
+    last = [progress for progress in reports if progress.activity == "copying"][-1]
     assert (last.keys, last.expected, last.share, last.is_over) == (30, 30, 1.0, True)
-    assert seen[-1].is_over
+    assert reports[-1].is_over
 
 
 def test_estimates_count_the_writes_of_local_indexes(pairs: Pairs, template: Path) -> None:
@@ -122,7 +124,7 @@ def test_estimates_count_the_writes_of_local_indexes(pairs: Pairs, template: Pat
     assert task.units_per_key(table.source())[0] == 2
 
 
-def test_the_time_of_a_copy_is_that_of_the_capacity(pairs: Pairs, template: Path) -> None:
+def test_the_time_of_a_copy_depends_on_the_capacity(pairs: Pairs, template: Path) -> None:
     units = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 3}
     orders(pairs, BillingMode="PROVISIONED", ProvisionedThroughput=units)
     rekey = rekey_of(pairs)
@@ -132,7 +134,7 @@ def test_the_time_of_a_copy_is_that_of_the_capacity(pairs: Pairs, template: Path
     assert rekey.start(dry_run=True, max_write_rate=2).to_json()["seconds_of_writing"] == 15
 
 
-def test_the_deployment_that_start_records_does_the_work_of_later_calls(
+def test_later_calls_use_the_deployment_that_start_recorded(
     pairs: Pairs, template: Path, states: States
 ) -> None:
     orders(pairs)
@@ -148,10 +150,10 @@ def test_the_deployment_that_start_records_does_the_work_of_later_calls(
     assert deployment is not None
     assert repr(deployment) == "<keyhop.Deployment Keyhop>"
     assert later.verify(repair=False, share=0.5).run is not None
-    to = {"rekey": pairs.destination}
+    rekey_input = {"rekey": pairs.destination}
     assert states.started == [
-        ("RekeyBackfill", {**to, "maxWriteRate": 500}),
-        ("RekeyVerify", {**to, "repair": False, "share": 0.5}),
+        ("RekeyBackfill", {**rekey_input, "maxWriteRate": 500}),
+        ("RekeyVerify", {**rekey_input, "repair": False, "share": 0.5}),
     ]
     assert later.status().failed == 2
     assert later.redrive(dry_run=True).left == 2
@@ -164,7 +166,7 @@ def test_the_deployment_that_start_records_does_the_work_of_later_calls(
     assert [values.get("resume") for _, values in states.started[2:]] == ["verify-1", "copy-1"]
 
 
-def test_without_a_deployment_nothing_is_given_up_and_none_is_recorded(pairs: Pairs) -> None:
+def test_without_a_deployment_remote_calls_are_refused(pairs: Pairs) -> None:
     rekey = rekey_of(pairs.begun())
     with pytest.raises(keyhop.errors.CannotStart, match="No deployment is known"):
         rekey.redrive(dry_run=True)
@@ -172,7 +174,7 @@ def test_without_a_deployment_nothing_is_given_up_and_none_is_recorded(pairs: Pa
         rekey.start(remote=True)
 
 
-WRONG: list[tuple[str, Callable[[keyhop.Rekey], Any]]] = [
+WRONG_ARGUMENTS: list[tuple[str, Callable[[keyhop.Rekey], Any]]] = [
     ("rate must be a number of write units", lambda rekey: rekey.throttle(-1)),
     ("percent must be a percentage from 0 to 100", lambda rekey: rekey.shadow(101)),
     ("max_write_rate must be", lambda rekey: rekey.start(max_write_rate=0)),
@@ -185,23 +187,25 @@ WRONG: list[tuple[str, Callable[[keyhop.Rekey], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("says", "call"), WRONG, ids=[says for says, _ in WRONG])
+@pytest.mark.parametrize(
+    ("message", "call"), WRONG_ARGUMENTS, ids=[message for message, _ in WRONG_ARGUMENTS]
+)
 def test_a_wrong_argument_is_refused_by_its_name(
-    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch, says: str, call: Any
+    pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch, message: str, call: Any
 ) -> None:
     monkeypatch.chdir(template.parent)
-    with pytest.raises(keyhop.errors.CannotStart, match=says):
+    with pytest.raises(keyhop.errors.CannotStart, match=message):
         call(rekey_of(pairs.begun()))
 
 
 def test_the_new_table_needs_another_name(pairs: Pairs) -> None:
     pairs.begun()
-    for name, says in ((pairs.source, "another table"), ("a b", "cannot be the name")):
-        with pytest.raises(keyhop.errors.CannotStart, match=says):
+    for name, message in ((pairs.source, "another table"), ("a b", "cannot be the name")):
+        with pytest.raises(keyhop.errors.CannotStart, match=message):
             keyhop.Rekey(pairs.source, name, endpoint_url=pairs.database.url)
 
 
-def test_an_exception_of_approve_ends_a_call_before_it_writes(pairs: Pairs, template: Path) -> None:
+def test_an_exception_in_approve_ends_a_call_before_it_writes(pairs: Pairs, template: Path) -> None:
     items = orders(pairs)
     answers = {"create"}
 
@@ -217,12 +221,10 @@ def test_an_exception_of_approve_ends_a_call_before_it_writes(pairs: Pairs, temp
     assert rekey.status().phase == "created"
     assert not pairs.side.control().replicating
     assert items_of(pairs, pairs.source) == in_order(items)
-    assert rekey.throttle(5).figures["throttle"]["rate"] == 5.0, "which nobody is asked about"
+    assert rekey.throttle(5).figures["throttle"]["rate"] == 5.0, "this needs no approval"
 
 
-def test_a_stop_ends_a_copy_that_can_be_resumed(
-    pairs: Pairs, template: Path, tmp_path: Path
-) -> None:
+def test_a_stopped_copy_can_be_resumed(pairs: Pairs, template: Path, tmp_path: Path) -> None:
     orders(pairs)
     stop, output = Event(), tmp_path / "copy"
     rekey = rekey_of(pairs, stop=stop, progress=lambda progress: stop.set())

@@ -1,4 +1,4 @@
-"""How a ShardedTable is made, and closed."""
+"""The construction and the closing of a ShardedTable."""
 
 import threading
 from decimal import Decimal
@@ -20,17 +20,17 @@ ITEM = {"path": "/f", "at": "b", "n": Decimal("1.5"), "data": {"list": [1, None,
 
 
 def test_a_table_by_its_arn(strict: Database, stand_in: StandIn, table_name: str) -> None:
-    """Only real DynamoDB knows tables by their ARNs, so this service is told of it."""
+    """Only real DynamoDB accepts ARNs, so the stand-in replaces them with names."""
     Place(strict, table_name)
     arns = [
         f"arn:aws:dynamodb:eu-west-1:111122223333:table/{table_name}{n}" for n in ("", "-shards")
     ]
-    named, answer = set(), stand_in.answer
+    names, answer = set(), stand_in.answer
 
     def by_arn(operation: str, request: Any) -> Any:
         parts = [part for item in request.get("TransactItems", ()) for part in item.values()]
         for part in parts or [request]:
-            named.add(part["TableName"])
+            names.add(part["TableName"])
             part["TableName"] = part["TableName"].rpartition("/")[2]
         return answer(operation, request)
 
@@ -39,7 +39,7 @@ def test_a_table_by_its_arn(strict: Database, stand_in: StandIn, table_name: str
         table.put_item(Item=ITEM)
         assert table.get_item(Key={"path": "/f", "at": "b"})["Item"] == ITEM
         assert table.requests.client.region == "eu-west-1"
-    assert named == {*arns}
+    assert names == {*arns}
 
 
 def test_boto3s_table_sends_the_requests(dynamodb: Database, table_name: str) -> None:
@@ -82,19 +82,19 @@ def test_a_local_database_needs_no_credentials(
 
 def test_wrong_arguments_are_refused(dynamodb: Database) -> None:
     table = boto3s_table(dynamodb, "T")
-    for wrong in (None, 7, ""):
+    for value in (None, 7, ""):
         with pytest.raises(CannotStart, match="must be the name or the ARN of a table, or boto3's"):
-            keyhop.ShardedTable(wrong, metadata="T-shards")
+            keyhop.ShardedTable(value, metadata="T-shards")
     with pytest.raises(CannotStart, match="leave session and endpoint_url out"):
         keyhop.ShardedTable(table, metadata="T-shards", endpoint_url=dynamodb.url)
-    for more in ({"session": boto3.Session()}, {"endpoint_url": dynamodb.url}):
+    for arguments in ({"session": boto3.Session()}, {"endpoint_url": dynamodb.url}):
         with pytest.raises(CannotStart, match="client"):
-            keyhop.ShardedTable("T", metadata="T-shards", client=table.meta.client, **more)
+            keyhop.ShardedTable("T", metadata="T-shards", client=table.meta.client, **arguments)
     with pytest.raises(CannotStart, match="separator"):
         keyhop.ShardedTable("T", metadata="T-shards", separator="1", endpoint_url=dynamodb.url)
 
 
-def test_the_end_of_the_block_closes_it(dynamodb: Database, table_name: str) -> None:
+def test_the_end_of_the_with_block_closes_the_table(dynamodb: Database, table_name: str) -> None:
     place = Place(dynamodb, table_name)
     before = threading.active_count()
     with place.table() as table:

@@ -1,4 +1,4 @@
-"""`keyhop.Shards`, as a Python program calls it; its time goes on only when it waits."""
+"""`keyhop.Shards`, as a Python program calls it. Time passes only when it waits."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from keyhop.sharding.key.shards import Phase
 from testing.databases import Database
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
-from tests.integration.sharding_command.test_shards import JumpingClock, Place, at_all, clock
+from tests.integration.sharding_command.test_shards import JumpingClock, Place, clock, spread_items
 from tests.public.conftest import boto3s_table
 
 __all__ = ["clock"]
@@ -27,30 +27,30 @@ def place(dynamodb: Database, table_name: str) -> Place:
     return Place(dynamodb, table_name)
 
 
-def shards_of(place: Place, **more: Any) -> keyhop.Shards:
-    return keyhop.Shards(place.name, endpoint_url=place.database.url, **more)
+def shards_of(place: Place, **arguments: Any) -> keyhop.Shards:
+    return keyhop.Shards(place.name, endpoint_url=place.database.url, **arguments)
 
 
 def test_add_list_show_and_drain(place: Place) -> None:
     place.write("/f", 40)
-    at_all(place, "/g", 2)
-    seen: list[keyhop.Progress] = []
-    said: list[str] = []
-    asked: list[tuple[str, Any]] = []
+    spread_items(place, "/g", 2)
+    reports: list[keyhop.Progress] = []
+    messages: list[str] = []
+    approvals: list[tuple[str, Any]] = []
     shards = shards_of(
         place,
-        progress=seen.append,
-        say=said.append,
-        approve=lambda action, estimate: asked.append((action, estimate())),
+        progress=reports.append,
+        say=messages.append,
+        approve=lambda action, estimate: approvals.append((action, estimate())),
     )
     plan = shards.add("/f", 3, dry_run=True)
-    assert (plan.dry_run, plan.before, plan.after, asked) == (True, 1, 4, [])
+    assert (plan.dry_run, plan.before, plan.after, approvals) == (True, 1, 4, [])
     assert shards.show("/f").shards.number == 1
     added = shards.add("/f", 3)
     assert (added.action, added.dry_run, added.before, added.after) == ("add", False, 1, 4)
-    assert (asked, seen) == ([("add", plan)], [])
+    assert (approvals, reports) == ([("add", plan)], [])
     assert 0 < added.write_units <= plan.write_units
-    assert "Writers use 4 shards of /f now." in said
+    assert "Writers use 4 shards of /f now." in messages
     assert shards.show("/f").shards.writable == 4
     assert [key.key for key in shards.list()] == ["/f", "/g"]
     place.write("/f", 80)
@@ -59,43 +59,43 @@ def test_add_list_show_and_drain(place: Place) -> None:
     assert plan.write_units >= 4 * plan.items
     drained = shards.drain("/f", 2)
     assert (drained.before, drained.after, drained.items > 0) == (4, 2, True)
-    assert asked[1:] == [("drain", plan)]
+    assert approvals[1:] == [("drain", plan)]
     assert drained.dollars > 0
     assert drained.seconds >= 20
-    assert {"closing", "fenced", "moved"} <= {progress.activity for progress in seen}
-    assert max(progress.seconds for progress in seen) == pytest.approx(5)
-    assert (seen[-1].is_over, seen[-1].moved) == (True, drained.items)
+    assert {"closing", "fenced", "moved"} <= {progress.activity for progress in reports}
+    assert max(progress.seconds for progress in reports) == pytest.approx(5)
+    assert (reports[-1].is_over, reports[-1].moved) == (True, drained.items)
     assert shards.drain("/f", 2).items == 0
-    assert len(asked) == 2
+    assert len(approvals) == 2
     items = place.table().query("/f", consistent=True)
     assert [int(item["n"]) for item in items] == list(range(80))
 
 
 def test_a_drain_is_estimated_by_all_shards_that_it_empties(place: Place) -> None:
-    """Shards that were added later may have fewer items, or none."""
-    at_all(place, "/f", 4, 60)
+    """Shards that were added later may have few items or none."""
+    spread_items(place, "/f", 4, 60)
     place.set("/f", number=6, writable=6, readable=6)
     shards = shards_of(place)
     plan = shards.drain("/f", 2, dry_run=True)
-    moved = sum(min(held) > 2 for held in place.lies_in("/f").values())
-    assert (plan.before, plan.items, plan.is_least) == (6, moved, False)
-    assert plan.write_units == 4 * moved
-    assert shards.drain("/f", 2).items == moved > 0
+    items = sum(min(shards) > 2 for shards in place.shards_of_items("/f").values())
+    assert (plan.before, plan.items, plan.is_least) == (6, items, False)
+    assert plan.write_units == 4 * items
+    assert shards.drain("/f", 2).items == items > 0
 
 
-def test_an_estimate_by_some_of_many_shards_is_the_least(place: Place) -> None:
-    at_all(place, "/f", 1 + MOST_LOOKS, 80)
+def test_an_estimate_from_a_sample_of_shards_is_a_minimum(place: Place) -> None:
+    spread_items(place, "/f", 1 + MOST_LOOKS, 80)
     shards = shards_of(place)
     assert not shards.drain("/f", 1, dry_run=True).is_least
     place.set("/f", number=MOST_LOOKS + 2, writable=MOST_LOOKS + 2, readable=MOST_LOOKS + 2)
     place.put_physical(f"/f_{MOST_LOOKS + 2}", "last")
     plan = shards.drain("/f", 1, dry_run=True)
-    moved = sum(min(held) > 1 for held in place.lies_in("/f").values())
-    assert (plan.items, plan.is_least) == (moved - 1, True)
+    items = sum(min(shards) > 1 for shards in place.shards_of_items("/f").values())
+    assert (plan.items, plan.is_least) == (items - 1, True)
 
 
 def test_results_show_keys_to_programs_but_not_in_repr(place: Place) -> None:
-    at_all(place, "/secret", 3)
+    spread_items(place, "/secret", 3)
     shards = shards_of(place)
     place.lose("/secret")
     (lost,) = shards.recover(dry_run=True)
@@ -103,8 +103,8 @@ def test_results_show_keys_to_programs_but_not_in_repr(place: Place) -> None:
     plan = shards.drain("/secret", 1, dry_run=True)
     for result in (shards, shards.show("/secret"), lost, plan):
         assert "secret" not in repr(result)
-    for told in (shards.show("/secret").to_json(), lost.to_json(), plan.to_json()):
-        assert json.loads(json.dumps(told))["key"] == {"S": "/secret"}
+    for content in (shards.show("/secret").to_json(), lost.to_json(), plan.to_json()):
+        assert json.loads(json.dumps(content))["key"] == {"S": "/secret"}
     assert shards.show("/secret").to_text().startswith("/secret: 3 shards\n")
 
 
@@ -119,7 +119,7 @@ def test_binary_keys_are_bytes(dynamodb: Database, table_name: str) -> None:
 
 
 def test_boto3s_table_sends_the_requests(place: Place) -> None:
-    at_all(place, "/f", 2)
+    spread_items(place, "/f", 2)
     shards = keyhop.Shards(boto3s_table(place.database, place.name))
     assert shards.add("/f").after == 3
     assert shards.drain("/f", 1).after == 1
@@ -128,7 +128,7 @@ def test_boto3s_table_sends_the_requests(place: Place) -> None:
 
 
 def test_a_drain_is_called_off(place: Place, clock: JumpingClock) -> None:
-    at_all(place, "/f", 4)
+    spread_items(place, "/f", 4)
     drain = Drain(place.table())
     while drain.step("/f", shards=1).shards.phase is not Phase.CLOSING:
         clock.sleep(5.0)
@@ -144,34 +144,34 @@ def test_a_drain_is_called_off(place: Place, clock: JumpingClock) -> None:
 
 
 def test_recover(place: Place) -> None:
-    at_all(place, "/a", 2)
+    spread_items(place, "/a", 2)
     place.lose("/a")
     item = {"path": {"S": "/photo_3"}, "at": {"S": "a"}}
     place.database.client.put_item(TableName=place.name, Item=item)
-    asked: list[str] = []
-    seen: list[keyhop.Progress] = []
+    approvals: list[str] = []
+    reports: list[keyhop.Progress] = []
     shards = shards_of(
-        place, approve=lambda action, estimate: asked.append(action), progress=seen.append
+        place, approve=lambda action, estimate: approvals.append(action), progress=reports.append
     )
-    found = shards.recover(dry_run=True)
-    assert [(lost.key, lost.shards, lost.has_gaps) for lost in found] == [
+    plans = shards.recover(dry_run=True)
+    assert [(lost.key, lost.shards, lost.has_gaps) for lost in plans] == [
         ("/a", 2, False),
         ("/photo", 3, True),
     ]
-    assert not any(lost.recovered for lost in found)
-    assert asked == []
-    assert seen[-1].is_over
+    assert not any(lost.recovered for lost in plans)
+    assert approvals == []
+    assert reports[-1].is_over
     assert [lost.recovered for lost in shards.recover()] == [True, False]
     assert [lost.key for lost in shards.recover()] == ["/photo"]
-    assert asked == ["recover"], "nothing is written for keys that are left out"
+    assert approvals == ["recover"], "nothing is written for skipped keys"
     assert [lost.recovered for lost in shards.recover("/photo")] == [True]
     assert shards.recover(with_gaps=True) == ()
 
 
 @pytest.mark.parametrize("action", ["add", "drain", "recover"])
-def test_an_exception_of_approve_ends_a_call_before_it_writes(place: Place, action: str) -> None:
-    at_all(place, "/f", 3)
-    at_all(place, "/lost", 3)
+def test_an_exception_in_approve_ends_a_call_before_it_writes(place: Place, action: str) -> None:
+    spread_items(place, "/f", 3)
+    spread_items(place, "/lost", 3)
     place.lose("/lost")
     before = place.database.client.scan(TableName=place.metadata)["Items"]
 
@@ -188,9 +188,9 @@ def test_an_exception_of_approve_ends_a_call_before_it_writes(place: Place, acti
     assert place.database.client.scan(TableName=place.metadata)["Items"] == before
 
 
-def test_an_addition_that_is_stopped_has_added(place: Place, clock: JumpingClock) -> None:
-    """The wait can be stopped: the shards are there, and the next writer passes the phase."""
-    at_all(place, "/f", 2)
+def test_a_stopped_addition_has_added_its_shards(place: Place, clock: JumpingClock) -> None:
+    """A stop ends the wait only: the shards exist, and the next writer ends the phase."""
+    spread_items(place, "/f", 2)
     stop = Event()
 
     def say(text: str) -> None:
@@ -203,22 +203,22 @@ def test_an_addition_that_is_stopped_has_added(place: Place, clock: JumpingClock
     assert shards_of(place).add("/f").after == 4
 
 
-def test_the_metadata_table_is_given_or_has_its_usual_name(place: Place) -> None:
+def test_the_metadata_table_is_explicit_or_has_its_default_name(place: Place) -> None:
     place.write("/f", 1)
-    usual = shards_of(place)
-    assert (usual.metadata, usual.metadata_reason) == (place.metadata, "its usual name")
-    other = f"{place.name}-other"
-    place.database.create(other, ("path", "S"), None)
-    given = shards_of(place, metadata=other)
-    assert (given.metadata, given.metadata_reason) == (other, "as given")
-    assert (len(usual.list(all=True)), given.list(all=True)) == (1, ())
+    default = shards_of(place)
+    assert (default.metadata, default.metadata_reason) == (place.metadata, "its usual name")
+    other_name = f"{place.name}-other"
+    place.database.create(other_name, ("path", "S"), None)
+    explicit = shards_of(place, metadata=other_name)
+    assert (explicit.metadata, explicit.metadata_reason) == (other_name, "as given")
+    assert (len(default.list(all=True)), explicit.list(all=True)) == (1, ())
     place.database.client.delete_table(TableName=place.metadata)
     with pytest.raises(keyhop.errors.TableNotFound, match=r"its usual name\): give metadata="):
         shards_of(place)
 
 
-class Formation:
-    """CloudFormation with the stacks K and Old; Old is of an earlier version."""
+class FakeCloudFormation:
+    """A CloudFormation client with the stacks K and Old. Old has no outputs for metadata."""
 
     def __init__(self, outputs: dict[str, str]) -> None:
         self._outputs = {"K": {"ResultsBucketName": "results", **outputs}}
@@ -236,19 +236,19 @@ class Formation:
 def test_the_outputs_of_a_stack_name_the_metadata_table(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = f"{place.name}-other"
-    place.database.create(other, ("path", "S"), None)
-    outputs = {"ShardMetadata1": "Another Meta", "ShardMetadata2": f"{place.name} {other}"}
-    monkeypatch.setattr(deployment, "aws_client", lambda *_, **__: Formation(outputs))
+    other_name = f"{place.name}-other"
+    place.database.create(other_name, ("path", "S"), None)
+    outputs = {"ShardMetadata1": "Another Meta", "ShardMetadata2": f"{place.name} {other_name}"}
+    monkeypatch.setattr(deployment, "aws_client", lambda *_, **__: FakeCloudFormation(outputs))
     shards = shards_of(place, stack="K")
-    assert (shards.metadata, shards.metadata_reason) == (other, "by the outputs of stack K")
+    assert (shards.metadata, shards.metadata_reason) == (other_name, "by the outputs of stack K")
     assert shards_of(place, stack="K", metadata=place.metadata).metadata == place.metadata
     shards = shards_of(place, stack="Old")
     assert shards.metadata == place.metadata
     assert "because stack Old names none" in shards.metadata_reason
 
 
-def test_a_metadata_table_that_may_not_be_read_is_an_error(
+def test_a_metadata_table_without_permission_is_an_error(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     place = Place(strict, table_name)
@@ -264,7 +264,7 @@ def test_a_metadata_table_that_may_not_be_read_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("key", "count", "says"),
+    ("key", "count", "message"),
     [
         ("/f", 0, "count must be a whole number from 1 to 999, not 0"),
         ("/f", 1.5, "count must be"),
@@ -277,9 +277,9 @@ def test_a_metadata_table_that_may_not_be_read_is_an_error(
         ("!keyhop-claim x", 1, "No logical key can start with '!keyhop-claim '"),
     ],
 )
-def test_wrong_arguments_are_refused(place: Place, key: Any, count: Any, says: str) -> None:
-    at_all(place, "/f", 2)
-    with pytest.raises(keyhop.errors.CannotStart, match=says):
+def test_wrong_arguments_are_refused(place: Place, key: Any, count: Any, message: str) -> None:
+    spread_items(place, "/f", 2)
+    with pytest.raises(keyhop.errors.CannotStart, match=message):
         shards_of(place).add(key, count, dry_run=True)
 
 
@@ -287,7 +287,7 @@ def test_wrong_arguments_are_refused(place: Place, key: Any, count: Any, says: s
 def test_a_limit_of_dollars_is_a_number_above_zero(
     place: Place, clock: JumpingClock, cost: Any
 ) -> None:
-    """It is refused before the metadata is read."""
+    """An invalid limit is refused before the metadata is read."""
     shards, began = shards_of(place), clock.monotonic()
     place.database.client.delete_table(TableName=place.metadata)
     with pytest.raises(keyhop.errors.CannotStart, match="max_cost must be a number above 0, not"):
@@ -296,7 +296,7 @@ def test_a_limit_of_dollars_is_a_number_above_zero(
 
 
 def test_a_placement_of_a_later_version_is_refused(place: Place) -> None:
-    at_all(place, "/f", 2)
+    spread_items(place, "/f", 2)
     place.set("/f", placement="by moonlight _")
     with pytest.raises(keyhop.errors.CannotStart, match="this version does not know"):
         shards_of(place).add("/f")

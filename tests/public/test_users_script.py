@@ -1,4 +1,4 @@
-"""A user's script: it runs, and `mypy --strict` finds the types of what it uses."""
+"""A user's script runs, and `mypy --strict` finds the types of all names that it uses."""
 
 import os
 import subprocess
@@ -38,23 +38,23 @@ def test_it_lists_and_estimates(
 
 
 def test_mypy_checks_it_in_strict_mode(tmp_path: Path) -> None:
-    """A name that is not public, and an argument of another type, are the only errors."""
+    """A name that is not public and arguments of a wrong type are the only errors."""
     text = SCRIPT.read_text()
-    wrong = (
+    invalid_lines = (
         "keyhop.list_key('Orders')",
         "keyhop.list_keys('Orders', limit='7')",
         "close('Orders', 'a')",
     )
-    (tmp_path / "script.py").write_text("\n".join([text, *wrong]))
+    (tmp_path / "script.py").write_text("\n".join([text, *invalid_lines]))
     first = text.count("\n") + 2
     command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports"]
     cache = ("--cache-dir", str(ROOT / ".cache" / "mypy-of-users"))
-    ended = subprocess.run(
+    process = subprocess.run(
         [*command, "--follow-imports=silent", *cache, "script.py"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "MYPYPATH": str(ROOT / "lambdas")},
     )
-    errors = [line.split(":")[1] for line in ended.stdout.splitlines() if "error:" in line]
-    assert errors == [str(first), str(first + 1), str(first + 2)], ended.stdout
+    errors = [line.split(":")[1] for line in process.stdout.splitlines() if "error:" in line]
+    assert errors == [str(first), str(first + 1), str(first + 2)], process.stdout

@@ -1,4 +1,4 @@
-"""What somebody writes who has read the reference only; mypy checks it as a user's project."""
+"""A script by a user who has read only the reference. mypy checks it like a user's project."""
 
 import sys
 from decimal import Decimal
@@ -41,7 +41,7 @@ def reads(sharded: keyhop.ShardedTable) -> int:
 
 
 def close(table: keyhop.ItemTable, path: str) -> object:
-    """For boto3's Table and for a sharded one."""
+    """Close a path in boto3's Table or in a sharded table."""
     table.update_item(
         Key={"path": path, "at": "1"},
         UpdateExpression="SET #closed = :true",
@@ -64,8 +64,8 @@ def close(table: keyhop.ItemTable, path: str) -> object:
     return table.get_item(Key={"path": path, "at": "1"}, ConsistentRead=True)["Item"]["closed"]
 
 
-def closes(mine: "Table", sharded: keyhop.ShardedTable) -> list[object]:
-    return [close(mine, "a"), close(sharded, "b")]
+def closes(plain: "Table", sharded: keyhop.ShardedTable) -> list[object]:
+    return [close(plain, "a"), close(sharded, "b")]
 
 
 def spread(shards: keyhop.Shards, key: str) -> float:

@@ -1,4 +1,4 @@
-"""The table that most of these tests have."""
+"""The table that most of these tests use."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from tests.integration.sharding.single import Place
 
 @pytest.fixture
 def place(dynamodb: Database, table_name: str, request: pytest.FixtureRequest) -> Place:
-    """A parameter is what else is given to CreateTable."""
+    """A new table. The parameter of the fixture has more arguments for CreateTable."""
     return Place(dynamodb, table_name, **getattr(request, "param", {}))

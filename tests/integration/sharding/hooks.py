@@ -1,4 +1,4 @@
-"""Requests of a sharded table on their way: held up, refused, or answered late."""
+"""Hooks that delay or refuse the requests of a sharded table, or delay their responses."""
 
 from collections.abc import Callable
 from threading import Barrier, Lock, Thread
@@ -10,11 +10,11 @@ from keyhop.sharding.table import ShardedTable
 from tests.integration.sharding.single import Place
 
 Hook = Callable[[str, dict[str, Any], Callable[[], Any]], Any]
-"""Of the operation, its parameters and what sends it: the answer."""
+"""A function of an operation, its parameters and a function that sends it. It responds."""
 
 
 def hook(table: ShardedTable, act: Hook) -> None:
-    """From now on, each request goes through `act`, which may let it pass."""
+    """Pass each request of the table to `act` from now on."""
     client = table.requests.client
 
     class Hooked:
@@ -29,64 +29,64 @@ def hook(table: ShardedTable, act: Hook) -> None:
 def once(
     table: ShardedTable,
     matches: Callable[[str, dict[str, Any]], bool],
-    happens: Callable[[], object],
+    action: Callable[[], object],
     *,
-    answered: bool = False,
+    after: bool = False,
 ) -> list[str]:
-    """Something happens before the first such request is sent, or after it took effect (answered).
+    """Call `action` before the first matching request is sent, or after it took effect.
 
-    Returns its operation, in a list that is empty until then.
+    Return a list that is empty until then, and then contains the operation of the request.
     """
-    done: list[str] = []
+    operations: list[str] = []
     lock = Lock()
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
         with lock:
-            is_it = not done and matches(operation, parameters)
-            done.extend([operation] * is_it)
-        if is_it and not answered:
-            happens()
-        answer = send()
-        if is_it and answered:
-            happens()
-        return answer
+            is_first = not operations and matches(operation, parameters)
+            operations.extend([operation] * is_first)
+        if is_first and not after:
+            action()
+        response = send()
+        if is_first and after:
+            action()
+        return response
 
     hook(table, act)
-    return done
+    return operations
 
 
-def is_a(operation: str, table: str = "") -> Callable[[str, dict[str, Any]], bool]:
-    """Requests of an operation, to one table or to any."""
-    return lambda name, words: name == operation and table in ("", words.get("TableName"))
+def is_operation(operation: str, table: str = "") -> Callable[[str, dict[str, Any]], bool]:
+    """Return a condition that a request is of this operation, on this table or on any."""
+    return lambda name, request: name == operation and table in ("", request.get("TableName"))
 
 
-def at_once(*works: Callable[[], Any]) -> list[Exception]:
-    """Begin all at the same moment, each in a thread of its own; what they have raised."""
-    begun = Barrier(len(works))
-    raised: list[Exception] = []
+def run_together(*calls: Callable[[], Any]) -> list[Exception]:
+    """Make all calls at the same moment, each in a separate thread, and return their exceptions."""
+    barrier = Barrier(len(calls))
+    errors: list[Exception] = []
 
-    def act(work: Callable[[], Any]) -> None:
-        begun.wait()
+    def run(call: Callable[[], Any]) -> None:
+        barrier.wait()
         try:
-            work()
+            call()
         except Exception as error:
-            raised.append(error)
+            errors.append(error)
 
-    threads = [Thread(target=act, args=(work,), daemon=True) for work in works]
+    threads = [Thread(target=run, args=(call,), daemon=True) for call in calls]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
-    return raised
+    return errors
 
 
-def refused(code: str) -> ClientError:
+def client_error(code: str) -> ClientError:
     return ClientError({"Error": {"Code": code}}, "PutItem")
 
 
-def physical(place: Place, operation: str, parameters: dict[str, Any]) -> int | None:
-    """The shard that a write of an item of the table goes to."""
+def shard_of_write(place: Place, operation: str, parameters: dict[str, Any]) -> int | None:
+    """Return the shard to which a request writes an item of the table. None for others."""
     writes = ("put_item", "update_item", "delete_item")
     if parameters.get("TableName") != place.name or operation not in writes:
         return None

@@ -1,4 +1,4 @@
-"""What was written and read, and when; and whether each read has seen what it had to."""
+"""A log of writes and reads that checks that each read has seen all finished writes."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from testing.virtual_time import VirtualClock
 
 @dataclass
 class Entry:
-    """A write of an item: its version, None for a delete. ended: None while it is under way."""
+    """A write of an item: its version, None for a delete. ended: None while it is in flight."""
 
     version: int | None
     began: float
@@ -20,7 +20,7 @@ class Entry:
 
 @dataclass
 class Log:
-    """Of one key. Each item has one writer, so its writes follow one another.
+    """The log of one key. Each item has one writer, so its writes do not overlap.
 
     wrong: reads that missed a finished write, saw an older one, or an item twice.
     """
@@ -35,7 +35,7 @@ class Log:
 
     @contextmanager
     def write(self, sort: str, version: int | None) -> Iterator[None]:
-        """A write, from its beginning to its end; one that raises has no end."""
+        """Record the start and the end of a write. A write that raises has no end."""
         entry = Entry(version, self._now())
         self._items[sort].append(entry)
         yield
@@ -44,34 +44,34 @@ class Log:
 
     @contextmanager
     def read(self) -> Iterator[list[dict[str, Any]]]:
-        """A strongly consistent read of all items, which go into the list; it is judged after."""
+        """Check the strongly consistent read of all items that the caller adds to the list."""
         began = self._now()
-        seen: list[dict[str, Any]] = []
-        yield seen
+        items: list[dict[str, Any]] = []
+        yield items
         self.reads += 1
         at = f"read {self.reads} at {self.clock.time():.2f}: "
-        found: dict[str, int] = {}
-        for item in seen:
-            if item["at"] in found:
+        versions: dict[str, int] = {}
+        for item in items:
+            if item["at"] in versions:
                 self.wrong.append(f"{at}{item['at']} twice")
-            found[item["at"]] = int(item["version"])
+            versions[item["at"]] = int(item["version"])
         for sort, entries in self._items.items():
             legal = self._legal(entries, began)
-            if found.get(sort) not in legal:
-                self.wrong.append(f"{at}{sort} is {found.get(sort)}, not of {legal}")
+            if versions.get(sort) not in legal:
+                self.wrong.append(f"{at}{sort} is {versions.get(sort)}, not of {legal}")
 
     def last(self) -> dict[str, int]:
-        """What each item must be in the end."""
-        told = {}
+        """Return the last version of each item that was not deleted."""
+        versions = {}
         for sort, entries in self._items.items():
             assert all(entry.ended is not None for entry in entries)
             if entries[-1].version is not None:
-                told[sort] = entries[-1].version
-        return told
+                versions[sort] = entries[-1].version
+        return versions
 
     @staticmethod
     def _legal(entries: list[Entry], began: float) -> list[int | None]:
-        """The last version that was finished before the read began, and all later ones."""
+        """Return the last version that was finished before the read began, and all later ones."""
         legal: list[int | None] = [None]
         for entry in entries:
             if entry.ended is not None and entry.ended < began:
@@ -80,6 +80,6 @@ class Log:
         return legal
 
     def _now(self) -> float:
-        """A moment of its own for each event, in the order in which they happen."""
+        """Return the number of the next event."""
         self._number += 1
         return self._number

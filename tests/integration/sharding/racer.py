@@ -1,4 +1,4 @@
-"""What each of the processes does that race to add shards."""
+"""The work of each process that races to add shards."""
 
 import traceback
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ BARRIER_SECONDS = 60.0
 
 @dataclass
 class StartedTogether:
-    """A client that waits for all others before it announces more shards."""
+    """A client that waits for all other clients before it announces more shards."""
 
     client: Any
     barrier: Any
@@ -35,7 +35,10 @@ class StartedTogether:
 
 @dataclass
 class Outcome:
-    """Of one round: the count that was adopted; reads of metadata between the race and that."""
+    """The outcome of one round.
+
+    number: the shard count afterwards. reads_after: the reads of metadata after the race.
+    """
 
     won: bool
     number: int
@@ -47,7 +50,7 @@ class Outcome:
 def race(
     url: str, name: str, key: str, rounds: int, now: float, barrier: Any, results: Any
 ) -> None:
-    """Add a shard in each round, at the same moment as all others."""
+    """Add a shard in each round, at the same moment as all other processes."""
     try:
         client = StartedTogether(dynamodb_client(Endpoint(url=url)), barrier)
         clock = JumpingClock(now)
@@ -65,13 +68,13 @@ def _round(table: ShardedTable, clock: JumpingClock, key: str, barrier: Any) -> 
     lost_before = table.usage.counters["races_lost"]
     while True:
         try:
-            reads = table.usage.counters["metadata_reads"] + 1  # its own, before the race
-            known, won = add_shards(table, key), True
+            reads = table.usage.counters["metadata_reads"] + 1  # one before the race
+            record, won = add_shards(table, key), True
             break
         except TooEarly as early:
             clock.sleep(early.seconds)
-        except MetadataChanged as lost:
-            known, won = lost.current, False
+        except MetadataChanged as error:
+            record, won = error.current, False
             break
     reads = table.usage.counters["metadata_reads"] - reads
     refused = False
@@ -79,16 +82,16 @@ def _round(table: ShardedTable, clock: JumpingClock, key: str, barrier: Any) -> 
         add_shards(table, key)
     except TooEarly:
         refused = True
-    told = Outcome(
+    outcome = Outcome(
         won,
-        known.shards.number,
+        record.shards.number,
         table.usage.counters["races_lost"] - lost_before,
         reads,
         refused,
     )
     barrier.wait(BARRIER_SECONDS)
-    while known.shards.phase is not Phase.STEADY:
+    while record.shards.phase is not Phase.STEADY:
         clock.sleep(1)
-        known = table.metadata.of({"S": key}, fresh=True)
-        known = table.writer.throttle_tracker.pass_on({"S": key}, known)
-    return told
+        record = table.metadata.of({"S": key}, fresh=True)
+        record = table.writer.throttle_tracker.pass_on({"S": key}, record)
+    return outcome

@@ -1,4 +1,4 @@
-"""Sharded tables for a single thread: time passes only when somebody sleeps."""
+"""Sharded tables for a single thread. Time passes only when it sleeps."""
 
 import random
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ KINDS = ("HASH", "RANGE")
 
 
 def index(name: str, *keys: str, **types: KeyType) -> dict[str, Any]:
-    """An index for CreateTable. types: of the attributes that the table's key does not have."""
+    """Return CreateTable arguments of an index. types: of attributes that are not table keys."""
     schema = [
         {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, KINDS, strict=False)
     ]
@@ -37,7 +37,7 @@ def index(name: str, *keys: str, **types: KeyType) -> dict[str, Any]:
 
 
 class Place:
-    """A table (path, at) with its metadata, and what lies in it in fact."""
+    """A table (path, at) with its metadata, and access to the stored items."""
 
     def __init__(
         self,
@@ -56,21 +56,21 @@ class Place:
         database.create(self.metadata, partition=("path", partition), sort=None)
 
     def table(self, **settings: Any) -> ShardedTable:
-        usual: dict[str, Any] = {"clock": self.clock, "chance": random.Random(3)}
+        defaults: dict[str, Any] = {"clock": self.clock, "chance": random.Random(3)}
         if not settings.keys() & {"client", "session", "table"}:
-            usual["endpoint_url"] = self.database.url
+            defaults["endpoint_url"] = self.database.url
         return ShardedTable(
             settings.pop("table", self.name),
             metadata=self.metadata,
-            **{**usual, **settings},
+            **{**defaults, **settings},
         )
 
     def boto3(self) -> Any:
-        """The resource of boto3's users."""
+        """Return boto3's resource."""
         return boto3.resource("dynamodb", endpoint_url=self.database.url, **LOCAL_CREDENTIALS)
 
     def register(self, key: Any, number: int, **more: Mapping[str, Any]) -> None:
-        """Metadata as the published way has it, with its three attributes only."""
+        """Write metadata with only the three attributes that the published method has."""
         item = {
             **self._key(key),
             "number_of_shards": {"N": str(number)},
@@ -81,50 +81,50 @@ class Place:
         self.database.client.put_item(TableName=self.metadata, Item=item)
 
     def item_of(self, key: Any = "!keyhop-total") -> dict[str, Any]:
-        """The metadata item of a key, or of the table as a whole; empty: there is none."""
+        """Return the metadata item of a key, or of the whole table. It may be empty."""
         answer = self.database.client.get_item(TableName=self.metadata, Key=self._key(key))
         return dict(answer.get("Item", {}))
 
     def shards(self, key: Any) -> Shards:
-        """The metadata as it lies in its table."""
+        """Return the stored metadata of a key."""
         return from_item(self.item_of(key))
 
     def lose(self, *keys: Any) -> None:
-        """Somebody deletes the metadata of these keys."""
+        """Delete the metadata of these keys."""
         for key in keys:
             self.database.client.delete_item(TableName=self.metadata, Key=self._key(key))
 
     def put_physical(self, path: str, at: str, **more: Mapping[str, Any]) -> None:
-        """An item with this physical key, past the library."""
+        """Put an item with this physical key, without the library."""
         item = {"path": {"S": path}, "at": {"S": at}, **more}
         self.database.client.put_item(TableName=self.name, Item=item)
 
-    def lies_in(self, key: Any) -> dict[Any, list[int]]:
-        """In which shards each item of a key lies, by the content of its sort key."""
-        held: dict[Any, list[int]] = {}
+    def shards_of_items(self, key: Any) -> dict[Any, list[int]]:
+        """Return the shards in which each item of a key is stored, by its sort key."""
+        shards: dict[Any, list[int]] = {}
         for item in self.database.client.scan(TableName=self.name)["Items"]:
             parsed = self.names.parsed(item["path"])
             assert parsed is not None
             if parsed[0] == self._key(key)["path"]:
                 ((_, at),) = item["at"].items()
-                held.setdefault(at, []).append(parsed[1])
-        return held
+                shards.setdefault(at, []).append(parsed[1])
+        return shards
 
     def grow(self, table: ShardedTable, key: Any, count: int) -> None:
-        """Add shards, and let the change come to its end."""
+        """Add shards, and wait for the end of the change."""
         while True:
             try:
-                known = add_shards(table, key, count)
+                record = add_shards(table, key, count)
                 break
             except TooEarly as early:
                 self.clock.sleep(early.seconds)
-        while known.shards.phase != "steady":
-            self.clock.sleep(known.shards.settle)
-            known = table.metadata.of(self._key(key)["path"], fresh=True)
-            known = table.writer.throttle_tracker.pass_on(self._key(key)["path"], known)
+        while record.shards.phase != "steady":
+            self.clock.sleep(record.shards.settle)
+            record = table.metadata.of(self._key(key)["path"], fresh=True)
+            record = table.writer.throttle_tracker.pass_on(self._key(key)["path"], record)
 
     def drain(self, table: ShardedTable, key: Any, shards: int, until: str = "") -> list[DrainStep]:
-        """Drain to the end, or until a phase; all steps."""
+        """Drain to the end, or until a phase, and return all steps."""
         steps = [Drain(table).step(key, shards)]
         while steps[-1].action is not Next.DONE and steps[-1].shards.phase != until:
             assert steps[-1].action is not Next.CALLED_OFF

@@ -1,4 +1,4 @@
-"""Sharded tables in virtual time, behind the partition model; and what lies in them in fact."""
+"""Sharded tables in virtual time, behind the partition model, and access to the stored items."""
 
 import random
 from collections import Counter
@@ -24,12 +24,12 @@ from testing.partitions import Partitions, partitions
 from testing.virtual_time import Pool, VirtualClock
 
 KEY = "/var/log/hot.txt"
-"""The one logical key that most tests write to."""
+"""The logical key to which most tests write."""
 
 
 @dataclass
 class Setup:
-    """A table `name` (path, at), and its metadata; behind `model`, in the time of `clock`."""
+    """A table `name` (path, at) and its metadata, behind `model`, in the time of `clock`."""
 
     database: Database
     name: str
@@ -37,27 +37,27 @@ class Setup:
     clock: VirtualClock
     client: Client
     seed: int = 1
-    made: list[ShardedTable] = field(default_factory=list)
+    tables: list[ShardedTable] = field(default_factory=list)
 
     @property
     def metadata(self) -> str:
         return f"{self.name}-shards"
 
     def table(self, client: Any = None, seed: int | None = None, **settings: Any) -> ShardedTable:
-        """A user of the table, with a cache of its own as if it were a process of its own."""
+        """Return a table with a separate cache, as in a separate process."""
         table = ShardedTable(
             self.name,
             metadata=self.metadata,
             client=client or self.client,
             clock=self.clock,
-            chance=random.Random(self.seed - 1 + len(self.made) if seed is None else seed),
+            chance=random.Random(self.seed - 1 + len(self.tables) if seed is None else seed),
             **settings,
         )
-        self.made.append(table)
+        self.tables.append(table)
         return table
 
     def drain(self, table: ShardedTable) -> DrainStep:
-        """Drain to one shard, or until it is called off; the last step."""
+        """Drain to one shard, or until it is called off, and return the last step."""
         step = Drain(table).step(KEY, 1)
         while step.action not in (Next.DONE, Next.CALLED_OFF):
             self.clock.sleep(step.seconds)
@@ -65,49 +65,42 @@ class Setup:
         return step
 
     def shards(self, key: str = KEY) -> Shards:
-        """The metadata as it lies in the table."""
+        """Return the stored metadata of a key."""
         answer = self.database.client.get_item(
             TableName=self.metadata, Key={"path": {"S": key}}, ConsistentRead=True
         )
         return from_item(answer["Item"])
 
     def copies(self, key: str = KEY) -> dict[str, dict[int, dict[str, Any]]]:
-        """All items of a key as they lie in the table: by sort key, then by shard."""
-        held: dict[str, dict[int, dict[str, Any]]] = {}
+        """Return all stored items of a key, by sort key and then by shard."""
+        copies: dict[str, dict[int, dict[str, Any]]] = {}
         names = Names("S", "_")
         for item in self.scanned(key):
             parsed = names.parsed(item["path"])
             assert parsed is not None
             if parsed[0] == {"S": key}:
-                held.setdefault(item["at"]["S"], {})[parsed[1]] = item
-        return held
+                copies.setdefault(item["at"]["S"], {})[parsed[1]] = item
+        return copies
 
     def scanned(self, key: str) -> Iterator[dict[str, Any]]:
-        """All items whose physical key begins so, past the model."""
-        more: dict[str, Any] = {
-            "TableName": self.name,
-            "ConsistentRead": True,
-            "FilterExpression": "begins_with(#p, :p)",
-            "ExpressionAttributeNames": {"#p": "path"},
-            "ExpressionAttributeValues": {":p": {"S": key}},
-        }
-        while True:
-            page = self.database.client.scan(**more)
+        """Yield all items whose physical key starts with `key`, without the model."""
+        pages = self.database.client.get_paginator("scan").paginate(
+            TableName=self.name,
+            ConsistentRead=True,
+            FilterExpression="begins_with(#p, :p)",
+            ExpressionAttributeNames={"#p": "path"},
+            ExpressionAttributeValues={":p": {"S": key}},
+        )
+        for page in pages:
             yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            more["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def tally(self) -> Counter[str]:
-        """What all users have counted."""
-        told: Counter[str] = Counter()
-        for table in self.made:
-            told += table.usage.counters
-        return told
+        """Return the sums of the counters of all tables."""
+        return sum((table.usage.counters for table in self.tables), Counter[str]())
 
 
 def in_time(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library's thread pools live in the clock, so that their requests may take time, too."""
+    """Run the library's thread pools in the time of the clock."""
     for module in (keyhop.sharding.table, keyhop.sharding.drain):
         monkeypatch.setattr(module, "ThreadPoolExecutor", partial(Pool, clock))
 
@@ -116,7 +109,7 @@ def in_time(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
 def sharded(
     database: Database, name: str, *, together: bool = False, seed: int = 1, **limits: Any
 ) -> Iterator[Setup]:
-    """An empty table and its metadata; limits: the model's settings."""
+    """Create an empty table and its metadata. limits: the settings of the model."""
     database.create(name, partition=("path", "S"), sort=("at", "S"))
     database.create(f"{name}-shards", partition=("path", "S"), sort=None)
     random.seed(seed)  # the waits of retries come from here
@@ -128,5 +121,5 @@ def sharded(
         try:
             yield setup
         finally:
-            for table in setup.made:
+            for table in setup.tables:
                 table.close()

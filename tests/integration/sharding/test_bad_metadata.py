@@ -1,4 +1,4 @@
-"""Metadata that somebody else has damaged: one key's is told, and hides nothing of the others."""
+"""Damaged metadata: its key has an error, and the other keys work."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ BAD_TRAFFIC: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("traffic", BAD_TRAFFIC, ids=str)
-def test_a_malformed_traffic_map_is_unknown_and_no_reason_to_shrink(
+def test_a_malformed_traffic_map_is_unknown_and_causes_no_drain(
     place: Place, traffic: dict[str, Any]
 ) -> None:
     table = place.table()
@@ -27,9 +27,9 @@ def test_a_malformed_traffic_map_is_unknown_and_no_reason_to_shrink(
     minute = int(place.clock.time() // 60) + 30 * 60
     place.register("/good", 8, traffic={"M": {str(minute): {"N": "1"}}})
     place.clock.sleep(30 * 3600)
-    listed = {one.key: (one.shards.number, one.traffic) for one in list_keys(table)}
+    listed = {key.key: (key.shards.number, key.traffic) for key in list_keys(table)}
     assert listed == {"/bad": (8, None), "/good": (8, {minute: 1.0})}
-    assert [(one.key, one.would_do) for one in proposals(table)] == [("/good", 1)]
+    assert [(key.key, key.would_do) for key in proposals(table)] == [("/good", 1)]
 
 
 @pytest.mark.parametrize("traffic", BAD_TRAFFIC, ids=str)
@@ -59,14 +59,14 @@ def test_a_malformed_traffic_map_fails_no_write(place: Place, traffic: dict[str,
     ],
     ids=str,
 )
-def test_contradictory_metadata_is_told_and_never_acted_upon(
+def test_contradictory_metadata_is_an_error_and_never_used(
     place: Place, wrong: dict[str, Any]
 ) -> None:
-    """With modulo, a place by no shards is a division by zero; others were assertions."""
+    """With modulo, a shard count of 0 would be a division by zero. Others failed assertions."""
     table = place.table(hash="modulo")
     place.register("/f", 4, **wrong)
     place.clock.sleep(600)
-    for act in (
+    for call in (
         lambda: table.put_item(Item={"path": "/f", "at": "a"}),
         lambda: list(table.query("/f", consistent=True)),
         lambda: add_shards(table, "/f"),
@@ -74,6 +74,6 @@ def test_contradictory_metadata_is_told_and_never_acted_upon(
         lambda: Drain(table).call_off("/f"),
     ):
         with pytest.raises(BrokenPromise, match="contradicts itself"):
-            act()
+            call()
     result = table.batch_write([{"path": "/f", "at": "a"}, {"path": "/g", "at": "a"}])
     assert [(at, type(error)) for at, _, error in result.failed] == [(0, BrokenPromise)]

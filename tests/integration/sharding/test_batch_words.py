@@ -1,4 +1,4 @@
-"""batch_writer and batch_get_item by boto3 and by ShardedTable; and how few requests they need."""
+"""batch_writer and batch_get_item of boto3 and of ShardedTable, and the requests they need."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from keyhop.errors import CannotStart
 from tests.integration.sharding.hooks import hook
 from tests.integration.sharding.single import Place
 
-WAYS: dict[str, Any] = {
+SETTINGS: dict[str, Any] = {
     "boto3": None,
     "calculated": {"placement": "calculated"},
     "random": {"placement": "random"},
@@ -22,25 +22,25 @@ WAYS: dict[str, Any] = {
 
 
 @dataclass
-class Both:
-    """A table, and batch_get_item: of boto3's resource, or the table's own."""
+class TableAndGet:
+    """A table, and the batch_get_item of boto3's resource or of the sharded table."""
 
     table: Any
     batch_get_item: Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(params=WAYS)
-def at(request: pytest.FixtureRequest, place: Place) -> Iterator[Both]:
-    way = WAYS[request.param]
-    if way is None:
+@pytest.fixture(params=SETTINGS)
+def target(request: pytest.FixtureRequest, place: Place) -> Iterator[TableAndGet]:
+    settings = SETTINGS[request.param]
+    if settings is None:
         resource = place.boto3()
-        yield Both(resource.Table(place.name), resource.batch_get_item)
+        yield TableAndGet(resource.Table(place.name), resource.batch_get_item)
         return
-    table = place.table(**way)
-    for n in range(0 if way.get("append_only") else 20):
+    table = place.table(**settings)
+    for n in range(0 if settings.get("append_only") else 20):
         table.put_item(Item=item(n))
     place.grow(table, "/f", 3)
-    yield Both(table, table.batch_get_item)
+    yield TableAndGet(table, table.batch_get_item)
     table.close()
 
 
@@ -52,18 +52,18 @@ def key(n: int) -> dict[str, Any]:
     return {name: item(n)[name] for name in ("path", "at")}
 
 
-def read(table: Any) -> dict[str, int]:
+def read_versions(table: Any) -> dict[str, int]:
     answer = table.query(KeyConditionExpression=Key("path").eq("/f"), ConsistentRead=True)
-    return {one["at"]: int(one["v"]) for one in answer["Items"]}
+    return {item["at"]: int(item["v"]) for item in answer["Items"]}
 
 
-def test_puts_and_deletes_are_written(at: Both) -> None:
-    with at.table.batch_writer() as batch:
+def test_puts_and_deletes_are_written(target: TableAndGet) -> None:
+    with target.table.batch_writer() as batch:
         for n in range(70):
             batch.put_item(Item=item(n, 1))
-    before = read(at.table)
+    before = read_versions(target.table)
     assert len(before) == 70
-    with at.table.batch_writer(overwrite_by_pkeys=["path", "at"]) as batch:
+    with target.table.batch_writer(overwrite_by_pkeys=["path", "at"]) as batch:
         for n in range(0, 70, 2):
             batch.delete_item(Key=key(n))
         for n in range(100, 110):
@@ -72,53 +72,51 @@ def test_puts_and_deletes_are_written(at: Both) -> None:
         batch.put_item(Item=item(200, 3))
         batch.delete_item(Key=key(300))
     odd = {f"{n:03}": before[f"{n:03}"] for n in range(1, 70, 2)}
-    assert read(at.table) == {**odd, "200": 3}
+    assert read_versions(target.table) == {**odd, "200": 3}
 
 
-def test_a_batch_that_fails_raises_and_the_others_are_written(at: Both) -> None:
-    def write(item: dict[str, Any], then: Exception | None = None) -> None:
-        with at.table.batch_writer() as batch:
+def test_a_failed_batch_raises_and_other_batches_are_written(target: TableAndGet) -> None:
+    def write(item: dict[str, Any], failure: Exception | None = None) -> None:
+        with target.table.batch_writer() as batch:
             batch.put_item(Item=item)
-            if then is not None:
-                raise then
+            if failure is not None:
+                raise failure
 
     def delete(key: dict[str, Any]) -> None:
-        with at.table.batch_writer() as batch:
+        with target.table.batch_writer() as batch:
             batch.delete_item(Key=key)
 
     with pytest.raises((ClientError, CannotStart)):
         write({"path": "/f", "at": 7})
     with pytest.raises(ZeroDivisionError):
-        write(item(500, 5), then=ZeroDivisionError())
-    assert read(at.table)["500"] == 5
+        write(item(500, 5), failure=ZeroDivisionError())
+    assert read_versions(target.table)["500"] == 5
     with pytest.raises(ClientError) as error:
         delete(item(500))
     assert error.value.response["Error"]["Code"] == "ValidationException"
 
 
 @pytest.mark.parametrize("consistent", [False, True])
-def test_many_items_are_found(at: Both, consistent: bool) -> None:
-    with at.table.batch_writer() as batch:
+def test_many_items_are_found(target: TableAndGet, consistent: bool) -> None:
+    with target.table.batch_writer() as batch:
         for n in range(20, 60):
             batch.put_item(Item=item(n, n))
-    wanted = {"Keys": [key(n) for n in range(10, 100, 2)], "ConsistentRead": consistent}
-    name = at.table.name
-    answer = at.batch_get_item(RequestItems={name: wanted}, ReturnConsumedCapacity="TOTAL")
-    found = {one["at"]: one for one in answer["Responses"][name]}
+    request = {"Keys": [key(n) for n in range(10, 100, 2)], "ConsistentRead": consistent}
+    name = target.table.name
+    answer = target.batch_get_item(RequestItems={name: request}, ReturnConsumedCapacity="TOTAL")
     expected = range(20, 60, 2)
-    assert {at: one for at, one in found.items() if at >= "020"} == {
-        f"{n:03}": item(n, n) for n in expected
-    }
+    items = sorted(answer["Responses"][name], key=lambda item: item["at"])
+    assert [i for i in items if i["at"] >= "020"] == [item(n, n) for n in expected]
     assert answer["UnprocessedKeys"] == {}
     assert answer["ResponseMetadata"]["HTTPStatusCode"] == 200
-    assert [one["TableName"] for one in answer["ConsumedCapacity"]] == [name]
-    less = {**wanted, "ProjectionExpression": "v, #p", "ExpressionAttributeNames": {"#p": "path"}}
-    shown = at.batch_get_item(RequestItems={name: less})["Responses"][name]
-    assert sorted(int(one["v"]) for one in shown if one["v"]) == [*expected]
-    assert all(set(one) == {"path", "v"} for one in shown)
+    assert [capacity["TableName"] for capacity in answer["ConsumedCapacity"]] == [name]
+    request |= {"ProjectionExpression": "v, #p", "ExpressionAttributeNames": {"#p": "path"}}
+    items = target.batch_get_item(RequestItems={name: request})["Responses"][name]
+    assert sorted(int(item["v"]) for item in items if item["v"]) == [*expected]
+    assert all(set(item) == {"path", "v"} for item in items)
 
 
-def test_what_the_service_refuses_is_refused(at: Both) -> None:
+def test_requests_that_the_service_refuses_are_refused(target: TableAndGet) -> None:
     calls: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"Keys": [key(n) for n in range(101)]}, {}),
         ({"Keys": [key(1), key(1)]}, {}),
@@ -126,18 +124,18 @@ def test_what_the_service_refuses_is_refused(at: Both) -> None:
         ({"Keys": [key(1)], "ProjectionExpression": ""}, {}),
         ({"Keys": [key(1)]}, {"ReturnConsumedCapacity": "BOGUS"}),
     ]
-    for words, more in calls:
+    for request, more in calls:
         with pytest.raises(ClientError) as error:
-            at.batch_get_item(RequestItems={at.table.name: words}, **more)
+            target.batch_get_item(RequestItems={target.table.name: request}, **more)
         assert error.value.response["Error"]["Code"] == "ValidationException"
 
 
 @pytest.mark.parametrize(
-    "words", [{}, [key(1)], {"Keys": 5}, {"Keys": key(1)}, {"Keys": [5]}, None]
+    "request_", [{}, [key(1)], {"Keys": 5}, {"Keys": key(1)}, {"Keys": [5]}, None]
 )
-def test_what_boto3_does_not_send_is_refused(at: Both, words: Any) -> None:
+def test_requests_that_boto3_does_not_send_are_refused(target: TableAndGet, request_: Any) -> None:
     with pytest.raises((ParamValidationError, CannotStart), match=r"Keys|must be a mapping|valid"):
-        at.batch_get_item(RequestItems={at.table.name: words})
+        target.batch_get_item(RequestItems={target.table.name: request_})
 
 
 def test_a_batch_of_new_items_is_one_look_and_one_write(place: Place) -> None:

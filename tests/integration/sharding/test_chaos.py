@@ -1,9 +1,9 @@
-"""Processes die, answers are lost, and shards come and go under readers and writers."""
+"""Readers and writers while processes die, responses are lost, and the shards change."""
 
 import random
 from collections import defaultdict
-from collections.abc import Callable
-from itertools import cycle
+from collections.abc import Callable, Iterator
+from itertools import count, cycle
 from typing import Any
 
 import pytest
@@ -16,14 +16,21 @@ from keyhop.sharding.store.metadata import MetadataChanged
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database
-from tests.integration.sharding.crashes import PHASES, Crash, Far, Mortal, Prepared, prepared
+from tests.integration.sharding.crashes import (
+    PHASES,
+    Crash,
+    DyingClient,
+    PreparedKey,
+    SlowClient,
+    prepare,
+)
 from tests.integration.sharding.log import Log
 from tests.integration.sharding.tables import KEY, Setup, in_time, sharded
 
 SORTS = ("a", "b", "c", "d")
 LONG = (pytest.mark.prove, pytest.mark.timeout(600))
 QUICK = ("opened", "moving")
-"""Phases in which writers also die in `make test`; in all others they do in `make prove`."""
+"""The phases in which writers die in `make test`. `make prove` has all phases."""
 
 
 def put(table: ShardedTable, key: str, sort: str, version: int) -> None:
@@ -51,39 +58,59 @@ SCRIPT: list[tuple[Callable[[ShardedTable, str, str, int], None], str]] = [
 ]
 
 
-def legal_after(here: Prepared, table: ShardedTable) -> tuple[dict[str, set[int | None]], bool]:
-    """What each item may be after the script (None: not there), and whether it has crashed."""
-    legal: dict[str, set[int | None]] = {sort: {v} for sort, v in here.versions.items()}
+def tables_that_die(
+    database: Database, name: str, phase: str, min_requests: int
+) -> Iterator[tuple[PreparedKey, ShardedTable]]:
+    """Yield tables that die before, or after, their first request, their second one, and so on.
+
+    Stop at a table that does not die. It must have made at least `min_requests` requests.
+    """
+    with sharded(database, name) as setup:
+        setup.client = dynamodb_client(Endpoint(url=database.url))  # without the model
+        setup.table(placement="calculated")
+        for after in (False, True):
+            for number in count(1):
+                prepared = prepare(setup, f"{phase}-{number}-{after}", phase, SORTS)
+                client = DyingClient(setup.client, number, after)
+                yield prepared, prepared.user(client)
+                if client.requests < number:
+                    break
+            assert number > min_requests
+
+
+def legal_after(prepared: PreparedKey, table: ShardedTable) -> dict[str, set[int | None]]:
+    """Run the script, and return the versions that each item may have then."""
+    legal: dict[str, set[int | None]] = {sort: {v} for sort, v in prepared.versions.items()}
     try:
         for version, (act, sort) in enumerate(SCRIPT, 1):
             after = None if act is delete else version
             legal[sort] = legal.get(sort, {None}) | {after}
-            act(table, here.key, sort, version)
+            act(table, prepared.key, sort, version)
             legal[sort] = {after}
     except Crash:
-        return legal, True
-    return legal, False
+        pass
+    return legal
 
 
-def check(here: Prepared, legal: dict[str, set[int | None]]) -> None:
-    """Nothing acknowledged is lost, one copy of each, and the next user goes on."""
-    told = f"{here.key}: "
-    held = here.setup.copies(here.key)
-    assert all(len(copies) == 1 for copies in held.values()), told + str(held)
-    user = here.user()
-    read = list(user.query(here.key, consistent=True))
-    found = {item["at"]: int(item["version"]) for item in read}
-    assert len(read) == len(found), told
+def check(prepared: PreparedKey, legal: dict[str, set[int | None]]) -> None:
+    """Check that no acknowledged write is lost, each item has one copy, and writes still work."""
+    name = f"{prepared.key}: "
+    stored = prepared.setup.copies(prepared.key)
+    assert all(len(copies) == 1 for copies in stored.values()), name + str(stored)
+    user = prepared.user()
+    items = list(user.query(prepared.key, consistent=True))
+    visible = {item["at"]: int(item["version"]) for item in items}
+    assert len(items) == len(visible), name
     for sort, versions in legal.items():
-        assert found.get(sort) in versions, f"{told}{sort} {found.get(sort)} {versions}"
-    mended = ("a", "c")
-    for sort in mended:
-        got = user.get_item(Key={"path": here.key, "at": sort}, ConsistentRead=True)
-        assert got.get("Item", {}).get("version") == found.get(sort), told
-        put(user, here.key, sort, 99)
-    held = here.setup.copies(here.key)
-    for sort in mended:
-        assert [item["version"] for item in held[sort].values()] == [{"N": "99"}], told
+        assert visible.get(sort) in versions, f"{name}{sort} {visible.get(sort)} {versions}"
+    rewritten = ("a", "c")
+    for sort in rewritten:
+        response = user.get_item(Key={"path": prepared.key, "at": sort}, ConsistentRead=True)
+        assert response.get("Item", {}).get("version") == visible.get(sort), name
+        put(user, prepared.key, sort, 99)
+    stored = prepared.setup.copies(prepared.key)
+    for sort in rewritten:
+        assert [item["version"] for item in stored[sort].values()] == [{"N": "99"}], name
 
 
 @pytest.mark.parametrize(
@@ -93,105 +120,78 @@ def check(here: Prepared, legal: dict[str, set[int | None]]) -> None:
 def test_a_writer_dies_between_any_two_requests(
     dynamodb: Database, table_name: str, phase: str
 ) -> None:
-    with sharded(dynamodb, table_name) as setup:
-        setup.client = dynamodb_client(Endpoint(url=dynamodb.url))  # past the model
-        setup.table(placement="calculated")
-        for after in (False, True):
-            number, crashed = 0, True
-            while crashed:
-                number += 1
-                here = prepared(setup, f"{phase}-{number}-{after}", phase, SORTS)
-                legal, crashed = legal_after(here, here.user(Mortal(setup.client, number, after)))
-                check(here, legal)
-            assert number > len(SCRIPT)
+    for prepared, table in tables_that_die(dynamodb, table_name, phase, len(SCRIPT)):
+        check(prepared, legal_after(prepared, table))
 
 
-def drained(setup: Setup, table: ShardedTable, key: str, shards: int) -> int:
-    """Drain a key to its end; returns how many items were moved."""
-    drain, moved = Drain(table), 0
+def drain_to_end(prepared: PreparedKey, table: ShardedTable) -> None:
+    drain = Drain(table)
     for _ in range(100):
-        step = drain.step(key, shards, seconds=5)
-        moved += step.moved
+        step = drain.step(prepared.key, 1, seconds=5)
         if step.action == "done":
-            return moved
-        setup.clock.sleep(step.seconds)
+            return
+        prepared.setup.clock.sleep(step.seconds)
     raise AssertionError(f"the drain does not end: {step}")
 
 
 @pytest.mark.prove
 def test_a_drain_dies_between_any_two_requests(dynamodb: Database, table_name: str) -> None:
-    with sharded(dynamodb, table_name) as setup:
-        setup.client = dynamodb_client(Endpoint(url=dynamodb.url))  # past the model
-        setup.table(placement="calculated")
-        for after in (False, True):
-            number, crashed = 0, True
-            while crashed:
-                number += 1
-                here = prepared(setup, f"{number}-{after}", "closing", SORTS)
-                try:
-                    drained(setup, here.user(Mortal(setup.client, number, after)), here.key, 1)
-                    crashed = False
-                except Crash:
-                    user = here.user()
-                    read = {item["at"] for item in user.query(here.key, consistent=True)}
-                    assert read == set(SORTS)
-                    drained(setup, user, here.key, 1)
-                held = setup.copies(here.key)
-                assert {sort: list(copies) for sort, copies in held.items()} == {
-                    sort: [1] for sort in SORTS
-                }
-                shards = setup.shards(here.key)
-                assert (shards.number, shards.readable) == (1, 1)
-            assert number > 10
+    for prepared, table in tables_that_die(dynamodb, table_name, "closing", 10):
+        try:
+            drain_to_end(prepared, table)
+        except Crash:
+            user = prepared.user()
+            visible = {item["at"] for item in user.query(prepared.key, consistent=True)}
+            assert visible == set(SORTS)
+            drain_to_end(prepared, user)
+        copies_by_item = prepared.setup.copies(prepared.key)
+        assert {sort: list(copies) for sort, copies in copies_by_item.items()} == {
+            sort: [1] for sort in SORTS
+        }
+        shards = prepared.setup.shards(prepared.key)
+        assert (shards.number, shards.readable) == (1, 1)
 
 
-def grown(setup: Setup, table: ShardedTable, key: str) -> None:
-    """Add a shard, and see it through."""
+def grow_to_end(prepared: PreparedKey, table: ShardedTable) -> None:
+    """Add a shard, and wait for the end of the change."""
+    key, clock = {"S": prepared.key}, prepared.setup.clock
     while True:
         try:
-            add_shards(table, key)
+            add_shards(table, prepared.key)
             break
         except TooEarly as early:
-            setup.clock.sleep(early.seconds)
-    known = table.metadata.of({"S": key}, fresh=True)
-    while known.shards.phase is not Phase.STEADY:
-        setup.clock.sleep(1)
-        known = table.metadata.of({"S": key}, fresh=True)
-        known = table.writer.throttle_tracker.pass_on({"S": key}, known)
+            clock.sleep(early.seconds)
+    record = table.metadata.of(key, fresh=True)
+    while record.shards.phase is not Phase.STEADY:
+        clock.sleep(1)
+        record = table.metadata.of(key, fresh=True)
+        record = table.writer.throttle_tracker.pass_on(key, record)
 
 
 @pytest.mark.prove
 def test_growth_dies_between_any_two_requests(dynamodb: Database, table_name: str) -> None:
-    with sharded(dynamodb, table_name) as setup:
-        setup.client = dynamodb_client(Endpoint(url=dynamodb.url))  # past the model
-        setup.table(placement="calculated")
-        for after in (False, True):
-            number, crashed = 0, True
-            while crashed:
-                number += 1
-                here = prepared(setup, f"{number}-{after}", "one", SORTS)
-                try:
-                    grown(setup, here.user(Mortal(setup.client, number, after)), here.key)
-                    crashed = False
-                except Crash:
-                    grown(setup, here.user(), here.key)
-                shards = setup.shards(here.key)
-                assert shards.number in (2, 3)
-                assert shards.phase is Phase.STEADY
-                check(here, {sort: {0} for sort in SORTS})
+    for prepared, table in tables_that_die(dynamodb, table_name, "one", 1):
+        try:
+            grow_to_end(prepared, table)
+        except Crash:
+            grow_to_end(prepared, prepared.user())
+        shards = prepared.setup.shards(prepared.key)
+        assert shards.number in (2, 3)
+        assert shards.phase is Phase.STEADY
+        check(prepared, {sort: {0} for sort in SORTS})
 
 
 WRITERS = 4
 ITEMS = 8
-"""Of each writer; only he writes them."""
+"""The number of items of each writer, which no other writer writes."""
 SHARED = 3
-"""Items that all write."""
+"""The number of items that all writers write."""
 
 
-def writing(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[], None]:
+def writer(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[], None]:
     chance = random.Random(setup.seed - 1 + 100 + number)
-    far = Far(setup.client, setup.clock, random.Random(setup.seed - 1 + number))
-    table = setup.table(far, **settings)
+    client = SlowClient(setup.client, setup.clock, random.Random(setup.seed - 1 + number))
+    table = setup.table(client, **settings)
     acts = [put, put, put, update, update, delete]
     appends = settings.get("append_only", False)
 
@@ -213,25 +213,25 @@ def writing(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[]
     return run
 
 
-def reading(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[], None]:
+def reader(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[], None]:
     chance = random.Random(setup.seed - 1 + 200 + number)
-    far = Far(setup.client, setup.clock, random.Random(setup.seed - 1 + 50 + number))
-    table = setup.table(far, **settings)
+    client = SlowClient(setup.client, setup.clock, random.Random(setup.seed - 1 + 50 + number))
+    table = setup.table(client, **settings)
 
     def run() -> None:
         while setup.clock.time() < log.ends:
-            with log.read() as seen:
+            with log.read() as items:
                 paged = chance.random() < 0.5
                 descending = chance.random() < 0.5
                 token = None
                 while True:
                     if not paged:
-                        seen += table.query(KEY, consistent=True, descending=descending)
+                        items += table.query(KEY, consistent=True, descending=descending)
                         break
                     page = table.query_page(
                         KEY, consistent=True, descending=descending, limit=7, page_token=token
                     )
-                    seen += page.items
+                    items += page.items
                     token = page.token
                     if token is None:
                         break
@@ -240,34 +240,32 @@ def reading(setup: Setup, log: Log, number: int, **settings: Any) -> Callable[[]
     return run
 
 
-def managing(
-    setup: Setup, log: Log, happened: dict[str, int], **settings: Any
-) -> Callable[[], None]:
-    """Adds shards, drains them, and calls a drain off."""
-    far = Far(setup.client, setup.clock, random.Random(setup.seed - 1 + 9), usual=0.3)
-    table = setup.table(far, **settings)
+def manager(setup: Setup, log: Log, counts: dict[str, int], **settings: Any) -> Callable[[], None]:
+    """Return a process that adds shards, drains them, and calls a drain off."""
+    client = SlowClient(setup.client, setup.clock, random.Random(setup.seed - 1 + 9), usual=0.3)
+    table = setup.table(client, **settings)
     drain = Drain(table)
 
     def drain_to(shards: int, call_off_in: Phase | None = None) -> None:
         while setup.clock.time() < log.ends:
             step = drain.step(KEY, shards, seconds=2)
-            happened["moved"] += step.moved
+            counts["moved"] += step.moved
             if step.action == "done":
-                happened["drained"] += 1
+                counts["drained"] += 1
                 return
             setup.clock.sleep(step.seconds)
             if step.shards.phase is call_off_in and drain.call_off(KEY).action == "done":
-                happened["called off"] += 1
+                counts["called off"] += 1
                 return
 
     def grow_to(shards: int) -> None:
         while setup.clock.time() < log.ends:
-            known = table.metadata.of({"S": KEY}, register=True, fresh=True)
-            if known.shards.number >= shards and known.shards.phase is Phase.STEADY:
-                happened["grown"] += 1
+            record = table.metadata.of({"S": KEY}, register=True, fresh=True)
+            if record.shards.number >= shards and record.shards.phase is Phase.STEADY:
+                counts["grown"] += 1
                 return
             try:
-                add_shards(table, KEY, max(1, shards - known.shards.number))
+                add_shards(table, KEY, max(1, shards - record.shards.number))
             except TooEarly as early:
                 setup.clock.sleep(early.seconds)
             except MetadataChanged:
@@ -283,8 +281,8 @@ def managing(
     return run
 
 
-def auditing(setup: Setup, log: Log) -> Callable[[], None]:
-    """Looks at the table itself, while everybody stands still: no item has two copies, ever."""
+def auditor(setup: Setup, log: Log) -> Callable[[], None]:
+    """Return a process that checks that no item has two copies, while no other process runs."""
 
     def run() -> None:
         while setup.clock.time() < log.ends:
@@ -330,32 +328,29 @@ def test_readers_see_each_finished_write_once_while_shards_come_and_go(
     with sharded(dynamodb, table_name, seed=seed, failing=0.02, losing=0.03) as setup:
         in_time(setup.clock, monkeypatch)
         log = Log(setup.clock, setup.clock.time() + seconds)
-        happened: dict[str, int] = defaultdict(int)
+        counts: dict[str, int] = defaultdict(int)
         setup.clock.run(
             [
-                managing(setup, log, happened, **settings),
-                auditing(setup, log),
-                *(writing(setup, log, number, **settings) for number in range(WRITERS)),
-                *(reading(setup, log, number, **settings) for number in range(2)),
+                manager(setup, log, counts, **settings),
+                auditor(setup, log),
+                *(writer(setup, log, number, **settings) for number in range(WRITERS)),
+                *(reader(setup, log, number, **settings) for number in range(2)),
             ]
         )
-        print(log.reads, log.writes, dict(happened), dict(setup.model.requests), setup.model.faults)
+        print(log.reads, log.writes, dict(counts), dict(setup.model.requests), setup.model.faults)
         assert not log.wrong, log.wrong[:3]
         # Where nothing is deleted, a paged read takes longer and longer.
         assert log.reads > seconds * (1 / 3 if "append_only" in settings else 5 / 6)
         assert log.writes > seconds * 5 / 3
-        assert happened["grown"] >= seconds / 60
-        assert happened["drained"] > 0
-        assert happened["moved"] > 0
+        assert counts["grown"] >= seconds / 60
+        assert counts["drained"] > 0
+        assert counts["moved"] > 0
         copies = setup.copies()
         assert all(len(shards) == 1 for shards in copies.values())
-        found = {
+        versions = {
             sort: int(item["version"]["N"])
-            for sort, (item,) in _values(copies)
+            for sort, shards in copies.items()
+            for item in shards.values()
             if not sort.startswith("shared")
         }
-        assert found == log.last()
-
-
-def _values(copies: dict[str, dict[int, Any]]) -> list[tuple[str, list[Any]]]:
-    return [(sort, list(shards.values())) for sort, shards in copies.items()]
+        assert versions == log.last()

@@ -1,4 +1,4 @@
-"""Machines whose clocks do not agree: durations are measured, and moments are not compared."""
+"""Machines with different clocks: durations are measured, and times are not compared."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,8 @@ from tests.integration.sharding.single import BEGIN, Place
 
 
 @dataclass
-class Ahead:
-    """A clock that tells another time of day. seconds: by how much."""
+class ClockAhead:
+    """A clock whose time of day is ahead by so many seconds."""
 
     clock: Clock
     seconds: float
@@ -30,13 +30,13 @@ class Ahead:
 
 def with_clock(place: Place, seconds: float, **settings: Any) -> ShardedTable:
     table = place.table(**settings)
-    table.requests.clock = Ahead(place.clock, seconds)
+    table.requests.clock = ClockAhead(place.clock, seconds)
     return table
 
 
 @pytest.mark.parametrize("seconds", [120.0, 7200.0, -120.0])
-def test_a_writer_whose_clock_is_wrong_hides_nothing(place: Place, seconds: float) -> None:
-    """The key has been announced to have two shards a moment ago, and a reader does not know."""
+def test_a_writer_with_a_wrong_clock_hides_no_item(place: Place, seconds: float) -> None:
+    """The second shard of the key was announced just now, and the reader has older metadata."""
     logs: dict[str, Any] = {"placement": "random", "append_only": True}
     reader, writer = place.table(**logs), with_clock(place, seconds, **logs)
     place.register("/f", 1)
@@ -51,14 +51,14 @@ def test_a_writer_whose_clock_is_wrong_hides_nothing(place: Place, seconds: floa
     )
     for n in range(16):
         writer.put_item(Item={"path": "/f", "at": f"{n:02}"})
-        found = [item["at"] for item in reader.query("/f", consistent=True)]
-        assert found == [f"{m:02}" for m in range(n + 1)]
+        ats = [item["at"] for item in reader.query("/f", consistent=True)]
+        assert ats == [f"{m:02}" for m in range(n + 1)]
         place.clock.sleep(0.5)
-    assert place.shards("/f").phase != "announced", "it goes on after a while"
+    assert place.shards("/f").phase != "announced", "the phase must end"
 
 
 @pytest.mark.parametrize("seconds", [120.0, 7200.0, -120.0])
-def test_who_comes_first_watches_for_as_long_as_a_step_lasts(place: Place, seconds: float) -> None:
+def test_a_new_process_waits_for_the_length_of_a_step(place: Place, seconds: float) -> None:
     writer = with_clock(place, seconds)
     place.register("/f", 2)  # a key that is new need not be watched
     with pytest.raises(TooEarly) as early:

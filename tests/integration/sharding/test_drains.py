@@ -1,4 +1,4 @@
-"""Drains that somebody calls off, or that another one is to follow."""
+"""Drains that are called off, changed, or continued by another process."""
 
 from collections.abc import Callable
 
@@ -10,22 +10,22 @@ from tests.integration.sharding.single import Place
 from tests.integration.sharding.tables import KEY, Setup, in_time, sharded
 
 
-def test_a_call_off_wins_against_whoever_takes_the_steps(place: Place) -> None:
-    """It marks the drain at once, and need not wait for a moment at which nobody is at it."""
-    driver, person = place.table(), place.table()
+def test_a_call_off_ends_the_drain_of_another_process(place: Place) -> None:
+    """It marks the drain at once, and does not wait until no process takes a step."""
+    driver, operator = place.table(), place.table()
     place.register("/f", 4)
     for n in range(8):
         driver.put_item(Item={"path": "/f", "at": str(n)})
     step = place.drain(driver, "/f", 1, until="fenced")[-1]
-    assert Drain(person).call_off("/f").action is Next.WAIT
+    assert Drain(operator).call_off("/f").action is Next.WAIT
     while step.action not in (Next.DONE, Next.CALLED_OFF):
         place.clock.sleep(step.seconds)
         step = Drain(driver).step("/f", 1, begun=step.begun)
     assert (step.action, step.shards.number, step.shards.readable) == (Next.CALLED_OFF, 4, 4)
-    assert set(place.lies_in("/f")) == {str(n) for n in range(8)}
+    assert set(place.shards_of_items("/f")) == {str(n) for n in range(8)}
 
 
-def test_a_drain_may_go_on_to_fewer_shards_than_another_has_begun_with(place: Place) -> None:
+def test_a_drain_may_continue_to_fewer_shards(place: Place) -> None:
     table = place.table()
     place.register("/f", 4)
     table.put_item(Item={"path": "/f", "at": "a"})
@@ -34,8 +34,8 @@ def test_a_drain_may_go_on_to_fewer_shards_than_another_has_begun_with(place: Pl
     assert (last.action, last.shards.readable) == (Next.DONE, 1)
 
 
-def test_each_step_may_be_taken_by_a_process_that_has_seen_nothing(place: Place) -> None:
-    """As by functions that are cold: the time between two steps is measured by who waits."""
+def test_each_step_may_be_taken_by_a_new_process(place: Place) -> None:
+    """For example by cold functions: the state machine measures the time between the steps."""
     table = place.table()
     place.register("/f", 4)
     for n in range(8):
@@ -44,33 +44,33 @@ def test_each_step_may_be_taken_by_a_process_that_has_seen_nothing(place: Place)
     while steps[-1].action is not Next.DONE:
         assert len(steps) < 12
         place.clock.sleep(steps[-1].seconds)
-        seen = (steps[-1].shards.last_updated, steps[-1].seconds)
-        step = Drain(place.table()).step("/f", 1, begun=steps[-1].begun, seen=seen)
+        previous = (steps[-1].shards.last_updated, steps[-1].seconds)
+        step = Drain(place.table()).step("/f", 1, begun=steps[-1].begun, seen=previous)
         assert step.seconds <= step.shards.settle
         steps.append(step)
-    assert {shard for shards in place.lies_in("/f").values() for shard in shards} == {1}
+    assert {shard for shards in place.shards_of_items("/f").values() for shard in shards} == {1}
 
 
-def test_what_others_have_changed_since_was_not_seen(place: Place) -> None:
+def test_a_step_that_was_seen_before_a_change_does_not_count(place: Place) -> None:
     place.register("/f", 4)
     last = Drain(place.table()).step("/f", 1)
     place.register("/f", 4, last_updated={"N": str(last.shards.last_updated + 1)})
     place.clock.sleep(last.seconds)
-    seen = (last.shards.last_updated, last.seconds)
-    step = Drain(place.table()).step("/f", 1, seen=seen)
+    previous = (last.shards.last_updated, last.seconds)
+    step = Drain(place.table()).step("/f", 1, seen=previous)
     assert (step.action, step.seconds, step.shards.phase) == (Next.WAIT, 5.0, "steady")
 
 
-def drained_beside(setup: Setup, writes: float, old: int) -> tuple[DrainStep, int, int]:
-    """A drain of so many old items, while others write; its last step, late writes, and all."""
+def drain_under_load(setup: Setup, writes: float, old: int) -> tuple[DrainStep, int, int]:
+    """Drain so many old items during writes; return the last step, late writes, and all writes."""
     clock = setup.clock
     log = setup.table(placement="random", append_only=True, settle_seconds=2.0, patience=120)
-    known = log.metadata.of({"S": KEY}, register=True)
+    record = log.metadata.of({"S": KEY}, register=True)
     clock.sleep(2.0)
-    known = log.metadata.grow({"S": KEY}, known, 4)
+    record = log.metadata.grow({"S": KEY}, record, 4)
     for _ in range(2):
         clock.sleep(2.0)
-        known = log.metadata.change({"S": KEY}, known, known.shards.advanced(clock.time()))
+        record = log.metadata.change({"S": KEY}, record, record.shards.advanced(clock.time()))
     for shard in range(1, 5):
         for first in range(0, old // 4, 25):
             keys = [{"path": f"{KEY}_{shard}", "at": f"{shard} {first + n}"} for n in range(25)]
@@ -78,25 +78,27 @@ def drained_beside(setup: Setup, writes: float, old: int) -> tuple[DrainStep, in
             setup.database.client.batch_write_item(
                 RequestItems={setup.name: [{"PutRequest": {"Item": item}} for item in items]}
             )
-    done: list[DrainStep] = []
-    waited: list[float] = []
+    last_steps: list[DrainStep] = []
+    waits: list[float] = []
 
     def writer(number: int) -> Callable[[], None]:
         def write() -> None:
             clock.sleep(number / writes)
             count = 0
-            while not done:
+            while not last_steps:
                 began = clock.monotonic()
                 log.put_item(Item={"path": KEY, "at": f"new {number} {count}"})
-                waited.append(clock.monotonic() - began)
+                waits.append(clock.monotonic() - began)
                 count += 1
                 clock.sleep(16 / writes)
 
         return write
 
-    clock.run([lambda: done.append(setup.drain(log)), *(writer(number) for number in range(16))])
-    late = sum(seconds > 0 for seconds in waited)
-    return done[0], late, len(waited)
+    clock.run(
+        [lambda: last_steps.append(setup.drain(log)), *(writer(number) for number in range(16))]
+    )
+    late = sum(seconds > 0 for seconds in waits)
+    return last_steps[0], late, len(waits)
 
 
 @pytest.mark.prove
@@ -104,21 +106,21 @@ def drained_beside(setup: Setup, writes: float, old: int) -> tuple[DrainStep, in
 def test_a_drain_does_not_call_itself_off(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch, old: int
 ) -> None:
-    """Eight movers could fill the target; they yield, and what they cause is no heat."""
+    """Eight movers could use all capacity of the target. They yield and do not count as heat."""
     with sharded(dynamodb, table_name, rate=100.0) as setup:
         in_time(setup.clock, monkeypatch)
-        step, late, writes = drained_beside(setup, writes=50.0, old=old)
+        step, late, writes = drain_under_load(setup, writes=50.0, old=old)
         assert (step.action, step.shards.readable) == (Next.DONE, 1)
         assert late < 0.05 * writes
         assert set(setup.model.by_key(setup.name)) >= {f"{KEY}_{n}" for n in range(1, 5)}
 
 
 @pytest.mark.prove
-def test_a_key_that_gets_hot_while_it_is_drained_calls_it_off(
+def test_a_hot_key_calls_its_drain_off(
     dynamodb: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with sharded(dynamodb, table_name, rate=100.0) as setup:
         in_time(setup.clock, monkeypatch)
-        step, _, _ = drained_beside(setup, writes=200.0, old=800)
+        step, _, _ = drain_under_load(setup, writes=200.0, old=800)
         assert step.action is Next.CALLED_OFF
         assert step.shards.readable >= 4

@@ -1,4 +1,4 @@
-"""Children of a process that uses a sharded table, as web servers make them."""
+"""Forked children of a process that uses a sharded table, as in web servers."""
 
 import json
 import os
@@ -15,7 +15,7 @@ LONGEST_SECONDS = 60.0
 
 
 def in_a_child(work: Callable[[], Any]) -> Any:
-    """What it returns in a fork of this process; JSON."""
+    """Return the result of `work` in a fork of this process. It must be JSON."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -34,8 +34,8 @@ def in_a_child(work: Callable[[], Any]) -> Any:
         os.waitpid(child, 0)
 
 
-def test_children_draw_shards_of_their_own_and_can_read(place: Place) -> None:
-    """They have none of their parent's threads, and not its luck."""
+def test_children_choose_shards_independently_and_can_read(place: Place) -> None:
+    """They do not have their parent's threads or its random numbers."""
     table = place.table(placement="random", append_only=True, chance=None)
     place.register("/f", 64)
     table.put_item(Item={"path": "/f", "at": "parent"})
@@ -48,12 +48,11 @@ def test_children_draw_shards_of_their_own_and_can_read(place: Place) -> None:
 
     assert in_a_child(lambda: work("a")) == 1 + 12
     assert in_a_child(lambda: work("b")) == 1 + 12 + 12
-    drawn = place.lies_in("/f")
-    of = {child: [drawn[f"{child}{n:02}"] for n in range(12)] for child in "ab"}
-    assert of["a"] != of["b"]
+    shards = place.shards_of_items("/f")
+    assert [shards[f"a{n:02}"] for n in range(12)] != [shards[f"b{n:02}"] for n in range(12)]
 
 
-def test_what_a_parent_has_not_reported_yet_is_reported_once(place: Place) -> None:
+def test_traffic_before_a_fork_is_reported_once(place: Place) -> None:
     table = place.table()
     place.register("/f", 4)
     for n in range(10):
@@ -72,7 +71,7 @@ def test_what_a_parent_has_not_reported_yet_is_reported_once(place: Place) -> No
 
 
 def test_a_child_catches_its_errors_by_their_class(place: Place) -> None:
-    """Its client is another, which has classes of its own."""
+    """The child has another client, which has other classes of errors."""
     table = place.table()
     item = {"path": "/f", "at": "a"}
     table.put_item(Item=item)

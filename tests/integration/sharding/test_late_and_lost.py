@@ -1,6 +1,6 @@
-"""Answers that never come, metadata in trouble: each was a bug, or could be one.
+"""Lost responses and failing requests for metadata. Most of these cases were bugs.
 
-And how long a call of a user takes at most, if everything is throttled.
+Also the maximum duration of a call while all requests are throttled.
 """
 
 from collections.abc import Callable
@@ -15,19 +15,26 @@ from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.table import ShardedTable
 
 from testing.databases import Database
-from tests.integration.sharding.hooks import at_once, hook, is_a, once, physical, refused
+from tests.integration.sharding.hooks import (
+    client_error,
+    hook,
+    is_operation,
+    once,
+    run_together,
+    shard_of_write,
+)
 from tests.integration.sharding.single import Place
 
 
 def throttled() -> ClientError:
-    error = refused("ThrottlingException")
+    error = client_error("ThrottlingException")
     error.response["throttlingReasons"] = [{"reason": "TableWriteKeyRangeThroughputExceeded"}]
     return error
 
 
-@pytest.mark.parametrize("trouble", ["AccessDeniedException", "ThrottlingException"])
-def test_trouble_with_the_metadata_is_not_the_writes(place: Place, trouble: str) -> None:
-    """Reports, steps and growth are housekeeping: a write neither fails of it nor waits for it."""
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
+def test_failing_updates_of_metadata_fail_no_write(place: Place, code: str) -> None:
+    """A write neither fails nor waits because reports, steps or growth fail."""
     table = place.table()
     place.register("/f", 3)
     place.clock.sleep(100)
@@ -39,7 +46,7 @@ def test_trouble_with_the_metadata_is_not_the_writes(place: Place, trouble: str)
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
         if operation == "update_item" and parameters["TableName"] == place.metadata:
-            raise refused(trouble)
+            raise client_error(code)
         return send()
 
     hook(table, act)
@@ -58,7 +65,7 @@ def test_trouble_with_the_metadata_is_not_the_writes(place: Place, trouble: str)
     table.close()
 
 
-def test_metadata_that_was_restored_to_an_earlier_state_is_believed(place: Place) -> None:
+def test_metadata_that_was_restored_to_an_earlier_state_is_used(place: Place) -> None:
     table = place.table()
     place.register("/f", 3)
     table.put_item(Item={"path": "/f", "at": "a"})
@@ -69,14 +76,14 @@ def test_metadata_that_was_restored_to_an_earlier_state_is_believed(place: Place
     assert table.metadata.of({"S": "/f"}).shards.number == 2
 
 
-def test_an_append_without_an_answer_stays_where_it_may_be(place: Place) -> None:
-    """Attempt 1 is made and its answer lost; attempt 2 is throttled: attempt 3 must not stray."""
+def test_a_retry_of_an_append_uses_the_shard_of_the_lost_response(place: Place) -> None:
+    """The first response is lost and attempt 2 is throttled. Attempt 3 must use the same shard."""
     table = place.table(placement="random", append_only=True)
     place.register("/f", 16)
     script = ["lost", "throttled"]
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        if physical(place, operation, parameters) is None or not script:
+        if shard_of_write(place, operation, parameters) is None or not script:
             return send()
         if script.pop(0) == "lost":
             send()
@@ -85,26 +92,26 @@ def test_an_append_without_an_answer_stays_where_it_may_be(place: Place) -> None
 
     hook(table, act)
     table.put_item(Item={"path": "/f", "at": "a"})
-    assert [len(shards) for shards in place.lies_in("/f").values()] == [1]
+    assert [len(shards) for shards in place.shards_of_items("/f").values()] == [1]
 
 
-def test_a_batch_without_an_answer_is_not_spread_a_second_time(place: Place) -> None:
+def test_a_retry_of_a_batch_uses_the_same_shards(place: Place) -> None:
     table = place.table(placement="random", append_only=True)
     place.register("/f", 16)
 
     def lose() -> None:
         raise ReadTimeoutError(endpoint_url="http://x")
 
-    once(table, is_a("batch_write_item"), lose, answered=True)
+    once(table, is_operation("batch_write_item"), lose, after=True)
     result = table.batch_write([{"path": "/f", "at": str(n)} for n in range(20)])
     assert (result.written, result.failed) == (20, [])
-    assert {len(shards) for shards in place.lies_in("/f").values()} == {1}
+    assert {len(shards) for shards in place.shards_of_items("/f").values()} == {1}
 
 
 def test_writers_and_readers_that_begin_at_once_do_not_wait_for_each_other(place: Place) -> None:
     for _ in range(20):
         table = place.table()
-        assert not at_once(
+        assert not run_together(
             lambda table=table: table.put_item(Item={"path": "/f", "at": "a"}),
             lambda table=table: list(table.query("/f")),
             lambda table=table: table.metadata,
@@ -114,20 +121,20 @@ def test_writers_and_readers_that_begin_at_once_do_not_wait_for_each_other(place
         table.close()
 
 
-def test_an_update_tells_its_attributes_in_every_phase(place: Place) -> None:
+def test_an_update_returns_its_attributes_during_a_growth(place: Place) -> None:
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "0"})
     place.clock.sleep(100)
     place.register("/f", 2, phase={"S": "announced"}, writable={"N": "1"}, shards_before={"N": "1"})
     place.clock.sleep(10)
     for n in range(1, 9):
-        told = table.update_item(
+        response = table.update_item(
             Key={"path": "/f", "at": str(n)},
             UpdateExpression="ADD v :one",
             ExpressionAttributeValues={":one": 1},
             ReturnValues="UPDATED_NEW",
         )
-        assert told["Attributes"]["v"] == 1
+        assert response["Attributes"]["v"] == 1
         table.update_item(Key={"path": "/f", "at": f"x{n}"})
     assert len(list(table.query("/f", consistent=True))) == 17
 
@@ -142,7 +149,7 @@ def test_a_hot_key_calls_its_drain_off(place: Place) -> None:
     throttles = [True] * 60
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        if physical(place, operation, parameters) is not None and throttles:
+        if shard_of_write(place, operation, parameters) is not None and throttles:
             throttles.pop()
             raise throttled()
         return send()
@@ -159,7 +166,7 @@ def test_a_hot_key_calls_its_drain_off(place: Place) -> None:
     assert len(list(table.query("/f", consistent=True))) == 19
 
 
-def test_one_thread_ends_a_phase_and_the_others_go_on(place: Place) -> None:
+def test_one_thread_ends_a_phase_for_all(place: Place) -> None:
     table = place.table()
     place.register("/f", 2, phase={"S": "announced"}, writable={"N": "1"})
     place.clock.sleep(100)
@@ -172,13 +179,13 @@ def test_one_thread_ends_a_phase_and_the_others_go_on(place: Place) -> None:
 
     hook(table, act)
     items = [{"path": "/f", "at": str(n)} for n in range(16)]
-    assert not at_once(*(partial(table.put_item, Item=item) for item in items))
+    assert not run_together(*(partial(table.put_item, Item=item) for item in items))
     assert len(updates) <= 3
     assert table.usage.counters["races_lost"] == 0
     assert len(list(table.query("/f", consistent=True))) == 16
 
 
-def test_a_number_is_one_key_however_it_is_written(dynamodb: Database, table_name: str) -> None:
+def test_numbers_with_the_same_value_are_the_same_key(dynamodb: Database, table_name: str) -> None:
     place = Place(dynamodb, table_name, sort="N")
     table = place.table(placement="random", append_only=True)
     place.register("/f", 16)
@@ -193,15 +200,15 @@ def test_a_number_is_one_key_however_it_is_written(dynamodb: Database, table_nam
         if operation != "batch_write_item":
             return send()
         put = parameters["RequestItems"][place.name][0]["PutRequest"]["Item"]
-        left = {"PutRequest": {"Item": {**put, "at": {"N": "900"}}}}
-        return {"UnprocessedItems": {place.name: [left]}}
+        unprocessed = {"PutRequest": {"Item": {**put, "at": {"N": "900"}}}}
+        return {"UnprocessedItems": {place.name: [unprocessed]}}
 
     hook(table, act)
     result = table.batch_write([{"path": "/f", "at": Decimal("9E+2")}, {"path": "/f", "at": 2}])
     assert result.written == 2
 
 
-def test_keys_left_over_for_ever_end_with_patience(place: Place) -> None:
+def test_keys_that_are_never_processed_raise_after_the_patience(place: Place) -> None:
     table = place.table(placement="random")
     place.register("/f", 8)
 
@@ -218,7 +225,7 @@ def test_keys_left_over_for_ever_end_with_patience(place: Place) -> None:
 
 
 KEY = {"path": "/f", "at": "a"}
-ACTS: list[Callable[[ShardedTable], Any]] = [
+CALLS: list[Callable[[ShardedTable], Any]] = [
     lambda table: table.put_item(Item=KEY),
     lambda table: table.update_item(Key=KEY),
     lambda table: table.get_item(Key=KEY, ConsistentRead=True),
@@ -226,33 +233,33 @@ ACTS: list[Callable[[ShardedTable], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("act", ACTS, ids=("put", "update", "get", "batch"))
+@pytest.mark.parametrize("call", CALLS, ids=("put", "update", "get", "batch"))
 @pytest.mark.parametrize("looks_until", [0.0, 15.0, 29.0])
-def test_patience_is_that_of_the_whole_call(
-    place: Place, act: Callable[[ShardedTable], Any], looks_until: float
+def test_patience_limits_the_whole_call(
+    place: Place, call: Callable[[ShardedTable], Any], looks_until: float
 ) -> None:
-    """All writes of items are refused, and all looks from a moment on.
+    """All writes of items are throttled, and all looks after `looks_until`.
 
-    A look within a write has what is left of it, and a backoff ends a moment later.
+    A look within a write has the remaining time of the write. A backoff ends a little later.
     """
     table = place.table(placement="random", patience=30.0)
     place.register("/f", 3)
 
     def throttle(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        is_of_items = parameters.get("TableName", place.name) == place.name
+        is_item_request = parameters.get("TableName", place.name) == place.name
         is_read = operation in ("batch_get_item", "get_item")
-        if is_of_items and (not is_read or place.clock.now >= looks_until):
-            raise refused("ProvisionedThroughputExceededException")
+        if is_item_request and (not is_read or place.clock.now >= looks_until):
+            raise client_error("ProvisionedThroughputExceededException")
         return send()
 
     hook(table, throttle)
     began = place.clock.now
     try:
-        error = act(table)
-    except ClientError as raised:
-        error = raised
+        error = call(table)
+    except ClientError as caught:
+        error = caught
     if isinstance(error, ClientError):
         assert place.clock.now - began <= 30.0 + 2.0
     else:
-        assert act is ACTS[2]
+        assert call is CALLS[2]
         assert place.clock.now - began <= 30.0

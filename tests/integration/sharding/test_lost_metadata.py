@@ -1,6 +1,6 @@
-"""Metadata that was deleted: a key is not registered anew, and nothing is told of a part of it.
+"""Deleted metadata: its key is not registered again, and no call returns only some of its items.
 
-And a table that already has items: their keys have no shard number, so no call would find them.
+Also a table that already has items: their keys have no shard number, so no call would find them.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from keyhop.sharding.key.policy import Policy
 from keyhop.sharding.manage import add_shards
 from keyhop.sharding.table import ShardedTable
 
-from tests.integration.sharding.hooks import at_once, is_a, once
+from tests.integration.sharding.hooks import is_operation, once, run_together
 from tests.integration.sharding.single import Place
 
 
-def spread(place: Place, key: str, items: int = 40, **how: Any) -> ShardedTable:
-    """A key of four shards with items in all of them."""
-    table = place.table(**how)
+def spread_items(place: Place, key: str, items: int = 40, **settings: Any) -> ShardedTable:
+    """Return the closed table of a key with items in all of its four shards."""
+    table = place.table(**settings)
     place.grow(table, key, 3)
     for n in range(items):
         table.put_item(Item={"path": key, "at": f"{n:03}"})
@@ -28,14 +28,14 @@ def spread(place: Place, key: str, items: int = 40, **how: Any) -> ShardedTable:
     return table
 
 
-def acts(table: ShardedTable, key: str) -> list[Callable[[], Any]]:
-    """All that goes by the metadata of a key."""
-    where = {"path": key, "at": "001"}
+def calls(table: ShardedTable, key: str) -> list[Callable[[], Any]]:
+    """Return all calls that use the metadata of a key."""
+    item_key = {"path": key, "at": "001"}
     return [
-        lambda: table.put_item(Item=where),
-        lambda: table.update_item(Key=where, UpdateExpression="SET n = n"),
-        lambda: table.delete_item(Key=where),
-        lambda: table.get_item(Key=where),
+        lambda: table.put_item(Item=item_key),
+        lambda: table.update_item(Key=item_key, UpdateExpression="SET n = n"),
+        lambda: table.delete_item(Key=item_key),
+        lambda: table.get_item(Key=item_key),
         lambda: list(table.query(key)),
         lambda: list(table.query(key, consistent=True)),
         lambda: table.query_page(key),
@@ -44,35 +44,35 @@ def acts(table: ShardedTable, key: str) -> list[Callable[[], Any]]:
     ]
 
 
-@pytest.mark.parametrize("how", [{}, {"hash": "modulo"}, {"placement": "random"}], ids=str)
-def test_a_key_whose_metadata_is_gone_is_neither_registered_anew_nor_told_in_part(
-    place: Place, how: dict[str, Any]
+@pytest.mark.parametrize("settings", [{}, {"hash": "modulo"}, {"placement": "random"}], ids=str)
+def test_a_key_with_lost_metadata_is_refused_and_not_registered(
+    place: Place, settings: dict[str, Any]
 ) -> None:
-    """144 of 401 items were visible, with no error."""
-    known = spread(place, "/f", **how)
+    """Before this was detected, only 144 of 401 items were visible, without an error."""
+    earlier_table = spread_items(place, "/f", **settings)
     place.lose("/f")
     place.clock.sleep(60)
-    for table in (place.table(**how), known):
-        for act in acts(table, "/f"):
+    for table in (place.table(**settings), earlier_table):
+        for call in calls(table, "/f"):
             with pytest.raises(MetadataLost, match=f"items of {place.name} .* recover the shards"):
-                act()
+                call()
         result = table.batch_write([{"path": "/f", "at": "a"}, {"path": "/g", "at": "a"}])
         assert [(at, type(error)) for at, _, error in result.failed] == [(0, MetadataLost)]
     assert place.item_of("/f") == {}
 
 
-def test_a_key_of_one_shard_is_registered_anew_and_whole(place: Place) -> None:
+def test_a_key_of_one_shard_is_registered_again_with_all_items(place: Place) -> None:
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "a"})
     place.lose("/f")
     place.clock.sleep(60)
-    for each in (table, place.table()):
-        each.put_item(Item={"path": "/f", "at": "b"})
-        assert [item["at"] for item in each.query("/f", consistent=True)] == ["a", "b"]
+    for user in (table, place.table()):
+        user.put_item(Item={"path": "/f", "at": "b"})
+        assert [item["at"] for item in user.query("/f", consistent=True)] == ["a", "b"]
 
 
-def test_what_start_shards_would_hide_is_noticed(place: Place) -> None:
-    """With places by eight shards, items of the first would not be found."""
+def test_start_shards_hide_no_items(place: Place) -> None:
+    """If items were placed by eight shards, reads would not find those of the first shard."""
     place.table().put_item(Item={"path": "/logs/a", "at": "a"})
     place.lose("/logs/a")
     new = place.table(policy=Policy(start_shards={"/logs/*": 8}))
@@ -82,56 +82,56 @@ def test_what_start_shards_would_hide_is_noticed(place: Place) -> None:
     assert place.shards("/logs/b").number == 8
 
 
-def test_metadata_made_anew_by_who_does_not_look_is_noticed_by_who_knows_better(
+def test_metadata_with_too_few_shards_is_detected_by_tables_that_have_read_more(
     place: Place,
 ) -> None:
-    """As earlier versions do."""
-    known = spread(place, "/f")
-    list(known.query("/f"))
+    """A client without this check registers the key with one shard."""
+    earlier_table = spread_items(place, "/f")
+    list(earlier_table.query("/f"))
     place.lose("/f")
     place.clock.sleep(60)
     at = int(place.clock.time())
     history = {"SS": [f"{at}:1"]}
     place.register("/f", 1, last_updated={"N": str(at)}, shard_history=history)
-    for act in acts(known, "/f")[:6]:
+    for call in calls(earlier_table, "/f")[:6]:
         with pytest.raises(MetadataLost):
-            act()
+            call()
 
 
-def test_metadata_that_somebody_has_recovered_is_gone_by(place: Place) -> None:
-    """Shards that were empty may be left out."""
-    known = place.table()
-    place.grow(known, "/f", 7)
+def test_recovered_metadata_is_used(place: Place) -> None:
+    """The recovered metadata may have fewer shards, because empty shards may be missing."""
+    earlier_table = place.table()
+    place.grow(earlier_table, "/f", 7)
     place.put_physical("/f_3", "a")
     place.lose("/f")
     place.clock.sleep(60)
     with pytest.raises(MetadataLost):
-        list(known.query("/f"))
+        list(earlier_table.query("/f"))
     at = int(place.clock.time())
     history = {"SS": [f"{at}:3"]}
     place.register("/f", 3, last_updated={"N": str(at)}, shard_history=history)
-    assert [item["at"] for item in known.query("/f")] == ["a"]
+    assert [item["at"] for item in earlier_table.query("/f")] == ["a"]
 
 
-def test_metadata_that_is_changed_as_it_should_be_costs_no_look(place: Place) -> None:
-    known, other = place.table(), place.table()
-    place.grow(known, "/f", 7)
-    place.drain(other, "/f", 1)
+def test_a_regular_change_of_metadata_costs_no_look(place: Place) -> None:
+    earlier_table, peer = place.table(), place.table()
+    place.grow(earlier_table, "/f", 7)
+    place.drain(peer, "/f", 1)
     place.clock.sleep(60)
-    known.usage.take()
-    known.get_item(Key={"path": "/f", "at": "a"})
-    assert known.usage.requests == 2
+    earlier_table.usage.take()
+    earlier_table.get_item(Key={"path": "/f", "at": "a"})
+    assert earlier_table.usage.requests == 2
 
 
-def test_what_a_key_costs_that_nobody_has_registered(place: Place) -> None:
-    """A new process reads the item of the table once. A reader looks at the key itself and at its
-    second shard once a minute, and a writer when it registers the key.
+def test_the_requests_for_a_key_that_is_not_registered(place: Place) -> None:
+    """A new process reads the metadata item of the table once. A reader looks for items without
+    a shard and in the second shard once a minute, and a writer when it registers the key.
     """
     place.table().put_item(Item={"path": "/f", "at": "a"})
     table = place.table()
     table.get_item(Key={"path": "/f", "at": "a"})
     before = table.usage.take()
-    assert before.requests == 2 + 0, "a key that is registered costs nothing more"
+    assert before.requests == 2 + 0, "a registered key needs no other request"
     table.get_item(Key={"path": "/new", "at": "a"})
     assert table.usage.take().requests == 2 + 3
     table.get_item(Key={"path": "/new", "at": "a"})
@@ -145,35 +145,35 @@ def test_what_a_key_costs_that_nobody_has_registered(place: Place) -> None:
     assert table.usage.take().requests == 2 + 2
 
 
-def test_metadata_that_was_restored_to_what_it_was_before_is_noticed(place: Place) -> None:
-    known = place.table()
-    place.grow(known, "/f", 1)
+def test_metadata_that_was_restored_from_a_backup_is_detected(place: Place) -> None:
+    earlier_table = place.table()
+    place.grow(earlier_table, "/f", 1)
     before = place.item_of("/f")
-    place.grow(known, "/f", 2)
+    place.grow(earlier_table, "/f", 2)
     for n in range(40):
-        known.put_item(Item={"path": "/f", "at": f"{n:03}"})
+        earlier_table.put_item(Item={"path": "/f", "at": f"{n:03}"})
     place.database.client.put_item(TableName=place.metadata, Item=before)
     place.clock.sleep(60)
     with pytest.raises(MetadataLost):
-        list(known.query("/f"))
+        list(earlier_table.query("/f"))
 
 
-def test_a_key_that_is_registered_and_grown_by_another_meanwhile_is_not_lost(place: Place) -> None:
+def test_a_key_that_another_table_registers_and_grows_is_not_lost(place: Place) -> None:
     table = place.table()
-    assert not once(table, is_a("query"), lambda: spread(place, "/f"))
+    assert not once(table, is_operation("query"), lambda: spread_items(place, "/f"))
     table.put_item(Item={"path": "/f", "at": "zzz"})
     assert len(list(place.table().query("/f", consistent=True))) == 41
     assert place.shards("/f").number == 4
 
 
-def test_many_who_write_a_new_key_at_once_register_it_once(place: Place) -> None:
+def test_concurrent_writers_register_a_new_key_once(place: Place) -> None:
     policy = Policy(start_shards={"/f": 8})
 
     def write(n: int, table: ShardedTable) -> None:
         for m in range(5):
             table.put_item(Item={"path": "/f", "at": f"{n}-{m}"})
 
-    assert at_once(*(partial(write, n, place.table(policy=policy)) for n in range(8))) == []
+    assert run_together(*(partial(write, n, place.table(policy=policy)) for n in range(8))) == []
     assert len(list(place.table().query("/f", consistent=True))) == 40
 
 
@@ -181,12 +181,12 @@ def put_plain(place: Place, key: str) -> None:
     place.put_physical(key, "001", who={"S": "boto3"})
 
 
-def test_every_call_for_a_key_that_has_items_without_a_shard_is_refused(place: Place) -> None:
+def test_calls_for_a_key_with_items_without_a_shard_are_refused(place: Place) -> None:
     put_plain(place, "/f")
     table = place.table()
-    for act in acts(table, "/f")[:-1]:
+    for call in calls(table, "/f")[:-1]:
         with pytest.raises(CannotStart, match="key without a shard number"):
-            act()
+            call()
     assert place.item_of("/f") == {}
     result = table.batch_write([{"path": "/f", "at": "a"}, {"path": "/g", "at": "a"}])
     assert [(at, type(error)) for at, _, error in result.failed] == [(0, CannotStart)]
@@ -194,20 +194,20 @@ def test_every_call_for_a_key_that_has_items_without_a_shard_is_refused(place: P
 
 
 def test_keys_of_the_application_that_end_like_shards_need_another_separator(place: Place) -> None:
-    """A recovery would take them for shards, and a put would replace their items."""
+    """A recovery would mistake them for shards, and a put would replace their items."""
     put_plain(place, "/f_1")
     put_plain(place, "/f_2")
-    for act in acts(place.table(), "/f")[:-1]:
+    for call in calls(place.table(), "/f")[:-1]:
         with pytest.raises(
             MetadataLost, match=r"end in _2 without Keyhop, do not recover .* another separator"
         ):
-            act()
+            call()
     assert place.item_of("/f") == {}
     place.metadata = f"{place.name}-new"
     place.database.create(place.metadata, partition=("path", "S"), sort=None)
     place.table(separator="#").put_item(Item={"path": "/f", "at": "001"})
-    found = place.database.client.scan(TableName=place.name)["Items"]
-    assert sorted(item["path"]["S"] for item in found) == ["/f#1", "/f_1", "/f_2"]
+    items = place.database.client.scan(TableName=place.name)["Items"]
+    assert sorted(item["path"]["S"] for item in items) == ["/f#1", "/f_1", "/f_2"]
 
 
 def test_a_conditional_put_does_not_make_a_second_item(place: Place) -> None:
@@ -218,8 +218,8 @@ def test_a_conditional_put_does_not_make_a_second_item(place: Place) -> None:
             ConditionExpression="attribute_not_exists(#at)",
             ExpressionAttributeNames={"#at": "at"},
         )
-    found = place.database.client.scan(TableName=place.name)["Items"]
-    assert [item["who"]["S"] for item in found] == ["boto3"]
+    items = place.database.client.scan(TableName=place.name)["Items"]
+    assert [item["who"]["S"] for item in items] == ["boto3"]
 
 
 def test_items_are_moved_with_a_table_that_accepts_them(place: Place) -> None:
@@ -231,8 +231,8 @@ def test_items_are_moved_with_a_table_that_accepts_them(place: Place) -> None:
     place.database.client.delete_item(
         TableName=place.name, Key={"path": {"S": "/f"}, "at": {"S": "001"}}
     )
-    found = place.table().get_item(Key={"path": "/f", "at": "001"})
-    assert found["Item"]["who"] == "boto3"
+    response = place.table().get_item(Key={"path": "/f", "at": "001"})
+    assert response["Item"]["who"] == "boto3"
 
 
 def test_a_key_that_looks_like_a_shard_of_another_is_not_refused_for_its_items(

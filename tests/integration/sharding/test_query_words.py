@@ -1,4 +1,4 @@
-"""`query` by boto3's Table and by ShardedTable: the same words, the same answers."""
+"""`query` of boto3's Table and of ShardedTable: the same arguments give the same responses."""
 
 import uuid
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def item(at: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["boto3", "one shard", "calculated", "random"])
 def table(request: pytest.FixtureRequest, dynamodb_local_url: str) -> Iterator[Any]:
-    """Of four shards, if it is sharded. It is only read."""
+    """A table that is only read. A sharded table has four shards."""
     table_name = f"t-{uuid.uuid4().hex}"
     place = Place(Database("dynamodb_local", dynamodb_local_url), table_name, **INDEXES)
     if request.param == "boto3":
@@ -78,12 +78,16 @@ def test_each_condition_on_the_sort_key(table: Any, forward: bool, consistent: b
         assert answer == {"Items": items, "Count": len(items), "ScannedCount": len(items)}
 
 
-def pages(table: Any, **words: Any) -> list[dict[str, Any]]:
-    found = [table.query(**words)]
-    while "LastEvaluatedKey" in found[-1]:
-        found.append(table.query(**words, ExclusiveStartKey=found[-1]["LastEvaluatedKey"]))
-        assert len(found) < 50
-    return found
+def query_pages(table: Any, **arguments: Any) -> list[dict[str, Any]]:
+    pages = [table.query(**arguments)]
+    while "LastEvaluatedKey" in pages[-1]:
+        pages.append(table.query(**arguments, ExclusiveStartKey=pages[-1]["LastEvaluatedKey"]))
+        assert len(pages) < 50
+    return pages
+
+
+def items_of(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [item for page in pages for item in page["Items"]]
 
 
 @pytest.mark.parametrize("forward", [True, False])
@@ -91,61 +95,60 @@ def pages(table: Any, **words: Any) -> list[dict[str, Any]]:
 def test_pages_by_limit(table: Any, limit: int, forward: bool) -> None:
     for condition, expected in [*RANGES[1:5], (None, ALL)]:
         key = Key("path").eq("/f")
-        words = {
-            "KeyConditionExpression": key & condition if condition else key,
-            "ScanIndexForward": forward,
-            "Limit": limit,
-        }
-        found = pages(table, **words)
-        assert [one["Count"] for one in found[:-1]] == [limit] * (len(found) - 1)
-        read = [one["at"] for page in found for one in page["Items"]]
-        assert read == (expected if forward else expected[::-1])
-        for page in found[:-1]:
+        pages = query_pages(
+            table,
+            KeyConditionExpression=key & condition if condition else key,
+            ScanIndexForward=forward,
+            Limit=limit,
+        )
+        assert [page["Count"] for page in pages[:-1]] == [limit] * (len(pages) - 1)
+        ats = [item["at"] for item in items_of(pages)]
+        assert ats == (expected if forward else expected[::-1])
+        for page in pages[:-1]:
             assert page["LastEvaluatedKey"] == {"path": "/f", "at": page["Items"][-1]["at"]}
 
 
 @pytest.mark.parametrize("limit", [None, 1, 4])
-def test_a_filter_leaves_out_what_was_read(table: Any, limit: int | None) -> None:
-    """What it cannot: that a page of several shards has read as many items as Limit says."""
-    words: dict[str, Any] = {
+def test_a_filter_leaves_out_items_that_were_read(table: Any, limit: int | None) -> None:
+    """Unlike with boto3, a page of several shards may have read more items than its Limit."""
+    arguments: dict[str, Any] = {
         "KeyConditionExpression": "#p = :p AND begins_with(#at, :month)",
         "FilterExpression": "n >= :n AND (who = :who OR #size = :n)",
         "ExpressionAttributeNames": {"#p": "path", "#at": "at", "#size": "size"},
         "ExpressionAttributeValues": {":p": "/f", ":month": "b", ":n": 13, ":who": "ana"},
         **({"Limit": limit} if limit else {}),
     }
-    found = pages(table, **words)
-    read = [one for page in found for one in page["Items"]]
-    assert read == [
+    pages = query_pages(table, **arguments)
+    items = items_of(pages)
+    assert items == [
         item(at) for at in ALL[10:20] if item(at)["n"] >= 13 and item(at)["who"] == "ana"
     ]
-    assert sum(page["Count"] for page in found) == len(read)
-    assert all(page["Count"] <= (limit or 100) for page in found)
+    assert sum(page["Count"] for page in pages) == len(items)
+    assert all(page["Count"] <= (limit or 100) for page in pages)
     if limit is None:
-        assert [page["ScannedCount"] for page in found] == [10]
+        assert [page["ScannedCount"] for page in pages] == [10]
 
 
-def test_a_filter_that_nothing_meets_ends(table: Any) -> None:
-    words = {
+def test_a_filter_without_matches_ends(table: Any) -> None:
+    arguments = {
         "KeyConditionExpression": Key("path").eq("/f"),
         "FilterExpression": Attr("no").exists(),
     }
-    assert table.query(**words)["Count"] == 0
-    assert table.query(**words)["ScannedCount"] == 30
-    found = pages(table, **words, Limit=3)
-    assert sum(page["Count"] for page in found) == 0
+    assert table.query(**arguments)["Count"] == 0
+    assert table.query(**arguments)["ScannedCount"] == 30
+    assert sum(page["Count"] for page in query_pages(table, **arguments, Limit=3)) == 0
 
 
 @pytest.mark.parametrize(
-    ("projection", "names", "shown"),
+    ("projection", "names", "attributes"),
     [
         ("n", {}, ["n"]),
         ("#at, who", {"#at": "at"}, ["at", "who"]),
         ("#p, n", {"#p": "path"}, ["path", "n"]),
     ],
 )
-def test_a_projection_shows_what_it_names(
-    table: Any, projection: str, names: dict[str, str], shown: list[str]
+def test_a_projection_returns_the_attributes_that_it_names(
+    table: Any, projection: str, names: dict[str, str], attributes: list[str]
 ) -> None:
     more: dict[str, Any] = {"ExpressionAttributeNames": names} if names else {}
     answer = table.query(
@@ -154,11 +157,11 @@ def test_a_projection_shows_what_it_names(
         FilterExpression=Attr("who").eq("ana"),
         **more,
     )
-    wanted = [item(at) for at in ALL[:10] if item(at)["who"] == "ana"]
-    assert answer["Items"] == [{name: one[name] for name in shown} for one in wanted]
+    matches = [item(at) for at in ALL[:10] if item(at)["who"] == "ana"]
+    assert answer["Items"] == [{name: match[name] for name in attributes} for match in matches]
     key = {"path": "/f", "at": "b-01"}
-    got = table.get_item(Key=key, ProjectionExpression=projection, **more)["Item"]
-    assert got == {name: item("b-01")[name] for name in shown}
+    projected = table.get_item(Key=key, ProjectionExpression=projection, **more)["Item"]
+    assert projected == {name: item("b-01")[name] for name in attributes}
 
 
 def test_a_count_has_no_items(table: Any) -> None:
@@ -169,13 +172,13 @@ def test_a_count_has_no_items(table: Any) -> None:
     assert "Items" not in answer
 
 
-@pytest.mark.parametrize("wanted", ["TOTAL", "INDEXES"])
-def test_the_capacity_of_all_shards_is_told(table: Any, wanted: str) -> None:
-    answer = table.query(KeyConditionExpression=Key("path").eq("/f"), ReturnConsumedCapacity=wanted)
+@pytest.mark.parametrize("level", ["TOTAL", "INDEXES"])
+def test_the_capacity_of_all_shards_is_returned(table: Any, level: str) -> None:
+    answer = table.query(KeyConditionExpression=Key("path").eq("/f"), ReturnConsumedCapacity=level)
     capacity = answer["ConsumedCapacity"]
     assert capacity["TableName"] == table.name
     assert capacity["CapacityUnits"] >= 0.5
-    assert ("Table" in capacity) == (wanted == "INDEXES")
+    assert ("Table" in capacity) == (level == "INDEXES")
 
 
 @pytest.mark.parametrize("limit", [None, prove(1), 3, prove(100)])
@@ -183,7 +186,7 @@ def test_the_capacity_of_all_shards_is_told(table: Any, wanted: str) -> None:
 def test_an_index_that_carries_the_shard_is_merged(
     table: Any, forward: bool, limit: int | None
 ) -> None:
-    """Many items have the same sort key there; in which order they come is not promised."""
+    """Many items have the same sort key in the index; their order is not promised."""
     sizes: list[tuple[Any, set[int]]] = [
         (None, {0, 1, 2, 3}),
         (Key("size").eq(2), {2}),
@@ -191,49 +194,47 @@ def test_an_index_that_carries_the_shard_is_merged(
         (Key("size").lt(2), {0, 1}),
         (Key("size").between(1, 2), {1, 2}),
     ]
-    for condition, wanted in sizes:
+    for condition, expected_sizes in sizes:
         key = Key("path").eq("/f")
-        found = pages(
+        pages = query_pages(
             table,
             IndexName="by-size",
             KeyConditionExpression=key & condition if condition else key,
             ScanIndexForward=forward,
             **({"Limit": limit} if limit else {}),
         )
-        read = [one for page in found for one in page["Items"]]
-        assert [one["size"] for one in read] == sorted(
-            (item(at)["size"] for at in ALL if item(at)["size"] in wanted), reverse=not forward
+        items = items_of(pages)
+        expected = [item(at) for at in ALL if item(at)["size"] in expected_sizes]
+        assert [item["size"] for item in items] == sorted(
+            (item["size"] for item in expected), reverse=not forward
         )
-        expected = [item(at) for at in ALL if item(at)["size"] in wanted]
-        assert sorted(read, key=lambda one: one["n"]) == expected
-        assert all(page["Count"] <= (limit or 100) for page in found)
+        assert sorted(items, key=lambda item: item["n"]) == expected
+        assert all(page["Count"] <= (limit or 100) for page in pages)
 
 
 def test_an_index_that_does_not_carry_the_shard_is_one_query(table: Any) -> None:
     for limit in (None, 4):
-        found = pages(
+        pages = query_pages(
             table,
             IndexName="by-who",
             KeyConditionExpression=Key("who").eq("ben") & Key("size").lte(2),
             FilterExpression=Attr("path").exists(),
             **({"Limit": limit} if limit else {}),
         )
-        read = [one for page in found for one in page["Items"]]
-        assert [one["size"] for one in read] == sorted(one["size"] for one in read)
+        items = items_of(pages)
+        assert [item["size"] for item in items] == sorted(item["size"] for item in items)
         expected = [item(at) for at in ALL if item(at)["who"] == "ben" and item(at)["size"] <= 2]
         expected.append({**item("a-01"), "path": "/g"})
-        order = lambda one: (one["path"], one["n"])  # noqa: E731
-        assert sorted(read, key=order) == expected
-    names = {"#at": "at", "#p": "path"}
+        assert sorted(items, key=lambda item: (item["path"], item["n"])) == expected
     both = table.query(
         IndexName="inverted",
         KeyConditionExpression="#at = :at",
-        ExpressionAttributeNames=names,
+        ExpressionAttributeNames={"#at": "at", "#p": "path"},
         ExpressionAttributeValues={":at": "a-01"},
         ProjectionExpression="#p",
         ReturnConsumedCapacity="TOTAL",
     )
-    assert sorted(one["path"] for one in both["Items"]) == ["/f", "/g"]
+    assert sorted(item["path"] for item in both["Items"]) == ["/f", "/g"]
     assert both["ConsumedCapacity"]["CapacityUnits"] >= 0.5
     answer = table.query(
         IndexName="by-who", KeyConditionExpression=Key("who").eq("ana"), Select="COUNT"
@@ -243,12 +244,13 @@ def test_an_index_that_does_not_carry_the_shard_is_one_query(table: Any) -> None
 
 
 def test_an_index_with_the_tables_own_keys(table: Any) -> None:
-    found = pages(table, IndexName="same", KeyConditionExpression=Key("path").eq("/f"), Limit=7)
-    assert [one["at"] for page in found for one in page["Items"]] == ALL
+    key = Key("path").eq("/f")
+    pages = query_pages(table, IndexName="same", KeyConditionExpression=key, Limit=7)
+    assert [item["at"] for item in items_of(pages)] == ALL
 
 
-def test_what_the_service_refuses_is_refused(table: Any) -> None:
-    for words in (
+def test_requests_that_the_service_refuses_are_refused(table: Any) -> None:
+    for arguments in (
         {"IndexName": "none", "KeyConditionExpression": Key("path").eq("/f")},
         {"KeyConditionExpression": Key("path").eq("/f"), "Select": "SPECIFIC_ATTRIBUTES"},
         {
@@ -268,12 +270,12 @@ def test_what_the_service_refuses_is_refused(table: Any) -> None:
         {"KeyConditionExpression": Key("path").eq("/f"), "ReturnConsumedCapacity": "BOGUS"},
     ):
         with pytest.raises(ClientError) as error:
-            table.query(**words)
+            table.query(**arguments)
         assert error.value.response["Error"]["Code"] == "ValidationException"
 
 
 @pytest.mark.parametrize("table", ["calculated"], indirect=True)
-def test_what_cannot_be_is_refused_with_a_sentence(table: Any) -> None:
+def test_unsupported_arguments_are_refused_with_a_sentence(table: Any) -> None:
     key = Key("path").eq("/f")
     refused: list[tuple[dict[str, Any], str]] = [
         ({"KeyConditionExpression": key, "QueryFilter": {}}, "use FilterExpression"),
@@ -293,31 +295,31 @@ def test_what_cannot_be_is_refused_with_a_sentence(table: Any) -> None:
         ({"KeyConditionExpression": key, "Limit": 2.0}, "Limit is 2.0"),
         ({"KeyConditionExpression": key, "Select": "COUNT", "ProjectionExpression": "n"}, "COUNT"),
     ]
-    for words, told in refused:
-        with pytest.raises(CannotStart, match=told):
-            table.query(**words)
+    for arguments, message in refused:
+        with pytest.raises(CannotStart, match=message):
+            table.query(**arguments)
     with pytest.raises(TypeError, match="KeyConditionExpression"):
         table.query()
 
 
-@pytest.mark.parametrize("how", ["table", "filtered", "by-size", "backwards"])
-def test_pages_go_on_while_shards_come_and_go(
-    dynamodb: Database, table_name: str, how: str
+@pytest.mark.parametrize("query", ["table", "filtered", "by-size", "backwards"])
+def test_pages_continue_while_the_shards_change(
+    dynamodb: Database, table_name: str, query: str
 ) -> None:
     place = Place(dynamodb, table_name, **INDEXES)
     table = place.table()
     for at in ALL:
         table.put_item(Item=item(at))
-    words: dict[str, Any] = {"KeyConditionExpression": Key("path").eq("/f"), "Limit": 4}
-    words |= {
+    arguments: dict[str, Any] = {"KeyConditionExpression": Key("path").eq("/f"), "Limit": 4}
+    arguments |= {
         "filtered": {"FilterExpression": Attr("who").eq("ana"), "ConsistentRead": True},
         "by-size": {"IndexName": "by-size"},
         "backwards": {"ScanIndexForward": False, "ConsistentRead": True},
-    }.get(how, {})
-    found: list[str] = []
+    }.get(query, {})
+    ats: list[str] = []
     for number in range(60):
-        page = table.query(**words)
-        found += [one["at"] for one in page["Items"]]
+        page = table.query(**arguments)
+        ats += [item["at"] for item in page["Items"]]
         if number in (0, 3):
             place.grow(table, "/f", 2)
             for at in ALL[::3]:
@@ -326,9 +328,9 @@ def test_pages_go_on_while_shards_come_and_go(
             place.drain(table, "/f", 2)
         if "LastEvaluatedKey" not in page:
             break
-        words["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-    expected = [at for at in ALL if how != "filtered" or item(at)["who"] == "ana"]
-    assert sorted(found) == expected
-    if how != "by-size":
-        assert found == (expected[::-1] if how == "backwards" else expected)
+        arguments["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+    expected = [at for at in ALL if query != "filtered" or item(at)["who"] == "ana"]
+    assert sorted(ats) == expected
+    if query != "by-size":
+        assert ats == (expected[::-1] if query == "backwards" else expected)
     table.close()

@@ -1,4 +1,4 @@
-"""Many add shards to one key at the same moment: one wins, the others adopt what he has done."""
+"""Concurrent additions of shards to one key: one wins, and the others adopt its change."""
 
 import multiprocessing
 from collections.abc import Callable
@@ -28,18 +28,20 @@ def test_of_twenty_processes_one_adds_a_shard(dynamodb: Database, table_name: st
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["tests.integration.sharding.racer"])
         barrier, results = context.Barrier(PROCESSES), context.Queue()
-        given = (dynamodb.url, table_name, KEY, ROUNDS, EPOCH, barrier, results)
+        arguments = (dynamodb.url, table_name, KEY, ROUNDS, EPOCH, barrier, results)
         processes = [
-            context.Process(target=race, args=given, daemon=True) for _ in range(PROCESSES)
+            context.Process(target=race, args=arguments, daemon=True) for _ in range(PROCESSES)
         ]
         for process in processes:
             process.start()
-        told = [results.get(timeout=BARRIER_SECONDS) for _ in processes]
+        outcomes_by_process = [results.get(timeout=BARRIER_SECONDS) for _ in processes]
         for process in processes:
             process.join()
-        assert not [text for text in told if isinstance(text, str)], told
+        assert not [text for text in outcomes_by_process if isinstance(text, str)], (
+            outcomes_by_process
+        )
         for number in range(ROUNDS):
-            outcomes: list[Outcome] = [rounds[number] for rounds in told]
+            outcomes: list[Outcome] = [rounds[number] for rounds in outcomes_by_process]
             assert sum(outcome.won for outcome in outcomes) == 1
             assert {outcome.number for outcome in outcomes} == {number + 2}
             assert sum(outcome.lost for outcome in outcomes) == PROCESSES - 1
@@ -82,10 +84,10 @@ def test_threads_add_one_shard_in_each_cooldown(
         history = setup.shards().history
         assert [count for _, count in history] == [*range(1, len(history) + 1)]
         assert len(history) >= 4
-        assert all(then - at >= 4 for (at, _), (then, _) in pairwise(history[1:])), history
+        assert all(later - at >= 4 for (at, _), (later, _) in pairwise(history[1:])), history
         tally = setup.tally()
         assert tally["shards_added"] == len(history) - 1  # each has exactly one winner
         assert tally["races_lost"] > 0
-        setup.clock.sleep(2.0)  # settle_seconds: after that nobody goes by what was known before
-        (version,) = {table.metadata.of({"S": KEY}).version for table in setup.made}
+        setup.clock.sleep(2.0)  # settle_seconds: then no table uses older metadata
+        (version,) = {table.metadata.of({"S": KEY}).version for table in setup.tables}
         assert int(version) == setup.shards().last_updated

@@ -1,4 +1,4 @@
-"""What a sharded table refuses, and what its users must agree upon."""
+"""Tables, settings and calls that a sharded table refuses."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from testing.databases import Database
 from tests.integration.sharding.single import Place
 
 
-def test_what_cannot_be_sharded_is_told_in_one_sentence(
+def test_tables_and_items_that_cannot_be_sharded_are_refused(
     dynamodb: Database, table_name: str
 ) -> None:
     dynamodb.create(table_name, partition=("id", "N"), sort=("at", "S"))
@@ -28,13 +28,13 @@ def test_what_cannot_be_sharded_is_told_in_one_sentence(
     with pytest.raises(CannotStart, match="no sort key"):
         flat.put_item(Item={"id": "a"})
     table = place.table()
-    for wrong, told in (
+    for item, message in (
         ({"path": "/f"}, "no key attribute at"),
         ({"path": "", "at": "a"}, "bytes"),
         ({"path": "/f", "at": 5}, "type S"),
     ):
-        with pytest.raises(CannotStart, match=told):
-            table.put_item(Item=wrong)
+        with pytest.raises(CannotStart, match=message):
+            table.put_item(Item=item)
     with pytest.raises(CannotStart, match="type S"):
         list(table.query("/f", between=(1, 2)))
     for limit in (0, -1, True, 2.0):
@@ -47,7 +47,7 @@ def test_what_cannot_be_sharded_is_told_in_one_sentence(
 
 
 @pytest.mark.parametrize("seconds", [1, math.nan, math.inf, "5", True])
-def test_a_step_of_a_change_takes_a_finite_time(place: Place, seconds: Any) -> None:
+def test_settle_seconds_must_be_finite(place: Place, seconds: Any) -> None:
     with pytest.raises(CannotStart, match=r"settle_seconds is .* a number of at least 2"):
         place.table(settle_seconds=seconds)
 
@@ -72,7 +72,7 @@ def test_a_partition_key_called_like_metadata_is_refused(
         table.put_item(Item={"phase": "a", "at": "b"})
 
 
-def test_metadata_that_is_missing_or_is_another_table_is_told(place: Place) -> None:
+def test_a_missing_or_wrong_metadata_table_is_refused(place: Place) -> None:
     place.metadata = "nowhere"
     with pytest.raises(CannotStart, match=r"table 'nowhere' does not exist.* path \(S\)"):
         place.table().put_item(Item={"path": "/f", "at": "a"})
@@ -102,7 +102,7 @@ def test_a_condition_on_the_partition_keys_value_is_refused(place: Place, condit
         )
 
 
-def test_whether_the_partition_key_exists_may_be_asked(place: Place) -> None:
+def test_a_condition_may_check_that_the_partition_key_exists(place: Place) -> None:
     table = place.table()
     item = {"path": "/f", "at": "a", "the_path": 1}
     table.put_item(Item=item, ConditionExpression=Attr("path").not_exists())
@@ -111,7 +111,7 @@ def test_whether_the_partition_key_exists_may_be_asked(place: Place) -> None:
 
 
 def test_an_update_cannot_copy_the_partition_key(place: Place) -> None:
-    """It would store the physical key."""
+    """The copy would be the physical key."""
     with pytest.raises(CannotStart, match="cannot use the partition key path"):
         place.table().update_item(
             Key={"path": "/f", "at": "a"},
@@ -120,7 +120,7 @@ def test_an_update_cannot_copy_the_partition_key(place: Place) -> None:
         )
 
 
-def test_an_update_may_use_what_is_called_nearly_so(place: Place) -> None:
+def test_an_update_may_use_similar_names(place: Place) -> None:
     table = place.table()
     key = {"path": "/f", "at": "a"}
     table.put_item(Item={**key, "in_it": {"path": 1, "the-path": 2}, "path_2": 1})
@@ -135,7 +135,7 @@ def test_an_update_may_use_what_is_called_nearly_so(place: Place) -> None:
     assert (item["path_2"], item["a"], item["b"]) == (6, 5, 2)
 
 
-def test_what_keyhop_keeps_in_items_is_not_the_users(place: Place) -> None:
+def test_attributes_of_keyhop_are_refused(place: Place) -> None:
     table = place.table()
     item = {"path": "/f", "at": "a", "keyhop_fence": "mine"}
     with pytest.raises(CannotStart, match="Keyhop's own"):
@@ -158,7 +158,7 @@ def test_what_keyhop_keeps_in_items_is_not_the_users(place: Place) -> None:
     assert [item["at"] for item in table.query("/f", consistent=True)] == ["b"]
 
 
-def test_an_error_in_a_property_is_raised_itself(place: Place) -> None:
+def test_an_error_in_a_property_is_not_hidden(place: Place) -> None:
     table = place.table()
     with pytest.raises(CannotStart, match=r"policy must be a Policy .* <class 'int'>"):
         place.table(policy=5)
@@ -168,7 +168,7 @@ def test_an_error_in_a_property_is_raised_itself(place: Place) -> None:
 
 
 @pytest.mark.parametrize("between", ["2026", ("a", "b", "c"), ("z", "a"), (1, 2)])
-def test_ends_that_are_none_are_refused(place: Place, between: Any) -> None:
+def test_invalid_ends_of_a_range_are_refused(place: Place, between: Any) -> None:
     with pytest.raises(CannotStart, match="between"):
         list(place.table().query("/f", between=between))
 
@@ -185,8 +185,8 @@ def test_a_typed_value_in_a_key_condition_gets_a_sentence(place: Place) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_a_refusal_names_the_users_own_operation(place: Place, shards: int) -> None:
-    """Several shards are looked at by a BatchGetItem, which the user has not called."""
+def test_a_refusal_names_the_operation_of_the_user(place: Place, shards: int) -> None:
+    """A look at several shards is a BatchGetItem, which the user has not called."""
     table, key = place.table(), {"path": "/f", "at": ""}
     if shards > 1:
         place.grow(table, "/f", shards - 1)

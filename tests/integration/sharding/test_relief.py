@@ -1,4 +1,4 @@
-"""Relief before it is needed, and as soon as it can be."""
+"""Shards that a key has from its start, or gets as soon as possible."""
 
 import pytest
 from keyhop.errors import CannotStart
@@ -11,7 +11,7 @@ from tests.integration.sharding.single import Place
 
 
 @pytest.mark.parametrize("settings", [{}, {"placement": "random", "append_only": True}], ids=str)
-def test_a_key_that_is_known_to_become_hot_starts_with_shards(
+def test_a_key_starts_with_the_shards_of_its_policy(
     place: Place, settings: dict[str, object]
 ) -> None:
     policy = Policy(start_shards={"/logs/*": 8})
@@ -22,18 +22,20 @@ def test_a_key_that_is_known_to_become_hot_starts_with_shards(
         writer.put_item(Item={"path": "/other", "at": f"{n:02}"})
     assert len(list(reader.query("/logs/a", consistent=True))) == 40
     assert (place.shards("/logs/a").number, place.shards("/other").number) == (8, 1)
-    assert len({shard for held in place.lies_in("/logs/a").values() for shard in held}) > 4
+    assert (
+        len({shard for shards in place.shards_of_items("/logs/a").values() for shard in shards}) > 4
+    )
 
 
 def test_no_write_waits_for_an_urgent_growth(place: Place) -> None:
-    """New items go to their old places, then to the new ones, by claims in between."""
+    """New items use their old places, then claims, and then their new places."""
     table = place.table()
     items = [f"{n:02}" for n in range(60)]
     for at in items[:20]:
         table.put_item(Item={"path": "/f", "at": at})
-    known = table.metadata.of({"S": "/f"}, fresh=True)
-    table.metadata.grow({"S": "/f"}, known, 8)
-    used: list[set[int]] = []
+    record = table.metadata.of({"S": "/f"}, fresh=True)
+    table.metadata.grow({"S": "/f"}, record, 8)
+    used_shards: list[set[int]] = []
     for phase, batch in (("announced", items[20:40]), ("opened", items[40:])):
         assert place.shards("/f").phase == phase
         began, requests = place.clock.monotonic(), table.usage.requests
@@ -47,26 +49,26 @@ def test_no_write_waits_for_an_urgent_growth(place: Place) -> None:
             table.put_item(Item={"path": "/f", "at": at})
         assert place.clock.monotonic() == began
         assert table.usage.requests - requests <= 2 * 20 + 3 * 20 + 2
-        held = place.lies_in("/f")
-        assert all(len(shards) == 1 for shards in held.values())
-        used.append({held[at][0] for at in batch})
+        shards_of_items = place.shards_of_items("/f")
+        assert all(len(shards) == 1 for shards in shards_of_items.values())
+        used_shards.append({shards_of_items[at][0] for at in batch})
         place.clock.sleep(5.1)
         table.put_item(Item={"path": "/f", "at": "00"})  # it ends the phase
-    assert used[0] == {1}
-    assert len(used[1]) > 4
+    assert used_shards[0] == {1}
+    assert len(used_shards[1]) > 4
     assert place.shards("/f").phase == "steady"
     requests = table.usage.requests
     table.put_item(Item={"path": "/f", "at": "99"})
-    assert table.usage.requests - requests <= 2, "no claim is needed any more"
+    assert table.usage.requests - requests <= 2, "it needs no claim"
     assert [item["at"] for item in table.query("/f", consistent=True)] == [*items, "99"]
 
 
-def test_who_finds_the_claim_of_another_waits_for_the_end_of_the_growth(place: Place) -> None:
-    """Whose claim of the old place it was may still create the item there."""
+def test_a_writer_that_finds_a_claim_waits_for_the_end_of_the_growth(place: Place) -> None:
+    """The writer with the claim of the old place may still create the item there."""
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "00"})
-    known = table.metadata.of({"S": "/f"}, fresh=True)
-    announced = table.metadata.grow({"S": "/f"}, known, 8)
+    record = table.metadata.of({"S": "/f"}, fresh=True)
+    announced = table.metadata.grow({"S": "/f"}, record, 8)
     assert announced is not None
     key = next(
         key
@@ -81,14 +83,14 @@ def test_who_finds_the_claim_of_another_waits_for_the_end_of_the_growth(place: P
     began = place.clock.monotonic()
     table.put_item(Item={"path": "/f", "at": key.sort["S"]})
     assert 4 <= place.clock.monotonic() - began <= 7
-    assert place.lies_in("/f")[key.sort["S"]] == [table.writer.place_of(key)(8)]
+    assert place.shards_of_items("/f")[key.sort["S"]] == [table.writer.place_of(key)(8)]
 
 
-def test_claims_are_no_keys(place: Place) -> None:
+def test_claims_are_not_listed_as_keys(place: Place) -> None:
     table = place.table()
     table.put_item(Item={"path": "/f", "at": "00"})
-    known = table.metadata.of({"S": "/f"}, fresh=True)
-    table.metadata.grow({"S": "/f"}, known, 8)
+    record = table.metadata.of({"S": "/f"}, fresh=True)
+    table.metadata.grow({"S": "/f"}, record, 8)
     for n in range(20):
         table.put_item(Item={"path": "/f", "at": f"{n:02}"})
     keys = all_keys(table.requests, table.metadata.table, table.schema.partition)
@@ -100,9 +102,9 @@ def test_claims_are_no_keys(place: Place) -> None:
 def test_a_log_uses_its_new_shards_after_half_of_the_time(place: Place) -> None:
     table = place.table(placement="random", append_only=True)
     table.put_item(Item={"path": "/f", "at": "a"})
-    known = table.metadata.of({"S": "/f"}, fresh=True)
+    record = table.metadata.of({"S": "/f"}, fresh=True)
     began = place.clock.monotonic()
-    table.metadata.grow({"S": "/f"}, known, 8)
+    table.metadata.grow({"S": "/f"}, record, 8)
     while place.shards("/f").phase == "announced":
         place.clock.sleep(0.1)
         table.put_item(Item={"path": "/f", "at": f"{place.clock.monotonic()}"})

@@ -1,4 +1,4 @@
-"""ShardedTable as its users see it, on DynamoDB Local."""
+"""The calls of ShardedTable on DynamoDB Local."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -16,14 +16,14 @@ from testing.marks import prove
 from tests.integration.sharding.hooks import hook
 from tests.integration.sharding.single import Place, index
 
-WAYS: list[dict[str, Any]] = [
+SETTINGS: list[dict[str, Any]] = [
     {"placement": "calculated"},
     {"placement": "calculated", "hash": "modulo"},
     {"placement": "random"},
     {"placement": "calculated", "append_only": True},
     {"placement": "random", "append_only": True},
 ]
-LOOKING = [way for way in WAYS if "append_only" not in way]
+WITH_LOOKS = [settings for settings in SETTINGS if "append_only" not in settings]
 SORT_KEYS: dict[str, Callable[[int], Any]] = {
     "S": lambda n: f"é{n:03}",
     "N": lambda n: Decimal(n - 20) * Decimal("0.5"),
@@ -31,35 +31,35 @@ SORT_KEYS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def title(way: dict[str, Any]) -> str:
-    return "-".join(map(str, way.values()))
+def title(settings: dict[str, Any]) -> str:
+    return "-".join(map(str, settings.values()))
 
 
 @pytest.mark.parametrize(("partition", "sort"), [("S", "S"), ("B", "N"), prove("S", "B")])
-@pytest.mark.parametrize("way", WAYS, ids=title)
-def test_what_is_written_is_read_in_order_whatever_becomes_of_the_shards(
-    dynamodb: Database, table_name: str, way: dict[str, Any], sort: Any, partition: Any
+@pytest.mark.parametrize("settings", SETTINGS, ids=title)
+def test_items_are_read_in_order_while_the_shards_change(
+    dynamodb: Database, table_name: str, settings: dict[str, Any], sort: Any, partition: Any
 ) -> None:
     place = Place(dynamodb, table_name, sort, partition)
-    table = place.table(**way)
+    table = place.table(**settings)
     key = "/f_3" if partition == "S" else b"\x00_3"
     at = SORT_KEYS[sort]
-    every: list[Any] = []
+    ats: list[Any] = []
 
     def write(upto: int) -> None:
-        for n in range(len(every), upto):
-            every.append(at(n))
+        for n in range(len(ats), upto):
+            ats.append(at(n))
             table.put_item(Item={"path": key, "at": at(n), "n": n, "blobs": {b"a", b"b"}})
 
     def check() -> None:
         for consistent in (False, True):
             items = list(table.query(key, consistent=consistent))
-            assert [item["at"] for item in items] == every
+            assert [item["at"] for item in items] == ats
             assert all(item["path"] == key for item in items)
             assert set(items[0]) == {"path", "at", "n", "blobs"}
-        ends = (every[3], every[-4])
-        some = list(table.query(key, between=ends, descending=True, limit=7))
-        assert [item["at"] for item in some] == every[-4:-11:-1]
+        ends = (ats[3], ats[-4])
+        items = list(table.query(key, between=ends, descending=True, limit=7))
+        assert [item["at"] for item in items] == ats[-4:-11:-1]
 
     write(15)
     check()
@@ -69,22 +69,22 @@ def test_what_is_written_is_read_in_order_whatever_becomes_of_the_shards(
     write(40)
     check()
     assert place.shards(key).number == 4
-    assert len({shard for shards in place.lies_in(key).values() for shard in shards}) >= 3
+    assert len({shard for shards in place.shards_of_items(key).values() for shard in shards}) >= 3
     place.drain(table, key, 2)
     check()
     write(50)
     assert place.drain(table, key, 1)[-1].shards.readable == 1
     check()
-    assert set(map(tuple, place.lies_in(key).values())) == {(1,)}
+    assert set(map(tuple, place.shards_of_items(key).values())) == {(1,)}
     assert table.usage.counters["shards_added"] == table.usage.counters["shards_removed"] == 3
     table.close()
 
 
-@pytest.mark.parametrize("way", LOOKING, ids=title)
+@pytest.mark.parametrize("settings", WITH_LOOKS, ids=title)
 def test_an_item_that_may_be_in_an_older_shard_is_found_and_stays_one(
-    place: Place, way: dict[str, Any]
+    place: Place, settings: dict[str, Any]
 ) -> None:
-    table = place.table(**way)
+    table = place.table(**settings)
     for n in range(12):
         table.put_item(Item={"path": "/f", "at": f"{n:02}", "v": 1})
     place.grow(table, "/f", 1)
@@ -113,17 +113,17 @@ def test_an_item_that_may_be_in_an_older_shard_is_found_and_stays_one(
             case 3:
                 table.put_item(Item={**key, "v": 2}, ConditionExpression=Attr("v").eq(1))
         assert table.get_item(Key=key, ConsistentRead=True)["Item"]["v"] == 2
-    lies_in = place.lies_in("/f")
-    assert {len(shards) for shards in lies_in.values()} == {1}, "exactly one copy of each"
+    shards_of_items = place.shards_of_items("/f")
+    assert {len(shards) for shards in shards_of_items.values()} == {1}, "exactly one copy of each"
     assert [item["v"] for item in table.query("/f", consistent=True)] == [2] * 12
-    if way == {"placement": "calculated"}:
+    if settings == {"placement": "calculated"}:
         assert table.usage.counters["moves"] > 0
-        assert set.union(*map(set, lies_in.values())) == {1, 2, 3, 4}
+        assert set.union(*map(set, shards_of_items.values())) == {1, 2, 3, 4}
 
 
-@pytest.mark.parametrize("way", WAYS, ids=title)
-def test_conditions_hold_or_raise_as_boto3_does(place: Place, way: dict[str, Any]) -> None:
-    table = place.table(**way)
+@pytest.mark.parametrize("settings", SETTINGS, ids=title)
+def test_conditions_hold_or_raise_as_boto3_does(place: Place, settings: dict[str, Any]) -> None:
+    table = place.table(**settings)
     place.register("/f", 4)
     key = {"path": "/f", "at": "a"}
     table.put_item(Item={**key, "v": 1})
@@ -144,27 +144,27 @@ def test_conditions_hold_or_raise_as_boto3_does(place: Place, way: dict[str, Any
             Key={"path": "/f", "at": "none"}, ConditionExpression=Attr("at").exists()
         ),
     ]
-    if not way.get("append_only"):
+    if not settings.get("append_only"):
         failing.append(
             lambda: table.put_item(Item=key, ConditionExpression=Attr("at").not_exists())
         )
-    for act in failing:
-        with pytest.raises(ClientError) as refused:
-            act()
-        assert refused.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
+    for call in failing:
+        with pytest.raises(ClientError) as error:
+            call()
+        assert error.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
     assert table.get_item(Key=key, ConsistentRead=True)["Item"] == {**key, "v": 1}
-    if way.get("append_only"):
+    if settings.get("append_only"):
         with pytest.raises(CannotStart, match="condition"):
             table.put_item(Item=key, ConditionExpression=Attr("at").not_exists())
 
 
-@pytest.mark.parametrize("way", LOOKING, ids=title)
+@pytest.mark.parametrize("settings", WITH_LOOKS, ids=title)
 @pytest.mark.parametrize("steps", range(6))
 def test_writes_in_each_phase_of_a_drain_are_kept(
-    place: Place, way: dict[str, Any], steps: int
+    place: Place, settings: dict[str, Any], steps: int
 ) -> None:
-    """Items of all shards, changed after so many steps of the drain."""
-    table = place.table(**way)
+    """The writes follow a number of steps of the drain and change items of all shards."""
+    table = place.table(**settings)
     place.register("/f", 3)
     for n in range(9):
         table.put_item(Item={"path": "/f", "at": str(n), "v": 0})
@@ -185,11 +185,11 @@ def test_writes_in_each_phase_of_a_drain_are_kept(
     items = list(table.query("/f", consistent=True))
     assert [(item["at"], item["v"]) for item in items] == expected
     assert all(set(item) == {"path", "at", "v"} for item in items), "no fence is seen"
-    assert place.lies_in("/f") == {str(n): [1] for n in range(6)}
+    assert place.shards_of_items("/f") == {str(n): [1] for n in range(6)}
 
 
 @pytest.mark.parametrize("steps", range(1, 5))
-def test_a_drain_can_be_called_off_and_the_key_can_grow_on(place: Place, steps: int) -> None:
+def test_a_key_can_grow_after_a_drain_was_called_off(place: Place, steps: int) -> None:
     table = place.table()
     place.register("/f", 3)
     for n in range(9):
@@ -208,14 +208,14 @@ def test_a_drain_can_be_called_off_and_the_key_can_grow_on(place: Place, steps: 
         *(3, 3, 3),
     )
     assert [item["at"] for item in table.query("/f", consistent=True)] == list("0123456789")
-    assert {len(shards) for shards in place.lies_in("/f").values()} == {1}
+    assert {len(shards) for shards in place.shards_of_items("/f").values()} == {1}
     place.grow(table, "/f", 1)
 
 
 def test_a_steady_write_is_one_request(place: Place) -> None:
-    for way in ({"append_only": True, "placement": "random"}, {"placement": "calculated"}):
-        table = place.table(**way)
-        key = f"/{title(way)}"
+    for settings in ({"append_only": True, "placement": "random"}, {"placement": "calculated"}):
+        table = place.table(**settings)
+        key = f"/{title(settings)}"
         place.register(key, 8, placement={"S": table.placement.text("_")})
         table.put_item(Item={"path": key, "at": "0"})
         before = table.usage.requests
@@ -225,14 +225,14 @@ def test_a_steady_write_is_one_request(place: Place) -> None:
         assert table.usage.counters["looks"] == 0
 
 
-def test_pages_go_on_where_they_ended_though_shards_come_and_go(place: Place) -> None:
+def test_pages_continue_while_the_shards_change(place: Place) -> None:
     table = place.table()
     for n in range(60):
         table.put_item(Item={"path": "/f", "at": f"{n:02}"})
-    found, token, pages = [], None, 0
+    ats, token, pages = [], None, 0
     while True:
         page = table.query_page("/f", descending=True, limit=13, page_token=token)
-        found += [item["at"] for item in page.items]
+        ats += [item["at"] for item in page.items]
         token = page.token
         pages += 1
         if token is None:
@@ -243,7 +243,7 @@ def test_pages_go_on_where_they_ended_though_shards_come_and_go(place: Place) ->
                 table.put_item(Item={"path": "/f", "at": f"{n:02}"})
         if pages == 3:
             place.drain(table, "/f", 1)
-    assert found == [f"{n:02}" for n in range(59, -1, -1)]
+    assert ats == [f"{n:02}" for n in range(59, -1, -1)]
     assert pages == 5
 
 
@@ -254,17 +254,17 @@ def test_pages_of_a_megabyte_are_merged(place: Place) -> None:
         table.put_item(Item={"path": "/f", "at": f"{n:02}", "blob": b"x" * 150_000})
     expected = [f"{n:02}" for n in range(30)]
     for consistent in (False, True):
-        found = [item["at"] for item in table.query("/f", consistent=consistent)]
-        assert found == expected
-    descending = table.query("/f", descending=True, consistent=True)
-    assert [item["at"] for item in descending] == expected[::-1]
+        ats = [item["at"] for item in table.query("/f", consistent=consistent)]
+        assert ats == expected
+    items = table.query("/f", descending=True, consistent=True)
+    assert [item["at"] for item in items] == expected[::-1]
     place.clock.sleep(60)
     drain = Drain(table)
     for _ in range(3):
         place.clock.sleep(drain.step("/f", 1).seconds)
-    for backwards in (False, True):  # now shards are read in order, a page at a time
-        found = [i["at"] for i in table.query("/f", descending=backwards, consistent=True)]
-        assert found == (expected[::-1] if backwards else expected)
+    for descending in (False, True):  # now shards are read in order, a page at a time
+        ats = [i["at"] for i in table.query("/f", descending=descending, consistent=True)]
+        assert ats == (expected[::-1] if descending else expected)
 
 
 def test_a_query_is_lazy(place: Place) -> None:
@@ -289,10 +289,10 @@ def test_keys_that_end_like_shards_are_not_confused(place: Place) -> None:
         assert {item["of"] for item in items} == {item["path"] for item in items} == {key}
 
 
-def test_many_items_are_written_and_each_failure_is_told(place: Place) -> None:
-    for way in WAYS:
-        table = place.table(**way)
-        key = f"/{title(way)}"
+def test_a_batch_reports_each_failed_item(place: Place) -> None:
+    for settings in SETTINGS:
+        table = place.table(**settings)
+        key = f"/{title(settings)}"
         place.register(key, 3)
         items: list[Any] = [{"path": key, "at": f"{n:03}", "n": n} for n in range(60)]
         items[7] = {"path": key}
@@ -301,9 +301,9 @@ def test_many_items_are_written_and_each_failure_is_told(place: Place) -> None:
         result = table.batch_write(items)
         assert [place for place, _, _ in result.failed] == [7, 9]
         assert result.written == 58
-        found = {item["at"]: item["n"] for item in table.query(key, consistent=True)}
-        assert len(found) == 57
-        assert found["012"] == 12, "of two with the same key the later one counts"
+        values = {item["at"]: item["n"] for item in table.query(key, consistent=True)}
+        assert len(values) == 57
+        assert values["012"] == 12, "of two with the same key the later one counts"
 
 
 def test_queries_are_spread_over_indexes_of_the_same_schema(
@@ -314,32 +314,34 @@ def test_queries_are_spread_over_indexes_of_the_same_schema(
     place.register("/f", 2)
     for n in range(10):
         table.put_item(Item={"path": "/f", "at": str(n)})
-    asked = []
+    index_names = []
 
     def act(operation: str, parameters: dict[str, Any], send: Callable[[], Any]) -> Any:
-        asked.append(parameters.get("IndexName"))
+        index_names.append(parameters.get("IndexName"))
         return send()
 
     hook(table, act)
     assert [item["at"] for item in table.query("/f")] == list("0123456789")
-    assert sorted(map(str, asked)) == ["None", "copy"]
-    asked.clear()
+    assert sorted(map(str, index_names)) == ["None", "copy"]
+    index_names.clear()
     assert len(list(table.query("/f", consistent=True))) == 10
-    assert set(asked) == {None}, "an index cannot be read strongly consistent"
+    assert set(index_names) == {None}, "an index has no strongly consistent reads"
     with pytest.raises(CannotStart, match="no index 'none'"):
         list(place.table(read_indexes=["none"]).query("/f"))
 
 
-@pytest.mark.parametrize("way", LOOKING, ids=title)
-def test_items_that_somebody_else_has_spread_are_found(place: Place, way: dict[str, Any]) -> None:
-    """Nobody knows by what hash: while the metadata has no placement, all shards are looked at."""
+@pytest.mark.parametrize("settings", WITH_LOOKS, ids=title)
+def test_items_that_another_program_has_spread_are_found(
+    place: Place, settings: dict[str, Any]
+) -> None:
+    """Without a placement in the metadata, the hash is unknown, so a look reads all shards."""
     place.register("/f", 4)
     for n in range(12):
         place.put_physical(f"/f_{n % 4 + 1}", f"{n:02}", v={"N": "1"})
-    table = place.table(**way)
+    table = place.table(**settings)
     for n in range(12):
         key = {"path": "/f", "at": f"{n:02}"}
         assert table.get_item(Key=key, ConsistentRead=True)["Item"]["v"] == 1
         table.put_item(Item={**key, "v": 2})
     assert [item["v"] for item in table.query("/f", consistent=True)] == [2] * 12
-    assert {len(shards) for shards in place.lies_in("/f").values()} == {1}
+    assert {len(shards) for shards in place.shards_of_items("/f").values()} == {1}

@@ -1,4 +1,4 @@
-"""What writers report of their traffic: by it, and by nothing else, a key loses shards."""
+"""Traffic that writers report. It is the only reason for which a key loses shards."""
 
 from botocore.exceptions import EndpointConnectionError
 from keyhop.sharding.key.policy import Sums
@@ -6,7 +6,7 @@ from keyhop.sharding.manage import KeyShards, list_keys, proposals
 from keyhop.sharding.store.traffic import outdated
 from keyhop.sharding.table import ShardedTable
 
-from tests.integration.sharding.hooks import is_a, once
+from tests.integration.sharding.hooks import is_operation, once
 from tests.integration.sharding.single import BEGIN, Place
 
 DAY = 24 * 3600.0
@@ -22,26 +22,26 @@ def put(table: ShardedTable, count: int, key: str = "/f", size: int = 1) -> None
     assert table.batch_write(items).written == count
 
 
-def reported(place: Place, key: str = "/f") -> float:
-    (one,) = (one for one in list_keys(place.table()) if one.key == key)
-    return sum(one.traffic.values())
+def reported_units(place: Place, key: str = "/f") -> float:
+    (shards,) = (shards for shards in list_keys(place.table()) if shards.key == key)
+    return sum(shards.traffic.values())
 
 
-def proposed(place: Place) -> list[KeyShards]:
+def proposed_drains(place: Place) -> list[KeyShards]:
     return list(proposals(place.table()))
 
 
-def test_what_is_written_is_reported_where_a_process_pauses(place: Place) -> None:
-    """As at the end of an invocation: it may be the process's last moment."""
+def test_writes_are_reported_at_a_pause(place: Place) -> None:
+    """A function's invocation ends with a pause, and its process may never run again."""
     place.register("/f", 8)
     for _ in range(3):
         table = log_of(place)
         put(table, 20)
         table.pause()
-    assert reported(place) == 60
+    assert reported_units(place) == 60
 
 
-def test_a_report_at_each_pause_would_cost_as_much_as_the_writes(place: Place) -> None:
+def test_reports_at_frequent_pauses_cost_a_few_units(place: Place) -> None:
     place.register("/f", 8)
     table = log_of(place)
     for _ in range(200):
@@ -49,24 +49,24 @@ def test_a_report_at_each_pause_would_cost_as_much_as_the_writes(place: Place) -
         table.pause()
     units = table.usage.write_units
     assert 200 + 200 / 25 <= units <= 200 + 10
-    assert reported(place) > 200 - 25
+    assert reported_units(place) > 200 - 25
     place.clock.sleep(10)
     table.pause()
-    assert reported(place) == 200
+    assert reported_units(place) == 200
 
 
-def test_what_is_written_is_reported_on_the_way(place: Place) -> None:
+def test_writes_are_reported_while_a_process_runs(place: Place) -> None:
     place.register("/f", 8)
     table = log_of(place)
     put(table, 1_990)
-    assert reported(place) == 1_000
+    assert reported_units(place) == 1_000
     place.clock.sleep(60)
     put(table, 1)
-    assert reported(place) == 1_991
+    assert reported_units(place) == 1_991
     place.register("/g", 2)
     put(table, 10, "/g")
     table.close()
-    assert reported(place, "/g") == 10
+    assert reported_units(place, "/g") == 10
 
 
 def test_a_batch_of_large_items_is_more_traffic(place: Place) -> None:
@@ -74,10 +74,10 @@ def test_a_batch_of_large_items_is_more_traffic(place: Place) -> None:
     table = log_of(place)
     put(table, 25, size=5_000)
     table.close()
-    assert reported(place) == 125
+    assert reported_units(place) == 125
 
 
-def test_a_report_that_fails_is_made_later(place: Place) -> None:
+def test_a_failed_report_is_repeated_later(place: Place) -> None:
     place.register("/f", 8)
     table = log_of(place)
     put(table, 25)
@@ -85,26 +85,26 @@ def test_a_report_that_fails_is_made_later(place: Place) -> None:
     def fail() -> None:
         raise EndpointConnectionError(endpoint_url="http://nowhere")
 
-    failed = once(table, is_a("update_item"), fail)
+    failed = once(table, is_operation("update_item"), fail)
     table.pause()
     assert failed
-    assert reported(place) == 0
+    assert reported_units(place) == 0
     put(table, 25)
     table.pause()
-    assert reported(place) == 50
+    assert reported_units(place) == 50
 
 
-def test_no_report_is_unknown_and_unknown_drains_nothing(place: Place) -> None:
+def test_a_key_without_recent_reports_is_not_drained(place: Place) -> None:
     place.register("/f", 8)
     place.clock.sleep(2 * DAY)
-    assert proposed(place) == []
+    assert proposed_drains(place) == []
     table = log_of(place)
     put(table, 25)
     table.pause()
-    (one,) = proposed(place)
-    assert one.would_do == 1
+    (proposal,) = proposed_drains(place)
+    assert proposal.would_do == 1
     place.clock.sleep(1.1 * DAY)
-    assert proposed(place) == []
+    assert proposed_drains(place) == []
 
 
 def test_a_busy_minute_of_the_day_keeps_its_shards(place: Place) -> None:
@@ -116,24 +116,24 @@ def test_a_busy_minute_of_the_day_keeps_its_shards(place: Place) -> None:
         place.clock.sleep(60)
         table.metadata.traffic.wrote({"S": "/f"}, 60.0)
         table.pause()
-    (one,) = proposed(place)
-    assert one.would_do == 5
-    assert one.reason == "the busiest minute of 24 h had 1000 write units a second"
-    assert max(one.traffic.values()) == 60 * 1000.0
-    assert len(one.traffic) < 40, "an item of a kilobyte is written by one unit"
+    (proposal,) = proposed_drains(place)
+    assert proposal.would_do == 5
+    assert proposal.reason == "the busiest minute of 24 h had 1000 write units a second"
+    assert max(proposal.traffic.values()) == 60 * 1000.0
+    assert len(proposal.traffic) < 40, "the metadata item stays below one write unit"
 
 
-def test_of_each_hour_the_busiest_minute_is_kept() -> None:
+def test_the_busiest_minute_of_each_hour_is_kept() -> None:
     minutes = {MINUTE - ago: float(ago % 60) for ago in range(60 * 30)}
-    left = minutes.keys() - set(outdated(minutes, BEGIN))
-    older = [minute for minute in left if minute < MINUTE - 10]
+    remaining = minutes.keys() - set(outdated(minutes, BEGIN))
+    older = [minute for minute in remaining if minute < MINUTE - 10]
     hours = [minute // 60 for minute in older]
     assert len(hours) == len(set(hours))
     assert min(hours) >= MINUTE // 60 - 25
     for minute in older[:-1]:
-        same = [m for m in minutes if m // 60 == minute // 60]
-        assert minutes[minute] == max(minutes[m] for m in same)
-    assert {minute for minute in minutes if minute >= MINUTE - 10} <= left
+        same_hour = [m for m in minutes if m // 60 == minute // 60]
+        assert minutes[minute] == max(minutes[m] for m in same_hour)
+    assert {minute for minute in minutes if minute >= MINUTE - 10} <= remaining
 
 
 def test_earlier_reports_by_the_hour_are_forgotten(place: Place) -> None:
@@ -142,20 +142,22 @@ def test_earlier_reports_by_the_hour_are_forgotten(place: Place) -> None:
     table = log_of(place)
     put(table, 25)
     table.close()
-    assert reported(place) == 25
+    assert reported_units(place) == 25
 
 
-def test_what_was_seen_adds_up_until_the_metadata_changes_or_it_is_old(place: Place) -> None:
-    """What the processes that write a throttled key tell each other of it."""
-    key, seen, twice = {"S": "/f"}, Sums(1.5, 3.0, 2.0, 0.25), Sums(3.0, 6.0, 4.0, 0.5)
-    one, other = place.table(), place.table()
-    known = one.metadata.of(key, register=True)
-    told = [table.writer.throttle_tracker.pressure for table in (one, other)]
-    assert [each.add(key, known.version, seen) for each in told] == [seen, twice]
+def test_sums_of_throttles_end_with_a_change_or_their_age(place: Place) -> None:
+    """Processes that write a throttled key add their observations to the metadata."""
+    key, sums, twice = {"S": "/f"}, Sums(1.5, 3.0, 2.0, 0.25), Sums(3.0, 6.0, 4.0, 0.5)
+    tables = [place.table(), place.table()]
+    metadata = tables[0].metadata
+    record = metadata.of(key, register=True)
+    first, second = (table.writer.throttle_tracker.pressure for table in tables)
+    assert first.add(key, record.version, sums) == sums
+    assert second.add(key, record.version, sums) == twice
     place.clock.sleep(11)
-    assert told[0].add(key, known.version, seen) == seen
-    grown = one.metadata.grow(key, one.metadata.of(key), 2)
+    assert first.add(key, record.version, sums) == sums
+    grown = metadata.grow(key, metadata.of(key), 2)
     assert grown is not None
-    assert told[1].add(key, known.version, seen) is None, "that has changed"
-    assert told[1].add(key, grown.version, seen) == seen
+    assert second.add(key, record.version, sums) is None, "the metadata has changed"
+    assert second.add(key, grown.version, sums) == sums
     assert place.shards("/f").number == 2

@@ -1,4 +1,4 @@
-"""The same words, answers and errors by boto3's Table and by ShardedTable; on DynamoDB Local."""
+"""boto3's Table and ShardedTable have the same arguments, responses and errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,12 +15,12 @@ ITEM = {**KEY, "v": 1, "tags": {"x", "y"}, "m": {"n": [1]}}
 
 
 OLD = [{"path": "/f", "at": f"old-{n}", "v": n} for n in range(6)]
-"""Items from before the shards were added: a put moves most of them to another shard."""
+"""Items that were written before the shards were added. A put moves most of them."""
 
 
 @pytest.fixture(params=["boto3", "calculated", "random"])
 def table(request: pytest.FixtureRequest, place: Place) -> Iterator[Any]:
-    """Of four shards, if it is sharded."""
+    """A new table. A sharded table has four shards."""
     if request.param == "boto3":
         yield place.boto3().Table(place.name)
         return
@@ -30,7 +30,7 @@ def table(request: pytest.FixtureRequest, place: Place) -> Iterator[Any]:
     table.close()
 
 
-def test_each_answer_has_the_service_s_metadata(table: Any) -> None:
+def test_each_response_has_the_metadata_of_the_service(table: Any) -> None:
     answers = [
         table.put_item(Item=ITEM),
         table.put_item(Item=ITEM),  # in place
@@ -51,52 +51,54 @@ def test_each_answer_has_the_service_s_metadata(table: Any) -> None:
     assert answers == [{}, {}, {}, {"Item": item}, {}, {}]
 
 
-@pytest.mark.parametrize("wanted", ["NONE", "TOTAL", "INDEXES"])
-def test_the_capacity_is_told_if_asked_for(table: Any, wanted: str) -> None:
-    how: dict[str, Any] = {"ReturnConsumedCapacity": wanted}
-    put = table.put_item(Item=ITEM, **how)
-    got = table.get_item(Key=KEY, ConsistentRead=True, **how)
-    deleted = table.delete_item(Key=KEY, **how)
-    if wanted == "NONE":
-        assert not any("ConsumedCapacity" in answer for answer in (put, got, deleted))
+@pytest.mark.parametrize("level", ["NONE", "TOTAL", "INDEXES"])
+def test_the_capacity_is_returned_on_request(table: Any, level: str) -> None:
+    option: dict[str, Any] = {"ReturnConsumedCapacity": level}
+    responses = [
+        table.put_item(Item=ITEM, **option),
+        table.get_item(Key=KEY, ConsistentRead=True, **option),
+        table.delete_item(Key=KEY, **option),
+    ]
+    if level == "NONE":
+        assert not any("ConsumedCapacity" in response for response in responses)
         return
-    for answer in (put, got, deleted):
-        capacity = answer["ConsumedCapacity"]
+    for response in responses:
+        capacity = response["ConsumedCapacity"]
         assert capacity["TableName"] == table.name
         assert capacity["CapacityUnits"] >= 1
-        assert ("Table" in capacity) == (wanted == "INDEXES")
-    if wanted == "INDEXES":
-        told = got["ConsumedCapacity"]
-        assert told["Table"]["CapacityUnits"] == told["CapacityUnits"]
+        assert ("Table" in capacity) == (level == "INDEXES")
+    if level == "INDEXES":
+        capacity = responses[1]["ConsumedCapacity"]
+        assert capacity["Table"]["CapacityUnits"] == capacity["CapacityUnits"]
 
 
-def test_a_condition_that_fails_is_caught_by_its_class_and_shows_the_item(table: Any) -> None:
+def test_a_failed_condition_has_its_class_and_may_return_the_item(table: Any) -> None:
     table.put_item(Item=ITEM)
-    failed = table.meta.client.exceptions.ConditionalCheckFailedException
+    condition_failed = table.meta.client.exceptions.ConditionalCheckFailedException
     condition = {"ConditionExpression": Attr("v").eq(7)}
-    show = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    return_item = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     update = {"UpdateExpression": "REMOVE m"}
     calls: list[tuple[Callable[..., Any], dict[str, Any]]] = [
         (table.put_item, {"Item": ITEM}),
         (table.update_item, {"Key": KEY, **update}),
         (table.delete_item, {"Key": KEY}),
     ]
-    for call, words in calls:
-        for shows in ({}, show):
-            with pytest.raises(failed) as error:
-                call(**words, **condition, **shows)
+    for call, arguments in calls:
+        for options in ({}, return_item):
+            with pytest.raises(condition_failed) as error:
+                call(**arguments, **condition, **options)
             response = error.value.response
             assert isinstance(error.value, ClientError)
             assert response["Error"]["Code"] == "ConditionalCheckFailedException"
             assert response["Error"]["Message"] == "The conditional request failed"
             assert response["ResponseMetadata"]["HTTPStatusCode"] == 400
-            assert ("Item" in response) == bool(shows)
-            if shows:  # typed, also by boto3's Table
+            assert ("Item" in response) == bool(options)
+            if options:  # typed, also by boto3's Table
                 assert response["Item"]["path"] == {"S": "/f"}
                 assert response["Item"].keys() == ITEM.keys()
-        missing = {name: {**KEY, "at": "none"} for name in ("Key", "Item") if name in words}
-        with pytest.raises(failed) as error:
-            call(**{**words, **missing}, **condition, **show)
+        missing = {name: {**KEY, "at": "none"} for name in ("Key", "Item") if name in arguments}
+        with pytest.raises(condition_failed) as error:
+            call(**{**arguments, **missing}, **condition, **return_item)
         assert "Item" not in error.value.response
     assert table.get_item(Key=KEY)["Item"] == ITEM
 
@@ -112,15 +114,15 @@ def test_a_condition_that_fails_is_caught_by_its_class_and_shows_the_item(table:
     ],
 )
 def test_a_condition_may_have_parentheses(table: Any, condition: str) -> None:
-    """The service refuses redundant ones, which those of ours must not make."""
+    """Keyhop must add no redundant parentheses, because the service refuses them."""
     table.put_item(Item=ITEM)
-    used = {name: int(name == ":two") + 1 for name in (":one", ":two") if name in condition}
-    words = {"ConditionExpression": condition, "ExpressionAttributeValues": used}
-    table.put_item(Item=ITEM, **words)
-    table.update_item(Key=KEY, UpdateExpression="REMOVE m", **words)
+    values = {name: int(name == ":two") + 1 for name in (":one", ":two") if name in condition}
+    arguments = {"ConditionExpression": condition, "ExpressionAttributeValues": values}
+    table.put_item(Item=ITEM, **arguments)
+    table.update_item(Key=KEY, UpdateExpression="REMOVE m", **arguments)
     either = (Attr("v").eq(1) | Attr("v").eq(2)) & Attr("tags").exists()
     table.update_item(Key=KEY, UpdateExpression="REMOVE m", ConditionExpression=either)
-    table.delete_item(Key=KEY, **words)
+    table.delete_item(Key=KEY, **arguments)
     assert "Item" not in table.get_item(Key=KEY)
 
 
@@ -146,7 +148,7 @@ def test_an_error_of_the_service_has_its_class(table: Any) -> None:
 
 @pytest.fixture
 def grown(request: pytest.FixtureRequest, place: Place) -> Iterator[Any]:
-    """A table with the items of OLD, which then got three more shards if it is sharded."""
+    """A table with the items of OLD. A sharded table then gets three more shards."""
     if request.param == "boto3":
         table = place.boto3().Table(place.name)
         for item in OLD:
@@ -161,41 +163,41 @@ def grown(request: pytest.FixtureRequest, place: Place) -> Iterator[Any]:
 
 
 UPDATE = {"UpdateExpression": "SET v = v"}
-OF_ALL_WRITES: list[dict[str, Any]] = [
+FOR_ALL_WRITES: list[dict[str, Any]] = [
     {"ReturnValues": "BOGUS"},
     {"ReturnValues": ""},
     {"ReturnValuesOnConditionCheckFailure": "BOGUS"},
     {"ReturnConsumedCapacity": "BOGUS"},
     {"ConditionExpression": ""},
 ]
-NOT_OF_PUTS: list[dict[str, Any]] = [
+NOT_FOR_PUTS: list[dict[str, Any]] = [
     {"ReturnValues": name} for name in ("ALL_NEW", "UPDATED_NEW", "UPDATED_OLD")
 ]
 
 
 @pytest.mark.parametrize("grown", ["boto3", "calculated", "random"], indirect=True)
 def test_a_wrong_parameter_is_refused_and_the_item_stays(grown: Any) -> None:
-    """Also where a lookup or a transaction would not have the parameter."""
+    """It is also refused where a lookup or a transaction would not have the parameter."""
 
-    def refused(call: Callable[..., Any], **words: Any) -> None:
+    def check_refused(call: Callable[..., Any], **arguments: Any) -> None:
         with pytest.raises(grown.meta.client.exceptions.ClientError) as error:
-            call(**words)
-        assert error.value.response["Error"]["Code"] == "ValidationException", words
+            call(**arguments)
+        assert error.value.response["Error"]["Code"] == "ValidationException", arguments
         operation = "".join(map(str.capitalize, call.__name__.split("_")))
-        assert error.value.operation_name == operation, words
+        assert error.value.operation_name == operation, arguments
 
     for item in OLD:
         key = {name: item[name] for name in ("path", "at")}
-        for more in OF_ALL_WRITES + NOT_OF_PUTS:
-            refused(grown.put_item, Item={**key, "new": 1}, **more)
-            refused(grown.delete_item, Key=key, **more)
-        for more in [*({**UPDATE, **more} for more in OF_ALL_WRITES), {"UpdateExpression": ""}]:
-            refused(grown.update_item, Key=key, **more)
+        for more in FOR_ALL_WRITES + NOT_FOR_PUTS:
+            check_refused(grown.put_item, Item={**key, "new": 1}, **more)
+            check_refused(grown.delete_item, Key=key, **more)
+        for more in [*({**UPDATE, **more} for more in FOR_ALL_WRITES), {"UpdateExpression": ""}]:
+            check_refused(grown.update_item, Key=key, **more)
         for more in ({"ReturnConsumedCapacity": "BOGUS"}, {"ProjectionExpression": ""}):
-            refused(grown.get_item, Key=key, **more)
+            check_refused(grown.get_item, Key=key, **more)
         assert grown.get_item(Key=key, ConsistentRead=True)["Item"] == item
     missing = {"path": "/f", "at": "none"}
-    refused(grown.update_item, Key=missing, UpdateExpression="")
+    check_refused(grown.update_item, Key=missing, UpdateExpression="")
     assert "Item" not in grown.get_item(Key=missing, ConsistentRead=True)
     for returns in ("NONE", "ALL_OLD"):
         grown.put_item(Item=OLD[0], ReturnValues=returns)
@@ -209,17 +211,17 @@ def test_a_wrong_parameter_is_refused_and_the_item_stays(grown: Any) -> None:
 @pytest.mark.parametrize("grown", ["boto3", "calculated", "random"], indirect=True)
 @pytest.mark.parametrize("place", [index("by-size", "size", size="N")], indirect=True)
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ({"size": "text"}, "Type mismatch for Index Key"),
         ({"text": "x" * 450_000}, "Item size"),
     ],
     ids=["type", "size"],
 )
-def test_an_invalid_item_is_refused_in_the_same_words(grown: Any, more: Any, told: str) -> None:
-    """Also of an item that the put would move, which takes a transaction."""
+def test_an_invalid_item_is_refused_in_the_same_words(grown: Any, more: Any, message: str) -> None:
+    """It is also refused where the put would move an item in a transaction."""
     for item in OLD:
-        with pytest.raises(ClientError, match=told) as error:
+        with pytest.raises(ClientError, match=message) as error:
             grown.put_item(Item={**item, **more})
         assert error.value.response["Error"]["Code"] == "ValidationException"
         assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
@@ -238,30 +240,30 @@ def test_names_without_a_use_are_refused(table: Any) -> None:
 @pytest.mark.parametrize("table", ["boto3", "calculated"], indirect=True)
 @pytest.mark.parametrize("value", [None, False, 0, 5, ["v = v"]])
 def test_an_expression_of_another_type_is_refused(table: Any, value: Any) -> None:
-    """boto3 does not send it."""
+    """boto3 does not send it either."""
     table.put_item(Item=ITEM)
-    for call, words in (
+    for call, arguments in (
         (table.put_item, {"Item": {**KEY, "new": 1}, "ConditionExpression": value}),
         (table.update_item, {"Key": KEY, "UpdateExpression": value}),
         (table.delete_item, {"Key": KEY, "ConditionExpression": value}),
         (table.get_item, {"Key": KEY, "ProjectionExpression": value}),
         (table.query, {"KeyConditionExpression": value}),
     ):
-        name = next(name for name in words if name.endswith("Expression"))
+        name = next(name for name in arguments if name.endswith("Expression"))
         with pytest.raises((CannotStart, ParamValidationError), match=name):
-            call(**words)
+            call(**arguments)
     assert table.get_item(Key=KEY, ConsistentRead=True)["Item"] == ITEM
 
 
 @pytest.mark.parametrize("table", ["calculated"], indirect=True)
-def test_what_cannot_be_is_refused_with_a_sentence(table: Any) -> None:
+def test_unsupported_calls_are_refused_with_a_sentence(table: Any) -> None:
     with pytest.raises(CannotStart, match=r"a text, or a condition .* <class 'int'>"):
         table.delete_item(Key=KEY, ConditionExpression=1)
     with pytest.raises(CannotStart, match="ProjectionExpression must be a text, but is of"):
         table.get_item(Key=KEY, ProjectionExpression=Attr("v").exists())
-    for words in ({"Expected": {}}, {"ReturnItemCollectionMetrics": "SIZE"}):
-        with pytest.raises(CannotStart, match=f"{next(iter(words))} is .*[.]"):
-            table.put_item(Item=ITEM, **words)
+    for arguments in ({"Expected": {}}, {"ReturnItemCollectionMetrics": "SIZE"}):
+        with pytest.raises(CannotStart, match=f"{next(iter(arguments))} is .*[.]"):
+            table.put_item(Item=ITEM, **arguments)
     with pytest.raises(TypeError, match="'Ittem'"):
         table.put_item(Item=ITEM, Ittem=1)
     with pytest.raises(AttributeError, match="Transactions are not possible here"):

@@ -1,4 +1,4 @@
-"""`keyhop shards recover`: metadata that was lost is made anew, whatever became of the key."""
+"""`keyhop shards recover`: it writes lost metadata again, in each state of a key."""
 
 import json
 
@@ -12,7 +12,7 @@ from keyhop.sharding.key.shards import Phase
 from testing.databases import Database
 from testing.marks import prove
 from tests.integration.sharding.single import JumpingClock
-from tests.integration.sharding_command.test_shards import Place, at_all, clock
+from tests.integration.sharding_command.test_shards import Place, clock, spread_items
 
 __all__ = ["clock"]
 
@@ -22,16 +22,16 @@ def place(dynamodb: Database, table_name: str) -> Place:
     return Place(dynamodb, table_name)
 
 
-def metadata_of(place: Place) -> set[str]:
+def keys_with_metadata(place: Place) -> set[str]:
     items = place.database.client.scan(TableName=place.metadata)["Items"]
     return {str(item["path"][place.type]) for item in items}
 
 
-def numbers(place: Place, key: object, **how: object) -> list[int]:
-    return [int(item["n"]) for item in place.table(**how).query(key, consistent=True)]
+def numbers(place: Place, key: object, **settings: object) -> list[int]:
+    return [int(item["n"]) for item in place.table(**settings).query(key, consistent=True)]
 
 
-WAYS = [
+SETTINGS = [
     {},
     {"hash": "modulo"},
     {"placement": "random"},
@@ -40,33 +40,39 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("how", [*(prove(way) for way in WAYS[1:3]), WAYS[0], *WAYS[3:]], ids=str)
-def test_a_key_is_read_and_written_as_before(place: Place, how: dict[str, object]) -> None:
-    """Also items that were placed by counts that nobody knows any more."""
+@pytest.mark.parametrize(
+    "settings",
+    [*(prove(settings) for settings in SETTINGS[1:3]), SETTINGS[0], *SETTINGS[3:]],
+    ids=str,
+)
+def test_a_recovered_key_is_read_and_written_as_before(
+    place: Place, settings: dict[str, object]
+) -> None:
+    """Some items were placed by earlier shard counts, which are lost."""
     for shards in (2, 5):
-        at_all(place, "/f", shards, **how)
-        place.write("/f", 40 + 10 * shards, **how)
-    place.write("/g", 3, **how)
-    before = numbers(place, "/f", **how)
+        spread_items(place, "/f", shards, **settings)
+        place.write("/f", 40 + 10 * shards, **settings)
+    place.write("/g", 3, **settings)
+    before = numbers(place, "/f", **settings)
     place.lose("/f", "/g")
     with pytest.raises(MetadataLost):
-        numbers(place, "/f", **how)
+        numbers(place, "/f", **settings)
     result = place.run("recover", "--yes")
     assert result.status == 0, result.err
     assert "/f: readers read 5 shards now" in result.out.decode()
-    assert numbers(place, "/f", **how) == before
-    table = place.table(**how)
+    assert numbers(place, "/f", **settings) == before
+    table = place.table(**settings)
     for n in range(90):
         key = {"path": "/f", "at": f"{n:05}"}
         assert table.get_item(Key=key, ConsistentRead=True)["Item"]["n"] == n
-        if "append_only" not in how:
+        if "append_only" not in settings:
             table.put_item(Item={**key, "n": n})
-    place.table(**how).put_item(Item={"path": "/f", "at": "new", "n": 1_000})
-    assert numbers(place, "/f", **how) == [*before, 1_000], "nothing is twice"
+    place.table(**settings).put_item(Item={"path": "/f", "at": "new", "n": 1_000})
+    assert numbers(place, "/f", **settings) == [*before, 1_000], "each item once"
 
 
-def test_nothing_is_done_where_nothing_is_lost_or_there_is_only_a_plan(place: Place) -> None:
-    at_all(place, "/f", 3)
+def test_nothing_is_written_without_a_loss_or_an_approval(place: Place) -> None:
+    spread_items(place, "/f", 3)
     result = place.run("recover", "--yes")
     assert "lacks nothing" in result.err
     assert "Do not recover" not in result.err
@@ -75,34 +81,32 @@ def test_nothing_is_done_where_nothing_is_lost_or_there_is_only_a_plan(place: Pl
     assert result.out.decode() == "/f: would have 3 shards.\n"
     assert "physical keys read, for" in result.err
     assert "Do not recover keys that the application wrote without Keyhop" in result.err
-    assert metadata_of(place) == {"!keyhop-total"}
+    assert keys_with_metadata(place) == {"!keyhop-total"}
     result = place.run("recover")
     assert result.status == 2
-    told, _, question = result.err.partition("This would recover the metadata of 1 key")
-    assert "Do not recover keys that the application wrote without Keyhop" in told
+    warning, _, question = result.err.partition("This would recover the metadata of 1 key")
+    assert "Do not recover keys that the application wrote without Keyhop" in warning
     assert question
-    assert metadata_of(place) == {"!keyhop-total"}
+    assert keys_with_metadata(place) == {"!keyhop-total"}
 
 
-def test_it_may_be_started_again_and_says_what_it_did_to_programs(place: Place) -> None:
-    at_all(place, "/f", 3)
-    at_all(place, "/g", 2)
+def test_it_may_run_again_and_has_json_output(place: Place) -> None:
+    spread_items(place, "/f", 3)
+    spread_items(place, "/g", 2)
     place.lose("/f", "/g")
-    told = json.loads(place.run("recover", "--yes", "--key", "/f", "-f", "json").out)
-    assert told == [
+    recovered = json.loads(place.run("recover", "--yes", "--key", "/f", "-f", "json").out)
+    assert recovered == [
         {"key": "/f", "shards": 3, "known": 0, "recovered": True, "error": None},
     ]
-    assert metadata_of(place) == {"!keyhop-total", "/f"}
-    told = json.loads(place.run("recover", "--yes", "-f", "json").out)
-    assert [(one["key"], one["shards"]) for one in told] == [("/g", 2)]
+    assert keys_with_metadata(place) == {"!keyhop-total", "/f"}
+    recovered = json.loads(place.run("recover", "--yes", "-f", "json").out)
+    assert [(key["key"], key["shards"]) for key in recovered] == [("/g", 2)]
     assert json.loads(place.run("recover", "--yes", "-f", "json").out) == []
 
 
-def test_what_was_registered_anew_with_too_few_shards_gets_those_that_it_has(
-    place: Place, clock: JumpingClock
-) -> None:
-    """As earlier versions do, and as a restore from a backup may."""
-    at_all(place, "/f", 4)
+def test_metadata_with_too_few_shards_gets_all_shards(place: Place, clock: JumpingClock) -> None:
+    """A restore from a backup may have this effect."""
+    spread_items(place, "/f", 4)
     before = numbers(place, "/f")
     place.set("/f", number=1, writable=1, readable=1, placed_by=frozenset({1}), history=())
     place.write("/f", 1)
@@ -114,10 +118,10 @@ def test_what_was_registered_anew_with_too_few_shards_gets_those_that_it_has(
     assert place.shards("/f").placed_by == {1, 2, 3, 4}
 
 
-def test_keys_that_end_like_shards_are_told_apart(place: Place) -> None:
-    """A logical key may end so itself; and an ordinary one may lie in the table."""
-    at_all(place, "/a_2", 3)
-    at_all(place, "/a", 2)
+def test_keys_that_end_like_shards_are_distinguished(place: Place) -> None:
+    """A logical key may end like a shard, and the table may contain keys without shards."""
+    spread_items(place, "/a_2", 3)
+    spread_items(place, "/a", 2)
     place.lose("/a", "/a_2")
     for key in ("/photo_3", "/photo_1", "/scan_2", "/plain", "!keyhop-total_2", "/x_1001"):
         place.put_physical(key, "a")
@@ -127,16 +131,14 @@ def test_keys_that_end_like_shards_are_told_apart(place: Place) -> None:
         "/a_2: readers read 3 shards now; writers use them after 5 s.",
     ]
     assert "Left out: 2 keys with an empty shard before the last one" in result.err
-    assert metadata_of(place) == {"!keyhop-total", "/a", "/a_2"}
+    assert keys_with_metadata(place) == {"!keyhop-total", "/a", "/a_2"}
     place.run("recover", "--yes", "--key", "/scan")
     assert place.shards("/scan").readable == 2
     result = place.run("recover", "--yes", "--with-gaps")
     assert result.out.decode() == "/photo: readers read 3 shards now; writers use them after 5 s.\n"
 
 
-def test_counters_are_recovered_and_the_markers_of_their_tokens_left_as_they_are(
-    place: Place, clock: JumpingClock
-) -> None:
+def test_counters_are_recovered_and_their_markers_stay(place: Place, clock: JumpingClock) -> None:
     counter = ShardedCounter(place.table(policy=Policy(start_shards={"/n": 3})))
     for n in range(30):
         counter.add("/n", token=f"{n}")
@@ -145,16 +147,16 @@ def test_counters_are_recovered_and_the_markers_of_their_tokens_left_as_they_are
     with pytest.raises(MetadataLost):
         counter.value("/n")
     place.run("recover", "--yes", "--with-gaps")
-    assert metadata_of(place) == {"!keyhop-total", "/n"}
+    assert keys_with_metadata(place) == {"!keyhop-total", "/n"}
     assert counter.value("/n", consistent=True) == 30
 
 
 def test_a_key_that_was_lost_in_the_middle_of_a_drain(place: Place, clock: JumpingClock) -> None:
-    """Some items are moved, some are not, some have fences; and the drain that goes on ends."""
-    at_all(place, "/f", 4)
+    """Some items are moved and some have fences. The drain that continues then ends."""
+    spread_items(place, "/f", 4)
     before = numbers(place, "/f")
     table = place.table()
-    work = Drain(table)
+    drain = Drain(table)
     place.drain(table, "/f", 1, until="fenced")
     for n in range(20):
         table.update_item(
@@ -163,11 +165,11 @@ def test_a_key_that_was_lost_in_the_middle_of_a_drain(place: Place, clock: Jumpi
             ExpressionAttributeValues={":u": 1},
         )
     place.drain(table, "/f", 1, until="moving")
-    assert work.step("/f", 1, 0.0, begun=True).shards.phase is Phase.MOVING
+    assert drain.step("/f", 1, 0.0, begun=True).shards.phase is Phase.MOVING
     place.lose("/f")
     clock.now += 60
     with pytest.raises(MetadataLost):
-        work.step("/f", 1, begun=True)
+        drain.step("/f", 1, begun=True)
     result = place.run("recover", "--yes")
     assert result.status == 0, result.err
     assert numbers(place, "/f") == before
@@ -179,7 +181,7 @@ def test_a_key_that_was_lost_in_the_middle_of_a_drain(place: Place, clock: Jumpi
     assert place.shards("/f").number == 1
 
 
-def test_what_start_shards_made_and_has_items_in_the_first_shard_only(place: Place) -> None:
+def test_a_key_with_items_in_its_first_shard_only_gets_one_shard(place: Place) -> None:
     place.write("/f", 1)
     place.lose("/f")
     policy = Policy(start_shards={"/f": 8})
@@ -191,9 +193,9 @@ def test_what_start_shards_made_and_has_items_in_the_first_shard_only(place: Pla
     assert numbers(place, "/f") == [0, 1]
 
 
-def test_one_key_that_cannot_be_recovered_hinders_no_other(place: Place) -> None:
-    at_all(place, "/bad", 3)
-    at_all(place, "/good", 3)
+def test_other_keys_are_recovered_if_one_cannot_be(place: Place) -> None:
+    spread_items(place, "/bad", 3)
+    spread_items(place, "/good", 3)
     place.lose("/good")
     place.database.client.update_item(
         TableName=place.metadata,
@@ -209,35 +211,37 @@ def test_one_key_that_cannot_be_recovered_hinders_no_other(place: Place) -> None
 
 def test_binary_keys(dynamodb: Database, table_name: str) -> None:
     place = Place(dynamodb, table_name, "B")
-    at_all(place, b"\x00\xff", 3)
+    spread_items(place, b"\x00\xff", 3)
     place.lose(b"\x00\xff")
     assert "AP8=: would have 3 shards." in place.run("recover", "--dry-run").out.decode()
-    told = json.loads(place.run("recover", "--key", "AP8=", "--base64", "--yes", "-f", "json").out)
-    assert [one["recovered"] for one in told] == [True]
+    recovered = json.loads(
+        place.run("recover", "--key", "AP8=", "--base64", "--yes", "-f", "json").out
+    )
+    assert [key["recovered"] for key in recovered] == [True]
     assert place.shards(b"\x00\xff").readable == 3
 
 
-def test_nothing_tells_how_keys_are_placed_if_all_metadata_is_gone(place: Place) -> None:
-    at_all(place, "/f", 3)
+def test_the_placement_must_be_given_if_all_metadata_is_lost(place: Place) -> None:
+    spread_items(place, "/f", 3)
     place.lose("/f", "!keyhop-total")
     result = place.run("recover", "--yes")
     assert result.status == 2
     assert "give --placement" in result.err
     result = place.run("recover", "--yes", "--placement", "calculated")
     assert result.status == 0
-    assert metadata_of(place) == {"!keyhop-total", "/f"}
+    assert keys_with_metadata(place) == {"!keyhop-total", "/f"}
     with pytest.raises(CannotStart, match="must have the same placement"):
         numbers(place, "/other", placement="random")
 
 
-def test_a_list_of_keys_stops_before_it_costs_more(
+def test_the_listing_stops_at_the_maximum_cost(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_all(place, "/f", 3)
+    spread_items(place, "/f", 3)
     place.lose("/f")
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
-    spent = place.run("recover", "--yes", "--max-cost", "0.3")
-    assert (spent.status, spent.out) == (4, b"")
-    assert metadata_of(place) == {"!keyhop-total"}
+    result = place.run("recover", "--yes", "--max-cost", "0.3")
+    assert (result.status, result.out) == (4, b"")
+    assert keys_with_metadata(place) == {"!keyhop-total"}
     assert place.run("recover", "--yes", "--max-cost", "100").status == 0
-    assert metadata_of(place) == {"!keyhop-total", "/f"}
+    assert keys_with_metadata(place) == {"!keyhop-total", "/f"}

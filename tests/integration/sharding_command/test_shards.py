@@ -30,14 +30,14 @@ NASTY = "/evil\x1b[2J[red]:key:[/]\n_3"
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> JumpingClock:
-    """The time of the command, and of the tables of a test: nothing waits in earnest."""
+    """The clock of the command and of the tables of a test. No wait takes real time."""
     clock = JumpingClock()
     monkeypatch.setattr(Shards, "_clock", clock)
     return clock
 
 
 class Place(single.Place):
-    """A sharded table, whose users have the time of the command."""
+    """A sharded table with the clock of the command."""
 
     def __init__(self, database: Database, name: str, type_: str = "S") -> None:
         super().__init__(database, name, partition=type_)
@@ -50,14 +50,14 @@ class Place(single.Place):
         table.close()
 
     def set(self, key, **more) -> None:
-        """Change a key's metadata as if it had been so for long."""
+        """Change a key's metadata, as if it had changed long ago."""
         item = {"path": {self.type: key}, **to_item(replace(self.shards(key), **more))}
         self.database.client.put_item(TableName=self.metadata, Item=item)
 
     def run(self, action: str, *arguments: str) -> Result:
-        where = ("--metadata", self.metadata, "--endpoint-url", self.database.url)
+        options = ("--metadata", self.metadata, "--endpoint-url", self.database.url)
         yes = ("--yes",) if action in ("add", "drain") else ()
-        return keyhop("shards", action, self.name, *arguments, *yes, *where)
+        return keyhop("shards", action, self.name, *arguments, *yes, *options)
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def place(dynamodb: Database, table_name: str) -> Place:
     return Place(dynamodb, table_name)
 
 
-def at_all(place: Place, key, shards: int, items: int = 40, **how) -> None:
-    """A key with so many shards and items, spread over all of them."""
-    place.write(key, 1, **how)
+def spread_items(place: Place, key, shards: int, items: int = 40, **settings) -> None:
+    """Write a key with so many shards, and spread its items over all of them."""
+    place.write(key, 1, **settings)
     counts = range(1, shards + 1)
     place.set(
         key,
@@ -78,13 +78,13 @@ def at_all(place: Place, key, shards: int, items: int = 40, **how) -> None:
         history=tuple((1_000_000 + count, count) for count in counts),
         placed_by=frozenset(counts),
     )
-    place.write(key, items, **how)
+    place.write(key, items, **settings)
 
 
 def test_list(place: Place) -> None:
     place.write("/one", 1)
-    at_all(place, "/hot", 4)
-    at_all(place, NASTY, 2)
+    spread_items(place, "/hot", 4)
+    spread_items(place, NASTY, 2)
     text = place.run("list").out.decode()
     assert [line.split()[0] for line in text.splitlines()[1:]] == [
         "/hot",
@@ -92,26 +92,26 @@ def test_list(place: Place) -> None:
     ]
     assert " 4  steady  1970-01-12 13:46:44" in text
     assert "\x1b" not in text
-    told = json.loads(place.run("list", "--all", "--format", "typed-json").out)
-    assert [one["key"]["S"] for one in told] == ["/hot", NASTY, "/one"]
-    assert [one["shards"] for one in told] == [4, 2, 1]
-    assert [one["would_do"] for one in told] == [1, 1, None]
+    keys = json.loads(place.run("list", "--all", "--format", "typed-json").out)
+    assert [key["key"]["S"] for key in keys] == ["/hot", NASTY, "/one"]
+    assert [key["shards"] for key in keys] == [4, 2, 1]
+    assert [key["would_do"] for key in keys] == [1, 1, None]
 
 
-def test_list_of_nothing_says_so(place: Place) -> None:
+def test_list_of_no_keys_says_so(place: Place) -> None:
     assert "is empty" in place.run("list", "--all").out.decode()
     place.write("/one", 1)
     assert "has no key with more than one shard" in place.run("list").out.decode()
     assert json.loads(place.run("list", "--format", "typed-json").out) == []
 
 
-def test_long_keys_are_whole_in_a_pipe(place: Place) -> None:
-    at_all(place, "/long" + "x" * 900, 2)
+def test_long_keys_are_complete_in_a_pipe(place: Place) -> None:
+    spread_items(place, "/long" + "x" * 900, 2)
     assert "x" * 900 + " " in place.run("list").out.decode()
 
 
 def test_show(place: Place) -> None:
-    at_all(place, "/hot", 4)
+    spread_items(place, "/hot", 4)
     result = place.run("show", "/hot")
     text = result.out.decode()
     assert (result.status, result.err) == (0, "")
@@ -120,15 +120,15 @@ def test_show(place: Place) -> None:
     assert "placement  calculated jump _" in text
     assert "would do   1 shard: the busiest minute" in text
     assert [line.count("\u2587") for line in text.splitlines()[-4:]] == [1, 2, 3, 4]
-    told = json.loads(place.run("show", "/hot", "--format", "typed-json").out)
-    assert (told["key"], told["shards"], told["settle_seconds"]) == ({"S": "/hot"}, 4, 5.0)
-    assert json.loads(place.run("show", "/hot", "-f", "json").out) == {**told, "key": "/hot"}
+    key = json.loads(place.run("show", "/hot", "--format", "typed-json").out)
+    assert (key["key"], key["shards"], key["settle_seconds"]) == ({"S": "/hot"}, 4, 5.0)
+    assert json.loads(place.run("show", "/hot", "-f", "json").out) == {**key, "key": "/hot"}
     header, row = place.run("list", "-f", "csv").out.decode().splitlines()
     assert (header.split(",")[:2], row.split(",")[:2]) == (["key", "shards"], ["/hot", "4"])
 
 
-def test_show_of_a_key_that_is_not_there(place: Place) -> None:
-    at_all(place, "/hot", 4)
+def test_show_of_an_unknown_key(place: Place) -> None:
+    spread_items(place, "/hot", 4)
     result = place.run("show", "/cold\x1b[2J")
     assert result.status == 2
     assert r"has no shard metadata of /cold\x1b[2J: nothing was written" in result.err
@@ -148,20 +148,20 @@ def test_a_binary_key_is_given_in_base64(dynamodb: Database, table_name: str) ->
 
 
 @pytest.mark.parametrize(
-    ("key", "says"),
+    ("key", "message"),
     [
         (["L2YKLnR4dA==", "--base64"], r"no shard metadata of /f\n.txt: nothing was written"),
         (["?", "--base64"], "KEY ? is not base64"),
         (["/w==", "--base64"], "KEY is not UTF-8"),
     ],
 )
-def test_keys_as_they_are_given(place: Place, key: list[str], says: str) -> None:
+def test_errors_name_the_key_or_its_encoding(place: Place, key: list[str], message: str) -> None:
     result = place.run("show", *key)
-    assert (result.status, says in result.err) == (2, True)
+    assert (result.status, message in result.err) == (2, True)
 
 
 def test_a_chart_for_a_terminal_without_unicode(place: Place) -> None:
-    at_all(place, "/hot", 4)
+    spread_items(place, "/hot", 4)
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     with redirect_stdout(ascii_only):
         assert (
@@ -171,21 +171,21 @@ def test_a_chart_for_a_terminal_without_unicode(place: Place) -> None:
     assert ascii_only.read().splitlines()[-1].count("#") == 4
 
 
-def test_a_dry_run_says_what_would_be_done_and_which_metadata_table_is_used(place: Place) -> None:
-    at_all(place, "/f", 3)
+def test_a_dry_run_shows_the_change_and_the_metadata_table(place: Place) -> None:
+    spread_items(place, "/f", 3)
     before = place.shards("/f")
     for action, more, after in (("add", (), 4), ("drain", ("--shards", "1"), 1)):
         text = place.run(action, "/f", *more, "--dry-run").out.decode()
         assert text.startswith(f"/f would have {counted(after, 'shard')}; now 3\n")
         assert f"  metadata  {place.metadata}, as given\n" in text
-        told = json.loads(place.run(action, "/f", *more, "--dry-run", "-f", "json").out)
-        assert (told["dry_run"], told["before"], told["after"]) == (True, 3, after)
+        change = json.loads(place.run(action, "/f", *more, "--dry-run", "-f", "json").out)
+        assert (change["dry_run"], change["before"], change["after"]) == (True, 3, after)
     assert "about " in text
     assert place.shards("/f") == before
-    usual = keyhop("shards", "list", place.name, "--endpoint-url", place.database.url)
-    assert "/f" in usual.out.decode()
-    told = json.loads(place.run("drain", "/f", "--shards", "1", "-f", "json").out)
-    assert (told["key"], told["dry_run"], told["after"]) == ("/f", False, 1)
+    listing = keyhop("shards", "list", place.name, "--endpoint-url", place.database.url)
+    assert "/f" in listing.out.decode()
+    change = json.loads(place.run("drain", "/f", "--shards", "1", "-f", "json").out)
+    assert (change["key"], change["dry_run"], change["after"]) == ("/f", False, 1)
 
 
 def test_add(place: Place) -> None:
@@ -205,8 +205,8 @@ def test_add(place: Place) -> None:
 
 
 def test_add_without_waiting(place: Place, clock: JumpingClock) -> None:
-    """It watches a key that is not new for as long as a step lasts, whenever that has changed."""
-    at_all(place, "/f", 2)
+    """It waits for the length of a step if the key is not new."""
+    spread_items(place, "/f", 2)
     before = clock.now
     result = place.run("add", "/f", "--no-wait")
     assert "waiting 5.0 s until the last change has settled" in result.err
@@ -215,25 +215,25 @@ def test_add_without_waiting(place: Place, clock: JumpingClock) -> None:
     assert (shards.number, shards.writable, shards.phase) == (3, 2, Phase.ANNOUNCED)
 
 
-def test_two_who_add_at_the_same_moment_add_once(place: Place, monkeypatch) -> None:
-    """Both want 3 shards instead of 1: the one that is late finds them there."""
-    at_all(place, "/f", 1)
+def test_two_concurrent_additions_add_once(place: Place, monkeypatch) -> None:
+    """Both commands want 3 shards instead of 1. The later one finds 3 shards."""
+    spread_items(place, "/f", 1)
     add_shards = public_shards.add_shards
-    others: list[Result] = []
+    results: list[Result] = []
 
     def late(*arguments):
-        if not others:
-            others.append(Result(0, b"", ""))
-            others.append(place.run("add", "/f", "--count", "2", "--no-wait"))
+        if not results:
+            results.append(Result(0, b"", ""))
+            results.append(place.run("add", "/f", "--count", "2", "--no-wait"))
         return add_shards(*arguments)
 
     monkeypatch.setattr(public_shards, "add_shards", late)
     assert place.run("add", "/f", "--count", "2").status == 0
-    assert others[1].status == 0
+    assert results[1].status == 0
     assert place.shards("/f").number == 3
 
 
-def test_add_to_a_key_that_is_new_goes_by_what_others_have_agreed_upon(place: Place) -> None:
+def test_add_to_a_new_key_uses_the_placement_of_the_table(place: Place) -> None:
     refused = place.run("add", "/new")
     assert refused.status == 2
     assert "how writers choose shards: give --placement" in refused.err
@@ -245,7 +245,7 @@ def test_add_to_a_key_that_is_new_goes_by_what_others_have_agreed_upon(place: Pl
         assert place.shards(key).writable == 2
 
 
-def test_the_most_shards_are_told(place: Place) -> None:
+def test_the_maximum_number_of_shards(place: Place) -> None:
     place.write("/f", 1)
     result = place.run("add", "/f", "--count", "999")
     assert result.status == 0
@@ -256,8 +256,8 @@ def test_the_most_shards_are_told(place: Place) -> None:
 
 @pytest.mark.parametrize("more", [{}, {"placement": "random"}, {"hash": "modulo"}])
 def test_drain(place: Place, more: dict) -> None:
-    """All items are there afterwards, each once, in the shards that are left."""
-    at_all(place, "/f", 5, items=60, **more)
+    """Afterwards each item is stored once, in the remaining shards."""
+    spread_items(place, "/f", 5, items=60, **more)
     result = place.run("drain", "/f", "--shards", "2")
     assert result.status == 0
     shards = place.shards("/f")
@@ -267,46 +267,46 @@ def test_drain(place: Place, more: dict) -> None:
     items = place.database.client.scan(TableName=place.name)["Items"]
     assert sorted(int(item["n"]["N"]) for item in items) == list(range(60))
     assert {item["path"]["S"] for item in items} <= {"/f_1", "/f_2"}
-    again = place.run("drain", "/f", "--shards", "2")
-    assert again.status == 0
-    assert "there is nothing to drain" in again.err
-    found = place.table(**more).query(key="/f", consistent=True)
-    assert [item["n"] for item in found] == list(range(60))
+    repeated = place.run("drain", "/f", "--shards", "2")
+    assert repeated.status == 0
+    assert "there is nothing to drain" in repeated.err
+    visible = place.table(**more).query(key="/f", consistent=True)
+    assert [item["n"] for item in visible] == list(range(60))
 
 
 def test_a_drain_that_is_called_off(place: Place, clock: JumpingClock) -> None:
-    at_all(place, "/f", 4)
+    spread_items(place, "/f", 4)
     drain = Drain(place.table())
     while drain.step("/f", shards=1).shards.phase is not Phase.CLOSING:
         clock.sleep(5.0)
     refused = place.run("add", "/f")
     assert refused.status == 2
     assert "is being drained (closing)" in refused.err
-    other = place.run("drain", "/f", "--shards", "3")
-    assert other.status == 2
-    assert "is being drained to 1 shard: go on with --shards 1, or call it off" in other.err
+    another = place.run("drain", "/f", "--shards", "3")
+    assert another.status == 2
+    assert "is being drained to 1 shard: go on with --shards 1, or call it off" in another.err
     result = place.run("drain", "/f", "--call-off")
     assert result.status == 0
     assert "/f: steady: nothing is being changed: new items go to shards 1 to 4." in result.err
     assert place.shards("/f").number == 4
-    again = place.run("drain", "/f", "--call-off")
-    assert (again.status, "No drain of /f is under way" in again.err) == (2, True)
+    repeated = place.run("drain", "/f", "--call-off")
+    assert (repeated.status, "No drain of /f is under way" in repeated.err) == (2, True)
 
 
 @pytest.fixture
 def slow(place: Place) -> Place:
-    """A key that is being drained by steps of a minute, so that a signal comes within one."""
-    at_all(place, "/f", 3)
+    """A key in a drain with steps of a minute, so that a signal arrives during a step."""
+    spread_items(place, "/f", 3)
     place.set("/f", settle=60.0, number=1, before=3, phase=Phase.CLOSING)
     return place
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_drain_goes_on_when_it_is_started_again(
+def test_an_interrupted_drain_can_be_started_again(
     slow: Place, number: signal.Signals, status: int
 ) -> None:
-    where = ("--metadata", slow.metadata, "--endpoint-url", slow.database.url, "--yes")
-    arguments = ["shards", "drain", slow.name, "/f", "--shards", "1", *where]
+    options = ("--metadata", slow.metadata, "--endpoint-url", slow.database.url, "--yes")
+    arguments = ["shards", "drain", slow.name, "/f", "--shards", "1", *options]
     process = subprocess.Popen(
         [sys.executable, "-m", "testing.patient", *arguments],
         cwd=ROOT,
@@ -315,10 +315,10 @@ def test_an_interrupted_drain_goes_on_when_it_is_started_again(
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     assert process.stderr is not None
-    told = ""
-    while "closing:" not in told:
-        told = process.stderr.readline()
-        assert told, "it has ended before its time"
+    line = ""
+    while "closing:" not in line:
+        line = process.stderr.readline()
+        assert line, "it ended too early"
     process.send_signal(number)
     rest = process.stderr.read()
     assert process.wait() == status
@@ -329,18 +329,16 @@ def test_an_interrupted_drain_goes_on_when_it_is_started_again(
     assert slow.shards("/f").readable == 1
 
 
-def test_tables_that_cannot_be_sharded_or_are_not_there(
-    dynamodb: Database, table_name: str
-) -> None:
+def test_unsuitable_and_missing_tables_are_refused(dynamodb: Database, table_name: str) -> None:
     place = Place(dynamodb, table_name)
-    for name, says in (
+    for name, message in (
         ("no-such-table", "There is no table 'no-such-table'"),
         (place.name, "is not the shard-metadata table of this table"),
     ):
         arguments = (place.name, "--metadata", name, "--endpoint-url", dynamodb.url)
         result = keyhop("shards", "list", *arguments)
         assert (result.status, result.out) == (2, b"")
-        assert says in result.err
+        assert message in result.err
     arguments = (place.metadata, "--metadata", place.metadata, "--endpoint-url", dynamodb.url)
     assert "has no sort key" in keyhop("shards", "list", *arguments).err
     numbers = f"{table_name}-n"
@@ -349,7 +347,7 @@ def test_tables_that_cannot_be_sharded_or_are_not_there(
     assert "The partition key is a number (N)" in keyhop("shards", "list", *arguments).err
 
 
-def test_errors_of_the_service_are_told_in_one_line(
+def test_errors_of_the_service_are_one_line(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     strict.create(table_name, ("path", "S"), ("at", "S"))
