@@ -1,6 +1,6 @@
-"""The calls that the end-to-end tests have recorded: calls.json, written by
+"""The calls that the end-to-end tests have recorded in calls.json.
 
-`pytest -n0 tests/e2e --record-calls`, which has to run all of them.
+`pytest -n0 tests/e2e --record-calls` writes the file, and must run all of these tests.
 """
 
 import json
@@ -15,7 +15,7 @@ SHARDED = {"table": "Sharded", "sharding": {"partitionKey": "path"}}
 METADATA = "Keyhop-shards-Sharded"
 KEY_INDEXES = ("Kept", "Chaos", "Unknown", "Unbuilt", "Building", "Denied")
 ON_KEYS = "arn:aws:lambda:us-east-1:000000000000:function:on-keys"
-"""A function of the laptop cloud that gets keys."""
+"""A function of the laptop cloud that receives keys."""
 KEYS_QUEUE = "arn:aws:sqs:us-east-1:000000000000:keys"
 PER_BATCH = "arn:aws:states:us-east-1:000000000000:stateMachine:PerBatch"
 EACH = {
@@ -41,23 +41,25 @@ TABLES = [
     REPORTED,
     *(table.name for table in enumerated(fixtures(LIVE_PREFIX))),
 ]
-"""What the deployment may touch; each test module has tables of its own."""
+"""The tables that the deployment may use; each test module has separate ones."""
 
 FILE = Path(__file__).with_name("calls.json")
 
 
 def read() -> list[Call]:
-    told = json.loads(FILE.read_text())
-    return [Call(caller, *one) for caller, calls in told.items() for one in calls]
+    calls_by_caller = json.loads(FILE.read_text())
+    return [Call(caller, *fields) for caller, calls in calls_by_caller.items() for fields in calls]
 
 
 def write(calls: Iterable[Call]) -> None:
-    """One line a call, in order, so that a change can be read."""
-    told: dict[str, list[list[str]]] = {}
+    """Write one line per call, sorted, so that a diff is readable."""
+    rows_by_caller: dict[str, list[list[str]]] = {}
     for call in sorted(calls):
-        told.setdefault(call.caller, []).append([call.action, call.resource, call.context])
+        rows_by_caller.setdefault(call.caller, []).append(
+            [call.action, call.resource, call.context]
+        )
     text = ",\n".join(
-        f'"{caller}": [\n' + ",\n".join(f"  {json.dumps(one)}" for one in ones) + "\n]"
-        for caller, ones in told.items()
+        f'"{caller}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n]"
+        for caller, rows in rows_by_caller.items()
     )
     FILE.write_text(f"{{\n{text}\n}}\n")

@@ -31,7 +31,7 @@ def context(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def app(context: dict[str, Any]) -> App:
-    made = apps.app()
+    made = apps.asset_free_app()
     KeyhopStack(made, Config.from_context(context))
     return made
 
@@ -54,7 +54,7 @@ def unexcused(context: dict[str, Any]) -> tuple[App, Told]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(permissions, "Validations", Recorder)
-        made = apps.app()
+        made = apps.asset_free_app()
         KeyhopStack(made, Config.from_context(context))
     return made, told
 

@@ -22,7 +22,7 @@ from infra import (
 from infra.config import Config
 from infra.network import ENDPOINTS, STREAMS, STREAMS_VARIABLE
 from testing.iam.simulator import NotAsked
-from tests.infra.apps import app
+from tests.infra.apps import asset_free_app
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.recorded import EACH, KEY_INDEXES, REKEY, REPORTED, SHARDED
 from tests.infra.template import ACCOUNT, REGION, Deployed
@@ -79,7 +79,7 @@ def test_the_endpoints_are_those_of_the_services_that_functions_call(capability:
 
 def made(capability: str, table: str = "Small", **network: Any) -> Stack:
     """Return a stack with one capability in isolated subnets; of a pair for a re-key."""
-    own = Stack(app(), "Shop", env=Environment(account=ACCOUNT, region=REGION))
+    own = Stack(asset_free_app(), "Shop", env=Environment(account=ACCOUNT, region=REGION))
     vpc = ec2.Vpc(own, "Network", subnet_configuration=[ISOLATED], nat_gateways=0)
     entries = {name: context["tables"][0] for name, context in CONTEXTS.items()}
     entry = entries[capability]
@@ -129,7 +129,7 @@ def test_boto3_finds_the_address_by_the_variable(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("is_chosen", [False, True])
 def test_only_the_subnets_of_the_functions_matter(is_chosen: bool) -> None:
     """A VPC may have isolated subnets beside those that have a way out."""
-    own = Stack(app(), "Shop", env=Environment(account=ACCOUNT, region=REGION))
+    own = Stack(asset_free_app(), "Shop", env=Environment(account=ACCOUNT, region=REGION))
     kinds = (ec2.SubnetType.PUBLIC, ec2.SubnetType.PRIVATE_WITH_EGRESS)
     outer = [ec2.SubnetConfiguration(name=kind.name.title(), subnet_type=kind) for kind in kinds]
     vpc = ec2.Vpc(own, "Network", subnet_configuration=[ISOLATED, *outer])
@@ -149,7 +149,7 @@ def test_tables_of_another_region_are_out_of_reach() -> None:
 
 
 def test_an_endpoint_of_streams_serves_one_region() -> None:
-    own = Stack(app(), "Shop", env=Environment(account=ACCOUNT, region=REGION))
+    own = Stack(asset_free_app(), "Shop", env=Environment(account=ACCOUNT, region=REGION))
     network = Network(ec2.Vpc(own, "Network", max_azs=2), streams_endpoint=ADDRESS)
     config = Config.from_context({"tables": [{**REPORTED, "table": FAR}], "stackName": "Shop"})
     keys = KeyEnumeration(own, "Keys", config=config, network=network)
@@ -158,7 +158,7 @@ def test_an_endpoint_of_streams_serves_one_region() -> None:
 
 
 def test_with_a_way_out_nothing_is_refused() -> None:
-    own = Stack(app(), "Shop", env=Environment(account=ACCOUNT, region=REGION))
+    own = Stack(asset_free_app(), "Shop", env=Environment(account=ACCOUNT, region=REGION))
     config = Config.from_context({"tables": [REPORTED, FAR], "stackName": "Shop"})
     network = Network(ec2.Vpc(own, "Network", max_azs=2))
     KeyReports(own, "Reports", KeyEnumeration(own, "Keys", config=config, network=network))

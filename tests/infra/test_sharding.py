@@ -21,7 +21,7 @@ def metadata_of(template: Deployed) -> dict[str, dict[str, Any]]:
     return {table["Properties"]["TableName"]: dict(table) for table in tables}
 
 
-@pytest.mark.parametrize("name", ["template", "kept"])
+@pytest.mark.parametrize("name", ["template", "indexed"])
 def test_without_a_sharded_table_nothing_of_it_is_there(name: str, request: Any):
     plain: Deployed = request.getfixturevalue(name)
     text = json.dumps(plain.body)

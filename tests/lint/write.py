@@ -13,7 +13,7 @@ from aws_cdk import assertions
 
 from infra.template import NAME, TEMPLATES, TemplateStack, add_options
 from tests.golden.capture.contexts import CONTEXTS
-from tests.infra.apps import app
+from tests.infra.apps import asset_free_app
 from tests.infra.conftest import deployed, stack_of
 
 ONE_STATE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
@@ -35,7 +35,7 @@ def write(folder: Path) -> None:
             path = folder / f"{context}-{machine['StateMachineName']}.asl.json"
             path.write_text(definition)
     for name, with_key_index in TEMPLATES.items():
-        stack = TemplateStack(app(), NAME, with_key_index)
+        stack = TemplateStack(asset_free_app(), NAME, with_key_index)
         body = assertions.Template.from_stack(stack).to_json()
         add_options(body)
         (folder / f"parameters-{name}.template.json").write_text(json.dumps(body))
